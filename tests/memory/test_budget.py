@@ -16,7 +16,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import memory
-from rushlight.dispatch import rebuilt
+from rushlight.dispatch.keeping import rebuilt
 from rushlight.kernels.native import loader
 from rushlight.memory.budgets import pager
 from rushlight.memory.budgets.paged import PagedTensor

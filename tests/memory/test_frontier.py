@@ -15,7 +15,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import memory, stores
-from rushlight.dispatch import rebuilt
+from rushlight.dispatch.keeping import rebuilt
 from rushlight.kernels.native import loader
 from rushlight.memory.estimates.rehearsals import Setup, blocks
 from rushlight.memory.planning import costs, machine, paging, pictures, scripts, trials, ways

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight.dispatch import rebuilt
-from rushlight.dispatch.rebuilt import Rebuilt
+from rushlight.dispatch.keeping import rebuilt
+from rushlight.dispatch.keeping.remade import Rebuilt
 
 F = torch.nn.functional
 

@@ -11,7 +11,8 @@ import pytest
 
 import rushlight as torch
 from rushlight import memory, nn
-from rushlight.dispatch import rebuilt
+from rushlight.dispatch.keeping import rebuilt
+from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.memory.counting.holders import saved_arrays
 from rushlight.storage import root_of
 
@@ -52,6 +53,8 @@ def chains(net: Layers) -> dict[str, tuple[float, list[Step]]]:
     linear: Step = "x", lambda m: net.one(net.rows)
     image: Step = "x", lambda m: net.first(net.image)
 
+    block = [image, ("i", lambda m: F.relu(m["x"])), ("w", lambda m: net.conv(m["i"])), ("n", lambda m: net.bn(m["w"]))]
+
     def last(name: str) -> Step:
         return "y", lambda m: net.last(m[name])
 
@@ -74,6 +77,15 @@ def chains(net: Layers) -> dict[str, tuple[float, list[Step]]]:
         "bn silu conv": (1, [image, ("n", lambda m: net.bn(m["x"])), ("h", lambda m: F.silu(m["n"])), conv("h")]),
         "bn relu two convs": (1, [image, ("n", lambda m: net.bn(m["x"])), ("h", lambda m: F.relu(m["n"])),
                                   ("z", lambda m: net.first(m["h"])), ("y", lambda m: net.conv(m["h"]) + m["z"])]),
+        "residual": (2, [*block, ("s", lambda m: m["n"] + m["i"]), ("h", lambda m: F.relu(m["s"])), conv("h")]),
+        "residual_": (2, [*block, ("s", lambda m: m["n"].add_(m["i"])), ("h", lambda m: F.relu_(m["s"])), conv("h")]),
+        "residual relu_": (2, [*block, ("s", lambda m: m["i"] + m["n"]), ("h", lambda m: F.relu_(m["s"])), conv("h")]),
+        "two residuals_": (3, [*block, ("s", lambda m: m["n"].add_(m["i"])), ("h", lambda m: F.relu_(m["s"])),
+                               ("v", lambda m: net.conv(m["h"])), ("k", lambda m: net.gn(m["v"])),
+                               ("t", lambda m: m["k"].add_(m["h"])), ("l", lambda m: F.relu_(m["t"])), conv("l")]),
+        "two norms": (2, [image, ("w", lambda m: net.conv(net.image)), ("n", lambda m: net.bn(m["x"])),
+                          ("s", lambda m: m["n"] + net.gn(m["w"])), ("h", lambda m: F.relu(m["s"])), conv("h")]),
+        "relu dropout": (1, [linear, ("n", lambda m: F.relu(m["x"])), ("h", lambda m: dropped(m["n"])), last("h")]),
     }  # fmt: skip
 
 
@@ -215,7 +227,7 @@ def test_changes_at_any_time_in_every_chain(name: str, change: Any, kept: Any) -
     compare(name, change, kept)
 
 
-@pytest.mark.parametrize("name", ["swiglu", "bn relu conv"])
+@pytest.mark.parametrize("name", ["swiglu", "bn relu conv", "residual_", "two norms"])
 def test_graphs_that_are_kept_and_second_order(name: str, kept: Any) -> None:
     def gradients(all_of_it: bool) -> list[Any]:
         kept(all_of_it)
@@ -235,12 +247,48 @@ def test_graphs_that_are_kept_and_second_order(name: str, kept: Any) -> None:
         np.testing.assert_array_equal(wanted, found)
 
 
+AROUND = {
+    "recompute": torch.stores.recompute,
+    "disk": lambda: torch.stores.disk(memory=0),
+    "budget": lambda: memory.budget("1 GB"),
+    "tight budget": lambda: memory.budget(memory.current() + 14 * UNIT),
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("name", ["residual_", "two residuals_", "relu dropout"])
+@pytest.mark.filterwarnings("ignore::rushlight.stores.StoreWarning")
+def test_stores_and_budgets_around_sums(name: str, around: str, kept: Any) -> None:
+    kept(True)
+    wanted = run(name, hold=False)
+    kept(False)
+    with AROUND[around]():
+        assert same(wanted, run(name, hold=False))
+
+
+@pytest.mark.parametrize("name", ["residual", "residual_", "bn relu_ conv"])
+def test_what_is_made_again_takes_one_buffer(name: str) -> None:
+    """The norm's result, the sum and relu's result are written over one another."""
+    if not memory.is_counted():
+        pytest.skip("bytes are counted where native kernels are")
+    net, made = Layers(), {}
+    for key, step in chains(net)[name][1]:
+        made[key] = step(made)
+    remade = made["y"].grad_fn.saved[0]
+    assert isinstance(remade, Rebuilt)
+    made = {}
+    memory.reset_peak()
+    before = memory.current()
+    assert remade._array.nbytes == UNIT
+    assert memory.peak() - before < 1.1 * UNIT
+
+
 def test_the_price_decides() -> None:
     """A depthwise convolution costs less than making its input again."""
     x = torch.randn(*IMAGE, requires_grad=True)
     depthwise, dense = nn.Conv2d(32, 32, 3, groups=32), nn.Conv2d(32, 32, 3)
-    assert isinstance(dense(F.silu(x)).grad_fn.saved[0], rebuilt.Rebuilt)
-    assert not isinstance(depthwise(F.silu(x)).grad_fn.saved[0], rebuilt.Rebuilt)
+    assert isinstance(dense(F.silu(x)).grad_fn.saved[0], Rebuilt)
+    assert not isinstance(depthwise(F.silu(x)).grad_fn.saved[0], Rebuilt)
 
 
 def test_the_switch() -> None:
@@ -248,10 +296,10 @@ def test_the_switch() -> None:
     assert memory.recompute_cheap() is True
     assert memory.recompute_cheap(False) is True
     try:
-        assert not isinstance(layer(F.silu(x)).grad_fn.saved[0], rebuilt.Rebuilt)
+        assert not isinstance(layer(F.silu(x)).grad_fn.saved[0], Rebuilt)
     finally:
         assert memory.recompute_cheap(True) is False
-    assert isinstance(layer(F.silu(x)).grad_fn.saved[0], rebuilt.Rebuilt)
+    assert isinstance(layer(F.silu(x)).grad_fn.saved[0], Rebuilt)
 
 
 @pytest.mark.skipif(not memory.is_counted(), reason="bytes are counted where native kernels are")

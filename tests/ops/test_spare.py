@@ -11,7 +11,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import memory
-from rushlight.dispatch import spare
+from rushlight.dispatch.keeping import spare
 
 F = torch.nn.functional
 ROWS, WIDTH, CLASSES = 256, 32, 512

@@ -12,7 +12,8 @@ from rushlight.basics import caller, dtypes
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.compute import HALVES, check_kind, compute
-from rushlight.dispatch.rebuilt import may_rebuild, pass_on, rebuilt, watch
+from rushlight.dispatch.keeping.rebuilt import FLOPS, may_rebuild, pass_on, rebuilt, watch
+from rushlight.dispatch.keeping.watched import note_written
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.node import Port, Severed, edge_of, next_seq
@@ -20,7 +21,7 @@ from rushlight.engine.saved import Constant, Packed, PackedResults, SavedOutput,
 from rushlight.engine.views import make_view
 from rushlight.overrides.public import unfit
 from rushlight.signs import to_hold, turn, turned
-from rushlight.storage import InferenceStorage
+from rushlight.storage import InferenceStorage, dependents
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -330,6 +331,8 @@ def apply_inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], wat
     if mask:
         inplace.rebase(target, node)
         node.outs = save_outputs(node, (target,))
+        if dependents and op.name in FLOPS:
+            note_written(node, target._held)
     return target
 
 

@@ -27,6 +27,9 @@ class Op:
 
     large: Any = None  # (array, array or number): a forward for large arrays, where threads pay
     cheap = False  # whether a large result is computed again for backward rather than kept: see `rebuilt`
+    remade: Any = (
+        None  # the operator that makes its first result again of its inputs and others of its results, and their names
+    )
     heavy = False  # whether it costs so much more than its inputs' making that they may be
     saver: Any = None  # (node, inputs, wanted, result): saves inputs in a way of its own, where they may be
     order: Any = None  # the order in which gradients are handed on, as positions of inputs, where it is not theirs

@@ -15,9 +15,10 @@ import numpy as np
 
 from rushlight.basics.makers import maker
 from rushlight.basics.state import special
-from rushlight.dispatch import fast, rebuilt
+from rushlight.dispatch import fast
 from rushlight.dispatch.call import shape_of
 from rushlight.dispatch.compute import check_broadcast
+from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.plan import OpNode, Plan
 from rushlight.engine.node import Severed, edge_of, next_seq
 from rushlight.engine.saved import Constant

@@ -21,8 +21,8 @@ import numpy as np
 
 from rushlight.basics.state import modes
 from rushlight.dispatch.by_sample import level_of
-from rushlight.dispatch.rebuilt import Rebuilt
-from rushlight.dispatch.spare import spare
+from rushlight.dispatch.keeping.remade import Rebuilt
+from rushlight.dispatch.keeping.spare import spare
 from rushlight.engine.node import EVERY, Node, Port
 from rushlight.engine.saved import DETACHED, Constant, OfView, Packed, SavedOutput, freed, stale
 from rushlight.tensor import Tensor, wrap

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.plan import OpNode, fetch
-from rushlight.dispatch.rebuilt import Rebuilt
 from rushlight.engine.saved import Packed, PackedResults, SavedOutput, SavedTensor, freed
 from rushlight.tensor import Tensor, wrap
 

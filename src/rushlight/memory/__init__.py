@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rushlight.dispatch.rebuilt import recompute_cheap
+from rushlight.dispatch.keeping.rebuilt import recompute_cheap
 from rushlight.memory.budgets.budget import BudgetError, BudgetReport, budget
 from rushlight.memory.counting.account import (
     Live,

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch.keeping.remade import Rebuilt
+from rushlight.dispatch.keeping.spare import spare
 from rushlight.dispatch.plan import fetch
-from rushlight.dispatch.rebuilt import Rebuilt
 from rushlight.dispatch.shapes import order_of
-from rushlight.dispatch.spare import spare
 from rushlight.engine.accumulate import accumulated, gone, is_dense, prepared, same_layout
 from rushlight.engine.conform import expands, fits, mismatch
 from rushlight.engine.reach import count_contributions

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.backends.numpy import backend
 from rushlight.basics.state import modes
-from rushlight.dispatch import costs, families, rebuilt, shapes
+from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.reference.windows import out_sizes
 from rushlight.ops.elementwise.arith import conj

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
-from rushlight.dispatch import families, rebuilt, shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import elementwise, function, inplace_of, op
 from rushlight.kernels.dispatch import up

@@ -11,10 +11,11 @@ from rushlight.backends import blas
 from rushlight.backends.numpy import backend
 from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.basics.state import modes
-from rushlight.dispatch import call, costs, families, rebuilt, shapes
+from rushlight.dispatch import call, costs, families, shapes
 from rushlight.dispatch.compute import HALVES
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import common_shape
+from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.registry import function, op, publish
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.old_orders import in_old_order

@@ -115,6 +115,9 @@ def _eval_raw(
     return backend.batch_norm_backward(g, input, mean, rstd, weight, needs, False)
 
 
+batch_norm_op.op.remade = batch_norm_eval_op.op, ("mean", "var")
+
+
 @batch_norm_eval_op.grad("input", "weight", "bias", raw=_eval_raw,
                          uses={"input": "weight var", "weight": "input mean var", "bias": ""})  # fmt: skip
 def _(g: Tensor, input: Tensor, weight: Tensor, mean: Tensor, var: Tensor, eps: float, needs: tuple[bool, ...]) -> Any:

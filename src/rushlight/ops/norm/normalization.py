@@ -14,9 +14,10 @@ import numpy as np
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.basics.foreign import kind_of
-from rushlight.dispatch import families, rebuilt, shapes
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.call import write_out
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.named import linalg
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op

@@ -15,6 +15,7 @@ from rushlight.basics import caller
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, randomness, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.keeping.rebuilt import watch
 from rushlight.dispatch.registry import function, inplace_of, op
 from rushlight.generator import default_generator
 from rushlight.ops.elementwise.convert import cast
@@ -94,7 +95,10 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     if randomness.innermost() is not None:
         keep = randomness.fresh(lambda shape: uniform(shape) >= p, input._array.shape)
         return (_scaled_ if inplace else scaled)(input, keep, 0.0 if p >= 1 else 1 / (1 - p))
-    return (_dropout_ if inplace else dropout_op)(input, p, draw())
+    found = (_dropout_ if inplace else dropout_op)(input, p, draw())
+    if not inplace and found._edge is not None:
+        watch(found._edge, found)
+    return found
 
 
 def uniform(shape: tuple[int, ...]) -> Array:
