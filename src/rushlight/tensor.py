@@ -32,6 +32,7 @@ class _Leaf:
 
 
 LEAF: Any = _Leaf()
+new_tuple: Any = tuple.__new__
 ITSELF: Any = object()  # in `Tensor._dual_base`: this tensor's tangents are its own, though its memory is another's
 
 
@@ -147,7 +148,7 @@ class Tensor(TensorMethods):
     @property
     def shape(self) -> Size:
         """Sizes of the dimensions."""
-        return Size(self._held.shape)
+        return new_tuple(Size, self._held.shape)  # of integers already: nothing to look at
 
     @property
     def dtype(self) -> dtypes.dtype:

@@ -115,3 +115,31 @@ def test_low_rank() -> None:
     near((U * S) @ V.mT, A - A.mean(0))
     with pytest.raises(ValueError, match="not greater than min"):
         torch.pca_lowrank(A, q=6)
+
+
+EQUAL = {"equal": torch.eye(3, dtype=torch.float64), "zero": torch.zeros(3, 3, dtype=torch.float64),
+         "two equal": torch.diag(torch.tensor([2.0, 2.0, 5.0], dtype=torch.float64))}  # fmt: skip
+
+
+@pytest.mark.parametrize("matrix", EQUAL)
+def test_equal_eigenvalues_and_singular_values_have_gradients(matrix: str) -> None:
+    """Of the values alone nothing is divided by the gaps between them, which are zero here."""
+    for values, full in ((torch.linalg.eigvalsh, True), (lambda A: torch.linalg.eigvals(A).real, True),
+                         (torch.linalg.svdvals, True), (lambda A: torch.linalg.svd(A, full_matrices=True).S, True),
+                         (lambda A: torch.linalg.svd(torch.cat([A, A * 0]), full_matrices=True).S, matrix != "zero"),
+                         (lambda A: torch.linalg.matrix_norm(A, "nuc"), True)):  # fmt: skip
+        A = EQUAL[matrix].clone().requires_grad_()
+        (g,) = torch.autograd.grad(values(A).sum(), A, create_graph=True)
+        if full:
+            torch.testing.assert_close(g, torch.eye(3, dtype=torch.float64), check_device=False)
+        assert torch.isfinite(g).all()
+
+
+def test_gradients_of_eigenvectors_alone() -> None:
+    A = torch.tensor([[2.0, 1.0, 0.0], [1.0, 3.0, 0.5], [0.0, 0.5, 5.0]], dtype=torch.float64, requires_grad=True)
+    M = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda A: torch.linalg.eigh((A + A.mT) / 2)[1].abs(), (A,))
+    assert torch.autograd.gradcheck(lambda A: torch.linalg.eig(A)[1].abs(), (A,))
+    for part in (0, 1, 2):
+        assert torch.autograd.gradcheck(lambda M, k=part: torch.linalg.svd(M, full_matrices=False)[k].abs(), (M,))
+        assert torch.autograd.gradgradcheck(lambda M, k=part: torch.linalg.svd(M, full_matrices=False)[k].abs(), (M,))

@@ -74,3 +74,11 @@ def test_what_counts_as_an_int_is_taken() -> None:
     assert X.view(six).shape == X.reshape((six,)).shape == (6,)
     assert X.narrow(0, torch.tensor(1), 1).shape == X.select(0, torch.tensor(1)).unsqueeze(0).shape
     assert X.roll(1, ()).shape == (2, 3)
+
+
+def test_a_size_made_of_tensors_has_integers() -> None:
+    size = torch.Size([torch.tensor(3), 2, torch.tensor([4])])
+    assert size == (3, 2, 4) and all(type(n) is int for n in size)
+    for given in ([2, 1.5], [torch.tensor(1.5)], ["a"], [None]):
+        with pytest.raises(TypeError, match=r"torch\.Size: expected integers, but item [01] is a"):
+            torch.Size(given)

@@ -142,3 +142,27 @@ def test_what_is_not_written_for_them_is_refused_by_name(matrix) -> None:
                       (lambda s: s.argmax(), "argmax"), (np.asarray, "sparse")):  # fmt: skip
         with pytest.raises(NotImplementedError, match=name):
             ask(s)
+
+
+def test_older_types_make_them_and_know_them() -> None:
+    """`torch.sparse.FloatTensor` and its relatives, by which older programs make sparse tensors."""
+    places, values = torch.tensor([[0, 1], [2, 0]]), torch.tensor([3.0, 4.0])
+    kind = torch.sparse.FloatTensor
+    found = kind(places, values, torch.Size([2, 3]))
+    assert found.to_dense().tolist() == [[0.0, 0.0, 3.0], [4.0, 0.0, 0.0]] and kind(places, values).shape == (2, 3)
+    assert isinstance(found, kind) and not isinstance(found, torch.sparse.DoubleTensor) and not isinstance(values, kind)
+    assert found.type() == torch.typename(found) == "torch.sparse.FloatTensor"
+    assert found.type("torch.sparse.DoubleTensor").dtype is found.type(torch.sparse.DoubleTensor).dtype is torch.float64
+    for empty in (kind(2, 3), kind(torch.Size([2, 3])), torch.sparse.LongTensor(2, 3)):
+        assert empty._nnz() == 0 and empty.shape == (2, 3)
+    assert kind().shape == (0,) and torch.sparse.LongTensor(2).dtype is torch.int64
+    with pytest.raises(TypeError, match="FloatTensor: expected indices, values and a size"):
+        kind(places)
+
+
+def test_attributes_that_need_no_values(matrix) -> None:
+    s = matrix[0]
+    assert s.ndimension() == 2 and s.nelement() == 6 and s.itemsize == 8 and s._base is None and s.output_nr == 0
+    assert s.mT.to_dense().tolist() == s.mH.to_dense().tolist() == s.to_dense().mT.tolist()
+    with pytest.raises(NotImplementedError, match="nbytes: not implemented for sparse"):
+        _ = s.nbytes

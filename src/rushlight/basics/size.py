@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterable
+from operator import index
+from typing import Any, SupportsIndex
+
+import numpy as np
 
 
 class Size(tuple[int, ...]):
@@ -15,6 +19,14 @@ class Size(tuple[int, ...]):
     """
 
     __slots__ = ()
+
+    def __new__(cls, sizes: Iterable[SupportsIndex] = ()) -> Size:
+        """The sizes as integers: a tensor of one gives its value.  TypeError for what is no integer."""
+        given = tuple(sizes)
+        for size in given:
+            if size.__class__ is not int:
+                return tuple.__new__(cls, map(integer, range(len(given)), given))
+        return tuple.__new__(cls, given)  # type: ignore[arg-type]
 
     def numel(self) -> int:
         """The product of the sizes."""
@@ -44,3 +56,15 @@ class Size(tuple[int, ...]):
         return Size(tuple.__mul__(self, n))
 
     __rmul__ = __mul__
+
+
+def integer(place: int, size: Any) -> int:
+    """One of the sizes of a shape; NumPy's integers stay what they are.  TypeError for what is no integer."""
+    if isinstance(size, (int, np.integer)):
+        return size  # type: ignore[return-value]
+    try:
+        return index(size)
+    except TypeError:
+        raise TypeError(
+            f"torch.Size: expected integers, but item {place} is a {type(size).__name__}: int() of it is one"
+        ) from None

@@ -8,6 +8,7 @@ from rushlight import absent
 from rushlight.dispatch.named import named
 from rushlight.sparse import tensor as _tensor
 from rushlight.sparse.construct import sparse_coo_tensor, sparse_csr_tensor
+from rushlight.sparse.kinds import older_types
 from rushlight.sparse.normalize import log_softmax, sampled_addmm, softmax
 from rushlight.sparse.tensor import Sparse
 from rushlight.tensor import Tensor
@@ -71,10 +72,7 @@ absent.names(
     "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT SparseSemiStructuredTensorCUTLASS",
     "as_sparse_gradcheck solve to_sparse_semi_structured",
 )
-absent.names(
-    globals(), "torch.sparse_coo_tensor makes sparse tensors of any dtype",
-    "BFloat16Tensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor",
-)  # fmt: skip
+globals().update(older_types())
 
 
 class check_sparse_tensor_invariants:

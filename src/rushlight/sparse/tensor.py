@@ -21,6 +21,7 @@ from rushlight.basics.state import modes
 from rushlight.dispatch.named import named as torch
 from rushlight.dispatch.options import Nowhere
 from rushlight.engine.rows import Rows
+from rushlight.ops.create.legacy import type_string
 from rushlight.overrides.protocol import DisableTorchFunctionSubclass
 from rushlight.sparse.product import product
 from rushlight.tensor import Tensor, sparse_coo, sparse_csr
@@ -142,12 +143,24 @@ class Sparse(Tensor):
         """Number of dimensions."""
         return len(self._sizes)
 
+    ndimension = dim
+
     def numel(self) -> int:
         """How many elements a dense tensor of this shape has."""
         return int(np.prod(self._sizes))
 
     def __len__(self) -> int:
         return self._sizes[0]
+
+    nelement = numel
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """Without a dtype the name of this tensor's type, else the tensor in it: a dtype, or a type or its name."""
+        if dtype is None:
+            return type_string(self.dtype).replace("torch.", "torch.sparse_csr." if self._csr else "torch.sparse.")
+        if isinstance(dtype, str):
+            dtype = dtype.replace("torch.sparse.", "torch.")
+        return self._with(self._values_of.type(getattr(dtype, "dtype", dtype)))
 
     def is_floating_point(self) -> bool:
         """Whether the values are real floating-point numbers."""
@@ -317,6 +330,32 @@ class Sparse(Tensor):
         order[a], order[b] = order[b], order[a]
         sizes[a], sizes[b] = sizes[b], sizes[a]
         return made(coo._indices_of[order], coo._values_of, tuple(sizes), a == b and coo._sorted, False)
+
+    @property
+    def mT(self) -> Any:  # noqa: N802
+        """The matrices transposed."""
+        return self.transpose(-2, -1)
+
+    @property
+    def mH(self) -> Any:  # noqa: N802
+        """The matrices transposed and conjugated."""
+        turned = self.transpose(-2, -1)
+        return turned._with(turned._values_of.conj())
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return int(self._values_of.itemsize)
+
+    @property
+    def _base(self) -> None:
+        """None: a sparse tensor is no view."""
+        return None
+
+    @property
+    def output_nr(self) -> int:
+        """Which of its function's results it is: the first."""
+        return 0
 
     def detach(self) -> Any:
         """Outside of the graph."""
@@ -552,7 +591,9 @@ for _name, _dtype in _KINDS.items():
 def _name_of(func: Any) -> str:
     """The name of what `__torch_function__` is asked for; of an attribute that is read, the attribute's."""
     name = str(getattr(func, "__name__", func))
-    return getattr(getattr(func.__self__, "fget", None), "__name__", name) if name == "__get__" else name
+    if name != "__get__":
+        return name
+    return str(getattr(getattr(func.__self__, "fget", None), "__qualname__", name)).rpartition(".")[2]
 
 
 def _into_dense(name: str, dense: Any, *args: Any, **kwargs: Any) -> Any:

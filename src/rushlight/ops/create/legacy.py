@@ -103,8 +103,8 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
         if dtype not in BY_STRING:
             raise ValueError(f"invalid type: {dtype!r}. Known are {', '.join(BY_STRING)}")
         dtype = BY_STRING[dtype]
-    elif isinstance(dtype, _TypeMeta):
-        dtype = dtype.dtype
+    elif isinstance(dtype, type):  # torch.FloatTensor and torch.sparse.FloatTensor
+        dtype = getattr(dtype, "dtype", dtype)
     if not isinstance(dtype, dtypes.dtype):
         raise TypeError(f"dtype must be a type, str, or dtype object, got {type(dtype).__name__}")
     return to_dtype(self, dtype)
@@ -123,7 +123,7 @@ Tensor.type = known_as(type_, "type", "Tensor")  # type: ignore[method-assign]
 def typename(obj: Any) -> str:
     """The name of an object's type; of tensors that of their tensor type."""
     if isinstance(obj, Tensor):
-        return type_string(obj.dtype)
+        return obj.type()  # type: ignore[no-any-return]
     kind = type(obj)
     module = "" if kind.__module__ in ("builtins", "__builtin__", None) else f"{kind.__module__}."
     return module + kind.__qualname__

@@ -486,10 +486,21 @@ def svd_op(A: Array, full_matrices: bool) -> Any:
 
 
 @svd_op.grad("A")
-def _(g_U: Any, g_S: Any, g_Vh: Any, U: Any, S: Any, Vh: Any, full_matrices: bool) -> Any:
-    m, n, k = U.shape[-2], Vh.shape[-1], S.shape[-1]
+def _(gs: Any, U: Any, S: Any, Vh: Any, full_matrices: bool) -> Any:
+    k = S.shape[-1]
     if full_matrices:
-        U, g_U, Vh, g_Vh = U[..., :k], g_U[..., :k], Vh[..., :k, :], g_Vh[..., :k, :]
+        U, Vh = U[..., :k], Vh[..., :k, :]
+    g_U, g_S, g_Vh = gs
+    if g_U is None and g_Vh is None:  # no gap between two is divided by: equal singular values have a gradient too
+        return (U * g_S[..., None, :]) @ Vh
+    g_U = U * 0 if g_U is None else g_U[..., :k]
+    g_Vh = Vh * 0 if g_Vh is None else g_Vh[..., :k, :]
+    return of_singular_vectors(g_U, S * 0 if g_S is None else g_S, g_Vh, U, S, Vh)
+
+
+def of_singular_vectors(g_U: Any, g_S: Any, g_Vh: Any, U: Any, S: Any, Vh: Any) -> Any:
+    """The gradient of a matrix by those of its singular vectors and values: U (*, M, K), S (*, K), Vh (*, K, N)."""
+    m, n, k = U.shape[-2], Vh.shape[-1], S.shape[-1]
     V, g_V = mH(Vh), mH(g_Vh)
     eye = np.eye(k)
     S2 = S * S
@@ -555,12 +566,15 @@ def eigh_op(A: Array, UPLO: str) -> Any:
 
 
 @eigh_op.grad("A")
-def _(g_L: Any, g_V: Any, L: Any, V: Any) -> Any:
+def _(gs: Any, L: Any, V: Any) -> Any:
+    g_L, g_V = gs
+    if g_V is None:  # no gap between two is divided by: equal eigenvalues have a gradient too
+        return (V * g_L[..., None, :]) @ mH(V)
     eye = np.eye(L.shape[-1])
     E = L[..., None, :] - L[..., :, None] + like(eye, L)
     # A is Hermitian, so of the gradient the Hermitian part counts.
-    inside = skew(mH(V) @ g_V) * (like(0.5 * (1 - eye), E) / E) + as_diagonal(g_L)
-    return V @ inside @ mH(V)
+    inside = skew(mH(V) @ g_V) * (like(0.5 * (1 - eye), E) / E)
+    return V @ (inside if g_L is None else inside + as_diagonal(g_L)) @ mH(V)
 
 
 @eigh_op.tangent
@@ -601,13 +615,16 @@ def eig_op(A: Array) -> Any:
 
 
 @eig_op.grad("A")
-def _(g_L: Any, g_V: Any, L: Any, V: Any) -> Any:
+def _(gs: Any, L: Any, V: Any) -> Any:
+    g_L, g_V = gs
+    if g_V is None:
+        return solve_op(mH(V), g_L[..., :, None] * mH(V))
     eye = np.eye(L.shape[-1])
     E = conj(L[..., None, :] - L[..., :, None]) + like(eye, L)
     VhgV = mH(V) @ g_V
     centred = VhgV - (mH(V) @ V) * real_part(diagonal(VhgV))[..., None, :]
-    inside = centred * (like(1 - eye, E) / E) + as_diagonal(g_L)
-    return solve_op(mH(V), inside @ mH(V))
+    inside = centred * (like(1 - eye, E) / E)
+    return solve_op(mH(V), (inside if g_L is None else inside + as_diagonal(g_L)) @ mH(V))
 
 
 @function(ns=NS, out=True, autocast="float32")

@@ -1,0 +1,48 @@
+"""Types of sparse tensors by their older names, such as torch.sparse.FloatTensor: they make such tensors and know them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.basics import dtypes
+from rushlight.sparse.construct import sparse_coo_tensor
+from rushlight.sparse.tensor import Sparse
+from rushlight.tensor import Tensor
+
+__all__ = ["older_types"]
+
+KINDS = {"BFloat16": dtypes.bfloat16, "Byte": dtypes.uint8, "Char": dtypes.int8, "Double": dtypes.float64,
+         "Float": dtypes.float32, "Half": dtypes.float16, "Int": dtypes.int32, "Long": dtypes.int64,
+         "Short": dtypes.int16}  # fmt: skip
+
+
+class Kind(type):
+    """What `torch.sparse.FloatTensor` is: called it makes a tensor in the layout COO, asked it knows those of its dtype."""
+
+    dtype: Any
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Sparse) and instance.is_sparse and instance.dtype is cls.dtype
+
+    def __call__(cls, *args: Any, size: Any = None, device: Any = None) -> Any:
+        """Of indices and values, whose dtype stays, with a size or without; or of sizes alone.  TypeError for others."""
+        if args and isinstance(args[0], Tensor) and len(args) in (2, 3):
+            return sparse_coo_tensor(args[0], args[1], args[2] if len(args) == 3 else size, device=device)
+        if any(isinstance(n, Tensor) for n in args):
+            raise TypeError(
+                f"{cls.__name__}: expected indices, values and a size, or sizes alone, got {len(args)} arguments"
+            )
+        given = args[0] if len(args) == 1 and isinstance(args[0], tuple | list) else args or size or (0,)
+        return sparse_coo_tensor(tuple(given), dtype=cls.dtype, device=device)
+
+
+def older_types() -> dict[str, Any]:
+    """The types by name."""
+    return {
+        f"{prefix}Tensor": Kind(
+            f"{prefix}Tensor",
+            (),
+            {"dtype": dtype, "__module__": "torch.sparse", "__doc__": f"Sparse tensors of {dtype}."},
+        )
+        for prefix, dtype in KINDS.items()
+    }
