@@ -332,12 +332,12 @@ class Sparse(Tensor):
         return made(coo._indices_of[order], coo._values_of, tuple(sizes), a == b and coo._sorted, False)
 
     @property
-    def mT(self) -> Any:  # noqa: N802
+    def mT(self) -> Any:
         """The matrices transposed."""
         return self.transpose(-2, -1)
 
     @property
-    def mH(self) -> Any:  # noqa: N802
+    def mH(self) -> Any:
         """The matrices transposed and conjugated."""
         turned = self.transpose(-2, -1)
         return turned._with(turned._values_of.conj())
