@@ -148,7 +148,7 @@ class Tensor(TensorMethods):
     @property
     def shape(self) -> Size:
         """Sizes of the dimensions."""
-        return new_tuple(Size, self._held.shape)  # of integers already: nothing to look at
+        return new_tuple(Size, self._held.shape)  # type: ignore[no-any-return]  # of integers already: nothing to look at
 
     @property
     def dtype(self) -> dtypes.dtype:

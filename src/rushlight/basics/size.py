@@ -26,7 +26,7 @@ class Size(tuple[int, ...]):
         for size in given:
             if size.__class__ is not int:
                 return tuple.__new__(cls, map(integer, range(len(given)), given))
-        return tuple.__new__(cls, given)  # type: ignore[arg-type]
+        return tuple.__new__(cls, given)
 
     def numel(self) -> int:
         """The product of the sizes."""

@@ -123,7 +123,7 @@ Tensor.type = known_as(type_, "type", "Tensor")  # type: ignore[method-assign]
 def typename(obj: Any) -> str:
     """The name of an object's type; of tensors that of their tensor type."""
     if isinstance(obj, Tensor):
-        return obj.type()  # type: ignore[no-any-return]
+        return obj.type()
     kind = type(obj)
     module = "" if kind.__module__ in ("builtins", "__builtin__", None) else f"{kind.__module__}."
     return module + kind.__qualname__
