@@ -112,6 +112,95 @@ def test_a_budget_is_kept_and_one_that_is_too_small_is_refused(tmp_path: Path) -
     """, tmp_path)  # fmt: skip
 
 
+REFUSED = """
+    import numpy as np
+    import rushlight as torch
+    from rushlight import memory
+
+    def refused():
+        for size in (1 << 50, 1 << 49):
+            try:
+                np.empty(size)
+            except MemoryError:
+                continue
+            raise AssertionError
+    kept = np.ones(1000)
+"""
+
+
+def test_what_was_refused_is_not_counted(tmp_path: Path) -> None:
+    program = """
+    assert memory.peak() < 10_000
+    refused()
+    assert memory.current() == memory.peak() == 8000
+    more = np.ones(1000)
+    refused()
+    assert memory.current() == memory.peak() == 16_000
+    memory.record_history()
+    refused()
+    large = np.ones(100_000)
+    refused()
+    del large
+    assert memory.current() == 16_000 and memory.recording().peak()[0] == memory.peak()
+    assert 816_000 <= memory.peak() < 820_000
+    memory.record_history(None)
+    refused()
+    assert memory.current() == 16_000 and 816_000 <= memory.peak() < 820_000
+    memory.reset_peak()
+    assert memory.peak() == 16_000
+    """
+    run(textwrap.dedent(REFUSED) + textwrap.dedent(program), tmp_path)
+
+
+def test_what_was_refused_takes_no_room_of_a_budget_and_does_not_pass_it(tmp_path: Path) -> None:
+    program = """
+    limit = memory.current() + 1_000_000
+    with memory.budget(limit) as used:
+        for size in (900_000, 990_000):
+            refused()
+            block = np.ones(size, np.uint8)  # for which there is no room beside one that was refused
+            del block
+    assert 990_000 < used.report().peak - memory.current() <= 1_000_000
+    assert memory.peak() <= limit
+    """
+    run(textwrap.dedent(REFUSED) + textwrap.dedent(program), tmp_path)
+
+
+def test_threads_that_allocate_at_once_do_not_pass_a_limit_together(tmp_path: Path) -> None:
+    run("""
+        import sys, threading, time, numpy as np
+        import rushlight as torch
+        from rushlight import memory
+        from rushlight.kernels import allocator
+
+        library = allocator.library()
+        own = library.default[0]
+
+        def slow(context, size):  # another thread looks for room between the look of this one and its block
+            time.sleep(0.01)
+            return own(context, size)
+
+        library.default = slow, *library.default[1:]
+
+        def work():
+            for _ in range(5):
+                try:
+                    block = np.empty(600_000, np.uint8)
+                    time.sleep(0.01)
+                    del block
+                except MemoryError:
+                    time.sleep(0.01)
+
+        start = memory.current()
+        limit = start + 1_000_000
+        room = allocator.limit(limit, lambda over: None)
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        [t.start() for t in threads], [t.join() for t in threads]
+        allocator.limit(0, None)
+        assert memory.current() == start and 600_000 <= memory.peak() - start <= 1_000_000, memory.peak() - start
+    """, tmp_path)  # fmt: skip
+
+
 def test_a_library_that_was_compiled_is_used_where_the_compiler_is_gone(tmp_path: Path) -> None:
     from rushlight.kernels.native import loader
 

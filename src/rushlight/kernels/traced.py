@@ -7,6 +7,10 @@ is on its way, when no Python code may run: which blocks are gone is asked of tr
 
 What NumPy allocates for itself while it works (buffers of casts and sorts) is counted here, and cannot be refused: below a
 limit it may stand out by so much.
+
+NumPy tells tracemalloc of blocks that it did not get, too: as at address 0, where they are taken off before its sum is read. Its
+peak is then of no use. While NumPy asks here, the peak is therefore kept here; else it is, after a block that
+NumPy's own allocator refused, the most that was seen when somebody asked.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from __future__ import annotations
 import _thread
 import ctypes
 import itertools
+import os
 import sys
 import threading
 import tracemalloc
@@ -65,6 +70,11 @@ def trace() -> str:
     return ""
 
 
+def track(address: int, size: int) -> None:
+    """Tell tracemalloc of a block, or once more of one that it knows."""
+    ctypes.pythonapi.PyTraceMalloc_Track(ctypes.c_uint(NUMPY), _size(address), _size(size))
+
+
 class TracedLibrary:
     """The functions of `allocator.Library`, in Python.
 
@@ -83,6 +93,10 @@ class TracedLibrary:
         self.most, self.room = 0, None  # type: tuple[int, Any]
         self.recording = False
         self.past = 0  # a peak from before tracemalloc's was set back
+        self.listening = False  # whether NumPy asks here
+        self.top = 0  # the peak since it does
+        self.turn = threading.RLock()  # of the thread that looks whether there is room, until its block is counted
+        os.register_at_fork(after_in_child=self.after_fork)
         self.asides: dict[
             int, tuple[int, set[int]]
         ] = {}  # by thread that makes what does not count: the peak, and that
@@ -101,8 +115,18 @@ class TracedLibrary:
             raise RuntimeError(
                 "memory is no longer counted: without native kernels that is done by tracemalloc, which was stopped"
             )
-        now, peak = tracemalloc.get_traced_memory()
-        return now, max(peak, self.past)
+        now = self.now()
+        return now, max(now, self.past, self.top if self.listening else tracemalloc.get_traced_memory()[1])
+
+    def now(self) -> int:
+        """Bytes of arrays now.  What NumPy was refused last is no longer among them."""
+        before = tracemalloc.get_traced_memory()[0]
+        ctypes.pythonapi.PyTraceMalloc_Untrack(ctypes.c_uint(NUMPY), _size(0))
+        now = tracemalloc.get_traced_memory()[0]
+        if now != before:
+            self.past = max(self.past, self.top, now)
+            tracemalloc.reset_peak()
+        return now
 
     def totals(self, out: Any) -> None:
         """Bytes now and at most, blocks; how many there ever were nobody counts."""
@@ -117,7 +141,7 @@ class TracedLibrary:
 
     def reset_peak(self) -> None:
         """Let the peak be what is there now."""
-        self.past = 0
+        self.past = self.top = 0
         tracemalloc.reset_peak()
 
     def aside(self, on: int) -> int:
@@ -128,7 +152,7 @@ class TracedLibrary:
             self.settle()
             self.asides[me] = self.traced()[1], set()
         elif not on and former:
-            self.past, made = self.asides.pop(me)
+            (self.past, made), self.top = self.asides.pop(me), 0
             for address in made:
                 ctypes.pythonapi.PyTraceMalloc_Untrack(ctypes.c_uint(NUMPY), _size(address))
             tracemalloc.reset_peak()
@@ -142,7 +166,7 @@ class TracedLibrary:
     def adopt(self, address: int, size: int, category: int) -> None:
         """A block that was alive before; counted if it was not."""
         if self.traceback(NUMPY, address) is None:
-            ctypes.pythonapi.PyTraceMalloc_Track(ctypes.c_uint(NUMPY), _size(address), _size(size))
+            track(address, size)
         if self.recording and address not in self.alive:
             self.enter(address, size)
             self.unknown -= size
@@ -156,8 +180,15 @@ class TracedLibrary:
 
     def listen(self) -> None:
         """Stand between NumPy and its allocator while there is something to do there."""
-        wanted = self.recording or self.most or self.asides
+        wanted = bool(self.recording or self.most or self.asides)
+        if wanted != self.listening:
+            self.past, self.top, self.listening = self.traced()[1], 0, wanted
+            tracemalloc.reset_peak()
         self.replace(ctypes.addressof(self.handler) if wanted else self.former)
+
+    def after_fork(self) -> None:
+        """The thread whose turn it was may not be there any more."""
+        self.turn = threading.RLock()
 
     # What NumPy asks ----------------------------------------------------------------------------------------
 
@@ -172,41 +203,68 @@ class TracedLibrary:
     def realloc(self, context: int | None, block: int | None, size: int) -> int | None:
         """A block of another size: the former is gone."""
         former = self.died(block) if self.recording and block else None
-        found = self.made(size, self.default[2], context, block, size, gone=former.size if former else 0)
+        gone = former.size if former else 0
+        found = self.made(size, self.default[2], context, block, size, gone=gone, new=not block)
         if found is None and former is not None:
             self.event(ALLOC, block or 0, self.enter(block or 0, former.size, former.stack))
         return found
 
-    def made(self, size: int, make: Any, *args: object, gone: int = 0) -> int | None:
-        """A block from NumPy's own allocator, unless the limit forbids it; recorded.  Raises nothing: nobody would hear it."""
+    def made(self, size: int, make: Any, *args: object, gone: int = 0, new: bool = True) -> int | None:
+        """A block from NumPy's own allocator, unless the limit forbids it; recorded.  Raises nothing: nobody would hear it.
+
+        gone: bytes of the block that it takes the place of, where they are known; new: whether there is no such block.
+        """
         found: int | None = None
         try:
-            if self.most and not self.admitted(size):
-                return None
-            found = make(*args)
+            if self.most:
+                self.ask_for_room(size)
+            found = self.counted(size, make, args, gone, new)
             aside = self.asides.get(threading.get_ident()) if self.asides else None
             if found and aside is not None:
                 aside[1].add(found)
-            elif found and self.recording:
-                self.born(found, size, gone)
+            return found
         except KeyboardInterrupt:
             _thread.interrupt_main()  # again, as soon as the array is there
         except BaseException as error:
             self.error = error
-        return make(*args) if found is None else found
+        return make(*args) if found is None and self.fits(size) else found
 
-    def admitted(self, size: int) -> bool:
-        """Whether so many bytes more stay within the limit, if need be after room was made."""
+    def ask_for_room(self, size: int) -> None:
+        """Have pages sent away until so many bytes more are within the limit, if that can be."""
         me = threading.get_ident()
-        over = tracemalloc.get_traced_memory()[0] + size - self.most
+        over = self.now() + size - self.most
         if over <= 0 or me in self.making or self.room is None:
-            return True
+            return
         self.making.add(me)
         try:
             self.room(over)
         finally:
             self.making.discard(me)
-        return not self.most or tracemalloc.get_traced_memory()[0] + size <= self.most
+
+    def fits(self, size: int) -> bool:
+        """Whether so many bytes more are within the limit."""
+        return not self.most or self.now() + size <= self.most
+
+    def counted(self, size: int, make: Any, args: tuple[object, ...], gone: int, new: bool) -> int | None:
+        """A block that fits, recorded.  It counts before another thread looks whether there is room for its own.
+
+        A thread waits for that no longer than a second: what the other runs in between (finalizers of what is garbage) may
+        wait for this one.
+        """
+        waited = self.turn.acquire(timeout=1)
+        try:
+            if not self.fits(size):
+                return None
+            found: int | None = make(*args)
+            self.top = max(self.top, self.now() + (size if found and new else 0))
+            if found and self.recording and threading.get_ident() not in self.asides:
+                self.born(found, size, gone)
+            if found and new:
+                track(found, size)
+            return found
+        finally:
+            if waited:
+                self.turn.release()
 
     # Recording ----------------------------------------------------------------------------------------------
 
@@ -254,7 +312,7 @@ class TracedLibrary:
         """Note the deaths of what is no longer there: the youngest first, until the bytes are those that tracemalloc has."""
         if not self.recording:
             return
-        now = tracemalloc.get_traced_memory()[0] - gone
+        now = self.now() - gone
         extra, dead = self.known + self.unknown - now, []
         for address, block in reversed(self.alive.items()) if extra > 0 else ():
             if self.traceback(NUMPY, address) is None:
@@ -284,7 +342,7 @@ class TracedLibrary:
 
     def stack(self) -> int:
         """The number of the stack that is running."""
-        frame: Any = sys._getframe(4)
+        frame: Any = sys._getframe(5)  # behind those of this class
         lines: list[Any] = []
         while frame is not None and len(lines) < self.depth:
             lines.append((frame.f_code, frame.f_lasti))
