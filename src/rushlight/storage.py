@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.errors import explained
 from rushlight.basics.state import modes
 
 
@@ -228,11 +229,14 @@ class InferenceStorage(Storage):
     def version(self) -> int:
         if modes.transform is not None:
             return 0
-        raise RuntimeError(
-            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
-            "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
-            "autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`: Inference tensors do not track version "
-            "counter. [rushlight explain inference-tensor]"
+        raise explained(
+            RuntimeError(
+                "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+                "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
+                "autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`: Inference tensors do not track version "
+                "counter."
+            ),
+            "inference-tensor",
         )
 
     @version.setter

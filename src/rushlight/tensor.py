@@ -11,6 +11,7 @@ import numpy as np
 
 from rushlight.basics import caller, dtypes
 from rushlight.basics.devices import CPU, device
+from rushlight.basics.errors import explained
 from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.basics.makers import maker
 from rushlight.basics.size import Size
@@ -351,9 +352,7 @@ class Tensor(TensorMethods):
     def __bool__(self) -> bool:
         if self._array.size != 1:
             what = "no values" if self._array.size == 0 else "more than one value"
-            raise RuntimeError(
-                f"Boolean value of Tensor with {what} is ambiguous [rushlight explain more-than-one-value]"
-            )
+            raise explained(RuntimeError(f"Boolean value of Tensor with {what} is ambiguous"), "more-than-one-value")
         return bool(self._array.reshape(())[()])
 
     def __contains__(self, element: Any) -> bool:
@@ -370,12 +369,9 @@ class Tensor(TensorMethods):
 
 
 def _refuse_flag(value: bool) -> NoReturn:
-    raise RuntimeError(
-        "you can only change requires_grad flags of leaf variables."
-        + ("" if value else " If you want to use a computed variable in a subgraph that doesn't require differentiation "
-                            "use var_no_grad = var.detach().")
-        + " [rushlight explain requires-grad-of-a-result]"
-    )  # fmt: skip
+    way = " If you want to use a computed variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+    refused = RuntimeError("you can only change requires_grad flags of leaf variables." + ("" if value else way))
+    raise explained(refused, "requires-grad-of-a-result")
 
 
 def _check_grad(tensor: Tensor, value: Tensor) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,9 +17,25 @@ KNOWN = explain.sections()
 
 
 def named_in_the_package() -> set[str]:
-    """The names behind `rushlight explain` in messages of the package."""
+    """The names that errors of the package are explained by."""
     texts = (path.read_text(encoding="utf-8") for path in (ROOT / "src" / "rushlight").rglob("*.py"))
-    return {name for text in texts for name in re.findall(r"\[rushlight explain ([a-z][a-z-]*)\]", text)}
+    calls = (node for text in texts if "explained(" in text or "hint(" in text for node in ast.walk(ast.parse(text))
+             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("explained", "hint"))  # fmt: skip
+    return {call.args[-1].value for call in calls if isinstance(call.args[-1], ast.Constant)}
+
+
+def test_no_message_has_the_hint_which_is_a_note() -> None:
+    """Programs and PyTorch's own tests compare messages to the letter."""
+    sources = [*(ROOT / "src" / "rushlight").rglob("*.py"), *(ROOT / "src" / "rushlight").rglob("*.cpp")]
+    having = {path.name for path in sources if "[rushlight explain" in path.read_text(encoding="utf-8")}
+    assert having == {"errors.py", "explain.py"}
+
+
+def test_a_traceback_ends_in_the_hint() -> None:
+    program = "import rushlight as torch; torch.ones(2, requires_grad=True).mul(2).backward()"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stderr.splitlines()
+    assert told[-2] == "RuntimeError: grad can be implicitly created only for scalar outputs"
+    assert told[-1] == "[rushlight explain not-a-scalar]"
 
 
 def test_every_message_has_its_section_and_every_section_its_message() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rushlight.basics.caller import warn
 from rushlight.basics.dtypes import is_complex
+from rushlight.basics.errors import explained
 from rushlight.engine.conform import fits
 from rushlight.engine.node import Severed
 from rushlight.engine.saved import Packed, SavedOutput, SavedTensor, freed
@@ -22,8 +23,11 @@ def check_gradients(name: str, results: list[Any], edges: Any, tensors: Sequence
     if len(results) > count and all(r is None for r in results[count:]):
         results = results[:count]
     if len(results) != count:
-        raise RuntimeError(
-            f"function {name} returned an incorrect number of gradients (expected {count}, got {len(results)}) [rushlight explain gradients-of-a-function]"
+        raise explained(
+            RuntimeError(
+                f"function {name} returned an incorrect number of gradients (expected {count}, got {len(results)})"
+            ),
+            "gradients-of-a-function",
         )
     for i, (r, edge) in enumerate(zip(results, edges, strict=True)):
         if r is None:

@@ -10,6 +10,7 @@ import numpy as np
 from rushlight.basics import caller, dtypes
 from rushlight.basics.caller import warn
 from rushlight.basics.dtypes import is_complex
+from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.size import Size
 from rushlight.basics.state import modes, special
@@ -86,7 +87,7 @@ def implicit(out: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     if isinstance(out, Tensor) and not out.requires_grad:
         return None
     if math.prod(shape) != 1:
-        raise RuntimeError("grad can be implicitly created only for scalar outputs [rushlight explain not-a-scalar]")
+        raise explained(RuntimeError("grad can be implicitly created only for scalar outputs"), "not-a-scalar")
     if is_complex(dtype):
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtypes.of(dtype)}")
     return special.meta.root(out) if without_memory((out,)) else wrap(np.array(1, dtype, ndmin=len(shape)))
@@ -111,8 +112,8 @@ def roots_of(outputs: tuple[Any, ...], grads: list[Any]) -> list[tuple[Any, Tens
     for i, (out, g) in enumerate(zip(outputs, grads, strict=True)):
         edge = engine_edge(out)
         if edge is None or (edge.__class__ is Severed and out._edge is None):
-            raise RuntimeError(
-                f"element {i} of tensors does not require grad and does not have a grad_fn [rushlight explain no-grad]"
+            raise explained(
+                RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn"), "no-grad"
             )
         dtype = expected(out)[1]
         if g._array.dtype != dtype and g._edge is None:
@@ -286,9 +287,12 @@ def finished(result: Tensor | None, x: Tensor, i: int, allow_unused: bool, mater
         shape, dtype = expected(x)
         return wrap(np.zeros(shape, dtype)).requires_grad_(create)
     if result is None and not allow_unused:
-        raise RuntimeError(
-            f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if "
-            f"this is the desired behavior. It is of shape {list(expected(x)[0])}. [rushlight explain not-in-the-graph]"
+        raise explained(
+            RuntimeError(
+                f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if "
+                f"this is the desired behavior. It is of shape {list(expected(x)[0])}."
+            ),
+            "not-in-the-graph",
         )
     return result
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.basics.errors import explained
+
 __all__ = ["NO_GROUP", "ProcessGroup", "averaging", "join", "leave", "required", "world"]
 
-NO_GROUP = "Default process group has not been initialized, please make sure to call init_process_group. [rushlight explain no-process-group]"
+NO_GROUP = "Default process group has not been initialized, please make sure to call init_process_group."
 
 
 class ProcessGroup:
@@ -57,7 +59,7 @@ def world() -> ProcessGroup | None:
 def required() -> ProcessGroup:
     """The default group.  Raises ValueError before it is made."""
     if not _world:
-        raise ValueError(NO_GROUP)
+        raise explained(ValueError(NO_GROUP), "no-process-group")
     return _world[0]
 
 

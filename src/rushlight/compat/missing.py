@@ -7,6 +7,7 @@ from types import ModuleType, TracebackType
 
 import rushlight
 from rushlight.absent.reasons import why
+from rushlight.basics.errors import hint
 from rushlight.compat.aliases import public_name, real_name
 
 __all__ = ["explain", "place_of", "script_frames"]
@@ -44,11 +45,8 @@ def explain(error: BaseException) -> str | None:
     if thing is None or place is None:
         return None
     said = why(*thing.rpartition(".")[::2]) or why(thing)
-    return (
-        f"{thing} is not implemented by rushlight (asked for at {place})"
-        + (f": {said}" if said else "")
-        + " [rushlight explain missing-name]"
-    )
+    told = f"{thing} is not implemented by rushlight (asked for at {place})" + (f": {said}" if said else "")
+    return f"{told}\n{hint('missing-name')}"
 
 
 def _missing_thing(error: BaseException) -> str | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
+from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.compute import HALVES, check_kind, compute
@@ -405,9 +406,12 @@ def check_single_writes(name: str, array: Array) -> None:
         and 0 in array.strides
         and any(n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True))
     ):
-        raise RuntimeError(
-            f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
-            "location. Please clone() the tensor before performing the operation. [rushlight explain overlapping-memory]"
+        raise explained(
+            RuntimeError(
+                f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                "location. Please clone() the tensor before performing the operation."
+            ),
+            "overlapping-memory",
         )
 
 
@@ -449,8 +453,8 @@ def write_out(name: str, out: Tensor, result: Any) -> Any:
     if modes.levels and any(getattr(t._held, "interpreted", False) for t in (out, result)):
         raise RuntimeError(f"{name}(): out= is not possible inside a function being vmapped: use what it returns")
     if modes.grad and (out.requires_grad or result.requires_grad):
-        raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
-                           "one of the arguments requires grad. [rushlight explain out-and-grad]")  # fmt: skip
+        raise explained(RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
+                           "one of the arguments requires grad."), "out-and-grad")  # fmt: skip
     if modes.levels and (result._tangents or out._tangents):
         raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an out= "
                                   "function: assign its result, or use copy_().")  # fmt: skip

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.basics.errors import explained
+
 
 def sizes(args: tuple[Any, ...], name: str, argument: str) -> tuple[int, ...]:
     """Sizes or dimensions given one by one or as one sequence, as a tuple of ints.
@@ -53,8 +55,9 @@ def wrap_dim(dim: object, ndim: int) -> int:
         dim = int(dim.__index__())
     if -n <= dim < n:
         return dim + n if dim < 0 else dim
-    raise IndexError(
-        f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim}) [rushlight explain dimension-out-of-range]"
+    raise explained(
+        IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})"),
+        "dimension-out-of-range",
     )
 
 

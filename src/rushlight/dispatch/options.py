@@ -13,6 +13,7 @@ import numpy as np
 from rushlight.basics import devices, dtypes
 from rushlight.basics.devices import CPU
 from rushlight.basics.devices import device as device_class
+from rushlight.basics.errors import explained
 from rushlight.basics.state import modes, special
 from rushlight.storage import InferenceStorage
 from rushlight.tensor import LEAF, Tensor, strided, wrap
@@ -161,7 +162,7 @@ def check_device(device: object) -> device:
     found = device if isinstance(device, device_class) else device_class(device)
     if found.type == "cuda":
         if devices.instead_of_cuda is None:
-            raise AssertionError("Torch not compiled with CUDA enabled [rushlight explain no-cuda]")
+            raise explained(AssertionError("Torch not compiled with CUDA enabled"), "no-cuda")
         devices.instead_of_cuda()
         return CPU
     if found.type == "meta":
@@ -208,8 +209,8 @@ def made(array: Array, requires_grad: bool = False, where: device | None = None)
     t = wrap(array)
     if requires_grad:
         if array.dtype.kind in "biu":
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients, got "
-                               f"{dtypes.of(array.dtype)} [rushlight explain integers-have-no-grad]")  # fmt: skip
+            raise explained(RuntimeError("Only Tensors of floating point and complex dtype can require gradients, got "
+                               f"{dtypes.of(array.dtype)}"), "integers-have-no-grad")  # fmt: skip
         t._edge = LEAF
     if modes.inference:
         t._inference, t._unusual, t._storage = True, True, InferenceStorage(array)

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 
+from rushlight.basics.errors import explained
 from rushlight.distributed import faults, mpi, witness
 
 __all__ = ["command", "environment", "main", "start"]
@@ -23,7 +24,8 @@ def launcher() -> str:
     path = os.pathsep.join((os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)))
     found = shutil.which("mpiexec", path=path) or shutil.which("mpirun", path=path)
     if found is None:
-        raise FileNotFoundError(f"no mpiexec was found, which starts several processes: {mpi.HINT}")
+        error = FileNotFoundError(f"no mpiexec was found, which starts several processes: {mpi.HINT}")
+        raise explained(error, "missing-extra")
     return found
 
 

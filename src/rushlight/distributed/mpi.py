@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from rushlight.basics.errors import explained
+
 __all__ = ["HINT", "launched", "library", "local_rank"]
 
-HINT = "pip install 'rushlight[mpi]' brings mpi4py and an MPI [rushlight explain missing-extra]"
+HINT = "pip install 'rushlight[mpi]' brings mpi4py and an MPI"
 # What launchers tell the processes that they start: MPICH and Intel MPI, Open MPI, PMIx, Slurm's srun.
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
 LOCAL = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
@@ -31,9 +33,8 @@ def library() -> Any:
     try:
         import mpi4py
     except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            f"a group of several processes sends messages by MPI, and mpi4py is not installed: {HINT}", name="mpi4py"
-        ) from None
+        said = f"a group of several processes sends messages by MPI, and mpi4py is not installed: {HINT}"
+        raise explained(ModuleNotFoundError(said, name="mpi4py"), "missing-extra") from None
     mpi4py.rc.thread_level = "multiple"
     from mpi4py import MPI
 

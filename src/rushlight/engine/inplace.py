@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.dtypes import is_complex, real_of
+from rushlight.basics.errors import explained
 from rushlight.basics.state import Setting, modes
 from rushlight.engine import anomaly
 from rushlight.engine.conform import Holders
@@ -47,12 +48,13 @@ def check(tensor: Tensor, requires_grad: bool) -> None:
                 "its gradient is not known: clone() that tensor before"
             )
         if needs and view.base.is_leaf:
-            raise RuntimeError(
-                "a view of a leaf Variable that requires grad is being used in an in-place operation. [rushlight explain leaf-in-place]"
+            raise explained(
+                RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation."),
+                "leaf-in-place",
             )
     if needs and (tensor.is_leaf or getattr(tensor._edge, "leaf_like", False)):
-        raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation. [rushlight explain leaf-in-place]"
+        raise explained(
+            RuntimeError("a leaf Variable that requires grad is being used in an in-place operation."), "leaf-in-place"
         )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from numpy import ndarray
 
 from rushlight.basics import dtypes
+from rushlight.basics.errors import explained
 from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.storage import storage_of
@@ -279,9 +280,12 @@ def active_hooks() -> tuple[Any, ...]:
 
 def freed(node: Any) -> None:
     """Raise the error for a second run through `node`."""
-    raise RuntimeError(
-        f"{FREED}Here the graph was freed at {node.name()}. Specify retain_graph=True the first time if this graph must be "
-        "used twice; if the values come from an earlier training step, detach() them there. [rushlight explain backward-twice]"
+    raise explained(
+        RuntimeError(
+            f"{FREED}Here the graph was freed at {node.name()}. Specify retain_graph=True the first time if this graph must be "
+            "used twice; if the values come from an earlier training step, detach() them there."
+        ),
+        "backward-twice",
     )
 
 
@@ -302,11 +306,14 @@ def stale(node: Any, what: str, shape: Any, version: int, expected: int, storage
     saved = f" It was saved at:\n{trace}" if trace else ""
     hint = "" if trace else " Hint: enable anomaly detection to see which lines saved and changed it, with " \
         "torch.autograd.set_detect_anomaly(True)."  # fmt: skip
-    raise RuntimeError(
-        "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[torch.{kind_of(storage.root.dtype)} {list(shape)}], which {made}{node.name()} saved as {what}, is at "
-        f"version {version}; expected version {expected} instead.{changed}{saved} Use the out-of-place form of the change, "
-        f"or clone() the tensor before it ({math.prod(shape) * storage.root.dtype.itemsize} bytes).{hint} [rushlight explain changed-in-place]"
+    raise explained(
+        RuntimeError(
+            "one of the variables needed for gradient computation has been modified by an inplace operation: "
+            f"[torch.{kind_of(storage.root.dtype)} {list(shape)}], which {made}{node.name()} saved as {what}, is at "
+            f"version {version}; expected version {expected} instead.{changed}{saved} Use the out-of-place form of the change, "
+            f"or clone() the tensor before it ({math.prod(shape) * storage.root.dtype.itemsize} bytes).{hint}"
+        ),
+        "changed-in-place",
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rushlight.basics.errors import explained
 from rushlight.kernels.dispatch import (
     FLOAT32,
     Array,
@@ -51,9 +52,12 @@ def _check_sizes(x: Array, target: Array, weight: Maybe) -> None:
 
 def _refuse_target(target: Array, at: int, classes: int, ignore_index: int) -> None:
     if at >= 0:
-        raise IndexError(
-            f"cross_entropy: Target {target[at]} is out of bounds: expected [0, {classes}) or "
-            f"ignore_index={ignore_index} [rushlight explain targets-of-cross-entropy]"
+        raise explained(
+            IndexError(
+                f"cross_entropy: Target {target[at]} is out of bounds: expected [0, {classes}) or "
+                f"ignore_index={ignore_index}"
+            ),
+            "targets-of-cross-entropy",
         )
 
 

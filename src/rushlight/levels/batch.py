@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from rushlight.basics.dtypes import is_complex
+from rushlight.basics.errors import explained
 from rushlight.basics.state import modes
 
 if TYPE_CHECKING:
@@ -203,9 +204,12 @@ def of_one_shape(name: str, array: Any) -> Any:
 def refuse(what: str) -> NoReturn:
     """Raise the error for asking for values that differ from sample to sample."""
     shown = MEANINGS.get(what, what)
-    raise DataDependent(
-        f"vmap: It looks like you're calling {shown} on a Tensor inside a function being vmapped. The values differ from "
-        "sample to sample there, so data-dependent control flow, .item() and operators whose results have a "
-        "data-dependent shape are not possible: rewrite it with other operations (torch.where in place of if), or do it "
-        "outside of vmap. [rushlight explain values-under-vmap]"
+    raise explained(
+        DataDependent(
+            f"vmap: It looks like you're calling {shown} on a Tensor inside a function being vmapped. The values differ from "
+            "sample to sample there, so data-dependent control flow, .item() and operators whose results have a "
+            "data-dependent shape are not possible: rewrite it with other operations (torch.where in place of if), or do it "
+            "outside of vmap."
+        ),
+        "values-under-vmap",
     )

@@ -9,6 +9,7 @@ from copy import deepcopy
 from typing import Any, ClassVar, TypeAlias
 
 from rushlight.basics.caller import warn
+from rushlight.basics.errors import explained
 from rushlight.basics.events import MARK, observed
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.handles import Hooks, RemovableHandle
@@ -165,7 +166,7 @@ class Optimizer:
         self.param_groups = []
         groups: list[Any] = list(params)
         if not groups:
-            raise ValueError("optimizer got an empty parameter list [rushlight explain nothing-to-optimize]")
+            raise explained(ValueError("optimizer got an empty parameter list"), "nothing-to-optimize")
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -397,9 +398,12 @@ def _check_param(param: Tensor, differentiable: bool | None) -> None:
         raise ValueError("can't optimize a tensor with a conjugate or negative bit: its memory holds other numbers than it "
                          "shows; use resolve_conj() or resolve_neg() on it")  # fmt: skip
     if not (differentiable or param.is_leaf or getattr(param, "retains_grad", False)):
-        raise ValueError(
-            "can't optimize a non-leaf Tensor: optimize the leaf that it was computed from, or detach() it and set "
-            "requires_grad [rushlight explain nothing-to-optimize]"
+        raise explained(
+            ValueError(
+                "can't optimize a non-leaf Tensor: optimize the leaf that it was computed from, or detach() it and set "
+                "requires_grad"
+            ),
+            "nothing-to-optimize",
         )
 
 

@@ -8,6 +8,8 @@ import importlib.util
 from collections.abc import Iterator
 from typing import Any
 
+from rushlight.basics.errors import explained
+
 
 def is_available() -> bool:
     """Whether the package ittapi is installed."""
@@ -18,8 +20,8 @@ def _module() -> Any:
     try:
         return importlib.import_module("ittapi")
     except ImportError as error:
-        raise ImportError("torch.profiler.itt needs the package ittapi: pip install rushlight[ittapi] [rushlight explain missing-extra]",
-                          name="ittapi") from error  # fmt: skip
+        raise explained(ImportError("torch.profiler.itt needs the package ittapi: pip install rushlight[ittapi]",
+                          name="ittapi"), "missing-extra") from error  # fmt: skip
 
 
 def range_push(msg: str) -> None:

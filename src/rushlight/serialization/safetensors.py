@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.basics.errors import explained
 from rushlight.dispatch.options import values
 from rushlight.serialization.atomic import replacing_path
 from rushlight.tensor import Tensor, wrap
@@ -22,9 +23,12 @@ def _library() -> Any:
     try:
         return importlib.import_module("safetensors.numpy")
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "safetensors files need the library safetensors: pip install rushlight[safetensors] [rushlight explain missing-extra]",
-            name=error.name,
+        raise explained(
+            ModuleNotFoundError(
+                "safetensors files need the library safetensors: pip install rushlight[safetensors]",
+                name=error.name,
+            ),
+            "missing-extra",
         ) from None
 
 

@@ -6,6 +6,8 @@ import os
 import re
 from typing import Any
 
+from rushlight.basics.errors import explained
+
 
 class StoreError(RuntimeError):
     """A store could not take or give back what it was asked to: a full disk, an I/O error, bytes that changed on disk."""
@@ -40,8 +42,8 @@ def bytes_of(limit: int | str, name: str = "memory") -> int:
         return limit
     found = _BYTES.fullmatch(re.sub(r"\s", "", str(limit)).lower())
     if found is None or (found[3] and not found[2]) or (len(found[4] or "") > 1 and found[2]):
-        raise ValueError(
-            f'{name}: expected bytes, as 1048576, "64 MiB", "2GB" or "2g", got {limit!r} [rushlight explain sizes-in-words]'
+        raise explained(
+            ValueError(f'{name}: expected bytes, as 1048576, "64 MiB", "2GB" or "2g", got {limit!r}'), "sizes-in-words"
         )
     thousand = 1000 if found[4] and not found[3] else 1024
     count: int = round(float(found[1].replace(",", "").replace("_", "")) * thousand ** " kmgtp".index(found[2] or " "))

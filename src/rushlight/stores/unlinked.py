@@ -9,6 +9,7 @@ import zlib
 from bisect import bisect_left, insort
 from typing import Any
 
+from rushlight.basics.errors import explained
 from rushlight.stores.errors import StoreError, io_error, no_space, space
 
 ALIGN = 4096  # extents begin at pages
@@ -43,8 +44,9 @@ class Unlinked:
     def __init__(self, dir: str | None = None):
         self.dir = os.path.abspath(tempfile.gettempdir() if dir is None else os.fspath(dir))
         if not os.path.isdir(self.dir):
-            raise StoreError(
-                f"stores.disk: {self.dir} is no directory: create it, or give another [rushlight explain store-without-a-folder]"
+            raise explained(
+                StoreError(f"stores.disk: {self.dir} is no directory: create it, or give another"),
+                "store-without-a-folder",
             )
         self.fd, self.end, self.used, self.pending = -1, 0, 0, 0
         self.holes: list[tuple[int, int]] = []  # (offset, bytes), by offset

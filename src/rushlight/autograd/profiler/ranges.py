@@ -8,6 +8,7 @@ from typing import Any
 
 from rushlight.autograd.profiler.assemble import name_of
 from rushlight.autograd.profiler.collector import shape_of
+from rushlight.basics.errors import explained
 from rushlight.basics.events import EVALUATE, EVALUATE_LEAF, FUNCTION, INPLACE, MARK, NODE, OPERATOR, Observation
 from rushlight.basics.state import modes
 from rushlight.engine.node import next_seq
@@ -75,9 +76,12 @@ class _Emitter:
         try:
             module = importlib.import_module(self.package)
         except ImportError as error:
-            raise ImportError(
-                f"{type(self).__name__}() needs the package {self.package}: pip install rushlight[{self.package}] [rushlight explain missing-extra]",
-                name=self.package,
+            raise explained(
+                ImportError(
+                    f"{type(self).__name__}() needs the package {self.package}: pip install rushlight[{self.package}]",
+                    name=self.package,
+                ),
+                "missing-extra",
             ) from error
         self.entered = True
         self._observation = Observation(Ranges(*self.functions(module), self.record_shapes))

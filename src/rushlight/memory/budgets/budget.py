@@ -11,6 +11,7 @@ from typing import Any
 
 from rushlight import storage
 from rushlight.basics import heap
+from rushlight.basics.errors import explained
 from rushlight.basics.state import Setting, modes
 from rushlight.engine.saved import Sparing
 from rushlight.kernels import allocator
@@ -112,8 +113,11 @@ class budget:
         if modes.saved_hooks_disabled is not None:
             raise RuntimeError(modes.saved_hooks_disabled)
         if not _active.acquire(blocking=False):
-            raise RuntimeError(
-                "memory.budget: another budget is active in this process. It bounds the arrays of all threads; leave it first [rushlight explain one-budget-at-a-time]"
+            raise explained(
+                RuntimeError(
+                    "memory.budget: another budget is active in this process. It bounds the arrays of all threads; leave it first"
+                ),
+                "one-budget-at-a-time",
             )
         with ExitStack() as stack:
             stack.callback(_active.release)
@@ -171,10 +175,13 @@ class budget:
         if error is not None:
             made = BudgetError(f"{what}could not be kept, for moving arrays failed: {type(error).__name__}: {error}")
         else:
-            made = BudgetError(
-                f"{what}are too few: at least {human(least)} ({least} bytes) are needed for what was run so far, by arrays "
-                "that are in use at once and cannot be moved. Give the budget more, use a smaller batch, or hold fewer "
-                "tensors in variables; `rushlight run --memory-budget min` finds the least for a script. [rushlight explain budget-too-small]"
+            made = explained(
+                BudgetError(
+                    f"{what}are too few: at least {human(least)} ({least} bytes) are needed for what was run so far, by arrays "
+                    "that are in use at once and cannot be moved. Give the budget more, use a smaller batch, or hold fewer "
+                    "tensors in variables; `rushlight run --memory-budget min` finds the least for a script."
+                ),
+                "budget-too-small",
             )
         made.least = least
         return made

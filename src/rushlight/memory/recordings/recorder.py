@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import events
+from rushlight.basics.errors import explained
 from rushlight.basics.state import modes
 from rushlight.kernels import allocator
 from rushlight.memory.counting import holders
@@ -362,8 +363,9 @@ def record_history(enabled: str | None = "all", context: str | None = "all", sta
 def recording() -> Recording:
     """What was recorded since `record_history`, whether it still records or not.  Raises RuntimeError if nothing was."""
     if _last is None:
-        raise RuntimeError(
-            "memory.recording: nothing was recorded; call memory.record_history() first [rushlight explain nothing-was-recorded]"
+        raise explained(
+            RuntimeError("memory.recording: nothing was recorded; call memory.record_history() first"),
+            "nothing-was-recorded",
         )
     return _last.recording()
 

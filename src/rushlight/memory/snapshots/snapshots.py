@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.errors import explained
 from rushlight.memory.recordings import columns
 from rushlight.memory.recordings.recording import ALLOC, CATEGORIES, FREE, MARK, PHASE, PHASES, Recording
 from rushlight.memory.recordings.replay import lives, most_telling
@@ -249,7 +250,7 @@ def _parsed(data: bytes, name: str) -> Any:
         return plain_pickles.loads(data)
     except plain_pickles.PlainError as error:
         kind = _kind(data)
-        raise SnapshotError(f"{name}: no memory snapshot{kind}: {error} [rushlight explain not-a-snapshot]") from None
+        raise explained(SnapshotError(f"{name}: no memory snapshot{kind}: {error}"), "not-a-snapshot") from None
 
 
 def _kind(data: bytes) -> str:

@@ -6,6 +6,7 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rushlight.basics.errors import explained
 from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.basics.handles import RemovableHandle
 from rushlight.engine.modes import no_grad
@@ -154,8 +155,7 @@ class Stateful(Convertible):
         if run.errors:
             listed = "\n\t".join(run.errors)
             error = RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
-            error.add_note("[rushlight explain state-dict-of-another-model]")  # programs compare the message
-            raise error
+            raise explained(error, "state-dict-of-another-model")
         return IncompatibleKeys(run.missing, run.unexpected)
 
     def _load_from_state_dict(

@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.basics import groups
 from rushlight.basics.caller import warn
+from rushlight.basics.errors import explained
 from rushlight.basics.state import special
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
@@ -22,10 +23,13 @@ def _gradients(parameters: Tensor | list[Any]) -> list[Any]:
     """The gradients of one parameter or of an iterable of them, those that exist."""
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     if special.launcher is not None and special.launcher.owner_of(listed) is not None:
-        raise RuntimeError(
-            "clipping the gradients of parameters that have been stepped: their optimizer steps inside backward "
-            "(optim.in_backward), which leaves no gradients. Pass clip_grad_norm or clip_grad_value to in_backward, and read "
-            "the norm from `grad_norm` of its handle. [rushlight explain clipped-after-the-step]"
+        raise explained(
+            RuntimeError(
+                "clipping the gradients of parameters that have been stepped: their optimizer steps inside backward "
+                "(optim.in_backward), which leaves no gradients. Pass clip_grad_norm or clip_grad_value to in_backward, and read "
+                "the norm from `grad_norm` of its handle."
+            ),
+            "clipped-after-the-step",
         )
     return [p.grad for p in listed if p.grad is not None]
 

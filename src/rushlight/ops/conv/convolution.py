@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from rushlight.backends.numpy import backend
+from rushlight.basics.errors import explained
 from rushlight.basics.state import modes
 from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
@@ -175,8 +176,8 @@ def check(name: str, input: Any, weight: Any, bias: Any, n: int, groups: int, tr
         raise RuntimeError(f"{name}: non-positive groups is not supported, got groups={groups}")
     wanted = w[0] if transposed else w[1] * groups
     if channels != wanted:
-        raise RuntimeError(f"{name}: given groups={groups}, weight of size {list(w)}, expected input{list(x)} to have "
-                           f"{wanted} channels, but got {channels} channels instead [rushlight explain channels-of-a-convolution]")  # fmt: skip
+        raise explained(RuntimeError(f"{name}: given groups={groups}, weight of size {list(w)}, expected input{list(x)} to have "
+                           f"{wanted} channels, but got {channels} channels instead"), "channels-of-a-convolution")  # fmt: skip
     if w[0] % groups or w[0] < groups:
         raise RuntimeError(f"{name}: given groups={groups}, expected weight to be at least {groups} at dimension 0 and "
                            f"divisible by it, but got weight of size {list(w)} instead")  # fmt: skip
@@ -186,8 +187,9 @@ def check(name: str, input: Any, weight: Any, bias: Any, n: int, groups: int, tr
                            f"elements, but got bias of size {list(bias.shape)} instead")  # fmt: skip
     dtypes = {t.dtype for t in (input, weight, bias) if t is not None}
     if len(dtypes) > 1:
-        raise RuntimeError(
-            f"{name}: input, weight and bias should have the same dtype, got {sorted(map(str, dtypes))} [rushlight explain two-dtypes]"
+        raise explained(
+            RuntimeError(f"{name}: input, weight and bias should have the same dtype, got {sorted(map(str, dtypes))}"),
+            "two-dtypes",
         )
 
 

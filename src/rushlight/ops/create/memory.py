@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import caller, devices
+from rushlight.basics.errors import explained
 from rushlight.basics.state import modes
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
@@ -243,8 +244,8 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if known is not None:
         return known
     if not self.is_leaf:
-        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
-                           "at the moment: detach() or clone() this tensor, which an operator computed. [rushlight explain copy-of-a-result]")  # fmt: skip
+        raise explained(RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+                           "at the moment: detach() or clone() this tensor, which an operator computed."), "copy-of-a-result")  # fmt: skip
     fresh = like_class(wrap(copied(self, memo)), self.__class__)
     fresh._storage = None if self._bits else memo.get(-id(owner_of(self)))
     memo[id(self)] = fresh

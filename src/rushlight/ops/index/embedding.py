@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
+from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
@@ -29,8 +30,8 @@ def check_table(name: str, weight: Any, indices: Any) -> None:
     if weight._array.ndim != 2:
         raise RuntimeError(f"{name}(): 'weight' must be 2-D, got shape {list(weight.shape)}")
     if indices._array.dtype.kind not in "iu" or indices._array.dtype.itemsize < 4:
-        raise RuntimeError(f"{name}(): Expected tensor for argument 'indices' to have one of the following scalar "
-                           f"types: Long, Int; but got {indices.dtype} instead [rushlight explain indices-of-an-embedding]")  # fmt: skip
+        raise explained(RuntimeError(f"{name}(): Expected tensor for argument 'indices' to have one of the following scalar "
+                           f"types: Long, Int; but got {indices.dtype} instead"), "indices-of-an-embedding")  # fmt: skip
 
 
 def rows_of(name: str, weight: Any, indices: Any) -> Any:
@@ -41,8 +42,8 @@ def rows_of(name: str, weight: Any, indices: Any) -> Any:
         return np.take(weight, indices, axis=0)
     except IndexError:
         bad = indices[(indices < 0) | (indices >= len(weight))].reshape(-1)
-        raise IndexError(f"{name}(): index out of range in self: got index {bad[0]}, expected indices in [0, "
-                         f"{len(weight)}) [rushlight explain indices-of-an-embedding]") from None  # fmt: skip
+        raise explained(IndexError(f"{name}(): index out of range in self: got index {bad[0]}, expected indices in [0, "
+                         f"{len(weight)})"), "indices-of-an-embedding") from None  # fmt: skip
 
 
 @op(ns=None, name="embedding", half=None, masks=("indices",), batch=families.embedding)

@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.backends import blas
 from rushlight.backends.numpy import backend
+from rushlight.basics.errors import explained
 from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.basics.state import modes
 from rushlight.dispatch import call, costs, families, shapes
@@ -226,8 +227,8 @@ def same_dtype(
     if x.dtype != y.dtype and modes.autocast is None:  # which would convert them
         from rushlight.basics import dtypes
 
-        raise RuntimeError(f"{name}: expected {names[0]} and {names[1]} to have the same dtype, but got: "
-                           f"{dtypes.of(x.dtype)} != {dtypes.of(y.dtype)} [rushlight explain two-dtypes]")  # fmt: skip
+        raise explained(RuntimeError(f"{name}: expected {names[0]} and {names[1]} to have the same dtype, but got: "
+                           f"{dtypes.of(x.dtype)} != {dtypes.of(y.dtype)}"), "two-dtypes")  # fmt: skip
 
 
 def check_matrices(name: str, a: Any, b: Any, ndim: int = 2, names: tuple[str, str] = ("input", "mat2")) -> None:
@@ -240,8 +241,9 @@ def check_matrices(name: str, a: Any, b: Any, ndim: int = 2, names: tuple[str, s
                                f"{len(shape)}-D tensor of shape {list(shape)}")  # fmt: skip
     if s[-1] != t[-2] or s[:-2] != t[:-2]:
         shapes = " and ".join("x".join(map(str, x)) for x in (s, t))
-        raise RuntimeError(
-            f"{name}: {names[0]} and {names[1]} shapes cannot be multiplied ({shapes}) [rushlight explain sizes-of-a-product]"
+        raise explained(
+            RuntimeError(f"{name}: {names[0]} and {names[1]} shapes cannot be multiplied ({shapes})"),
+            "sizes-of-a-product",
         )
 
 
@@ -311,8 +313,8 @@ def matmul(input: Tensor, other: Tensor) -> Any:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D")
     if s[-1] != t[-2 if n > 1 else 0]:
         shapes = " and ".join("x".join(map(str, x)) for x in (s, t))
-        raise RuntimeError(f"matmul: input and other shapes cannot be multiplied ({shapes}): size {s[-1]} against "
-                           f"{t[-2 if n > 1 else 0]} [rushlight explain sizes-of-a-product]")  # fmt: skip
+        raise explained(RuntimeError(f"matmul: input and other shapes cannot be multiplied ({shapes}): size {s[-1]} against "
+                           f"{t[-2 if n > 1 else 0]}"), "sizes-of-a-product")  # fmt: skip
     if m == 2 and n == 2:
         return mm_op(input, other)
     if m == 1 and n == 1:
@@ -434,8 +436,8 @@ def linear_slowly(input: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
         same_dtype("linear", input, bias, ("input", "bias"))
     s, w = held(input).shape, held(weight).shape
     if not s or not w or len(w) > 2 or s[-1] != w[-1]:
-        raise RuntimeError(f"linear: input of shape {list(s)} and weight of shape {list(w)} cannot be multiplied: the last "
-                           "sizes must be equal, and the weight have one or two dimensions [rushlight explain sizes-of-a-product]")  # fmt: skip
+        raise explained(RuntimeError(f"linear: input of shape {list(s)} and weight of shape {list(w)} cannot be multiplied: the last "
+                           "sizes must be equal, and the weight have one or two dimensions"), "sizes-of-a-product")  # fmt: skip
     if len(w) == 1:
         found = matmul(input, weight)
         return found if bias is None else found + bias

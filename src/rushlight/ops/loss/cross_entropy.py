@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
+from rushlight.basics.errors import explained
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
@@ -111,8 +112,9 @@ def check_target(name: str, shape: Any, target: Any, weight: Any) -> None:
     if not shape:
         raise ValueError(f"{name}: Expected 1 or more dimensions (got 0)")
     if len(shape) > 1 and have and have[0] != shape[0]:
-        raise ValueError(
-            f"{name}: Expected input batch_size ({shape[0]}) to match target batch_size ({have[0]}). [rushlight explain targets-of-cross-entropy]"
+        raise explained(
+            ValueError(f"{name}: Expected input batch_size ({shape[0]}) to match target batch_size ({have[0]})."),
+            "targets-of-cross-entropy",
         )
     wanted = [shape[0], *shape[2:]] if len(shape) > 1 else []
     if len(shape) == 2 and len(have) != 1:
@@ -120,8 +122,9 @@ def check_target(name: str, shape: Any, target: Any, weight: Any) -> None:
     if have != wanted:
         raise RuntimeError(f"{name}: Expected target size {wanted}, got {have}")
     if array.dtype != np.int64 and array.dtype != np.uint8:
-        raise RuntimeError(
-            f"{name}: expected target dtype to be Long or Byte, but got {target.dtype} [rushlight explain targets-of-cross-entropy]"
+        raise explained(
+            RuntimeError(f"{name}: expected target dtype to be Long or Byte, but got {target.dtype}"),
+            "targets-of-cross-entropy",
         )
     classes = shape[min(len(shape), 2) - 1]
     if weight is not None and list(weight.shape) != [classes]:

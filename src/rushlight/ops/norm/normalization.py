@@ -13,6 +13,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
+from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.call import write_out
@@ -305,8 +306,9 @@ def check_group(input: Any, groups: int, weight: Any, bias: Any) -> None:
 def verify_batch(shape: list[int], count: int) -> None:
     """Raise ValueError where there is one value only to take statistics of."""
     if count == 1:
-        raise ValueError(
-            f"Expected more than 1 value per channel when training, got input size {shape} [rushlight explain batch-norm-of-one]"
+        raise explained(
+            ValueError(f"Expected more than 1 value per channel when training, got input size {shape}"),
+            "batch-norm-of-one",
         )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.errors import explained
 from rushlight.basics.state import modes
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.formats import contiguous_format, has_format, is_format
@@ -123,8 +124,8 @@ def item(self: Tensor) -> Any:
     """The one element as a Python number.  Raises RuntimeError for other numbers of elements."""
     array = self._array
     if array.size != 1:
-        raise RuntimeError(
-            f"a Tensor with {array.size} elements cannot be converted to Scalar [rushlight explain more-than-one-value]"
+        raise explained(
+            RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar"), "more-than-one-value"
         )
     value = array.item()
     return float(value) if array.dtype.kind == "V" else value
@@ -180,8 +181,9 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
     Raises RuntimeError for tensors that require grad, unless `force`; TypeError for bfloat16 and complex32.
     """
     if not force and (modes.grad or modes.grad_asked) and edge_of(self) is not None:
-        raise RuntimeError(
-            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead. [rushlight explain numpy-of-grad]"
+        raise explained(
+            RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."),
+            "numpy-of-grad",
         )
     if self._bits and not force:
         word = "conj" if self._bits & CONJ else "neg"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes, special
 from rushlight.dispatch import families, observed, shapes
@@ -157,9 +158,12 @@ def check_cat(found: list[Any], dim: int) -> None:
             raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
         for d, (a, b) in enumerate(zip(first, shape, strict=True)):
             if a != b and d != dim:
-                raise RuntimeError(
-                    f"Sizes of tensors must match except in dimension {dim}. Expected size {a} but got size {b} for "
-                    f"tensor number {i} in the list. [rushlight explain sizes-to-join]"
+                raise explained(
+                    RuntimeError(
+                        f"Sizes of tensors must match except in dimension {dim}. Expected size {a} but got size {b} for "
+                        f"tensor number {i} in the list."
+                    ),
+                    "sizes-to-join",
                 )
 
 
@@ -216,6 +220,6 @@ def stack(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
     first = raw(found[0]).shape
     for i, x in enumerate(found):
         if raw(x).shape != first:
-            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
-                               f"{list(raw(x).shape)} at entry {i} [rushlight explain sizes-to-join]")  # fmt: skip
+            raise explained(RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
+                               f"{list(raw(x).shape)} at entry {i}"), "sizes-to-join")  # fmt: skip
     return stack_op(found, wrap_dim(dim if axis is None else axis, len(first) + 1))

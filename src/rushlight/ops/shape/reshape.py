@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.errors import explained
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import by_keyword, sizes
@@ -141,8 +142,8 @@ def infer(input: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
         raise RuntimeError(
             f"invalid shape dimension {min(shape)} at index {shape.index(min(shape))} of shape {list(shape)}"
         )
-    raise RuntimeError(
-        f"shape '{list(shape)}' is invalid for input of size {count} [rushlight explain another-number-of-elements]"
+    raise explained(
+        RuntimeError(f"shape '{list(shape)}' is invalid for input of size {count}"), "another-number-of-elements"
     )
 
 

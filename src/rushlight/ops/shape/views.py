@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import caller, dtypes
+from rushlight.basics.errors import explained
 from rushlight.dispatch.dims import as_int, by_keyword, sizes, wrap_dim, wrap_dims
 from rushlight.dispatch.fast_views import at_once, made_view, shares
 from rushlight.dispatch.formats import viewable
@@ -75,10 +76,13 @@ def view_slowly(self: Tensor, shape: tuple[Any, ...], dtype: Any) -> Tensor:
     target = infer(self, sizes(shape, "view", "size"))
     array = held(self)
     if not array.flags.c_contiguous and not viewable(array, target):
-        raise RuntimeError(
-            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
-            f"contiguous subspaces). Use .reshape(...) instead. Got view size {list(target)}, tensor size "
-            f"{list(array.shape)} and strides {[s // array.itemsize for s in array.strides]}. [rushlight explain view-of-what-is-not-contiguous]"
+        raise explained(
+            RuntimeError(
+                "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+                f"contiguous subspaces). Use .reshape(...) instead. Got view size {list(target)}, tensor size "
+                f"{list(array.shape)} and strides {[s // array.itemsize for s in array.strides]}."
+            ),
+            "view-of-what-is-not-contiguous",
         )
     return reshape_op(self, target)
 
