@@ -161,8 +161,8 @@ def plant(monkeypatch: pytest.MonkeyPatch, name: str, formula: Any) -> None:
     op = OPS[name]
     monkeypatch.setattr(op.formulas[0], "fn", formula)
     monkeypatch.setattr(op.formulas[0], "raw", None)
-    monkeypatch.setattr(op, "inline", {})
-    monkeypatch.setattr(op, "plans", {})
+    monkeypatch.setitem(vars(op), "inline", {})
+    monkeypatch.setitem(vars(op), "plans", {})
 
 
 def test_the_operator_at_fault_is_found_deep_in_a_function(monkeypatch: pytest.MonkeyPatch) -> None:

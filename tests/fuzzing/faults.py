@@ -39,7 +39,7 @@ def formula(name: str, change: Callable[..., Any], index: int = 0) -> None:
     former, requests = found.fn, found.requests
     found.fn = lambda *args, **kwargs: change(former(*args, **kwargs), dict(zip(requests, args), **kwargs))
     found.raw = None
-    OPS[name].inline.clear()
+    vars(OPS[name])["inline"] = {}
 
 
 def forward(name: str, change: Callable[..., Any]) -> None:
@@ -48,8 +48,7 @@ def forward(name: str, change: Callable[..., Any]) -> None:
 
     op = OPS[name]
     former = op.forward
-    op.forward = lambda *args, **kwargs: change(former(*args, **kwargs), *args)
-    op.large = None
+    vars(op).update(forward=lambda *args, **kwargs: change(former(*args, **kwargs), *args), large=None)
 
 
 @noticed_by("views")
@@ -160,7 +159,9 @@ def a_mask_is_inverted_where_it_is_not_contiguous() -> None:
 
     op = OPS["where_op"] if "where_op" in OPS else OPS["where"]
     former = op.forward
-    op.forward = lambda c, x, y: former(c if getattr(c, "flags", None) is None or c.flags.c_contiguous else ~c, x, y)
+    vars(op)["forward"] = lambda c, x, y: former(
+        c if getattr(c, "flags", None) is None or c.flags.c_contiguous else ~c, x, y
+    )
 
 
 @noticed_by("views")

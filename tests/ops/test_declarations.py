@@ -88,3 +88,21 @@ def test_operators_have_the_names_that_policies_know() -> None:
     assert aten._softmax.default is aten.softmax.default or aten._softmax.default.name == "softmax"
     with pytest.raises(AttributeError, match="no attribute 'softened'"):
         _ = aten.softened
+
+
+def test_a_record_is_closed() -> None:
+    exp = OPS["exp"]
+    with pytest.raises(AttributeError, match=r"operator exp: its record is closed, and 'cheap' cannot be set"):
+        exp.cheap = True
+    with pytest.raises(RuntimeError, match=r"operator exp: 'into' was declared before"):
+        torch.exp.into(lambda x: None)
+    assert not exp.cheap
+
+
+def test_a_declaration_says_nothing_that_is_unknown() -> None:
+    def forward(input: Any) -> Any:
+        return input
+
+    with pytest.raises(TypeError, match=r"operator forward: no declaration says \['cheep'\]; known are .*'cheap'"):
+        op(ns=None, cheep=True)(forward)
+    assert "forward" not in OPS

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+from rushlight.dispatch.declare import OPS
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.keeping.remade import Rebuilt
 
@@ -262,7 +263,7 @@ def test_what_an_adapter_takes_cannot_be_changed() -> None:
 def test_what_adapters_take_is_paid_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """One frozen product pays for the input of one adapter, not of ten."""
     net = Adapted("layer_norm")
-    monkeypatch.setattr(rebuilt, "SHARE", 1.2 * rebuilt.FLOPS["native_layer_norm"] / (2 * 2 * 400 + 3 * 2 * 4))
+    monkeypatch.setattr(rebuilt, "SHARE", 1.2 * OPS["native_layer_norm"].again / (2 * 2 * 400 + 3 * 2 * 4))
     h, y, _ = net()
     assert isinstance(y.grad_fn.saved[0], Rebuilt)
     assert not isinstance(F.linear(h, net.a).grad_fn.saved[0], Rebuilt)

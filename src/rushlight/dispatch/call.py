@@ -13,7 +13,7 @@ from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.compute import HALVES, check_kind, compute
-from rushlight.dispatch.keeping.rebuilt import FLOPS, may_rebuild, pass_on, rebuilt, watch
+from rushlight.dispatch.keeping.rebuilt import may_rebuild, pass_on, rebuilt, watch
 from rushlight.dispatch.keeping.watched import note_written
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.conform import tensor_functions
@@ -332,7 +332,7 @@ def apply_inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], wat
     if mask:
         inplace.rebase(target, node)
         node.outs = save_outputs(node, (target,))
-        if dependents and op.name in FLOPS:
+        if dependents and op.again:
             note_written(node, target._held)
     return target
 

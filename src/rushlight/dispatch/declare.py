@@ -7,8 +7,10 @@ static. With `ufunc` the forward is that function of the backend and the decorat
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from itertools import takewhile
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeVar
 
 from rushlight.backends.numpy import backend
 from rushlight.basics.arrays import Array as Array
@@ -22,114 +24,160 @@ F = TypeVar("F", bound=Callable[..., Any])
 OPS: dict[str, Op] = {}
 
 
-class Op:
-    """A differentiable operator: its forward, formulas, and how its inputs and outputs are treated."""
+NO_SOURCE: Mapping[str, str] = MappingProxyType({})
 
-    large: Any = None  # (array, array or number): a forward for large arrays, where threads pay
-    cheap = False  # whether a large result is computed again for backward rather than kept: see `rebuilt`
-    remade: Any = (
-        None  # the operator that makes its first result again of its inputs and others of its results, and their names
-    )
-    heavy = False  # whether it costs so much more than its inputs' making that they may be
+
+class Op:
+    """A differentiable operator: its forward, formulas, and how its inputs and outputs are treated.
+
+    A record is closed: what a declaration says is given by keyword, what needs the operator first by decorators, each
+    once.  To set an attribute later is an AttributeError, but for what is `MADE` of the record.
+    """
+
+    # What a declaration says by keyword, with what holds where it does not say it.
+    aux: tuple[str, ...] = ()  # names of auxiliary results, which only formulas see
+    view: bool = False  # whether the result shares the memory of the first input
+    promote: str | None = None  # how dtypes meet: None, "arith", "float" or "compare"
+    half: str | None = "float32"  # where float16 and bfloat16 are computed; None passes them to the forward as they are
+    ufunc: str | None = None  # the function of the backend that is the forward
+    elementwise: bool = False  # whether an element of the result is of those at its place alone
+    linear: bool = False  # whether it is linear in all of its inputs together, so that its tangent is itself
+    factors: tuple[int, ...] = ()  # the positions of inputs in each of which it is linear
+    added: int | None = None  # that of the one which is added to their product
+    samples: Any = None  # what makes samples for tests
+    refuse: str = ""  # letters of kinds of dtypes that it has no result for: bool, integer, floating point, complex
+    refusal: Any = NotImplementedError  # what is raised for those
+    strict: bool = False  # whether Python numbers are refused in the place of tensors, as where nothing promotes
+    complex_half: str = ""  # complex32: "moves": the forward takes it, as views do; "widens": to complex64; "": refused
+    repeatable: bool = False  # whether it costs little beside a product, and may run again; so are all elementwise ones
+    aten: tuple[str, ...] = ()  # what else `torch.ops.aten` calls it
+    aliases: tuple[str, ...] = ()  # what else it is published as
+    counted: Counted | None = None  # how PyTorch's counter of operations calls it, where that counts it
+    batch: Family | None = None  # which operators vmap treats as it; else it is broadcast, or looped
+    autocast: str | None = None  # operands under autocast get: "lower": its dtype; "float32": that; None: nothing
+    shown: str = ""  # the name that users see in the graph and in profiles, where that is not its own
+    cheap: bool = False  # whether a large result is computed again for backward rather than kept: see `rebuilt`
+    again: int = 0  # operations of a product that take as long as making an element again; 0: it is not made again
+    heavy: bool = False  # whether it costs so much more than its inputs' making that they may be
     saver: Any = None  # (node, inputs, wanted, result): saves inputs in a way of its own, where they may be
     order: Any = None  # the order in which gradients are handed on, as positions of inputs, where it is not theirs
-    one_value = False  # whether it writes one value everywhere, so that elements may share memory
-    into: Any = None  # (first input, other inputs, statics) -> auxiliaries: the forward written into its first input
+    one_value: bool = False  # whether it writes one value everywhere, so that elements may share memory
     bits: Any = None  # of a view: (bits of the input) -> those of the result; by default they stay
-    turns = 0  # the bits that it turns over, of memory that stays as it is
-    unwatched: Any = None  # its public function without the look at modes, and that without recording: made by `quick`
-    unrecorded: Any = None
+    turns: int = 0  # the bits that it turns over, of memory that stays as it is
     scales: Any = None  # the ufunc of two arrays in whose place it may run where 16-bit numbers meet Python's
-    numbers = False  # whether two Python numbers will do, and give a tensor
-    exact = False  # whether Python's numbers beside 16-bit tensors stay in float32
+    numbers: bool = False  # whether two Python numbers will do, and give a tensor
+    exact: bool = False  # whether Python's numbers beside 16-bit tensors stay in float32
+    takes_number: Any = None  # (node, position): whether that input is a number as which PyTorch has another form
+    # Formulas as source, for real arrays: of the few operators for which a call costs as much as the work.
+    inline: Mapping[str, str] = NO_SOURCE
+
+    # What is declared by decorators.
+    formulas: list[Formula]
+    targets: frozenset[int] = frozenset()
+    target_mask = 0  # the same as bits
+    jvp: Any = None
     made: Rule | None = None  # what it makes, from shapes alone: declared by `shape`
     needed: Rule | None = None  # the bytes that its kernel needs for a moment: declared by `work`
     cost: Rule | None = None  # its floating-point operations: declared by `costs`
+    into: Any = None  # (first input, other inputs, statics) -> auxiliaries: the forward written into its first input
     check: Any = None  # (list of operands as arrays and numbers): raises where they do not go together
+    remade: Any = None  # the operator that makes its first result again of inputs and other results, and their names
+    large: Any = None  # (array, array or number): a forward for large arrays, where threads pay
 
-    def __init__(self, fn: Any, *, name: str | None = None, outputs: Any = 1, aux: tuple[str, ...] = (),
-                 view: bool = False, promote: str | None = None, half: str | None = "float32",
-                 differentiable: tuple[int, ...] | None = None, ufunc: str | None = None, elementwise: bool = False,
-                 linear: bool = False, samples: Any = None, refuse: str = "", refusal: Any = NotImplementedError,
-                 strict: bool = False, masks: tuple[str, ...] = (), broadcasts: tuple[str, ...] = (),
-                 complex_half: str = "", shown: str = "", factors: tuple[int, ...] = (), added: int | None = None,
-                 linear_together: bool = False, repeatable: bool = False, shape: Callable[..., Any] | None = None,
-                 cost: Callable[..., Any] | None = None, aten: tuple[str, ...] = (), counted: Counted | None = None,
-                 batch: Family | None = None, aliases: tuple[str, ...] = (), autocast: str | None = None):  # fmt: skip
-        """outputs: how many, or their names, or None if that varies. promote: None, "arith", "float" or "compare".
+    # What is made of the record, when it is needed.
+    call: Any = None  # its public function
+    node_class: Any = None
+    slim_class: Any = None
+    written: bool = False  # whether its function, which depends on the formulas, was written out
+    unwatched: Any = None  # its public function without the look at modes, and that without recording: made by `quick`
+    unrecorded: Any = None
+    MADE: ClassVar = frozenset({"call", "node_class", "slim_class", "written", "unwatched", "unrecorded"})
+    SETTINGS: ClassVar[dict[str, Any]]  # what may be said by keyword and is kept as it is
 
-        half: "float32" computes float16 and bfloat16 there; None passes them to the forward as they are.
-        refuse: letters of the kinds of dtypes it has no result for (b bool, i integer, f floating point, c complex), for
-        which it raises `refusal`. strict: Python numbers are not taken in the place of tensors.
+    # What follows from the forward and from what is said.
+    name: str
+    forward: Callable[..., Any]
+    names: tuple[str, ...]
+    tensors: tuple[str, ...]
+    static_names: tuple[str, ...]
+    sequence: int | None  # the position of the input that is a sequence
+    defaults: dict[str, Any]
+    out_names: tuple[str, ...]
+    out_count: int | None
+    differentiable: tuple[int, ...]
+    broadcasts: tuple[int, ...]
+    free: int  # a bit for each input whose dtype is no matter of promotion
+    plans: dict[tuple[int, int], Plan]
+
+    def __init__(self, fn: Any, *, name: str | None = None, outputs: Any = 1, differentiable: tuple[int, ...] | None = None,
+                 masks: tuple[str, ...] = (), broadcasts: tuple[str, ...] = (), shape: Callable[..., Any] | None = None,
+                 cost: Callable[..., Any] | None = None, **settings: Any) -> None:  # fmt: skip
+        """outputs: how many, or their names, or None if that varies; differentiable: positions of those that have gradients.
+
         masks: names of tensors that are masks or indices, whose dtype is no matter of promotion. broadcasts: names of
         the tensors that are broadcast together, in the order in which the error for sizes that differ names them;
-        all of them, of an elementwise operator.
-        complex_half: what becomes of complex32. "moves": the forward takes it, since it only moves elements; "widens": it
-        is computed in complex64 and rounded; "": refused, except by views.
-        factors: the positions of inputs in each of which it is linear; added: that of the one which is added to their product.
-        linear_together: whether it is linear in all of its inputs together, though that is not all that `linear` says.
-        repeatable: whether it is deterministic and costs little beside a matrix product, so that stores may run it again; so
-        are all elementwise ones. shape: its rule for shapes, one of `shapes`; one of its own is declared by `shape` below.
-        cost: that for its floating-point operations, one of `costs`. aliases: what else it is published as; aten: what else `torch.ops.aten` calls it.
-        counted: how PyTorch's counter of operations calls it, where that counts it.
-        batch: which operators vmap treats as it; without one an elementwise operator is broadcast, any other is looped.
-        autocast: what becomes of operands under autocast: "lower": they get its dtype; "float32": that; None: they stay as they are.
-        shown: the name that users see in the graph and in profiles, where that is not its own.
+        all of them, of an elementwise operator. shape: its rule for shapes, one of `shapes`; one of its own is declared
+        by `shape` below. cost: that for its floating-point operations, one of `costs`.
+        settings: of `SETTINGS`; TypeError for others.
         """
-        self.name, self.forward, self.view = name or fn.__name__, fn, view
-        self.aten, self.counted, self.batch, self.aliases = aten, counted, batch, aliases
-        self.autocast = autocast
-        self.shown = shown or self.name.removesuffix("_op")
-        self.factors, self.added, self.linear_together = factors, added, linear_together
-        self.signature(fn)
+        unknown = settings.keys() - Op.SETTINGS.keys()
+        if unknown:
+            raise TypeError(
+                f"operator {fn.__name__}: no declaration says {sorted(unknown)}; known are {sorted(Op.SETTINGS)}"
+            )
+        record = vars(self)
+        record.update(Op.SETTINGS, **settings)
+        record.update(name=name or fn.__name__, forward=fn, formulas=[], plans={}, __doc__=fn.__doc__)
+        record["shown"] = self.shown or self.name.removesuffix("_op")
+        self._signature(fn)
         names = ("out",) if outputs in (1, None) else tuple(outputs)
-        self.out_names, self.out_count = names, None if outputs is None else len(names)
-        self.aux, self.promote, self.half, self.ufunc = aux, promote, half, ufunc
-        self.differentiable = tuple(range(len(names))) if differentiable is None else differentiable
-        self.elementwise, self.linear, self.samples = elementwise, linear, samples
-        self.repeatable = repeatable or elementwise
-        self.broadcasts = tuple(
-            self.tensors.index(name) for name in broadcasts or (self.tensors if elementwise else ())
-        )
-        self.free = sum(1 << self.tensors.index(name) for name in masks)  # a bit for each
-        self.refuse, self.refusal, self.strict = refuse, refusal, strict or promote is None
-        self.complex_half = complex_half or ("moves" if view else "")
-        self.formulas: list[Formula] = []
-        self.targets: frozenset[int] = frozenset()
-        self.target_mask = 0  # the same as bits
-        self.plans: dict[tuple[int, int], Plan] = {}
-        self.jvp: Any = None
-        self.call: Any = None
-        self.node_class: Any = None
-        self.slim_class: Any = None
-        self.written = False  # whether its function, which depends on the formulas, was written out
-        # Formulas as source, for real arrays: of the few operators for which a call costs as much as the work.
-        self.inline: dict[str, str] = {}
-        self.__doc__ = fn.__doc__
+        record.update(out_names=names, out_count=None if outputs is None else len(names))
+        record["differentiable"] = tuple(range(len(names))) if differentiable is None else differentiable
+        record["repeatable"] = self.repeatable or self.elementwise
+        together = broadcasts or (self.tensors if self.elementwise else ())
+        record["broadcasts"] = tuple(self.tensors.index(each) for each in together)
+        record["free"] = sum(1 << self.tensors.index(each) for each in masks)
+        record["strict"] = self.strict or self.promote is None
+        record["complex_half"] = self.complex_half or ("moves" if self.view else "")
         if shape is not None:
             self.shape(shape)
         if cost is not None:
             self.costs(cost)
-        if ufunc is not None:
-            self.forward = ufunc_forward(ufunc)
+        if self.ufunc is not None:
+            record["forward"] = ufunc_forward(self.ufunc)
         OPS[self.name] = self
 
-    def signature(self, fn: Callable[..., Any]) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in Op.MADE:
+            raise AttributeError(f"operator {self.name}: its record is closed, and {name!r} cannot be set: say it where the operator "
+                                 "is declared, by a keyword or a decorator")  # fmt: skip
+        vars(self)[name] = value
+
+    def declare(self, name: str, value: Any) -> Any:
+        """Say what `name` is of this operator, which nothing said before; returns it.  Raises RuntimeError where it was said."""
+        record = vars(self)
+        if record.get(name) is not None:
+            raise RuntimeError(f"operator {self.name}: {name!r} was declared before, as {record[name]!r}")
+        record[name] = value
+        return value
+
+    def _signature(self, fn: Callable[..., Any]) -> None:
         """Read the parameters: tensors, the sequence among them, statics and their defaults."""
         code, notes = fn.__code__, fn.__annotations__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        self.names = names
-        self.tensors = tuple(n for n in names if str(notes.get(n, "")).startswith("Array"))
-        self.static_names = names[len(self.tensors) :]
-        if names[: len(self.tensors)] != self.tensors:
+        tensors = tuple(n for n in names if str(notes.get(n, "")).startswith("Array"))
+        if names[: len(tensors)] != tensors:
             raise TypeError(f"operator {fn.__name__}: tensors come before static parameters, got {names}")
-        last = self.tensors[-1] if self.tensors else ""
-        self.sequence = len(self.tensors) - 1 if str(notes.get(last)) == "Arrays" else None
+        last = tensors[-1] if tensors else ""
         values = fn.__defaults__ or ()
-        self.defaults = dict(
-            zip(code.co_varnames[code.co_argcount - len(values) : code.co_argcount], values, strict=True)
+        defaults = dict(zip(code.co_varnames[code.co_argcount - len(values) : code.co_argcount], values, strict=True))
+        vars(self).update(
+            names=names,
+            tensors=tensors,
+            static_names=names[len(tensors) :],
+            sequence=len(tensors) - 1 if str(notes.get(last)) == "Arrays" else None,
+            defaults={**defaults, **(fn.__kwdefaults__ or {})},
         )
-        self.defaults.update(fn.__kwdefaults__ or {})
 
     def input_name(self, position: int) -> str:
         """The parameter name of the input at a flat position."""
@@ -168,8 +216,8 @@ class Op:
                     f"operator {self.name}: a formula asks for {request!r}, which is none of {sorted(known)}"
                 )
         self.formulas.append(formula)
-        self.targets |= {self.tensors.index(t) for t in formula.targets}
-        self.target_mask = sum(1 << i for i in self.targets)
+        targets = self.targets | {self.tensors.index(t) for t in formula.targets}
+        vars(self).update(targets=targets, target_mask=sum(1 << i for i in targets))
 
     def tangent(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Declare the tangent rule: a function of values and tangents that returns those of the outputs.
@@ -184,24 +232,30 @@ class Op:
                 raise TypeError(
                     f"operator {self.name}: its tangent asks for {request!r}, which is none of {sorted(known)}"
                 )
-        self.jvp = fn, requests
+        self.declare("jvp", (fn, requests))
         return fn
 
     def shape(self, fn: F) -> F:
         """Declare what it makes, from shapes alone: a function that returns a `shapes.Made` for each result and auxiliary
         result, or None where values decide. Of a view: the copy that it is where strides do not allow a view."""
-        self.made = Rule(self, fn)
+        self.declare("made", Rule(self, fn))
         return fn
 
     def costs(self, fn: F) -> F:
         """Declare its floating-point operations, a multiplication and an addition being two."""
-        self.cost = Rule(self, fn)
+        self.declare("cost", Rule(self, fn))
         return fn
 
     def work(self, fn: F) -> F:
         """Declare the bytes that its kernel needs for a moment beside inputs and results."""
-        self.needed = Rule(self, fn)
+        self.declare("needed", Rule(self, fn))
         return fn
+
+    def variant(self, **changes: Any) -> Op:
+        """Another record, that differs in what is said."""
+        made: Op = object.__new__(Op)
+        vars(made).update({**vars(self), "plans": {}, **changes})
+        return made
 
     def plan(self, mask: int, count: int) -> Plan:
         """The plan for the inputs whose bits are in `mask`, out of `count`."""
@@ -250,6 +304,9 @@ class Op:
 
     def __repr__(self) -> str:
         return f"<operator {self.name}({', '.join(self.names)})>"
+
+
+Op.SETTINGS = {name: vars(Op)[name] for name in takewhile(lambda name: name != "formulas", Op.__annotations__)}
 
 
 def ufunc_forward(name: str) -> Callable[..., Any]:

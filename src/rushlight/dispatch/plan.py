@@ -63,7 +63,9 @@ def arguments(fn: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(code.co_varnames[: code.co_argcount])
 
 
-NUMBERS = ("pow", "lerp")  # operators that in PyTorch have a form of its own for a number
+def held_number(node: OpNode, position: int) -> bool:
+    """Whether the node keeps a number for an input."""
+    return node.saved is not None and node.saved[position].__class__ is Constant
 
 
 class OpNode(Node):
@@ -98,10 +100,8 @@ class OpNode(Node):
 
     def is_static(self, position: int) -> bool:
         """Whether an input is a number that PyTorch's operator takes as one; known until what was saved is freed."""
-        if self.plan.op.name == "index_fill":
-            return position == 2 and bool(self.statics[1])
-        kept = self.saved[position] if self.plan.op.name in NUMBERS and self.saved is not None else None
-        return kept.__class__ is Constant
+        rule = self.plan.op.takes_number
+        return rule is not None and bool(rule(self, position))
 
     def argument(self, position: int) -> str:
         """The name of the input at a position."""

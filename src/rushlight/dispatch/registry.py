@@ -39,6 +39,15 @@ class Operator(Protocol):
     def work(self, fn: F) -> F:
         """Declare the bytes that its kernel needs for a moment."""
 
+    def into(self, fn: F) -> F:
+        """Declare the forward written into its first input."""
+
+    def check(self, fn: F) -> F:
+        """Declare what raises where operands do not go together."""
+
+    def large(self, fn: F) -> F:
+        """Declare a forward for large arrays."""
+
     def __call__(self, *args: object, **kwargs: object) -> Any: ...
 
 
@@ -116,6 +125,9 @@ def op(*, ns: str | None = "", aliases: tuple[str, ...] = (), method: bool = Tru
         public_fn.__doc__, public_fn.__module__ = fn.__doc__, fn.__module__
         public_fn.op, public_fn.grad, public_fn.tangent, public_fn.__wrapped__ = made, made.grad, made.tangent, fn
         public_fn.shape, public_fn.costs, public_fn.work = made.shape, made.costs, made.work
+        public_fn.into, public_fn.check, public_fn.large = (
+            functools.partial(made.declare, name) for name in ("into", "check", "large")
+        )
         made.call = public_fn
         if ns is not None:
             publish(public_fn, name, ns, aliases, method)

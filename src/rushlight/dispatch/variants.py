@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,9 +14,8 @@ def with_auxiliaries(op: Op) -> Op:
     """The operator that gives the outputs and then the auxiliary results of `op`, and has no gradient."""
     made = _MADE.get(op.name)
     if made is None:
-        made = copy.copy(op)
-        made.out_names, made.aux = (*op.out_names, *op.aux), ()
-        made.out_count, made.formulas, made.targets, made.target_mask = len(made.out_names), [], frozenset(), 0
-        made.differentiable, made.plans = (), {}
+        names = (*op.out_names, *op.aux)
+        made = op.variant(out_names=names, aux=(), out_count=len(names), formulas=[], targets=frozenset(), target_mask=0,
+                          differentiable=())  # fmt: skip
         _MADE[op.name] = made
     return made

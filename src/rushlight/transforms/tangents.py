@@ -52,7 +52,7 @@ class Derivative:
             found: Any = self.declared()
         elif op.factors:
             found = [self.product()]
-        elif (op.linear or op.linear_together) and not op.name.startswith("as_strided"):  # those look at memory
+        elif op.linear and not op.name.startswith("as_strided"):  # those look at memory
             found = self.linear()
         else:
             found = self.by_formulas()

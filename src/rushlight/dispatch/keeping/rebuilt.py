@@ -6,7 +6,7 @@ doubles the bytes.  A product costs hundreds of times that pass.
 
 Behind the last operator may be others: of a batch norm, a relu and a convolution the norm's input is kept alone, of a gated
 linear unit the two products that it is made of.  What nodes in between kept is then computed again too.  A sum (a residual
-connection), a join or a dropout is made of what was made before, or of what its makers keep as their own result.  `FLOPS` says what
+connection), a join or a dropout is made of what was made before, or of what its makers keep as their own result.  `again` in its record says what
 each operator costs beside a product, `SHARE` how much of the time of the products before and behind it that may be.
 """
 
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from rushlight.dispatch.plan import OpNode
 
 LARGE = 1 << 18  # bytes from which on memory is worth more than the pass
-FLOPS = {  # operations of a product that take about as long as making an element again
-    "gelu": 60, "silu": 60, "native_layer_norm": 40, "fused_rms_norm": 40, "native_group_norm": 60, "native_batch_norm": 25,
-    "relu": 15, "mul": 20, "add": 20, "cat": 20, "native_dropout": 60,
-}  # fmt: skip
 SHARE = 0.1  # of the time of a product and its two gradients, that making its input again may take
 DEPTH = 3  # operators behind the last one that may run again
 SMALL = 16  # what is at most this part of the result's bytes is copied
@@ -102,7 +98,7 @@ def maker_of(tensor: Tensor) -> Any:
     for _ in range(DEPTH + 1):
         node = edge.node if edge.__class__ is Port else edge
         op = None if getattr(node, "plan", None) is None else node.plan.op
-        if op is None or op.name not in FLOPS:
+        if op is None or not op.again:
             return None
         if op.cheap:
             return node
@@ -193,8 +189,8 @@ class Search:
         plan = getattr(node, "plan", None)
         if plan is None or node.saved is None:
             return None
-        cost = FLOPS.get(plan.op.name)
-        if cost is None:
+        cost = plan.op.again
+        if not cost:
             return None
         if plan.op.cheap:
             self.room += SHARE * product_before(node)

@@ -37,6 +37,8 @@ def _channel_sum(g: Array | Tensor) -> Any:
     counted=costs.Counted("convolution", "convolution_backward"),
     aten=("convolution",),
     batch=families.convolution,
+    heavy=True,
+    saver=rebuilt.keep_inputs,
 )
 def conv_op(input: Array, weight: Array, bias: Array | None, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...],
             groups: int) -> Array:  # fmt: skip
@@ -63,8 +65,6 @@ def _(input: Any, weight: Any, stride: Any, padding: Any, dilation: Any) -> int:
     places = windows(input, weight, stride, padding, dilation)
     return int(2 * input.shape[0] * math.prod(places) * math.prod(weight.shape))
 
-
-conv_op.op.heavy, conv_op.op.saver = True, rebuilt.keep_inputs
 
 # The weight first, for it is what may need its input computed again, which is then gone before the other is made.
 conv_op.grad("weight")(

@@ -31,7 +31,17 @@ F = "nn.functional"
 # gelu ------------------------------------------------------------------------------------------------------
 
 
-@op(ns=F, half=None, method=False, shape=shapes.dense, repeatable=True, batch=families.targeted)
+@op(
+    ns=F,
+    half=None,
+    method=False,
+    shape=shapes.dense,
+    repeatable=True,
+    batch=families.targeted,
+    cheap=True,
+    saver=rebuilt.keep_watched,
+    again=60,
+)
 def gelu(input: Array, approximate: str = "none") -> Array:
     """input * Phi(input), Phi the normal distribution; "tanh" approximates it.  (*) -> (*)
 
@@ -56,13 +66,10 @@ def _(g: Tensor, input: Tensor, approximate: str) -> Tensor:
     return g * ((t + 1) * 0.5 + x * (1 - t * t) * (x * x * (3 * cube) + 1) * (0.5 * scale))
 
 
-gelu.op.cheap, gelu.op.saver = True, rebuilt.keep_watched
-
-
 # silu, mish -------------------------------------------------------------------------------------------------
 
 
-@elementwise(ns=None, name="silu", inplace=False, promote=None)
+@elementwise(ns=None, name="silu", inplace=False, promote=None, cheap=True, again=60)
 def silu_op(input: Array) -> Array:
     """input * sigmoid(input).  (*) -> (*)"""
     require(input.dtype.kind in "fc", "silu", input, "a floating-point or complex dtype")
@@ -79,8 +86,7 @@ def _silu_grad(g: Any, input: Any) -> Tensor:
 
 
 silu_op.grad("input", raw=_silu_raw)(_silu_grad)
-silu_op.op.cheap = True
-silu_op.op.into = lambda x: backend.silu(x, out=x)
+silu_op.into(lambda x: backend.silu(x, out=x))
 _silu_ = inplace_of(silu_op.op)
 
 
@@ -97,7 +103,7 @@ def mish_op(input: Array) -> Array:
     return mapped(lambda x: _tanh_softplus(x) * x, input)
 
 
-mish_op.op.into = in_blocks(mish_op.op, lambda x: np.multiply(_tanh_softplus(x), x, out=x))
+mish_op.into(in_blocks(mish_op.op, lambda x: np.multiply(_tanh_softplus(x), x, out=x)))
 
 
 def _tanh_softplus(x: Array) -> Array:

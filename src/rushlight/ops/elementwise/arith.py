@@ -46,7 +46,7 @@ def conj_op(input: Array) -> Array:
     return backend.conjugate(input) if input.dtype.kind == "c" else input.copy()
 
 
-conj_op.op.into = _conjugated
+conj_op.into(_conjugated)
 publish_inplace(inplace_of(conj_op.op), "conj_physical", "", ())
 
 
@@ -57,7 +57,7 @@ def conj_physical(input: Tensor) -> Any:
     return conj_op(input) if raw(input).dtype.kind in COMPLEX_KINDS else input
 
 
-@elementwise(linear_together=True, ufunc="negative", promote="arith", aliases=("negative",), refuse="b", refusal=RuntimeError,
+@elementwise(linear=True, ufunc="negative", promote="arith", aliases=("negative",), refuse="b", refusal=RuntimeError,
              grads={"input": lambda g: -g}, complex_half="widens")  # fmt: skip
 def neg(input: Array) -> Array:
     """-input.  input: (*) -> (*).  Raises RuntimeError for bool tensors: use ~ or logical_not() there."""
@@ -81,22 +81,24 @@ def by(g: Array | Tensor, x: Array | Tensor | complex) -> Any:
 
 
 @elementwise(
-    linear_together=True,
+    linear=True,
     ufunc="add",
     promote="arith",
     ns=None,
     grads={"input": lambda g: g, "other": lambda g: g},
     complex_half="widens",
     cost=costs.elements,
+    numbers=True,
+    again=20,
 )
 def add(input: Array, other: Array) -> Array:
     """input + other, broadcast.  (*), (*) -> (*)"""
 
 
-add.op.large = add_large
+add.large(add_large)
 
 
-@elementwise(linear_together=True, name="add_scaled", promote="arith", ns=None,
+@elementwise(linear=True, name="add_scaled", promote="arith", ns=None,
              grads={"input": lambda g: g, "other": lambda g, alpha: by(g, conj(alpha))}, complex_half="widens")  # fmt: skip
 def add_scaled(input: Array, other: Array, alpha: int) -> Array:
     """input + alpha * other, broadcast.  (*), (*) -> (*)"""
@@ -111,7 +113,7 @@ def _add_into(x: Any, *rest: Any) -> None:
     x += other * alpha
 
 
-add_scaled.op.into = in_blocks(add_scaled.op, _add_into)
+add_scaled.into(in_blocks(add_scaled.op, _add_into))
 
 
 def check_alpha(alpha: Any, *operands: object) -> float:
@@ -185,20 +187,21 @@ def refuse_bools(operands: list[Any]) -> None:
 
 
 @elementwise(
-    linear_together=True,
+    linear=True,
     ufunc="subtract",
     promote="arith",
     ns=None,
     grads={"input": lambda g: g, "other": lambda g: -g},
     complex_half="widens",
     cost=costs.elements,
+    numbers=True,
 )
 def sub(input: Array, other: Array) -> Array:
     """input - other, broadcast.  (*), (*) -> (*)"""
 
 
 @elementwise(
-    linear_together=True,
+    linear=True,
     name="rsub",
     half=None,
     promote="arith",
@@ -211,7 +214,8 @@ def subtracted(input: Array, other: Array) -> Array:
     return np.subtract(other, input)
 
 
-sub.op.check = subtracted.op.check = refuse_bools
+sub.check(refuse_bools)
+subtracted.check(refuse_bools)
 
 
 def sub_public(input: Any, other: Any, *old: Any, alpha: Any = 1, out: Any = None) -> Any:
@@ -262,6 +266,10 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     grads={"input": lambda g, other: by(g, conj(other)), "other": lambda g, input: by(g, conj(input))},
     complex_half="widens",
     cost=costs.elements,
+    scales=np.multiply,
+    numbers=True,
+    inline={"input": "g * {other}", "other": "g * {input}"},
+    again=20,
 )
 def mul(input: Array, other: Array) -> Array:
     """input * other, broadcast.  (*), (*) -> (*)
@@ -270,11 +278,6 @@ def mul(input: Array, other: Array) -> Array:
     >>> torch.mul(torch.tensor([1.0, 2.0]), 3)
     tensor([3., 6.])
     """
-
-
-mul.op.scales = np.multiply
-add.op.numbers = sub.op.numbers = mul.op.numbers = True
-mul.op.inline = {"input": "g * {other}", "other": "g * {input}"}
 
 
 # Products and quotients that are added ---------------------------------------------------------------
@@ -308,7 +311,7 @@ def _addcmul_into(x: Any, a: Any, b: Any, value: Any) -> None:
     x += t
 
 
-addcmul_op.op.into = in_blocks(addcmul_op.op, _addcmul_into)
+addcmul_op.into(in_blocks(addcmul_op.op, _addcmul_into))
 
 
 def _value(value: Any, *tensors: object) -> Any:
@@ -354,7 +357,7 @@ def _addcdiv_into(x: Any, a: Any, b: Any, value: Any) -> None:
     x += t
 
 
-addcdiv_op.op.into = in_blocks(addcdiv_op.op, _addcdiv_into)
+addcdiv_op.into(in_blocks(addcdiv_op.op, _addcdiv_into))
 
 
 def _divisible(value: Any, *tensors: object) -> Any:

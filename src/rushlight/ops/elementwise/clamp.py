@@ -207,7 +207,7 @@ def _clamped_inplace(name: str, input: Tensor, low: Any, high: Any) -> Tensor:
     return call.apply_inplace(op, inputs, statics)
 
 
-clamp_numbers.op.into = _clamp_into
+clamp_numbers.into(_clamp_into)
 
 
 @function(method=True, out=True, aliases=("clip",))
@@ -364,4 +364,4 @@ def _replace(x: Array, nan: float | None, posinf: Any, neginf: Any) -> None:
     np.copyto(x, x.dtype.type(0 if nan is None else nan), where=np.isnan(x))
 
 
-nan_to_num.op.check = tensor_first
+nan_to_num.check(tensor_first)

@@ -164,4 +164,4 @@ def equal(input: Tensor, other: Tensor | complex) -> bool:
 
 
 for _fn in (eq, ne, lt, le, gt, ge):
-    _fn.op.check = tensor_first
+    _fn.check(tensor_first)

@@ -33,13 +33,29 @@ WHOLES = {part: whole for whole, part in PARTS.items()}
 # Parts -----------------------------------------------------------------------------------------------
 
 
-@op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g: g}, batch=families.targeted)
+@op(
+    ns=None,
+    view=True,
+    half=None,
+    linear=True,
+    grads={"input": lambda g: g},
+    batch=families.targeted,
+    bits=lambda bits: bits & NEG,
+)
 def real_part(input: Array) -> Array:
     """The real part, a view.  (*) complex -> (*) real"""
     return dtypes.real_of(input)
 
 
-@op(ns=None, view=True, half=None, linear=True, grads={"input": lambda g: g * 1j}, batch=families.targeted)
+@op(
+    ns=None,
+    view=True,
+    half=None,
+    linear=True,
+    grads={"input": lambda g: g * 1j},
+    batch=families.targeted,
+    bits=lambda bits: bits & NEG ^ (NEG if bits & CONJ else 0),
+)
 def imag_part(input: Array) -> Array:
     """The imaginary part, a view.  (*) complex -> (*) real"""
     return dtypes.imag_of(input)
@@ -77,6 +93,14 @@ def _pairs(g: Array | Tensor) -> Any:
     return g if raw(g).flags.c_contiguous else copy(g, contiguous_format)
 
 
+def _unturned(bits: int) -> int:
+    """The bits of pairs.  Raises RuntimeError for those of conjugates, whose two parts are of different signs."""
+    if bits & CONJ:
+        raise RuntimeError("view_as_real doesn't work on unresolved conjugated tensors: use view_as_real(x.resolve_conj()), "
+                           "which is no view of x")  # fmt: skip
+    return bits
+
+
 @op(
     view=True,
     half=None,
@@ -84,6 +108,7 @@ def _pairs(g: Array | Tensor) -> Any:
     method=False,
     grads={"input": lambda g: view_as_complex(_pairs(g))},
     batch=families.targeted,
+    bits=_unturned,
 )
 def view_as_real(input: Array) -> Array:
     """Real and imaginary part in a last dimension of size 2, a view.  input: (*) complex -> (*, 2) real
@@ -144,7 +169,7 @@ def _whole(a: Array, b: Array) -> Array:
     return np.empty(shape, WHOLES[a.dtype])
 
 
-@elementwise(linear_together=True, promote="compare", half=None, ns=None, inplace=False, strict=True, name="complex",
+@elementwise(linear=True, promote="compare", half=None, ns=None, inplace=False, strict=True, name="complex",
              grads={"real": lambda g: real(g), "imag": lambda g: imag(g)})  # fmt: skip
 def complex_op(real: Array, imag: Array) -> Array:
     """real + i imag, broadcast.  (*), (*) -> (*) complex"""
@@ -178,8 +203,8 @@ def polar(abs: Array, angle: Array) -> Array:
     return out
 
 
-complex_op.op.check = _same_floats("complex", ("float16", "float32", "float64"))
-polar.op.check = _same_floats("polar", ("float32", "float64"))
+complex_op.check(_same_floats("complex", ("float16", "float32", "float64")))
+polar.check(_same_floats("polar", ("float32", "float64")))
 
 
 @polar.grad("abs")
@@ -223,36 +248,39 @@ def _as_number(mask: Any) -> Any:
 
 
 @op(
-    ns=None, name="conj", view=True, half=None, linear=True, grads={"input": lambda g: conj(g)}, batch=families.targeted
+    ns=None,
+    name="conj",
+    view=True,
+    half=None,
+    linear=True,
+    grads={"input": lambda g: conj(g)},
+    batch=families.targeted,
+    turns=CONJ,
 )
 def conj_view(input: Array) -> Array:
     """The complex conjugate: of a tensor a view with its conjugate bit turned.  (*) complex -> (*)"""
     return np.conjugate(input)
 
 
-@op(ns=None, name="neg_view", view=True, half=None, linear=True, grads={"input": lambda g: -g}, batch=families.targeted)
+@op(
+    ns=None,
+    name="neg_view",
+    view=True,
+    half=None,
+    linear=True,
+    grads={"input": lambda g: -g},
+    batch=families.targeted,
+    turns=NEG,
+)
 def neg_view(input: Array) -> Array:
     """The negative: of a tensor a view with its negative bit turned.  (*) -> (*)"""
     return -input
 
 
-for _view, _bit in ((conj_view, CONJ), (neg_view, NEG)):
-    _view.op.turns, _view.op.call = _bit, call.general(_view.op)
+for _view in (conj_view.op, neg_view.op):
+    _view.call = call.general(_view)
 tensor_functions["view_as_real"], tensor_functions["view_as_complex"] = view_as_real.op, view_as_complex.op
 tensor_functions["turns"] = (conj_view.op, neg_view.op)
-real_part.op.bits = lambda bits: bits & NEG
-imag_part.op.bits = lambda bits: bits & NEG ^ (NEG if bits & CONJ else 0)
-
-
-def _unturned(bits: int) -> int:
-    """The bits of pairs.  Raises RuntimeError for those of conjugates, whose two parts are of different signs."""
-    if bits & CONJ:
-        raise RuntimeError("view_as_real doesn't work on unresolved conjugated tensors: use view_as_real(x.resolve_conj()), "
-                           "which is no view of x")  # fmt: skip
-    return bits
-
-
-view_as_real.op.bits = _unturned
 
 
 @function(name="conj", method=True)

@@ -26,13 +26,12 @@ if TYPE_CHECKING:
         "input": lambda g, other: per(g, conj(other)),
         "other": lambda g, input, other: -g * conj(input / other / other),
     },
+    scales=np.true_divide,
+    numbers=True,
+    inline={"input": "g / {other}"},
 )
 def true_divide(input: Array, other: Array) -> Array:
     """input / other, broadcast.  (*), (*) -> (*); integers give the default floating-point dtype."""
-
-
-true_divide.op.scales = np.true_divide
-true_divide.op.inline = {"input": "g / {other}"}
 
 
 @true_divide.tangent
@@ -53,13 +52,10 @@ def _exchanged(a: Any, b: Any, **settings: Any) -> Any:
     return np.true_divide(b, a, **settings)
 
 
-@elementwise(name="rdiv", promote="float", half=None, ns=None)
+@elementwise(name="rdiv", promote="float", half=None, ns=None, scales=_exchanged)
 def divided(input: Array, other: Array) -> Array:
     """other / input, broadcast.  (*), (*) -> (*): what / does with a number on its left."""
     return np.true_divide(other, input)
-
-
-divided.op.scales = _exchanged
 
 
 def _divided_raw(g: Array, input: Array, other: float) -> Any:
@@ -87,7 +83,7 @@ def reciprocal(input: Array) -> Array:
 
 
 reciprocal.grad("input", raw=_reciprocal_raw)(lambda g, out: -g * conj(out * out))
-reciprocal.op.into = floating_into(reciprocal.op, lambda x: backend.true_divide(1, x, out=x))
+reciprocal.into(floating_into(reciprocal.op, lambda x: backend.true_divide(1, x, out=x)))
 
 
 # Rounded division ------------------------------------------------------------------------------------
@@ -101,7 +97,7 @@ def refuse_zero(name: str, input: Array, other: Array | int) -> None:
 
 
 @elementwise(promote="arith", ns=None, name="div_floor", refuse="bc",
-             grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)})  # fmt: skip
+             grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)}, numbers=True, exact=True)  # fmt: skip
 def div_floor(input: Array, other: Array) -> Array:
     """The quotient rounded down.  (*), (*) -> (*)"""
     refuse_zero("div", input, other)
@@ -109,7 +105,7 @@ def div_floor(input: Array, other: Array) -> Array:
 
 
 @elementwise(promote="arith", ns=None, name="div_trunc", refuse="bc",
-             grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)})  # fmt: skip
+             grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)}, numbers=True, exact=True)  # fmt: skip
 def div_trunc(input: Array, other: Array) -> Array:
     """The quotient rounded toward zero.  (*), (*) -> (*)"""
     refuse_zero("div", input, other)
@@ -128,7 +124,7 @@ def _refused(name: str) -> Any:
 
 
 @elementwise(promote="arith", refuse="bc",
-             grads={"input": _refused("floor_divide"), "other": _refused("floor_divide")})  # fmt: skip
+             grads={"input": _refused("floor_divide"), "other": _refused("floor_divide")}, numbers=True, exact=True)  # fmt: skip
 def floor_divide(input: Array, other: Array) -> Array:
     """The quotient rounded down, broadcast: Python's //.  (*), (*) -> (*).  RuntimeError for integers by zero.
 
@@ -140,9 +136,6 @@ def floor_divide(input: Array, other: Array) -> Array:
     return backend.floor_divide(input, other)
 
 
-div_floor.op.exact = div_trunc.op.exact = floor_divide.op.exact = True
-for _op in (true_divide, div_floor, div_trunc, floor_divide):
-    _op.op.numbers = True
 ROUNDED = {None: true_divide, "floor": div_floor, "trunc": div_trunc}
 
 
@@ -208,4 +201,4 @@ def fmod(input: Array, other: Array) -> Array:
     return backend.fmod(input, other)
 
 
-fmod.op.check = tensor_first
+fmod.check(tensor_first)

@@ -107,8 +107,8 @@ def elu_any(input: Tensor, alpha: float, scale: float, input_scale: float, inpla
     return ((_elu_, _elu_of_input_) if inplace else (elu_op, elu_of_input))[of_input](input, alpha, scale, input_scale)
 
 
-for _op in (elu_op.op, elu_of_input.op):
-    _op.into = in_blocks(_op, _elu_into)
+for _fn in (elu_op, elu_of_input):
+    _fn.into(in_blocks(_fn.op, _elu_into))
 _elu_, _elu_of_input_ = inplace_of(elu_op.op), inplace_of(elu_of_input.op)
 
 

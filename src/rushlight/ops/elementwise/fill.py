@@ -46,13 +46,11 @@ def fill_number(input: Array, value: float) -> Array:
     complex_half="moves",
     shape=shapes.same,
     batch=families.targeted,
+    one_value=True,
 )
 def fill_in_place(input: Array, value: float) -> Array:
     """A number, broadcast to the shape of `input` without memory of its own: in-place calls copy it.  (*) -> (*)"""
     return np.broadcast_to(fitted("fill_", value, input.dtype), input.shape)
-
-
-fill_in_place.op.one_value = True
 
 
 @op(

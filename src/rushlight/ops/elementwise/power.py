@@ -13,6 +13,7 @@ from rushlight.basics import dtypes
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.plan import held_number
 from rushlight.dispatch.registry import elementwise, function, publish_inplace
 from rushlight.ops.elementwise.arith import by, conj, own_conj
 from rushlight.ops.elementwise.convert import cast, to_dtype
@@ -43,7 +44,7 @@ def square(input: Array) -> Array:
 
 
 square.grad("input", raw=_square_raw)(lambda g, input: g * conj(input * 2))
-square.op.into = floating_into(square.op, lambda x: backend.multiply(x, x, out=x))
+square.into(floating_into(square.op, lambda x: backend.multiply(x, x, out=x)))
 
 
 def _sqrt_raw(g: Array, out: Array) -> Array:
@@ -85,7 +86,7 @@ def _rsqrt_into(x: Any) -> None:
     backend.true_divide(1, x, out=x)
 
 
-rsqrt.op.into = floating_into(rsqrt.op, _rsqrt_into)
+rsqrt.into(floating_into(rsqrt.op, _rsqrt_into))
 
 
 # pow -------------------------------------------------------------------------------------------------
@@ -194,13 +195,13 @@ def log_of(x: Any) -> Any:
     return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
 
 
-@elementwise(promote="arith", name="pow", ns=None, inplace=False, refuse="b", half="float32")
+@elementwise(promote="arith", name="pow", ns=None, inplace=False, refuse="b", half="float32", takes_number=held_number)
 def pow_op(input: Array, other: Array) -> Array:
     """input ** other, broadcast.  (*), (*) -> (*)"""
     return _power(input, other)
 
 
-pow_op.op.check = _check_exponent
+pow_op.check(_check_exponent)
 pow_op.grad("input", raw=_base_raw)(base_gradient)
 pow_op.grad("other")(exponent_gradient)
 

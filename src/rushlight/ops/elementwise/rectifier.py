@@ -110,7 +110,7 @@ def rounded(number: float, like: Array | Tensor) -> float:
 # relu, leaky_relu and relatives -------------------------------------------------------------------------
 
 
-@elementwise(promote=None)
+@elementwise(promote=None, again=15)
 def relu(input: Array) -> Array:
     """max(input, 0).  input: (*) -> (*); keeps its result for the backward.
 
@@ -123,7 +123,7 @@ def relu(input: Array) -> Array:
 
 
 relu.grad("input", raw=lambda g, out: backend.relu_backward(g, out))(lambda g, out: relu_backward(g, out))
-relu.op.into = lambda x: backend.maximum(x, 0, out=x)
+relu.into(lambda x: backend.maximum(x, 0, out=x))
 relu_ = publish_inplace("relu_", inplace_of(relu.op), "", F)
 Tensor.relu_ = relu_  # type: ignore[method-assign]
 
@@ -153,8 +153,8 @@ def falling_leaky_relu(input: Array, negative_slope: float) -> Array:
     return _leaky(input, negative_slope)
 
 
-leaky_relu_op.op.into = lambda x, slope: backend.leaky_relu(x, slope, out=x)
-falling_leaky_relu.op.into = leaky_relu_op.op.into
+leaky_relu_op.into(lambda x, slope: backend.leaky_relu(x, slope, out=x))
+falling_leaky_relu.into(leaky_relu_op.op.into)
 _leaky_, _falling_ = inplace_of(leaky_relu_op.op), inplace_of(falling_leaky_relu.op)
 
 
@@ -241,7 +241,7 @@ def rrelu_with_noise(input: Array, noise: Array) -> Array:
     return input * noise
 
 
-rrelu_with_noise.op.into = lambda x, noise: np.multiply(x, noise, out=x)
+rrelu_with_noise.into(lambda x, noise: np.multiply(x, noise, out=x))
 _rrelu_ = inplace_of(rrelu_with_noise.op)
 
 
@@ -298,8 +298,8 @@ def _(g: Tensor, out: Tensor, min_val: float, max_val: float) -> Tensor:
     return gated(g, between(out, rounded(min_val, out), rounded(max_val, out)))
 
 
-hardtanh_op.op.into = lambda x, low, high: limited(
-    x, fitted("hardtanh_", low, x.dtype), fitted("hardtanh_", high, x.dtype), out=x
+hardtanh_op.into(
+    lambda x, low, high: limited(x, fitted("hardtanh_", low, x.dtype), fitted("hardtanh_", high, x.dtype), out=x)
 )
 _hardtanh_ = inplace_of(hardtanh_op.op)
 
@@ -341,7 +341,7 @@ def _hardsigmoid(x: Array, out: Array) -> Array:
     return np.divide(out, 6, out=out)
 
 
-hardsigmoid_op.op.into = lambda x: _hardsigmoid(x, x)
+hardsigmoid_op.into(lambda x: _hardsigmoid(x, x))
 _hardsigmoid_ = inplace_of(hardsigmoid_op.op)
 
 
@@ -358,7 +358,7 @@ def hardswish_op(input: Array) -> Array:
     return backend.hardswish(input)
 
 
-hardswish_op.op.into = lambda x: backend.hardswish(x, out=x)
+hardswish_op.into(lambda x: backend.hardswish(x, out=x))
 
 
 @hardswish_op.grad("input", raw=lambda g, input: backend.hardswish_backward(g, input))
@@ -389,7 +389,7 @@ def _threshold_into(x: Any, threshold: float, value: float) -> None:
     np.copyto(x, fitted("threshold_", value, x.dtype), where=x <= fitted("threshold_", threshold, x.dtype))
 
 
-threshold_op.op.into = _threshold_into
+threshold_op.into(_threshold_into)
 _threshold_ = inplace_of(threshold_op.op)
 
 

@@ -59,7 +59,7 @@ def _abs_inplace(input: Tensor) -> Tensor:
 
 
 publish_inplace(_abs_inplace, "abs", "", ("absolute",))
-abs.op.into = lambda x: np.absolute(x, out=x)
+abs.into(lambda x: np.absolute(x, out=x))
 
 
 @elementwise(promote="arith", half="float32", refuse="c", grads={"input": lambda g: nothing(g)})
@@ -134,7 +134,9 @@ def trunc(input: Array) -> Array:
 
 
 _floor, _ceil, _trunc = _rounded("floor"), _rounded("ceil"), _rounded("trunc")
-floor.op.into, ceil.op.into, trunc.op.into = _into(np.floor), _into(np.ceil), _into(np.trunc)
+floor.into(_into(np.floor))
+ceil.into(_into(np.ceil))
+trunc.into(_into(np.trunc))
 
 
 @elementwise(promote="arith", refuse="bic", grads={"input": lambda g: g})
@@ -193,7 +195,7 @@ def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor) -> Any:
 
 
 copysign.grad("other")(lambda g: nothing(g))
-copysign.op.check = tensor_first
+copysign.check(tensor_first)
 
 
 def _not_derived(name: str) -> Any:
@@ -227,7 +229,7 @@ def heaviside(input: Array, values: Array) -> Array:
     return np.where(input == 0, values, (input > 0).astype(input.dtype))
 
 
-heaviside.op.check = _same_kind
+heaviside.check(_same_kind)
 
 
 FREXP = named("frexp", "mantissa", "exponent")

@@ -10,6 +10,7 @@ from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.dispatch import call
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.plan import held_number
 from rushlight.dispatch.registry import elementwise, function, publish_inplace
 from rushlight.ops.elementwise.arith import by, conj
 from rushlight.ops.elementwise.complex_log import complex_logaddexp
@@ -109,7 +110,8 @@ def _(g: Array | Tensor, input: Array | Tensor, other: Array | Tensor) -> Any:
 
 # Divided last: the slope of the quotient is then of numbers that have been divided already, or float16 overflows.
 xlog1py.grad("other")(lambda g, input, other: g * input / (in_dtype(other, raw(g).dtype) + 1))
-xlogy.op.check, xlog1py.op.check = _some_tensor("xlogy"), _some_tensor("xlog1py")
+xlogy.check(_some_tensor("xlogy"))
+xlog1py.check(_some_tensor("xlog1py"))
 
 
 # lerp ------------------------------------------------------------------------------------------------
@@ -130,7 +132,7 @@ def _between(x: Array, end: Array, weight: Array) -> Array:
 
 @elementwise(promote="arith", half="float32", ns=None, name="lerp", inplace=False, refuse="bi",
              grads={"input": lambda g, weight: by(g, conj(1 - weight)), "end": lambda g, weight: by(g, conj(weight)),
-                    "weight": lambda g, input, end: g * conj(end - input)})  # fmt: skip
+                    "weight": lambda g, input, end: g * conj(end - input)}, exact=True, takes_number=held_number)  # fmt: skip
 def lerp_op(input: Array, end: Array, weight: Array) -> Array:
     """input + weight * (end - input), broadcast; `weight` may be a number.  (*), (*), (*) -> (*)"""
     return _between(input, end, weight)
@@ -148,8 +150,7 @@ def _lerp_into(x: Any, end: Any, weight: Any) -> None:
         np.subtract(end, step, out=x)
 
 
-lerp_op.op.exact = True
-lerp_op.op.into = in_blocks(lerp_op.op, _lerp_into)
+lerp_op.into(in_blocks(lerp_op.op, _lerp_into))
 
 
 def _weight(input: Tensor | list[Any], end: Any, weight: Tensor | float | list[Any]) -> Any:

@@ -60,7 +60,7 @@ def exp(input: Array) -> Array:
 
 
 exp.grad("input")(lambda g, out: g * conj(out))
-exp.op.into = inplace_kernel(exp.op, _exp)
+exp.into(inplace_kernel(exp.op, _exp))
 
 
 @elementwise(half=None)
@@ -101,7 +101,7 @@ def log(input: Array) -> Array:
     return _log(input)
 
 
-log.op.into = inplace_kernel(log.op, _log)
+log.into(inplace_kernel(log.op, _log))
 
 
 @elementwise(ufunc="log2", grads={"input": lambda g, input: over(g, own_conj(input * LN2))})
@@ -199,7 +199,7 @@ def _tanh_raw(g: Array, out: Array) -> Array:
 
 
 tanh.grad("input", raw=_tanh_raw)(lambda g, out: g * conj(1 - out * out))
-tanh.op.into = inplace_kernel(tanh.op, _tanh)
+tanh.into(inplace_kernel(tanh.op, _tanh))
 
 
 @elementwise(ufunc="arcsinh", aliases=("arcsinh",),
@@ -267,7 +267,7 @@ def _sigmoid_raw(g: Array, out: Array) -> Array:
 
 
 sigmoid.grad("input", raw=_sigmoid_raw)(lambda g, out: g * conj((1 - out) * out))
-sigmoid.op.into = inplace_kernel(sigmoid.op, _sigmoid)
+sigmoid.into(inplace_kernel(sigmoid.op, _sigmoid))
 
 
 @elementwise(refuse="c")

@@ -95,7 +95,7 @@ def index_add_op(input: Array, index: Array, source: Array, dim: int, alpha: int
     return out
 
 
-index_add_op.op.into = _add_into
+index_add_op.into(_add_into)
 index_add_op.grad("input")(lambda g: g)
 
 
@@ -126,7 +126,7 @@ def index_copy_op(input: Array, index: Array, source: Array, dim: int) -> Array:
     return out
 
 
-index_copy_op.op.into = _copy_into
+index_copy_op.into(_copy_into)
 index_copy_op.grad("input")(lambda g, index, dim: index_fill_op(g, index, np.zeros((), raw(g).dtype), dim))
 index_copy_op.grad("source")(lambda g, index, dim: index_select_op(g, index, dim))
 
@@ -140,6 +140,7 @@ index_copy_op.grad("source")(lambda g, index, dim: index_select_op(g, index, dim
     complex_half="moves",
     shape=shapes.same,
     batch=families.index_fill,
+    takes_number=lambda node, position: position == 2 and bool(node.statics[1]),
 )
 def index_fill_op(input: Array, index: Array, value: Array, dim: int, number: bool = True) -> Array:
     """`input` with slices at `index` filled with `value`, which was given as a number or not.  (*), (N), () -> (*)"""
@@ -148,7 +149,7 @@ def index_fill_op(input: Array, index: Array, value: Array, dim: int, number: bo
     return out
 
 
-index_fill_op.op.into = lambda out, index, value, dim, number: _copy_into(out, index, value, dim)
+index_fill_op.into(lambda out, index, value, dim, number: _copy_into(out, index, value, dim))
 index_fill_op.grad("input")(lambda g, index, dim: index_fill_op(g, index, np.zeros((), raw(g).dtype), dim))
 index_fill_op.grad("value")(lambda g, index, dim: sum_op(index_select_op(g, np.unique(raw(index)), dim), None, False))
 

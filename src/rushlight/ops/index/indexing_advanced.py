@@ -117,7 +117,7 @@ def add_at(out: Array, slots: Slots, indices: tuple[Any, ...], values: Array) ->
 
 
 @op(
-    linear_together=True,
+    linear=True,
     ns=None,
     name="index_put",
     half=None,
@@ -147,7 +147,7 @@ def write_at(out: Array, values: Array, indices: tuple[Any, ...], slots: Slots, 
         ) from None
 
 
-index_put_op.op.into = write_at
+index_put_op.into(write_at)
 
 
 @index_put_op.grad("input")

@@ -51,7 +51,7 @@ def masked_fill_op(input: Array, mask: Array, value: Any) -> Array:
     return _filled(input, mask, value)
 
 
-masked_fill_op.op.into = _fill_into
+masked_fill_op.into(_fill_into)
 masked_fill_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
 
 
@@ -71,7 +71,7 @@ def masked_fill_tensor(input: Array, mask: Array, value: Array) -> Array:
     return _filled(input, mask, value)
 
 
-masked_fill_tensor.op.into = _fill_into
+masked_fill_tensor.into(_fill_into)
 masked_fill_tensor.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
 masked_fill_tensor.grad("value")(lambda g, mask: sum_op(masked_select_op(g, expanded(mask, g)), None, False))
 
@@ -135,7 +135,7 @@ def masked_scatter_op(input: Array, source: Array, mask: Array) -> Array:
     return out
 
 
-masked_scatter_op.op.into = _scatter_into
+masked_scatter_op.into(_scatter_into)
 masked_scatter_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
 masked_scatter_op.grad("source")(lambda g, mask, source_shape: first_of(masked_select_op(g, mask), source_shape))
 

@@ -66,7 +66,7 @@ def _scatter_into(out: Array, index: Array, src: Array, dim: int) -> None:
 
 
 @op(
-    linear_together=True,
+    linear=True,
     ns=None,
     name="scatter",
     half=None,
@@ -81,7 +81,7 @@ def scatter_op(input: Array, index: Array, src: Array, dim: int) -> Array:
     return out
 
 
-scatter_op.op.into = _scatter_into
+scatter_op.into(_scatter_into)
 scatter_op.grad("input")(lambda g, index, dim: scatter_value_op(g, index, dim, 0))
 scatter_op.grad("src")(lambda g, index, src_shape, dim: _padded(gather_op(g, index, dim), src_shape))
 
@@ -94,7 +94,7 @@ def scatter_value_op(input: Array, index: Array, dim: int, value: Any) -> Array:
     return out
 
 
-scatter_value_op.op.into = lambda out, index, dim, value: put_along(out, index, dim, value)
+scatter_value_op.into(lambda out, index, dim, value: put_along(out, index, dim, value))
 scatter_value_op.grad("input")(lambda g, index, dim: scatter_value_op(g, index, dim, 0))
 
 
@@ -110,7 +110,7 @@ def scatter_add_op(input: Array, index: Array, src: Array, dim: int) -> Array:
     return out
 
 
-scatter_add_op.op.into = _add_into
+scatter_add_op.into(_add_into)
 scatter_add_op.grad("input")(lambda g: g)
 scatter_add_op.grad("src")(lambda g, index, src_shape, dim: _padded(gather_op(g, index, dim), src_shape))
 

@@ -83,7 +83,7 @@ def _reduced_into(out: Any, index: Any, src: Any, dim: int, reduce: str, include
     reduce_into(out, index, src, dim, reduce, include_self)
 
 
-scatter_reduce_op.op.into = _reduced_into
+scatter_reduce_op.into(_reduced_into)
 
 
 @scatter_reduce_op.grad("input", "src")

@@ -60,7 +60,7 @@ def put_op(input: Array, index: Array, source: Array, accumulate: bool) -> Array
     return out
 
 
-put_op.op.into = _put_into
+put_op.into(_put_into)
 
 
 @put_op.grad("input")

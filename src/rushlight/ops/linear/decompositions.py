@@ -371,7 +371,7 @@ def factor_op(input: Array, upper: bool) -> Array:
     return np.triu(input) if upper else np.tril(input)
 
 
-factor_op.op.jvp = (lambda t_input: t_input), ("t_input",)
+factor_op.tangent(lambda t_input: t_input)
 
 
 @function(method=True, out=True, autocast="float32")

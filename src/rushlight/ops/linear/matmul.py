@@ -129,6 +129,9 @@ def _(input: Array, vec2: Array) -> list[shapes.Made]:
     linear=True,
     counted=costs.Counted("addmm", "mm", alone="mm"),
     batch=families.linear,
+    heavy=True,
+    saver=rebuilt.keep_inputs,
+    order=(2, 0, 1),  # as from PyTorch's product of a matrix with the transposed weight, to which a row is added
 )
 def linear_op(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """input @ weight^T + bias as one matrix product.  (*, K), (N, K), (N) -> (*, N)"""
@@ -157,14 +160,6 @@ def _(input: Array, weight: Array) -> int:
     if input.dtype not in HALVES:
         return folded
     return folded + blas.work_of_halves(input.dtype, math.prod(input.shape[:-1]), input.shape[-1], weight.shape[0])
-
-
-linear_op.op.heavy, linear_op.op.saver = True, rebuilt.keep_inputs
-linear_op.op.order = (
-    2,
-    0,
-    1,
-)  # as from PyTorch's product of a matrix with the transposed weight, to which a row is added
 
 
 def _count(shape: tuple[int, ...]) -> int:

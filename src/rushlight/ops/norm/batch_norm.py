@@ -46,6 +46,8 @@ def reciprocal_deviation(var: Array, eps: float) -> Array:
     half=None,
     repeatable=True,
     batch=families.by_channels,
+    cheap=True,
+    again=25,
 )
 def batch_norm_op(input: Array, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
     """Normalisation by channel with the batch's statistics.  (N, C, *), (C,), (C,) -> (N, C, *), (C,), (C,)"""
@@ -90,9 +92,6 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, eps: float, needs: tuple[
     return gx, gw, ops.sum(g, dims) if needs[2] else None
 
 
-batch_norm_op.op.cheap = True
-
-
 @op(ns=None, name="native_batch_norm_eval", shape=shapes.dense, repeatable=True, batch=families.by_known_channels)
 def batch_norm_eval_op(input: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array,
                        eps: float) -> Array:  # fmt: skip
@@ -115,7 +114,7 @@ def _eval_raw(
     return backend.batch_norm_backward(g, input, mean, rstd, weight, needs, False)
 
 
-batch_norm_op.op.remade = batch_norm_eval_op.op, ("mean", "var")
+batch_norm_op.op.declare("remade", (batch_norm_eval_op.op, ("mean", "var")))
 
 
 @batch_norm_eval_op.grad("input", "weight", "bias", raw=_eval_raw,

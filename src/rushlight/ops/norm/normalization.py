@@ -48,7 +48,17 @@ def as_rows(x: Array, k: int) -> Array:
 # Layer norm ---------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="native_layer_norm", half=None, aux=("mean", "rstd"), repeatable=True, batch=families.by_rows)
+@op(
+    ns=None,
+    name="native_layer_norm",
+    half=None,
+    aux=("mean", "rstd"),
+    repeatable=True,
+    batch=families.by_rows,
+    cheap=True,
+    saver=rebuilt.keep_watched,
+    again=40,
+)
 def layer_norm_op(input: Array, weight: Array | None, bias: Array | None, k: int, eps: float) -> tuple[Array, ...]:
     """(input - mean) / sqrt(var + eps) * weight + bias over the last `k` dimensions.  (*, S) -> (*, S)"""
     require(is_float(input.dtype), "layer_norm", input)
@@ -104,9 +114,6 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, k: int, eps: float, needs
     t = g if weight is None else g * weight
     gx = rstd * (t - ops.mean(t, dims, True) - hat * ops.mean(t * hat, dims, True)) if needs[0] else None
     return gx, g * hat if needs[1] else None, g
-
-
-layer_norm_op.op.cheap, layer_norm_op.op.saver = True, rebuilt.keep_watched
 
 
 def check_normalized(name: str, input: Any, shape: Any, *parameters: Any) -> int:
@@ -167,7 +174,17 @@ def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any,
 # RMS norm -----------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="fused_rms_norm", half=None, aux=("rstd",), repeatable=True, batch=families.by_rows)
+@op(
+    ns=None,
+    name="fused_rms_norm",
+    half=None,
+    aux=("rstd",),
+    repeatable=True,
+    batch=families.by_rows,
+    cheap=True,
+    saver=rebuilt.keep_watched,
+    again=40,
+)
 def rms_norm_op(input: Array, weight: Array | None, k: int, eps: float) -> tuple[Array, ...]:
     """input / sqrt(mean(input^2) + eps) * weight over the last `k` dimensions.  (*, S) -> (*, S)"""
     require(is_float(input.dtype), "rms_norm", input)
@@ -201,9 +218,6 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, k: int, eps: float, needs
     return gx, g * hat if needs[1] else None
 
 
-rms_norm_op.op.cheap, rms_norm_op.op.saver = True, rebuilt.keep_watched
-
-
 @function(ns=F)
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     """input / sqrt(mean(input^2) + eps) * weight over the last dimensions.  (*, S) -> (*, S), S = normalized_shape
@@ -228,7 +242,16 @@ NAMESPACES[""]["rms_norm"] = rms_norm
 # Group norm ---------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="native_group_norm", aux=("mean", "rstd"), repeatable=True, batch=families.by_groups)
+@op(
+    ns=None,
+    name="native_group_norm",
+    aux=("mean", "rstd"),
+    repeatable=True,
+    batch=families.by_groups,
+    cheap=True,
+    saver=rebuilt.keep_watched,
+    again=60,
+)
 def group_norm_op(input: Array, weight: Array | None, bias: Array | None, groups: int, eps: float) -> tuple[Array, ...]:
     """Normalisation over groups of channels.  (N, C, *), (C,), (C,) -> (N, C, *)"""
     require(input.dtype.kind == "f", "group_norm", input)
@@ -276,9 +299,6 @@ def _(
     gx = rstd * (t - ops.mean(t, (2,), True) - hat * ops.mean(t * hat, (2,), True)) if needs[0] else None
     gw = ops.sum(g * hat.reshape(shape), dims) if needs[1] else None
     return None if gx is None else gx.reshape(shape), gw, ops.sum(g, dims) if needs[2] else None
-
-
-group_norm_op.op.cheap, group_norm_op.op.saver = True, rebuilt.keep_watched
 
 
 def in_groups(shape: tuple[int, ...], groups: int) -> tuple[int, int, int]:

@@ -31,7 +31,7 @@ def draw() -> int:
     return int(default_generator.numpy.bit_generator.random_raw())
 
 
-@op(ns=None, name="native_dropout", aux=("bits",), repeatable=True, batch=families.dropout)
+@op(ns=None, name="native_dropout", aux=("bits",), repeatable=True, batch=families.dropout, again=60)
 def dropout_op(input: Array, p: float, seed: int) -> Array:
     """`input` / (1 - p) with probability 1 - p, else 0, by element; `seed` decides where.  (*) -> (*)"""
     require(input.dtype.kind in "fc", "dropout", input)
@@ -65,7 +65,7 @@ def _dropout_into(x: Any, p: float, seed: int) -> Any:
     return (bits,)
 
 
-dropout_op.op.into = _dropout_into
+dropout_op.into(_dropout_into)
 _dropout_ = inplace_of(dropout_op.op)
 
 
@@ -153,7 +153,7 @@ def by_channel(input: Array, noise: Array) -> Array:
     return input * noise
 
 
-by_channel.op.into = lambda x, noise: np.multiply(x, noise, out=x)
+by_channel.into(lambda x, noise: np.multiply(x, noise, out=x))
 _by_channel_ = inplace_of(by_channel.op)
 
 
@@ -247,7 +247,7 @@ def _alpha_into(x: Any, keep: Any, scale: float, high: float, low: float) -> Non
     _alpha(x, keep, scale, high, low, x)
 
 
-alpha_op.op.into = _alpha_into
+alpha_op.into(_alpha_into)
 _alpha_ = inplace_of(alpha_op.op)
 
 

@@ -43,7 +43,7 @@ def drawn(input: Array, draw: Callable[..., Any]) -> Array:
     return out
 
 
-drawn.op.into = lambda x, draw: draw(x)
+drawn.into(lambda x, draw: draw(x))
 
 
 def redraw(name: str, self: Tensor, draw: Callable[..., Any], kinds: str = "fVcW") -> Tensor:

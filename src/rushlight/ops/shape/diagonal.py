@@ -177,6 +177,7 @@ def _into(name: str, upper: bool) -> Any:
     return into
 
 
-tril.op.into, triu.op.into = _into("tril", False), _into("triu", True)
+tril.into(_into("tril", False))
+triu.into(_into("triu", True))
 tril.grad("input")(lambda g, diagonal: tril(g, diagonal))
 triu.grad("input")(lambda g, diagonal: triu(g, diagonal))
