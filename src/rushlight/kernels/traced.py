@@ -36,6 +36,8 @@ _p, _size = ctypes.c_void_p, ctypes.c_size_t
 _Malloc = ctypes.PYFUNCTYPE(_p, _p, _size)
 _Calloc = ctypes.PYFUNCTYPE(_p, _p, _size, _size)
 _Realloc = ctypes.PYFUNCTYPE(_p, _p, _p, _size)
+_track = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_uint, _size, _size)(("PyTraceMalloc_Track", ctypes.pythonapi))
+_untrack = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_uint, _size)(("PyTraceMalloc_Untrack", ctypes.pythonapi))
 
 
 class Handler(ctypes.Structure):
@@ -70,11 +72,6 @@ def trace() -> str:
     return ""
 
 
-def track(address: int, size: int) -> None:
-    """Tell tracemalloc of a block, or once more of one that it knows."""
-    ctypes.pythonapi.PyTraceMalloc_Track(ctypes.c_uint(NUMPY), _size(address), _size(size))
-
-
 class TracedLibrary:
     """The functions of `allocator.Library`, in Python.
 
@@ -95,6 +92,7 @@ class TracedLibrary:
         self.past = 0  # a peak from before tracemalloc's was set back
         self.listening = False  # whether NumPy asks here
         self.top = 0  # the peak since it does
+        self.refused = True  # whether NumPy may have told tracemalloc of a block that it did not get
         self.turn = threading.RLock()  # of the thread that looks whether there is room, until its block is counted
         os.register_at_fork(after_in_child=self.after_fork)
         self.asides: dict[
@@ -120,9 +118,10 @@ class TracedLibrary:
 
     def now(self) -> int:
         """Bytes of arrays now.  What NumPy was refused last is no longer among them."""
-        before = tracemalloc.get_traced_memory()[0]
-        ctypes.pythonapi.PyTraceMalloc_Untrack(ctypes.c_uint(NUMPY), _size(0))
-        now = tracemalloc.get_traced_memory()[0]
+        before = now = tracemalloc.get_traced_memory()[0]
+        if self.refused:
+            _untrack(NUMPY, 0)
+            now = tracemalloc.get_traced_memory()[0]
         if now != before:
             self.past = max(self.past, self.top, now)
             tracemalloc.reset_peak()
@@ -154,7 +153,7 @@ class TracedLibrary:
         elif not on and former:
             (self.past, made), self.top = self.asides.pop(me), 0
             for address in made:
-                ctypes.pythonapi.PyTraceMalloc_Untrack(ctypes.c_uint(NUMPY), _size(address))
+                _untrack(NUMPY, address)
             tracemalloc.reset_peak()
             self.settle()
         self.listen()
@@ -166,7 +165,7 @@ class TracedLibrary:
     def adopt(self, address: int, size: int, category: int) -> None:
         """A block that was alive before; counted if it was not."""
         if self.traceback(NUMPY, address) is None:
-            track(address, size)
+            _track(NUMPY, address, size)
         if self.recording and address not in self.alive:
             self.enter(address, size)
             self.unknown -= size
@@ -183,6 +182,7 @@ class TracedLibrary:
         wanted = bool(self.recording or self.most or self.asides)
         if wanted != self.listening:
             self.past, self.top, self.listening = self.traced()[1], 0, wanted
+            self.refused = not wanted  # else it is known here
             tracemalloc.reset_peak()
         self.replace(ctypes.addressof(self.handler) if wanted else self.former)
 
@@ -214,53 +214,55 @@ class TracedLibrary:
 
         gone: bytes of the block that it takes the place of, where they are known; new: whether there is no such block.
         """
-        found: int | None = None
+        found, most = None, self.most  # type: int | None, int
         try:
-            if self.most:
-                self.ask_for_room(size)
-            found = self.counted(size, make, args, gone, new)
+            found = self.counted(size, make, args, new, most)
+            if found is None and most and self.asked(size):
+                found = self.counted(size, make, args, new, most)
             aside = self.asides.get(threading.get_ident()) if self.asides else None
             if found and aside is not None:
                 aside[1].add(found)
-            return found
+            elif found and self.recording:
+                self.born(found, size, gone + (size if most and new else 0))
         except KeyboardInterrupt:
             _thread.interrupt_main()  # again, as soon as the array is there
         except BaseException as error:
             self.error = error
-        return make(*args) if found is None and self.fits(size) else found
+        if found is None and (not most or self.now() + size <= most):
+            found = make(*args)
+        self.refused = self.refused or not found
+        return found
 
-    def ask_for_room(self, size: int) -> None:
-        """Have pages sent away until so many bytes more are within the limit, if that can be."""
+    def asked(self, size: int) -> bool:
+        """Whether there may be so many bytes more by now: after pages were sent away, if there were too many."""
         me = threading.get_ident()
         over = self.now() + size - self.most
-        if over <= 0 or me in self.making or self.room is None:
-            return
-        self.making.add(me)
-        try:
-            self.room(over)
-        finally:
-            self.making.discard(me)
+        if over > 0:
+            if me in self.making or self.room is None:
+                return False
+            self.making.add(me)
+            try:
+                self.room(over)
+            finally:
+                self.making.discard(me)
+        return True
 
-    def fits(self, size: int) -> bool:
-        """Whether so many bytes more are within the limit."""
-        return not self.most or self.now() + size <= self.most
-
-    def counted(self, size: int, make: Any, args: tuple[object, ...], gone: int, new: bool) -> int | None:
-        """A block that fits, recorded.  It counts before another thread looks whether there is room for its own.
+    def counted(self, size: int, make: Any, args: tuple[object, ...], new: bool, most: int) -> int | None:
+        """A block, unless it would be too much for a limit.  Below one it counts before another thread looks whether there is room for its own.
 
         A thread waits for that no longer than a second: what the other runs in between (finalizers of what is garbage) may
         wait for this one.
         """
-        waited = self.turn.acquire(timeout=1)
+        waited = bool(most) and self.turn.acquire(timeout=1)
         try:
-            if not self.fits(size):
+            now = self.now()
+            if most and now + size > most:
                 return None
             found: int | None = make(*args)
-            self.top = max(self.top, self.now() + (size if found and new else 0))
-            if found and self.recording and threading.get_ident() not in self.asides:
-                self.born(found, size, gone)
-            if found and new:
-                track(found, size)
+            if found:
+                self.top = max(self.top, now + size if new else now)
+                if most and new:
+                    _track(NUMPY, found, size)
             return found
         finally:
             if waited:
@@ -303,7 +305,7 @@ class TracedLibrary:
                           block.label, threading.get_ident() & 0x7FFFFFFF, action, block.category])  # fmt: skip
 
     def born(self, address: int, size: int, gone: int = 0) -> None:
-        """A birth, of which tracemalloc is told when this has returned.  gone: bytes that it still counts and are not there."""
+        """A birth.  gone: bytes that tracemalloc counts and that were not there before: of this block, or that of which it takes the place."""
         self.settle(gone)
         self.died(address)
         self.event(ALLOC, address, self.enter(address, size, self.stack()))
@@ -342,7 +344,7 @@ class TracedLibrary:
 
     def stack(self) -> int:
         """The number of the stack that is running."""
-        frame: Any = sys._getframe(5)  # behind those of this class
+        frame: Any = sys._getframe(4)  # behind those of this class
         lines: list[Any] = []
         while frame is not None and len(lines) < self.depth:
             lines.append((frame.f_code, frame.f_lasti))
