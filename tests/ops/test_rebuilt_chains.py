@@ -85,6 +85,10 @@ def chains(net: Layers) -> dict[str, tuple[float, list[Step]]]:
                                ("t", lambda m: m["k"].add_(m["h"])), ("l", lambda m: F.relu_(m["t"])), conv("l")]),
         "two norms": (2, [image, ("w", lambda m: net.conv(net.image)), ("n", lambda m: net.bn(m["x"])),
                           ("s", lambda m: m["n"] + net.gn(m["w"])), ("h", lambda m: F.relu(m["s"])), conv("h")]),
+        "softmax dropout matmul": (2, [linear, ("p", lambda m: F.softmax(m["x"], -1)), ("h", lambda m: dropped(m["p"])),
+                                       ("y", lambda m: m["h"] @ net.last(net.rows))]),
+        "relu_ transposed": (1, [image, ("n", lambda m: net.bn(m["x"])), ("h", lambda m: F.relu_(m["n"])),
+                                 ("y", lambda m: F.conv_transpose2d(m["h"], net.conv.weight, net.conv.bias))]),
         "relu dropout": (1, [linear, ("n", lambda m: F.relu(m["x"])), ("h", lambda m: dropped(m["n"])), last("h")]),
     }  # fmt: skip
 

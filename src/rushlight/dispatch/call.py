@@ -13,6 +13,7 @@ from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.compute import HALVES, check_kind, compute
+from rushlight.dispatch.keeping.gates import follow
 from rushlight.dispatch.keeping.rebuilt import may_rebuild, pass_on, rebuilt, watch
 from rushlight.dispatch.keeping.watched import note_written
 from rushlight.engine import anomaly, inplace
@@ -287,6 +288,8 @@ def save_outputs(node: OpNode, results: tuple[Tensor, ...]) -> Any:
             outs[k] = Packed(results[k], hooks, (node.plan.op.name, node.plan.op.out_names[k]), True)
         else:
             outs[k] = SavedOutput(results[k], k)
+            if node.plan.op.gates:
+                follow(node, results[k])
     return outs
 
 

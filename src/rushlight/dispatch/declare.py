@@ -58,6 +58,7 @@ class Op:
     shown: str = ""  # the name that users see in the graph and in profiles, where that is not its own
     cheap: bool = False  # whether a large result is computed again for backward rather than kept: see `rebuilt`
     again: int = 0  # operations of a product that take as long as making an element again; 0: it is not made again
+    gates: bool = False  # whether of its result, which it keeps, the gradient asks where it is not <= 0 only
     heavy: bool = False  # whether it costs so much more than its inputs' making that they may be
     saver: Any = None  # (node, inputs, wanted, result): saves inputs in a way of its own, where they may be
     order: Any = None  # the order in which gradients are handed on, as positions of inputs, where it is not theirs

@@ -22,6 +22,8 @@ from rushlight.dispatch.call import (
     shape_of,
     write_out,
 )
+from rushlight.dispatch.keeping.gates import follow
+from rushlight.dispatch.keeping.rebuilt import LARGE
 from rushlight.dispatch.quick import applied
 from rushlight.engine import inplace
 from rushlight.engine.node import next_seq
@@ -180,3 +182,5 @@ def keep_rest(node: OpNode, t: Tensor, shapes: tuple[Any, ...]) -> None:
     if node.plan.save_outs:
         t._storage = Storage(t._array)
         node.outs = (SavedOutput(t, 0),)
+        if t._array.nbytes >= LARGE and node.plan.op.gates:
+            follow(node, t)

@@ -191,7 +191,7 @@ def dropout(x: Array, p: float, generator: np.random.Generator | int, out: Maybe
     return put(target, out), bits
 
 
-def dropout_backward(g: Array, bits: Array, p: float) -> Array:
+def dropout_backward(g: Array, bits: Array, p: float, out: Maybe = None) -> Array:
     """g * mask / (1 - p), the mask as :func:`dropout` returned it."""
     scale = 0.0 if p >= 1 else 1.0 / (1.0 - p)
     g = contiguous(g)
@@ -199,7 +199,7 @@ def dropout_backward(g: Array, bits: Array, p: float) -> Array:
     if bits.shape != ((g.size + 7) // 8,):
         raise RuntimeError(f"dropout: expected the mask of {g.size} elements, got one of {8 * bits.size}")
     if table is None:
-        return reference.scale_by_bits(g, bits, scale)
-    out = np.empty(g.shape, g.dtype)
-    table.dropout_backward(g, contiguous(bits), out, g.size, scale)
-    return out
+        return put(reference.scale_by_bits(g, bits, scale), out)
+    target = np.empty(g.shape, g.dtype) if out is None or not dense(out) else out
+    table.dropout_backward(g, contiguous(bits), target, g.size, scale)
+    return put(target, out)

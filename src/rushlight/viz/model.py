@@ -10,6 +10,7 @@ import numpy as np
 
 from rushlight.autograd.function import FunctionNode
 from rushlight.basics import dtypes
+from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.plan import OpNode
 from rushlight.engine.node import AccumulateGrad, Node
 from rushlight.engine.saved import OfView, Packed, SavedOutput
@@ -107,7 +108,9 @@ def array_of(entry: Any) -> Any:
         return entry.array
     if isinstance(entry, Packed):
         return None
-    return entry._array if isinstance(entry, Tensor) else entry
+    if isinstance(entry, Rebuilt):
+        return None  # it is computed again
+    return entry._array if isinstance(entry, Tensor) else getattr(entry, "array", entry)  # relu's bits
 
 
 def identity(array: Any) -> tuple[int, Any, Any]:

@@ -214,7 +214,7 @@ class Search:
             found.stamp, found.first = watch.stamp, watch.stamp if watch.overwritten else None
         if not self.inputs(found, depth):
             return None
-        from_statistics(found)
+        from_kept(found)
         return found
 
     def inputs(self, found: Found, depth: int) -> bool:
@@ -331,6 +331,7 @@ class Search:
             if not as_saved(outs):
                 return None
             found.gives = True
+        from_kept(found)
         return found
 
     def once_more(self, found: Found, outs: Rebuilt, tensor: Tensor | None) -> Found | None:
@@ -363,20 +364,29 @@ def product_before(node: Any) -> float:
     return float(3 * operations / max(1, math.prod(maker.shape)))
 
 
-def from_statistics(found: Found) -> None:
-    """Have a norm made again from the statistics that its node keeps, in one pass."""
+def from_kept(found: Found) -> None:
+    """Have a result made again with what its node keeps beside: a norm from its statistics, in one pass, dropout from its bits."""
     node, given = found.node, found.node.plan.op.remade
     if given is None:
         return
     op, names = given
-    arrays = []
-    for name in names:
-        k = node.plan.op.out_names.index(name)
-        out = node.outs[k] if k in node.plan.save_outs and node.outs else None
-        if out is None or not as_saved(out):
-            return
-        arrays.append(Constant((out.array if out.__class__ is SavedOutput else paged(out)[0]).copy()))
-    found.op, found.saved = op, [*found.saved, *arrays]
+    arrays = [beside(node, name) for name in names]
+    if any(x is None for x in arrays):
+        return
+    found.op, found.statics = op, node.statics[: len(op.static_names)]
+    found.saved = [*found.saved, *map(Constant, arrays)]
+
+
+def beside(node: Any, name: str) -> Any:
+    """A small further result that a node keeps: a copy of what others may change; None where it cannot be had."""
+    op, plan = node.plan.op, node.plan
+    if name in op.aux:
+        return node.aux[op.aux.index(name)] if plan.save_aux and node.aux.__class__ is tuple else None
+    k = op.out_names.index(name)
+    out = node.outs[k] if k in plan.save_outs and node.outs else None
+    if out is None or not as_saved(out):
+        return None
+    return (out.array if out.__class__ is SavedOutput else paged(out)[0]).copy()
 
 
 def source(x: Any, small: int) -> Any:
@@ -430,7 +440,9 @@ def keep_inputs(
         if not isinstance(x, Tensor):
             saved[i] = None if x is None else Constant(x)
             continue
-        saved[i] = kept = rebuilt(x, node.plan.op, inputs, node.statics) if spare and x._edge is not None else x
+        saved[i] = kept = x
+        if spare and x._edge is not None and x._array.nbytes >= LARGE:
+            saved[i] = kept = rebuilt(x, node.plan.op, inputs, node.statics)
         if kept is x and x._storage is not None and x._storage.version:
             if node.versions is None:
                 node.versions = [0] * len(inputs)

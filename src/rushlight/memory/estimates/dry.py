@@ -83,6 +83,12 @@ class DryLevel(Level):
         self.tally.worked(FORWARD_WORK, op.name, self.counted(op, arrays, statics), used, (*arrays, *outs, *aux))
         return outs, aux
 
+    def standing(self, shape: Any, dtype: Any) -> Any:
+        """An array that stands for one of this shape and dtype."""
+        made = standin((shape,) if isinstance(shape, int) else shape, dtype)
+        self.tally.add(made)
+        return made
+
     def planned(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
         """What a rule says that `op` makes: None where it is to be computed."""
         if op.made is not None:

@@ -86,6 +86,8 @@ conv_op.grad("bias")(lambda g: _channel_sum(g))
     shape=shapes.shaped,
     counted=costs.Counted("convolution", "convolution_backward"),
     batch=families.input_gradient,
+    heavy=True,
+    saver=rebuilt.keep_inputs,
 )
 def conv_input_op(input: Array, weight: Array, shape: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...],
                   groups: int) -> Array:  # fmt: skip
@@ -118,14 +120,15 @@ def conv_to(
     return y if tuple(y.shape) == tuple(shape) else slice_op(y, tuple(slice(n) for n in shape))
 
 
-conv_input_op.grad("input")(
-    lambda g, input_shape, weight, stride, padding, dilation, groups: conv_to(
-        input_shape, g, conj(weight), stride, padding, dilation, groups
-    )
-)
+# The weight first, as of the convolution.
 conv_input_op.grad("weight")(
     lambda g, input, weight_shape, stride, padding, dilation, groups: conv_weight_op(
         conj(input), g, weight_shape, stride, padding, dilation, groups
+    )
+)
+conv_input_op.grad("input")(
+    lambda g, input_shape, weight, stride, padding, dilation, groups: conv_to(
+        input_shape, g, conj(weight), stride, padding, dilation, groups
     )
 )
 

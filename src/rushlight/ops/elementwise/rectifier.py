@@ -110,7 +110,7 @@ def rounded(number: float, like: Array | Tensor) -> float:
 # relu, leaky_relu and relatives -------------------------------------------------------------------------
 
 
-@elementwise(promote=None, again=15)
+@elementwise(promote=None, again=15, gates=True)
 def relu(input: Array) -> Array:
     """max(input, 0).  input: (*) -> (*); keeps its result for the backward.
 
@@ -122,7 +122,11 @@ def relu(input: Array) -> Array:
     return backend.maximum(input, 0)
 
 
-relu.grad("input", raw=lambda g, out: backend.relu_backward(g, out))(lambda g, out: relu_backward(g, out))
+@relu.grad("input", raw=lambda g, out: backend.relu_backward(g, out))
+def _(g: Tensor, out: Tensor) -> Tensor:
+    return gated(g, out) if raw(out).dtype == bool else relu_backward(g, out)  # see `gates`
+
+
 relu.into(lambda x: backend.maximum(x, 0, out=x))
 relu_ = publish_inplace("relu_", inplace_of(relu.op), "", F)
 Tensor.relu_ = relu_  # type: ignore[method-assign]

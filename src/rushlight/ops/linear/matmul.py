@@ -50,7 +50,7 @@ def strided_for_blas(x: Array) -> bool:
 
 
 @op(autocast="lower", factors=(0, 1), ns=None, name="mm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2: mm_op(g, adj(mat2)),
-                                             "mat2": lambda g, input: mm_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("mm", "mm"), batch=families.product)  # fmt: skip
+                                             "mat2": lambda g, input: mm_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("mm", "mm"), batch=families.product, heavy=True, saver=rebuilt.keep_inputs)  # fmt: skip
 def mm_op(input: Array, mat2: Array) -> Array:
     """Matrix product.  (M, K), (K, N) -> (M, N)"""
     return backend.matmul(input, mat2)
@@ -60,7 +60,7 @@ mm_op.work(copies_for_blas)
 
 
 @op(autocast="lower", factors=(0, 1), ns=None, name="bmm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2, input_shape: product_for(g, adj(mat2), input_shape),
-                                              "mat2": lambda g, input: matmul_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("bmm", "bmm"), batch=families.stacks)  # fmt: skip
+                                              "mat2": lambda g, input: matmul_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("bmm", "bmm"), batch=families.stacks, heavy=True, saver=rebuilt.keep_inputs)  # fmt: skip
 def matmul_op(input: Array, mat2: Array) -> Array:
     """Matrix products over broadcast leading dimensions.  (*, M, K), (*, K, N) -> (*, M, N)"""
     return backend.matmul(input, mat2)

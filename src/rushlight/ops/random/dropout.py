@@ -31,7 +31,7 @@ def draw() -> int:
     return int(default_generator.numpy.bit_generator.random_raw())
 
 
-@op(ns=None, name="native_dropout", aux=("bits",), repeatable=True, batch=families.dropout, again=60)
+@op(ns=None, name="native_dropout", aux=("bits",), repeatable=True, batch=families.dropout, again=25)
 def dropout_op(input: Array, p: float, seed: int) -> Array:
     """`input` / (1 - p) with probability 1 - p, else 0, by element; `seed` decides where.  (*) -> (*)"""
     require(input.dtype.kind in "fc", "dropout", input)
@@ -49,6 +49,12 @@ def dropout_backward(grad: Array, bits: Array, p: float) -> Array:
     return backend.dropout_backward(grad, bits, p)
 
 
+def _scaled_into(x: Any, bits: Array, p: float) -> None:
+    backend.dropout_backward(x, bits, p, out=x)
+
+
+dropout_backward.into(_scaled_into)
+dropout_op.op.declare("remade", (dropout_backward.op, ("bits",)))
 dropout_backward.grad("grad")(lambda g, bits, p: dropout_backward(g, bits, p))
 
 

@@ -1,0 +1,122 @@
+"""The result of relu as one bit an element, once nobody but relu's own node holds it.
+
+The next layer mostly keeps relu's result, and then the node's own reference costs nothing. Where none does (a pool, a sum, a mean
+follows), the tensor dies while the graph lives, and all that the gradient asks of the memory is where it is over 0.
+"""
+
+from __future__ import annotations
+
+import weakref
+from sys import getrefcount
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight.basics.state import modes
+from rushlight.dispatch.keeping.rebuilt import LARGE, switch
+from rushlight.engine.saved import SavedOutput
+from rushlight.storage import root_of
+from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.dispatch.plan import OpNode
+
+BLOCK = 1 << 18  # elements looked at together
+
+
+class Gates:
+    """Where an array is not <= 0: to the node that kept the array, a bool mask in its place.
+
+    array: the bits, as `numpy.packbits` lays them out.
+    """
+
+    __slots__ = ("array", "shape")
+    _storage = None
+
+    def __init__(self, shape: tuple[int, ...], bits: Array):
+        self.shape, self.array = shape, bits
+
+    @property
+    def _array(self) -> Any:
+        for level in modes.levels:
+            if level.dry:
+                return level.standing(self.shape, bool)
+        return np.unpackbits(self.array, count=int(np.prod(self.shape))).view(bool).reshape(self.shape)
+
+    def tensor(self, edge: Any) -> Tensor:
+        """The mask as a tensor, which has no place in the graph: nothing depends on it smoothly."""
+        return wrap(self._array)
+
+
+following: dict[int, Any] = {}  # weak references to the tensors that are waited for, by their own id
+
+
+def follow(node: OpNode, tensor: Tensor) -> None:
+    """Keep bits once the tensor, a result that its node keeps, is gone and nobody else holds its memory."""
+    if tensor._held.nbytes < LARGE or tensor._held.dtype.kind != "f" or not switch.on:
+        return
+    owner = weakref.ref(node)
+
+    def gone(reference: Any) -> None:
+        following.pop(id(reference), None)
+        found = owner()
+        if found is not None and modes.run is None:  # in a run it goes in a moment anyway
+            reduce(found)
+
+    reference = weakref.ref(tensor, gone)
+    following[id(reference)] = reference
+
+
+def reduce(node: OpNode) -> None:
+    """Have a node keep bits in place of its result, while the last tensor on that is being freed, if nobody else holds it."""
+    if fits(node.outs) and holders(node) in ALONE:
+        array = node.outs[0].array
+        node.outs = (Gates(array.shape, packed(array)),)
+
+
+def fits(outs: Any) -> bool:
+    """Whether what a node keeps is its result, unchanged, in C order."""
+    if not outs or outs[0].__class__ is not SavedOutput:
+        return False
+    out = outs[0]
+    return bool(out.storage.version == out.version and out.tangents is None and out.array.flags.c_contiguous)
+
+
+def holders(node: Any) -> tuple[int, ...]:
+    """How many hold a saved result: the record of it, the array, its storage, and the array that owns the memory."""
+    out = node.outs[0]
+    root = root_of(out.array)
+    own = () if root is out.array else (getrefcount(root),)
+    return (getrefcount(out), getrefcount(out.array), getrefcount(out.storage), *own)
+
+
+def packed(array: Array) -> Array:
+    """Bits: 1 where an element is not <= 0."""
+    for level in modes.levels:
+        if level.dry:
+            return level.standing((array.size + 7) // 8, np.uint8)  # type: ignore[no-any-return]
+    flat, out = array.reshape(-1), np.empty((array.size + 7) // 8, np.uint8)
+    for start in range(0, flat.size, BLOCK):
+        under = np.less_equal(flat[start : start + BLOCK], 0)
+        out[start // 8 : (start + BLOCK) // 8] = np.packbits(np.logical_not(under, out=under))
+    return out
+
+
+class _Node:
+    outs: Any
+
+
+def _alone() -> set[tuple[int, ...]]:
+    """What `holders` says where nobody else holds a result, whose memory is its own or of an array that it is a shape of."""
+    found = set()
+    for array in (np.empty(4), np.empty(4).reshape(2, 2)):
+        node, tensor = _Node(), wrap(array.reshape(array.shape) if array.base is not None else array.copy())
+        del array
+        node.outs = (SavedOutput(tensor, 0),)
+        reference = weakref.ref(tensor, lambda _, node=node: found.add(holders(node)))
+        del tensor, reference
+    return found
+
+
+ALONE = _alone()

@@ -1,0 +1,149 @@
+"""relu's result as one bit an element once nobody else holds it: the same gradients and errors as when it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight import memory, nn
+from rushlight.dispatch.keeping import gates
+from rushlight.dispatch.keeping.gates import Gates
+from rushlight.engine.saved import SavedOutput
+
+F = torch.nn.functional
+SHAPE = (4, 8, 64, 64)
+BYTES = 4 * 4 * 8 * 64 * 64
+
+
+def leaf() -> Any:
+    torch.manual_seed(0)
+    x = torch.randn(*SHAPE)
+    x.view(-1)[:5] = torch.tensor([0.0, -0.0, float("nan"), float("inf"), -float("inf")])
+    return x.requires_grad_()
+
+
+def node_of(y: Any) -> Any:
+    """The node of relu below a tensor."""
+    node = y.grad_fn
+    while node.name() != "ReluBackward0":
+        node = getattr(node.edges[0], "node", node.edges[0])
+    return node
+
+
+LOSSES: dict[str, Callable[[Any], Any]] = {
+    "sum": lambda x: F.relu(x).sum(),
+    "in place": lambda x: F.relu_(x * 1.0).sum(),
+    "pool": lambda x: F.max_pool2d(F.relu(x), 2).sum(),
+    "method": lambda x: x.relu().mean(),
+    "reshaped": lambda x: F.relu((x * 1.0).reshape(4, -1)).sum(),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_bits_give_the_same_gradients(name: str) -> None:
+    x = leaf()
+    loss = LOSSES[name](x)
+    kept = node_of(loss).outs[0]
+    assert isinstance(kept, Gates) and kept.array.nbytes * 32 == BYTES
+    found = [torch.autograd.grad(loss, x, retain_graph=True)[0].numpy() for _ in range(2)]
+    former = memory.recompute_cheap(False)
+    try:
+        loss = LOSSES[name](x)
+    finally:
+        memory.recompute_cheap(former)
+    assert isinstance(node_of(loss).outs[0], SavedOutput)
+    (wanted,) = torch.autograd.grad(loss, x)
+    for one in found:
+        np.testing.assert_array_equal(one.view(np.int32), wanted.numpy().view(np.int32))
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_second_order() -> None:
+    x = torch.randn(*SHAPE, requires_grad=True)
+    found = []
+    for enabled in (True, False):
+        former = memory.recompute_cheap(enabled)
+        (first,) = torch.autograd.grad((F.relu(x * x - 1)).sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad(first.square().sum(), x)
+        memory.recompute_cheap(former)
+        found.append((first.detach().numpy(), second.numpy()))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_what_anybody_holds_is_kept() -> None:
+    x, conv = leaf(), nn.Conv2d(8, 8, 1)
+    holders: list[Callable[[Any], Any]] = [
+        lambda y: y,
+        lambda y: y.detach(),
+        lambda y: y[0],
+        lambda y: y.detach().numpy(),
+        lambda y: y.untyped_storage(),
+        lambda y: conv(y),
+        lambda y: y * y,
+    ]
+    for hold in holders:
+        y = F.relu(x)
+        node, held = y.grad_fn, hold(y)
+        del y
+        assert isinstance(node.outs[0], SavedOutput)
+        del held
+    y = F.relu(x)
+    loss, alias = y.sum(), y.detach()
+    del y
+    alias.mul_(2)
+    with pytest.raises(RuntimeError, match="ReluBackward0 saved as its result"):
+        loss.backward()
+
+
+def test_a_result_that_was_changed_is_refused_as_ever() -> None:
+    y = F.relu(leaf())
+    loss = y.sum()
+    with torch.no_grad():
+        y.mul_(2)
+    del y
+    with pytest.raises(RuntimeError, match="ReluBackward0 saved as its result"):
+        loss.backward()
+
+
+def test_nothing_is_looked_at_in_backward(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A layer that kept the result lets go of it just before relu's own turn."""
+    x, layer = torch.randn(512, 512, requires_grad=True), nn.Linear(512, 8)
+    loss = layer(F.relu(x)).sum()
+    monkeypatch.setattr(gates, "packed", lambda array: pytest.fail("looked at"))
+    loss.backward()
+
+
+def test_small_results_and_other_layouts_are_kept() -> None:
+    small = F.relu(torch.randn(10, requires_grad=True)).sum()
+    assert isinstance(node_of(small).outs[0], SavedOutput)
+    x = leaf()
+    last = F.relu(x.contiguous(memory_format=torch.channels_last)).sum()
+    assert isinstance(node_of(last).outs[0], SavedOutput)
+    last.backward()
+    assert x.grad is not None
+
+
+def test_what_is_shown_of_it_is_a_mask() -> None:
+    x = leaf()
+    node = node_of(F.relu(x).sum())
+    shown = node._saved_result
+    assert shown.dtype == torch.bool
+    np.testing.assert_array_equal(shown.numpy(), ~(x.detach().numpy() <= 0))
+
+
+@pytest.mark.skipif(not memory.is_counted(), reason="bytes are counted where native kernels are")
+def test_an_estimate_knows_of_it() -> None:
+    layers = [layer for _ in range(4) for layer in (nn.Conv2d(8, 8, 1), nn.ReLU(), nn.AvgPool2d(3, 1, 1))]
+    model, x = nn.Sequential(*layers, nn.Flatten(0)), torch.randn(*SHAPE)
+    found = memory.estimate(model, (x,), loss=lambda y, _: y.sum()).peak
+    model(x).sum().backward()
+    model.zero_grad()
+    before = memory.current() - sum(t.nbytes for t in (*model.parameters(), x))
+    memory.reset_peak()
+    model(x).sum().backward()
+    assert abs(memory.peak() - before - found) < 0.5 * BYTES, (found, memory.peak() - before)
