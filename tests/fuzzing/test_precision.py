@@ -84,3 +84,11 @@ def test_what_is_left_of_a_cancellation_in_16_bits_is_held_against_what_is_left_
     assert not left(*begin, weighted, plus=0.125)
     assert left(*begin, weighted, plus=4.0)
     assert left(*begin, "y = a * 3", plus=0.5)
+
+
+def test_a_quotient_by_what_rounding_leaves_of_0_may_be_infinite_and_others_may_not():
+    leaf = "x = torch.tensor([0.1, 3.0], dtype=torch.float64)"
+    chaos = "y = 1 / (torch.complex(x, 3 * x) / torch.complex(x, 3 * x)).imag"
+    assert not left(leaf, chaos, factor=float("inf"))
+    assert left(leaf, "y = 1e13 * x", factor=float("inf"))
+    assert left(leaf, chaos.replace("imag", "real"), factor=float("inf"))
