@@ -66,7 +66,8 @@ def test_one_section_by_its_name_or_as_the_message_has_it(capsys: pytest.Capture
 
 
 def test_sections_by_words_of_a_message(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "linear: input of shape [3, 7] and weight of shape [2, 8] cannot be multiplied"]) == 0
+    words = "mat1 and mat2 shapes cannot be multiplied (3x7 and 8x2): input of shape [3, 7] and weight of shape [2, 8]"
+    assert main(["explain", f"linear: {words} cannot be multiplied"]) == 0
     assert capsys.readouterr().out.startswith("sizes-of-a-product\n")
 
 

@@ -140,7 +140,7 @@ def test_refusals() -> None:
     with pytest.raises(RuntimeError, match=r"divisible by num_groups.*shape \[2, 4, 3\] and num_groups=3"):
         F.group_norm(x, 3)
     with pytest.raises(
-        ValueError, match=r"Expected more than 1 value per channel when training, got input size \[1, 4\]"
+        ValueError, match=r"Expected more than 1 value per channel when training, got input size torch.Size\(\[1, 4\]\)"
     ):
         F.batch_norm(torch.zeros(1, 4), None, None, training=True)
     with pytest.raises(RuntimeError, match="running_mean must be defined in evaluation mode"):

@@ -36,7 +36,7 @@ def size_of(name: str, args: tuple[Any, ...], size: Any = None) -> tuple[int, ..
         args = tuple(first)
     result = tuple([index_of(name, n) for n in args])
     if result and min(result) < 0:
-        raise RuntimeError(f"{name}: trying to create tensor with negative dimension {min(result)}: {list(result)}")
+        raise RuntimeError(f"{name}: Trying to create tensor with negative dimension {min(result)}: {list(result)}")
     return result
 
 

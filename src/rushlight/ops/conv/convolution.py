@@ -172,21 +172,21 @@ def check(name: str, input: Any, weight: Any, bias: Any, n: int, groups: int, tr
     """Raise RuntimeError for shapes that do not fit together."""
     x, w = input.shape, weight.shape
     if len(w) != n + 2 or len(x) not in (n + 1, n + 2):
-        raise RuntimeError(f"{name}: expected {n + 1}D (unbatched) or {n + 2}D (batched) input and {n + 2}D weight, but "
-                           f"got input of size: {list(x)} and weight of size: {list(w)}")  # fmt: skip
+        raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: "
+                           f"{list(x)}, and {n + 2}D weight, got weight of size: {list(w)}")  # fmt: skip
     channels = x[-n - 1]
     if groups <= 0:
         raise RuntimeError(f"{name}: non-positive groups is not supported, got groups={groups}")
-    wanted = w[0] if transposed else w[1] * groups
+    wanted, given = (w[0], "transposed=1") if transposed else (w[1] * groups, f"groups={groups}")
     if channels != wanted:
-        raise explained(RuntimeError(f"{name}: given groups={groups}, weight of size {list(w)}, expected input{list(x)} to have "
+        raise explained(RuntimeError(f"{name}: Given {given}, weight of size {list(w)}, expected input{list(x)} to have "
                            f"{wanted} channels, but got {channels} channels instead"), "channels-of-a-convolution")  # fmt: skip
     if w[0] % groups or w[0] < groups:
-        raise RuntimeError(f"{name}: given groups={groups}, expected weight to be at least {groups} at dimension 0 and "
+        raise RuntimeError(f"{name}: Given groups={groups}, expected weight to be at least {groups} at dimension 0 and "
                            f"divisible by it, but got weight of size {list(w)} instead")  # fmt: skip
     outputs = w[1] * groups if transposed else w[0]
     if bias is not None and tuple(bias.shape) != (outputs,):
-        raise RuntimeError(f"{name}: given weight of size {list(w)}, expected bias to be 1-dimensional with {outputs} "
+        raise RuntimeError(f"{name}: Given weight of size {list(w)}, expected bias to be 1-dimensional with {outputs} "
                            f"elements, but got bias of size {list(bias.shape)} instead")  # fmt: skip
     dtypes = {t.dtype for t in (input, weight, bias) if t is not None}
     if len(dtypes) > 1:
@@ -228,9 +228,9 @@ def convolve(name: str, n: int, input: Any, weight: Any, bias: Any, stride: Any,
     input, added = batched(input, n)
     sizes = out_sizes(tuple(input.shape[2:]), (kernel, stride, padding, dilation))
     if min(sizes) <= 0:
-        raise RuntimeError(f"{name}: calculated padded input size per channel: "
-                           f"{tuple(s + 2 * p for s, p in zip(input.shape[2:], padding, strict=True))}. Kernel size: "
-                           f"{kernel}. Kernel size can't be greater than actual input size")  # fmt: skip
+        padded = [s + 2 * p for s, p in zip(input.shape[2:], padding, strict=True)]
+        raise RuntimeError(f"{name}: Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel size: "
+                           f"({' x '.join(map(str, kernel))}). Kernel size can't be greater than actual input size")  # fmt: skip
     y = conv_op(input, weight, bias, stride, padding, dilation, groups)
     return reshape_op(y, y.shape[1:]) if added else y
 

@@ -128,8 +128,10 @@ def geometry_of(name: str, n: int, input: Any, kernel: Any, stride: Any, padding
                            f"{list(input.shape)}")  # fmt: skip
     out = tuple(pooled_size(*each, ceil_mode) for each in zip(spatial, kernel, stride, padding, dilation, strict=True))
     if min(out) <= 0:
-        raise RuntimeError(f"{name}: given input size {tuple(spatial)}, calculated output size {out}: output size is too "
-                           "small")  # fmt: skip
+        given, made = ("x".join(map(str, (input.shape[-n - 1], *sizes))) for sizes in (spatial, out))
+        raise RuntimeError(
+            f"{name}: Given input size: ({given}). Calculated output size: ({made}). Output size is too small"
+        )
     return (kernel, stride, padding, dilation), out
 
 

@@ -30,7 +30,7 @@ def check_table(name: str, weight: Any, indices: Any) -> None:
     if weight._array.ndim != 2:
         raise RuntimeError(f"{name}(): 'weight' must be 2-D, got shape {list(weight.shape)}")
     if indices._array.dtype.kind not in "iu" or indices._array.dtype.itemsize < 4:
-        raise explained(RuntimeError(f"{name}(): Expected tensor for argument 'indices' to have one of the following scalar "
+        raise explained(RuntimeError(f"{name}(): Expected tensor for argument #1 'indices' to have one of the following scalar "
                            f"types: Long, Int; but got {indices.dtype} instead"), "indices-of-an-embedding")  # fmt: skip
 
 

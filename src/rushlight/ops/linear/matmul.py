@@ -222,8 +222,13 @@ def same_dtype(
     if x.dtype != y.dtype and modes.autocast is None:  # which would convert them
         from rushlight.basics import dtypes
 
-        raise explained(RuntimeError(f"{name}: expected {names[0]} and {names[1]} to have the same dtype, but got: "
-                           f"{dtypes.of(x.dtype)} != {dtypes.of(y.dtype)}"), "two-dtypes")  # fmt: skip
+        which, each = " and ".join(names), ""
+        if name in ("mm", "matmul", "linear"):
+            which, each = "m1 and m2", f" ({which})"
+        got = f"{dtypes.of(x.dtype)} != {dtypes.of(y.dtype)}"
+        raise explained(
+            RuntimeError(f"{name}: expected {which} to have the same dtype, but got: {got}{each}"), "two-dtypes"
+        )
 
 
 def check_matrices(name: str, a: Any, b: Any, ndim: int = 2, names: tuple[str, str] = ("input", "mat2")) -> None:
@@ -235,11 +240,17 @@ def check_matrices(name: str, a: Any, b: Any, ndim: int = 2, names: tuple[str, s
             raise RuntimeError(f"{name}: {each} must be a {'matrix' if ndim == 2 else f'{ndim}D tensor'}, got a "
                                f"{len(shape)}-D tensor of shape {list(shape)}")  # fmt: skip
     if s[-1] != t[-2] or s[:-2] != t[:-2]:
-        shapes = " and ".join("x".join(map(str, x)) for x in (s, t))
-        raise explained(
-            RuntimeError(f"{name}: {names[0]} and {names[1]} shapes cannot be multiplied ({shapes})"),
-            "sizes-of-a-product",
-        )
+        raise explained(RuntimeError(f"{name}: {unfit(s, t)}"), "sizes-of-a-product")
+
+
+def unfit(s: tuple[int, ...], t: tuple[int, ...]) -> str:
+    """That rows of shape s, with what is before them, cannot be multiplied with a matrix of shape t, or batches with batches."""
+    if len(t) == 2:
+        return f"mat1 and mat2 shapes cannot be multiplied ({math.prod(s[:-1])}x{s[-1]} and {t[0]}x{t[1]})"
+    return (
+        f"Expected size for first two dimensions of batch2 tensor to be: {[s[0], s[-1]]} but got: {list(t[:2])}. "
+        f"Shapes {list(s)} and {list(t)} cannot be multiplied"
+    )
 
 
 @function(method=True, out=True)
@@ -308,8 +319,10 @@ def matmul(input: Tensor, other: Tensor) -> Any:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D")
     if s[-1] != t[-2 if n > 1 else 0]:
         shapes = " and ".join("x".join(map(str, x)) for x in (s, t))
-        raise explained(RuntimeError(f"matmul: input and other shapes cannot be multiplied ({shapes}): size {s[-1]} against "
-                           f"{t[-2 if n > 1 else 0]}"), "sizes-of-a-product")  # fmt: skip
+        words = unfit(s, t) if n == 2 or m == n == 3 else f"input and other shapes cannot be multiplied ({shapes})"
+        raise explained(
+            RuntimeError(f"matmul: {words}: size {s[-1]} against {t[-2 if n > 1 else 0]}"), "sizes-of-a-product"
+        )
     if m == 2 and n == 2:
         return mm_op(input, other)
     if m == 1 and n == 1:
@@ -431,8 +444,10 @@ def linear_slowly(input: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
         same_dtype("linear", input, bias, ("input", "bias"))
     s, w = held(input).shape, held(weight).shape
     if not s or not w or len(w) > 2 or s[-1] != w[-1]:
-        raise explained(RuntimeError(f"linear: input of shape {list(s)} and weight of shape {list(w)} cannot be multiplied: the last "
-                           "sizes must be equal, and the weight have one or two dimensions"), "sizes-of-a-product")  # fmt: skip
+        words = f"{unfit(s, w[::-1])}: " if s and len(w) == 2 else ""
+        raise explained(RuntimeError(f"linear: {words}input of shape {list(s)} and weight of shape {list(w)} cannot be multiplied: "
+                                     "the last sizes must be equal, and the weight have one or two dimensions"),
+                        "sizes-of-a-product")  # fmt: skip
     if len(w) == 1:
         found = matmul(input, weight)
         return found if bias is None else found + bias

@@ -286,7 +286,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
     if use_input_stats:
         shape = list(input.shape)
         if math.prod(shape[2:]) == 1:
-            raise ValueError(f"Expected more than 1 spatial element when training, got input size {shape}")
+            raise ValueError(f"Expected more than 1 spatial element when training, got input size torch.Size({shape})")
     check_instance(input, running_mean, running_var, use_input_stats, weight=weight, bias=bias)
     if not use_input_stats:
         return normalized(input, running_mean, running_var, weight, bias, False, momentum, eps)[0]

@@ -327,7 +327,7 @@ def verify_batch(shape: list[int], count: int) -> None:
     """Raise ValueError where there is one value only to take statistics of."""
     if count == 1:
         raise explained(
-            ValueError(f"Expected more than 1 value per channel when training, got input size {shape}"),
+            ValueError(f"Expected more than 1 value per channel when training, got input size torch.Size({shape})"),
             "batch-norm-of-one",
         )
 

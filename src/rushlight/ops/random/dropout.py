@@ -78,7 +78,7 @@ _dropout_ = inplace_of(dropout_op.op)
 def check_p(name: str, p: float) -> None:
     """Raise ValueError unless `p` is a probability."""
     if not 0.0 <= p <= 1.0:
-        raise ValueError(f"{name}: dropout probability p has to be between 0 and 1, but got p={p}")
+        raise ValueError(f"{name}: dropout probability has to be between 0 and 1, but got {p}")
 
 
 def check_input(name: str, input: Tensor | list[Any]) -> None:

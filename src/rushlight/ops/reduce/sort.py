@@ -189,7 +189,8 @@ def check_k(name: str, array: Any, k: int, dim: int, low: int) -> int:
     n = array.shape[dim] if array.ndim else 1
     k = int(k)
     if not low <= k <= n:
-        raise RuntimeError(f"{name}(): selected number k out of range for dimension {dim}: got {k}, size {n}")
+        what = "index" if name == "topk" else "number"
+        raise RuntimeError(f"{name}(): selected {what} k out of range for dimension {dim}: got {k}, size {n}")
     return int(k)
 
 

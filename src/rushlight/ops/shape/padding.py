@@ -46,7 +46,7 @@ def pairs(name: str, pad: Any, ndim: int) -> tuple[tuple[int, int], ...]:
     """PyTorch's flat list, last dimension first, as (before, after) of every dimension."""
     pad = [int(p) for p in pad]
     if len(pad) % 2:
-        raise RuntimeError(f"{name}: padding length must be divisible by 2, got {len(pad)}")
+        raise RuntimeError(f"{name}: Padding length must be divisible by 2, got {len(pad)}")
     if len(pad) > 2 * ndim:
         raise RuntimeError(f"{name}: padding length should be less than or equal to two times the input dimension but "
                            f"got padding length {len(pad)} and input of dimension {ndim}")  # fmt: skip
