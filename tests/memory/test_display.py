@@ -38,7 +38,7 @@ def test_a_recording_is_its_report_and_advice_has_its_code() -> None:
 
 
 def test_a_recording_that_is_too_long_says_so(monkeypatch: Any) -> None:
-    monkeypatch.setattr("rushlight.memory.reports.display.LARGEST", 10)
+    monkeypatch.setattr("rushlight.memory.reports.notebook.LARGEST", 10)
     assert "too long to be shown" in synthetic.training()._repr_html_()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.autograd import forward_ad
-from rushlight.autograd.gradcheck import GradcheckError
+from rushlight.autograd.gradcheck_options import GradcheckError
 from rushlight.autograd.run import grad
 from rushlight.func.vmap import vmap
 from rushlight.tensor import Tensor, wrap

@@ -6,29 +6,11 @@ The work is in `jacobian_checks`, which is loaded when the first check runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+from rushlight.autograd.gradcheck_options import GradcheckError, Options, check_options
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
-
-
-class GradcheckError(RuntimeError):
-    """Raised by :func:`gradcheck` and :func:`gradgradcheck` where a derivative is wrong."""
-
-
-class Options(NamedTuple):
-    """The keyword arguments of :func:`gradcheck`."""
-
-    eps: float = 1e-6
-    atol: float = 1e-5
-    rtol: float = 1e-3
-    nondet_tol: float = 0.0
-    check_undefined_grad: bool = True
-    check_grad_dtypes: bool = False
-    check_batched_grad: bool = False
-    check_batched_forward_grad: bool = False
-    check_forward_ad: bool = False
-    check_backward_ad: bool = True
-    fast_mode: bool = False
 
 
 def gradcheck(
@@ -72,16 +54,6 @@ def gradcheck(
     options = Options(eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad,
                       check_batched_forward_grad, check_forward_ad, check_backward_ad, fast_mode)  # fmt: skip
     return run(func, inputs, options, raise_exception)
-
-
-def check_options(options: Options) -> None:
-    """Raise AssertionError for options that contradict each other."""
-    if not (options.check_forward_ad or options.check_backward_ad):
-        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
-    if options.check_batched_grad and not options.check_backward_ad:
-        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
-    if options.check_batched_forward_grad and not options.check_forward_ad:
-        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
 
 
 def run(func: Any, inputs: Any, options: Options, raise_exception: bool) -> bool:

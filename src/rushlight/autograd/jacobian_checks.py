@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.autograd import forward_ad
-from rushlight.autograd.gradcheck import GradcheckError, Options
+from rushlight.autograd.gradcheck_options import GradcheckError, Options
 from rushlight.autograd.run import grad
 from rushlight.basics import dtypes
 from rushlight.basics.caller import warn

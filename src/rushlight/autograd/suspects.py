@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.autograd.function import FunctionNode
-from rushlight.autograd.gradcheck import GradcheckError
+from rushlight.autograd.gradcheck_options import GradcheckError
 from rushlight.basics.events import INPLACE, OPERATOR, Observation
 from rushlight.basics.state import Setting
 from rushlight.dispatch import call

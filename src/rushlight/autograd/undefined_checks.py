@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.autograd.function import FunctionNode
-from rushlight.autograd.gradcheck import GradcheckError
+from rushlight.autograd.gradcheck_options import GradcheckError
 from rushlight.engine.node import EVERY
 
 

@@ -7,12 +7,12 @@ from typing import Any, Self
 
 from rushlight.basics.caller import warn
 from rushlight.basics.size import Size
+from rushlight.dispatch.operands import raw
 from rushlight.distributions import constraints
 from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.utils import lazy_property
 from rushlight.engine.modes import no_grad
 from rushlight.levels.batch import everything
-from rushlight.ops.elementwise.shared import raw
 from rushlight.tensor import Tensor, wrap
 
 __all__ = ["Distribution"]

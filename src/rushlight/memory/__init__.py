@@ -103,7 +103,7 @@ _LATER = {
     "from_snapshot": "snapshots.snapshots",
     "frontier": "planning.frontier",
     "load": "snapshots.snapshots",
-    "load_ipython_extension": "reports.display",
+    "load_ipython_extension": "reports.notebook",
     "load_snapshot": "snapshots.snapshots",
     "max_batch": "planning.frontier",
     "report": "reports.reports",
@@ -119,3 +119,12 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
     return value
+
+
+def _shown(found: Recording) -> str:
+    from rushlight.memory.reports import notebook
+
+    return notebook.recording(found)
+
+
+Recording.shown = _shown

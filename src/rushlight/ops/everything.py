@@ -53,7 +53,19 @@ from rushlight.ops.loss import binary, cross_entropy, ctc, linear_cross_entropy,
 from rushlight.ops.norm import batch_norm, normalization, softmax
 from rushlight.ops.python import layouts, mapping, operators, printing, protocols
 from rushlight.ops.random import dropout, random, random_fill
-from rushlight.ops.reduce import differences, extrema, histogram, norms, quantile, scan, sort, statistics, sums, unique
+from rushlight.ops.reduce import (
+    differences,
+    extrema,
+    histogram,
+    norms,
+    product,
+    quantile,
+    scan,
+    sort,
+    statistics,
+    sums,
+    unique,
+)
 from rushlight.ops.shape import (
     diagonal,
     join,

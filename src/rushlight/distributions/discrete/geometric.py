@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
+from rushlight.dispatch.operands import raw
 from rushlight.distributions import constraints
 from rushlight.distributions.discrete.by_probs import ByProbs
 from rushlight.distributions.utils import broadcast_all, functional, special, tiny_of
 from rushlight.engine.modes import no_grad
 from rushlight.levels.batch import everything
-from rushlight.ops.elementwise.shared import raw
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor

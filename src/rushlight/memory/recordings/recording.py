@@ -5,8 +5,9 @@ A block is one allocation: it is born once and dies at most once.  Letters: E ev
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -72,6 +73,7 @@ class Recording:
     marks: list[str] = field(default_factory=list)
     dropped: int = 0  # events at the beginning that the bounded ring had no room for
     device: str = "cpu"
+    shown: ClassVar[Callable[[Recording], str]]  # its report in a notebook: the package says it, which knows of reports
 
     def __repr__(self) -> str:
         return f"<Recording of {len(self.time):,} events and {len(self.size):,} blocks on {self.device}>"
@@ -85,9 +87,7 @@ class Recording:
         return found
 
     def _repr_html_(self) -> str:
-        from rushlight.memory.reports import display
-
-        return display.recording(self)
+        return type(self).shown(self)
 
     def initial_bytes(self) -> int:
         """Bytes alive when the recording began."""

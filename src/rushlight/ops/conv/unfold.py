@@ -11,12 +11,12 @@ from rushlight.backends.numpy import backend
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.formats import contiguous_format
+from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.reference.windows import out_sizes
 from rushlight.ops.conv.convolution import spread
 from rushlight.ops.elementwise.convert import copy
 from rushlight.ops.shape.reshape import permute_op, reshape_op
-from rushlight.ops.shape.views import held
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor

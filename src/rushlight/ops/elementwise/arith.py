@@ -12,10 +12,11 @@ from rushlight.basics.dtypes import COMPLEX_KINDS
 from rushlight.dispatch import call, costs
 from rushlight.dispatch.compute import cast, fitted
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, inplace_of, publish, publish_inplace
 from rushlight.kernels.rows import add_large
 from rushlight.ops.elementwise.old_orders import in_old_order
-from rushlight.ops.elementwise.shared import in_blocks, number, raw, require_tensors, result_type_of
+from rushlight.ops.elementwise.shared import in_blocks, number, require_tensors, result_type_of
 from rushlight.overrides.public import Unnoticed, public_of, retried
 from rushlight.tensor import Tensor
 

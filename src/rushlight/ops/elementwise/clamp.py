@@ -14,17 +14,9 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import cast, fitted
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, known_as, publish, publish_inplace
-from rushlight.ops.elementwise.shared import (
-    keep,
-    limited,
-    maybe_any,
-    number,
-    raw,
-    recording,
-    require_tensors,
-    tensor_first,
-)
+from rushlight.ops.elementwise.shared import keep, limited, maybe_any, number, recording, require_tensors, tensor_first
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:

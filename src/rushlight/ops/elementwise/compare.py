@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, inplace_of, publish_inplace
-from rushlight.ops.elementwise.shared import nothing, raw, require_tensors, tensor_first
+from rushlight.ops.elementwise.shared import nothing, require_tensors, tensor_first
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor

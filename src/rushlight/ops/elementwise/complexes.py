@@ -13,12 +13,12 @@ from rushlight.basics.dtypes import is_complex
 from rushlight.dispatch import call, families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.formats import contiguous_format
+from rushlight.dispatch.operands import held, raw
 from rushlight.dispatch.registry import NAMESPACES, elementwise, function, op
 from rushlight.engine.conform import tensor_functions
 from rushlight.ops.elementwise.arith import conj, conj_physical
 from rushlight.ops.elementwise.convert import copy
-from rushlight.ops.elementwise.shared import keep, nothing, raw, require_tensors
-from rushlight.ops.shape.views import held
+from rushlight.ops.elementwise.shared import keep, nothing, require_tensors
 from rushlight.signs import CONJ, NEG
 from rushlight.tensor import Tensor
 

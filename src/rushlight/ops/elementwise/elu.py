@@ -11,11 +11,12 @@ from rushlight.basics.dtypes import HALVES
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, function, inplace_of, op
 from rushlight.kernels.dispatch import up
 from rushlight.ops.elementwise.floats import mapped, require
 from rushlight.ops.elementwise.rectifier import outside, publish_inplace
-from rushlight.ops.elementwise.shared import in_blocks, raw
+from rushlight.ops.elementwise.shared import in_blocks
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor

@@ -13,11 +13,12 @@ from rushlight.basics import dtypes
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.plan import held_number
 from rushlight.dispatch.registry import elementwise, function, publish_inplace
 from rushlight.ops.elementwise.arith import by, conj, own_conj
 from rushlight.ops.elementwise.convert import cast, to_dtype
-from rushlight.ops.elementwise.shared import dtype_of, floating_into, keep, nothing, over, raw, result_type_of, times
+from rushlight.ops.elementwise.shared import dtype_of, floating_into, keep, nothing, over, result_type_of, times
 from rushlight.ops.elementwise.unary import log
 from rushlight.tensor import Tensor
 

@@ -18,11 +18,12 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, randomness, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, elementwise, function, inplace_of, known_as, op
 from rushlight.generator import default_generator
 from rushlight.kernels.dispatch import up
 from rushlight.ops.elementwise.floats import is_float, require
-from rushlight.ops.elementwise.shared import limited, raw
+from rushlight.ops.elementwise.shared import limited
 from rushlight.ops.random.random import source
 from rushlight.tensor import Tensor, wrap
 

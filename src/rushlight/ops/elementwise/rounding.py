@@ -12,12 +12,13 @@ from rushlight.basics.dtypes import is_complex
 from rushlight.dispatch import call, families
 from rushlight.dispatch.compute import refuse_complex32
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, op, publish_inplace
 from rushlight.dispatch.results import named
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.convert import to_dtype
 from rushlight.ops.elementwise.power import pow_op
-from rushlight.ops.elementwise.shared import keep, nothing, raw, require_tensors, tensor_first, times
+from rushlight.ops.elementwise.shared import keep, nothing, require_tensors, tensor_first, times
 from rushlight.tensor import Tensor
 
 # Magnitude and sign ----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from rushlight.basics.state import modes
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import compute
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import op
 from rushlight.tensor import Tensor
 
@@ -88,11 +89,6 @@ def number(x: Any) -> Any:
         array = x._array
         x = array.astype(np.float32).item() if array.dtype.kind == "V" else array.item()
     return x.item() if isinstance(x, np.generic) else x
-
-
-def raw(x: Any) -> Any:
-    """The array of a tensor; anything else itself."""
-    return x._array if isinstance(x, Tensor) else x
 
 
 def plain(x: Any) -> Any:

@@ -10,12 +10,13 @@ from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.dispatch import call
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.plan import held_number
 from rushlight.dispatch.registry import elementwise, function, publish_inplace
 from rushlight.ops.elementwise.arith import by, conj
 from rushlight.ops.elementwise.complex_log import complex_logaddexp
 from rushlight.ops.elementwise.power import in_dtype
-from rushlight.ops.elementwise.shared import in_blocks, keep, number, raw, require_tensors
+from rushlight.ops.elementwise.shared import in_blocks, keep, number, require_tensors
 from rushlight.ops.elementwise.unary import exp, exp2
 from rushlight.tensor import Tensor
 

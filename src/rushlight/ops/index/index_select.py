@@ -14,13 +14,13 @@ from rushlight.dispatch.compute import cast as as_array
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.index.raw_indices import accumulate_at, check_bounds
 from rushlight.ops.index.scatter import number
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op
-from rushlight.ops.shape.views import raw
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:

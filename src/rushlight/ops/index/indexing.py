@@ -12,10 +12,10 @@ from rushlight.basics.state import modes, special
 from rushlight.dispatch.call import check_single_writes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.fast_views import at_once, made_view
+from rushlight.dispatch.operands import held
 from rushlight.engine import inplace
 from rushlight.ops.elementwise.convert import copy_
 from rushlight.ops.shape.reshape import reshape_op, select_op, slice_op
-from rushlight.ops.shape.views import held
 from rushlight.overrides.public import Unnoticed, met, of_method, retried, unfit
 from rushlight.tensor import Tensor, wrap
 

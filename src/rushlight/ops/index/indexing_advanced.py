@@ -17,13 +17,13 @@ from rushlight.basics.state import modes, special
 from rushlight.dispatch import call, families, quick, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array, Arrays
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.quick import way_of
 from rushlight.dispatch.registry import function, op
 from rushlight.engine.conform import cast_array
 from rushlight.ops.index.indexing import ALL, as_int, checked_slice, takes, too_many, trimmed, value_array
 from rushlight.ops.index.raw_indices import accumulate_at
 from rushlight.ops.shape.reshape import slice_op
-from rushlight.ops.shape.views import raw
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:

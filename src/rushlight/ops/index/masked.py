@@ -12,6 +12,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, dims, families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything, of_one_shape
@@ -19,7 +20,6 @@ from rushlight.ops.index.index_select import constant
 from rushlight.ops.index.scatter import number
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import broadcast, reshape_op
-from rushlight.ops.shape.views import raw
 from rushlight.tensor import Tensor, wrap
 
 

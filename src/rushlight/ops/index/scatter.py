@@ -10,15 +10,14 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, shapes
-from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import common_shape, wrap_dim
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.index.raw_indices import add_along, check_bounds, gather_along, put_along, wrapped
 from rushlight.ops.shape.reshape import broadcast, reshape_op
-from rushlight.ops.shape.views import raw
 from rushlight.tensor import Tensor, wrap
 
 
@@ -172,47 +171,6 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
 def number(value: Any) -> bool:
     """Whether `value` is a Python or NumPy number."""
     return isinstance(value, (int, float, complex, np.generic))
-
-
-def scatter_call(run: Any, name: str, input: Any, dim: int, index: Any, src: Any, value: Any, reduce: Any) -> Any:
-    """Choose the operator for the arguments of scatter and have `run` carry it out."""
-    if src is None:
-        src = value
-    if src is None:
-        raise TypeError(f"{name}() missing required argument: src or value")
-    constant = number(src)
-    dim = checked_index(name, input, dim, index, None if constant else src)
-    if not constant:
-        same_dtypes(name, input, src)
-    if constant:
-        src = fitted(name, src, raw(input).dtype, True)[()]
-    if reduce is None:
-        return run(scatter_value_op.op, (input, index), (dim, src)) if constant else \
-            run(scatter_op.op, (input, index, src), (dim,))  # fmt: skip
-    if reduce not in ("add", "multiply"):
-        raise RuntimeError(f"{name}(): reduce argument must be either add or multiply, got {reduce!r}")
-    if constant:
-        src = np.full(raw(index).shape, src, raw(input).dtype)
-    if reduce == "add":
-        return run(scatter_add_op.op, (input, index, src), (dim,))
-    from rushlight.ops.index.scatter_reduce import scatter_reduce_op
-
-    return run(scatter_reduce_op.op, (input, index, src), (dim, "prod", True))
-
-
-@function(method=True, out=True)
-def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
-    """`input` with `src` (a tensor no smaller than index, or a number) put at `index` along `dim`.
-
-    reduce: "add" or "multiply" combines with what is there.  Of repeated indices, any one may win.  (*), (*) -> (*)
-    """
-    return scatter_call(call.apply, "scatter", input, dim, index, src, value, reduce)
-
-
-@function(method=True)
-def scatter_(input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
-    """In-place version of :func:`scatter`."""
-    return scatter_call(call.apply_inplace, "scatter_", input, dim, index, src, value, reduce)
 
 
 def scatter_add_call(run: Callable[..., Any], name: str, input: Tensor, dim: int, index: Tensor, src: Tensor) -> Any:

@@ -9,16 +9,26 @@ import numpy as np
 
 from rushlight import kernels
 from rushlight.dispatch import call, families, shapes
+from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.index.index_select import prepared
 from rushlight.ops.index.masked import masked_fill_op
 from rushlight.ops.index.raw_indices import add_along, gather_along, put_along
 from rushlight.ops.index.scatter import _padded as padded
-from rushlight.ops.index.scatter import checked_index, cut_to, gather_op, same_dtypes, scatter_add_op, scatter_value_op
+from rushlight.ops.index.scatter import (
+    checked_index,
+    cut_to,
+    gather_op,
+    number,
+    same_dtypes,
+    scatter_add_op,
+    scatter_op,
+    scatter_value_op,
+)
 from rushlight.ops.shape.reshape import broadcast, reshape_op, slice_op
-from rushlight.ops.shape.views import raw
 from rushlight.tensor import Tensor
 
 KINDS = ("sum", "prod", "mean", "amax", "amin")
@@ -208,3 +218,42 @@ def index_reduce_(
 ) -> Tensor:
     """In-place version of :func:`index_reduce`."""
     return index_reduce_call(call.apply_inplace, "index_reduce_", input, dim, index, source, reduce, include_self)
+
+
+def scatter_call(run: Any, name: str, input: Any, dim: int, index: Any, src: Any, value: Any, reduce: Any) -> Any:
+    """Choose the operator for the arguments of scatter and have `run` carry it out."""
+    if src is None:
+        src = value
+    if src is None:
+        raise TypeError(f"{name}() missing required argument: src or value")
+    constant = number(src)
+    dim = checked_index(name, input, dim, index, None if constant else src)
+    if not constant:
+        same_dtypes(name, input, src)
+    if constant:
+        src = fitted(name, src, raw(input).dtype, True)[()]
+    if reduce is None:
+        return run(scatter_value_op.op, (input, index), (dim, src)) if constant else \
+            run(scatter_op.op, (input, index, src), (dim,))  # fmt: skip
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError(f"{name}(): reduce argument must be either add or multiply, got {reduce!r}")
+    if constant:
+        src = np.full(raw(index).shape, src, raw(input).dtype)
+    if reduce == "add":
+        return run(scatter_add_op.op, (input, index, src), (dim,))
+    return run(scatter_reduce_op.op, (input, index, src), (dim, "prod", True))
+
+
+@function(method=True, out=True)
+def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
+    """`input` with `src` (a tensor no smaller than index, or a number) put at `index` along `dim`.
+
+    reduce: "add" or "multiply" combines with what is there.  Of repeated indices, any one may win.  (*), (*) -> (*)
+    """
+    return scatter_call(call.apply, "scatter", input, dim, index, src, value, reduce)
+
+
+@function(method=True)
+def scatter_(input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
+    """In-place version of :func:`scatter`."""
+    return scatter_call(call.apply_inplace, "scatter_", input, dim, index, src, value, reduce)

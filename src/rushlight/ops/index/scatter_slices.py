@@ -9,10 +9,10 @@ import numpy as np
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.shape.diagonal import diagonal_of, diagonal_op
 from rushlight.ops.shape.reshape import slice_op
-from rushlight.ops.shape.views import raw
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor

@@ -10,12 +10,12 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.shared import require_tensors
 from rushlight.ops.index.raw_indices import add_rows, wrapped
 from rushlight.ops.shape.reshape import reshape_op
-from rushlight.ops.shape.views import raw
 from rushlight.tensor import Tensor
 
 

@@ -12,11 +12,12 @@ from rushlight.basics import dtypes
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import common_shape
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.kernels.dispatch import up
 from rushlight.ops.linear.distance import counted
 from rushlight.ops.shape.reshape import broadcast
-from rushlight.ops.shape.views import raw, unsqueeze
+from rushlight.ops.shape.views import unsqueeze
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor

@@ -12,13 +12,14 @@ from rushlight.backends.numpy import backend
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.linear.matmul import same_dtype
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.diagonal import diagonal
-from rushlight.ops.shape.views import permute, raw
+from rushlight.ops.shape.views import permute
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor

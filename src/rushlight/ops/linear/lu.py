@@ -14,10 +14,10 @@ import numpy as np
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.convert import cast
-from rushlight.ops.elementwise.shared import raw
 from rushlight.ops.linear.decompositions import floating, like, lower, matrix, mH, mT, pack, solve_op
 from rushlight.tensor import wrap
 

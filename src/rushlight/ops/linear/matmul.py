@@ -17,11 +17,11 @@ from rushlight.dispatch.compute import HALVES
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import common_shape
 from rushlight.dispatch.keeping import rebuilt
+from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op, publish
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.old_orders import in_old_order
 from rushlight.ops.shape.reshape import permute_op, reshape_op, reshaped, transpose_op
-from rushlight.ops.shape.views import held
 from rushlight.overrides.public import left_to
 from rushlight.tensor import Tensor
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from rushlight.dispatch import call
 from rushlight.dispatch.dims import wrap_dim, wrap_dims
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function
 from rushlight.engine import inplace
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.old_orders import in_old_order
 from rushlight.ops.linear.matmul import addmm_op, check_expands, check_matrices, dot, mm, outer_op, same_dtype
 from rushlight.ops.shape.reshape import reshape_op, reshaped
-from rushlight.ops.shape.views import permute, raw, unsqueeze
+from rushlight.ops.shape.views import permute, unsqueeze
 from rushlight.signs import turn
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function
 from rushlight.engine import inplace
-from rushlight.ops.elementwise.shared import raw, require_tensors
+from rushlight.ops.elementwise.shared import require_tensors
 from rushlight.signs import to_hold
 from rushlight.tensor import Tensor
 

@@ -9,10 +9,10 @@ import numpy as np
 from rushlight.basics.dtypes import finfo
 from rushlight.dispatch import families, randomness
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, op
 from rushlight.kernels.reference import gamma_sample
 from rushlight.levels.batch import everything
-from rushlight.ops.elementwise.shared import raw
 from rushlight.ops.random.random import source
 from rushlight.tensor import Tensor
 

@@ -13,12 +13,13 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import META, blank, check_options, filled, made, numpy_dtype, size_of
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.convert import cast
-from rushlight.ops.elementwise.shared import nothing, number, raw
+from rushlight.ops.elementwise.shared import nothing, number
 from rushlight.ops.random.random import F32, F64, normal_array, source, uniform_array
 from rushlight.ops.reduce.sums import tensor_argument
 from rushlight.tensor import Tensor

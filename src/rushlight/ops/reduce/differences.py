@@ -9,9 +9,9 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.dispatch.dims import wrap_dim, wrap_dims
 from rushlight.dispatch.named import named
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function
 from rushlight.ops.elementwise.convert import cast
-from rushlight.ops.elementwise.shared import raw
 from rushlight.ops.reduce.scan import cumsum, join, slice_of
 from rushlight.ops.reduce.sums import sum_
 from rushlight.ops.shape.join import cat

@@ -11,11 +11,12 @@ from rushlight.basics import dtypes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.dispatch.results import named
 from rushlight.ops.elementwise.convert import cast
-from rushlight.ops.elementwise.shared import keep, plain, raw
+from rushlight.ops.elementwise.shared import keep, plain
 from rushlight.ops.index.raw_indices import gather_along, put_along
 from rushlight.ops.index.scatter import gather_op
 from rushlight.ops.reduce.sums import axes, fold, numpy_names, sum_op, tensor_argument, unsqueezed

@@ -9,10 +9,11 @@ import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.dispatch.by_sample import per_sample
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import made
 from rushlight.dispatch.registry import function
 from rushlight.dispatch.results import named
-from rushlight.ops.elementwise.shared import number, raw
+from rushlight.ops.elementwise.shared import number
 from rushlight.ops.reduce.sums import tensor_argument
 from rushlight.ops.reduce.unique import computed
 from rushlight.tensor import Tensor

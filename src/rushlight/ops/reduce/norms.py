@@ -11,10 +11,11 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import linalg, named
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.sums import joined
-from rushlight.ops.elementwise.shared import keep, nothing, number, raw
+from rushlight.ops.elementwise.shared import keep, nothing, number
 from rushlight.ops.reduce.sums import axes, cast_first, count, fold, fold_of, tensor_argument, unsqueezed
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.ops.shape.views import flatten

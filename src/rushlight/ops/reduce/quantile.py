@@ -10,10 +10,10 @@ from rushlight.basics import dtypes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.named import named
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function
 from rushlight.kernels.reference.order import order_of
-from rushlight.ops.elementwise.shared import raw
 from rushlight.ops.index.scatter import gather_op
 from rushlight.ops.reduce.sums import numpy_names, tensor_argument
 from rushlight.ops.shape.reshape import permute_op, reshape_op

@@ -11,16 +11,17 @@ from rushlight.basics import dtypes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.dispatch.results import named
 from rushlight.kernels.reference.scans import ends
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.complex_log import complex_logaddexp
-from rushlight.ops.elementwise.shared import keep, raw
+from rushlight.ops.elementwise.shared import keep
 from rushlight.ops.index.scatter import gather_adjoint
 from rushlight.ops.reduce.extrema import ordered
-from rushlight.ops.reduce.sums import cast_first, numpy_names, tensor_argument
+from rushlight.ops.reduce.sums import in_dtype, numpy_names, tensor_argument
 from rushlight.ops.shape.join import cat_op
 from rushlight.ops.shape.reshape import slice_op
 
@@ -178,19 +179,11 @@ def cummin_op(input: Array, dim: int) -> tuple[Array, ...]:
 # Public functions ----------------------------------------------------------------------------------
 
 
-def summed(name: str, input: Tensor, dtype: Any) -> Tensor:
-    """The input in the dtype in which it is accumulated: `dtype`, int64 of integers, else its own."""
-    array = tensor_argument(name, input)
-    if dtype is not None:
-        return cast_first(input, numpy_dtype(name, dtype))
-    return cast_first(input, dtypes.int64.numpy) if array.dtype.kind in "biu" else input
-
-
 @function(method=True, out=True)
 @numpy_names
 def cumsum(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
     """Running sums along `dim`; of integers in int64.  (*) -> (*)"""
-    x = summed("cumsum", input, dtype)
+    x = in_dtype("cumsum", input, dtype)
     return cumsum_op(x, wrap_dim(dim, raw(x).ndim))
 
 
@@ -198,7 +191,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
 @numpy_names
 def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
     """Running products along `dim`; of integers in int64.  The gradient is exact also at zeros.  (*) -> (*)"""
-    x = summed("cumprod", input, dtype)
+    x = in_dtype("cumprod", input, dtype)
     return cumprod_op(x, wrap_dim(dim, raw(x).ndim))
 
 

@@ -12,11 +12,12 @@ from rushlight.basics import caller, dtypes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.convert import cast
-from rushlight.ops.elementwise.shared import keep, plain, raw
+from rushlight.ops.elementwise.shared import keep, plain
 from rushlight.ops.reduce.sums import (
     axes,
     cast_first,

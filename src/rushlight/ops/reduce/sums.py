@@ -1,4 +1,4 @@
-"""Sums, means and products, and what their gradients share."""
+"""Sums and means, and what their gradients share."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.compute import HALVES
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import wrap_dim, wrap_dims
+from rushlight.dispatch.dims import wrap_dims
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import FLOAT32, widened
-from rushlight.kernels.sums import SMALL, add_up, joined
-from rushlight.ops.elementwise.arith import conj
+from rushlight.kernels.sums import SMALL, add_up
 from rushlight.ops.elementwise.convert import cast
-from rushlight.ops.elementwise.shared import keep, raw
-from rushlight.ops.shape.join import cat_op
-from rushlight.ops.shape.reshape import broadcast, reshape_op, slice_op
+from rushlight.ops.elementwise.shared import keep
+from rushlight.ops.shape.reshape import broadcast, reshape_op
 from rushlight.tensor import Tensor
 
 BLOCK = 1 << 16  # elements worked on at a time where a temporary of the input's size would be needed
@@ -170,7 +169,7 @@ def _(g: Array | Tensor, input_shape: tuple[int, ...], dim: tuple[int, ...] | No
     return spread(g / max(count(input_shape, dim), 1), input_shape, dim, keepdim)
 
 
-def _in_dtype(name: str, input: Tensor, dtype: Any) -> Tensor:
+def in_dtype(name: str, input: Tensor, dtype: Any) -> Tensor:
     """The input in the dtype in which sums are taken: `dtype`, int64 for integers and bools, else its own."""
     array = tensor_argument(name, input)
     if dtype is not None:
@@ -191,7 +190,7 @@ def sum_(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
     """
     array = tensor_argument("sum", input)
     if dtype is not None or array.dtype.kind in "biu":
-        input = _in_dtype("sum", input, dtype)
+        input = in_dtype("sum", input, dtype)
     where = None if dim is None and axis is None else axes(axis if dim is None else dim, array.ndim)
     return sum_op(input, where, keepdim or keepdims)
 
@@ -215,51 +214,6 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 
 
 # Products ------------------------------------------------------------------------------------------
-
-
-@op(autocast="float32", ns=None, name="prod", shape=shapes.reduction, batch=families.shifted)
-def prod_op(input: Array, dim: int, keepdim: bool) -> Array:
-    """Product along `dim`.  (*) -> (*)"""
-    found = joined("row_products", input, (dim,), keepdim) if input.ndim else None
-    return fold(np.multiply, input, (dim,), keepdim, dtype=input.dtype) if found is None else found
-
-
-@prod_op.grad("input")
-def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int, keepdim: bool) -> Any:
-    shape = raw(input).shape
-    up = unsqueezed(g, shape, (dim,), keepdim)
-    if not shape or shape[dim] == 1:
-        return up
-    if not getattr(raw(input), "interpreted", False) and raw(input).all():
-        return up * conj(unsqueezed(out, shape, (dim,), keepdim) / input)
-    return up * conj(products_of_others(input, dim))
-
-
-def products_of_others(x: Any, dim: int) -> Tensor:
-    """Of each element the product of all others along `dim`: exact where there are zeros."""
-    from rushlight.ops.reduce.scan import cumprod_op
-
-    n, lead = raw(x).shape[dim], (slice(None),) * dim
-    one = np.ones((*raw(x).shape[:dim], 1, *raw(x).shape[dim + 1 :]), raw(x).dtype)
-    before = cumprod_op(cat_op((one, slice_op(x, (*lead, slice(0, n - 1)))), dim), dim, False)
-    after = cumprod_op(cat_op((slice_op(x, (*lead, slice(1, n))), one), dim), dim, True)
-    return before * after
-
-
-@function(method=True, out=True)
-@numpy_names
-def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Product of the elements, all or along `dim`.  (*) -> (*)
-
-    Integers and bools are multiplied as int64. The gradient is exact where elements are zero.
-    """
-    array = tensor_argument("prod", input)
-    input = _in_dtype("prod", input, dtype)
-    if dim is None:
-        return prod_op(reshape_op(input, (array.size,)), 0, False)
-    if dim.__class__ is bool or not hasattr(dim, "__index__"):
-        raise TypeError(f"prod(): argument 'dim' must be int, not {type(dim).__name__}")
-    return prod_op(input, wrap_dim(dim, array.ndim), keepdim)
 
 
 # Truth ---------------------------------------------------------------------------------------------
@@ -358,7 +312,7 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
         raise RuntimeError("nansum(): does not support complex inputs")
     if dtype is not None and dtype.category < dtypes.FLOAT and array.dtype.kind not in "biu":
         input = keep(input, ~np.isnan(array))  # before they are converted
-    input = _in_dtype("nansum", input, dtype)
+    input = in_dtype("nansum", input, dtype)
     where = axes(dim, array.ndim)
     return (sum_op if raw(input).dtype.kind in "iu" else nansum_op)(input, where, keepdim)
 

@@ -12,10 +12,10 @@ from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.compute import cast
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import made
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import of_one_shape
-from rushlight.ops.elementwise.shared import raw
 from rushlight.ops.reduce.extrema import ordered
 from rushlight.ops.reduce.sums import tensor_argument
 from rushlight.tensor import Tensor

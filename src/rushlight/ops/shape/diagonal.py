@@ -11,11 +11,11 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.formats import contiguous_format
 from rushlight.dispatch.memory_views import view_at
+from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.convert import copy
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op
-from rushlight.ops.shape.views import held
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor

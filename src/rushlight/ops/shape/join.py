@@ -14,11 +14,11 @@ from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.fast_views import joined
 from rushlight.dispatch.formats import channels_last, channels_last_3d, has_format
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.quick import way_of
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.shape.reshape import reshape_op, slice_op
-from rushlight.ops.shape.views import raw
 from rushlight.overrides.public import Unnoticed, public_of, retried, unfit
 from rushlight.tensor import Tensor
 

@@ -1,4 +1,4 @@
-"""More views: another dtype, movedim, unflatten, atleast_*, and the same views as copies."""
+"""More views: movedim, unflatten, atleast_*, and the same views as copies."""
 
 from __future__ import annotations
 
@@ -8,54 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.basics import dtypes
-from rushlight.dispatch import call, families
+from rushlight.dispatch import call
 from rushlight.dispatch.compute import check_broadcast
-from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, sizes, wrap_dim, wrap_dims
 from rushlight.dispatch.formats import contiguous_format
+from rushlight.dispatch.operands import held, raw
 from rushlight.dispatch.outs import check_dtypes
-from rushlight.dispatch.registry import NAMESPACES, function, op
+from rushlight.dispatch.registry import NAMESPACES, function
 from rushlight.ops.elementwise.complexes import resolve_conj, resolve_neg, view_as_complex, view_as_real
 from rushlight.ops.elementwise.convert import cast, contiguous, copy, detach
 from rushlight.ops.shape import splitting, views
 from rushlight.ops.shape.diagonal import diagonal
 from rushlight.ops.shape.reshape import broadcast, expand, permute_op, reshape, reshape_op, slice_op, sum_to
 from rushlight.ops.shape.strided import as_strided, unfold
-from rushlight.ops.shape.views import held, raw
-from rushlight.signs import CONJ
 from rushlight.tensor import Tensor
-
-
-@op(ns=None, name="view_dtype", view=True, half=None, batch=families.targeted)
-def view_dtype_op(input: Array, dtype: Any) -> Array:
-    """The bytes of `input` read as another dtype.  (*) -> (*), the last size in proportion"""
-    return input.view(dtype)
-
-
-def view_as_dtype(input: Any, dtype: Any) -> Any:
-    """The bytes of `input` read as a NumPy dtype; elements of another size change the last dimension in proportion.
-
-    The result is outside the graph, as that of `detach`: other bits have no derivative.
-    """
-    array = held(input)
-    if getattr(input, "_bits", 0):
-        kind = "conjugate view tensors" if input._bits & CONJ else "tensors with negative bit set"
-        raise RuntimeError(f"torch.Tensor.view is not supported for {kind} when converting to a different dtype: use "
-                           "resolve_conj() and resolve_neg()")  # fmt: skip
-    if array.dtype == dtype:
-        return detach(input)
-    old, new = array.itemsize, dtype.itemsize
-    if old != new and not array.ndim:
-        raise RuntimeError(f"self.dim() cannot be 0 to view {dtypes.of(array.dtype)} as {dtypes.of(dtype)} (different "
-                           "element sizes)")  # fmt: skip
-    if old != new and array.size and array.shape[-1] > 1 and array.strides[-1] != old:
-        raise RuntimeError(f"self.stride(-1) must be 1 to view {dtypes.of(array.dtype)} as {dtypes.of(dtype)} (different "
-                           f"element sizes), but got {array.strides[-1] // old}")  # fmt: skip
-    if new > old and array.shape[-1] % (new // old):
-        raise RuntimeError(f"self.size(-1) must be divisible by {new // old} to view {dtypes.of(array.dtype)} as "
-                           f"{dtypes.of(dtype)} (different element sizes), but got {array.shape[-1]}")  # fmt: skip
-    return detach(view_dtype_op(detach(input), dtype))
 
 
 @function(method=True, aliases=("moveaxis",))

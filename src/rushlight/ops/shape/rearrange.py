@@ -11,11 +11,12 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, by_keyword, sizes, wrap_dim, wrap_dims
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.index.index_select import index_select_op
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op
-from rushlight.ops.shape.views import raw, transpose
+from rushlight.ops.shape.views import transpose
 from rushlight.tensor import wrap
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import by_keyword, sizes
 from rushlight.dispatch.fast_views import at_once, made_copy, made_view, shares
 from rushlight.dispatch.formats import contiguous_format, viewable
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.engine.conform import Part, fits, reduce_axes, tensor_functions
 from rushlight.kernels.sums import add_up
-from rushlight.ops.elementwise.shared import raw
 from rushlight.tensor import Tensor
 
 _NUMPY_2_0 = np.__version__.startswith("2.0.")

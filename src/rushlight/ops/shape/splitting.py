@@ -11,9 +11,9 @@ from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, wrap_dim
 from rushlight.dispatch.fast_views import at_once, made_views
+from rushlight.dispatch.operands import held, raw
 from rushlight.dispatch.registry import function, known_as, op
 from rushlight.ops.shape.join import cat_op, stack_op
-from rushlight.ops.shape.views import held, raw
 from rushlight.tensor import Tensor
 
 

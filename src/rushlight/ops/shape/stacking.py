@@ -12,12 +12,12 @@ from rushlight.dispatch import families
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.index.index_select import index_select_op
 from rushlight.ops.shape.join import cat, gathered, stack
 from rushlight.ops.shape.moved_views import atleast
 from rushlight.ops.shape.reshape import broadcast, reshape_op, reshaped, slice_op
-from rushlight.ops.shape.views import raw
 from rushlight.tensor import Tensor, wrap
 
 

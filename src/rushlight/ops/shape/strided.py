@@ -11,10 +11,10 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import sizes, wrap_dim
 from rushlight.dispatch.memory_views import view_at
+from rushlight.dispatch.operands import held, raw
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.index.raw_indices import add_rows
 from rushlight.ops.shape.reshape import reshape_op, slice_op
-from rushlight.ops.shape.views import held, raw
 from rushlight.storage import offset_of, root_of
 from rushlight.tensor import Tensor
 

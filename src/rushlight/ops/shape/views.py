@@ -13,7 +13,9 @@ from rushlight.basics.errors import explained
 from rushlight.dispatch.dims import as_int, by_keyword, sizes, wrap_dim, wrap_dims
 from rushlight.dispatch.fast_views import at_once, made_view, shares
 from rushlight.dispatch.formats import viewable
+from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function
+from rushlight.ops.elementwise.complexes import conj_public
 from rushlight.ops.shape.reshape import (
     expand,
     infer,
@@ -26,22 +28,13 @@ from rushlight.ops.shape.reshape import (
     transpose_op,
     unsqueeze_op,
 )
+from rushlight.ops.shape.view_dtype import view_as_dtype
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.basics.dtypes import dtype
 
 ndarray = np.ndarray
-
-
-def raw(x: Any) -> Any:
-    """The array of a tensor, or the array itself."""
-    return x._array if isinstance(x, Tensor) else x
-
-
-def held(x: Any) -> Any:
-    """The memory of a tensor, or the array itself: for its shape, strides and dtype, and for views of it."""
-    return x._held if isinstance(x, Tensor) else x
 
 
 @function(method=True, ns="Tensor")
@@ -70,8 +63,6 @@ def view_slowly(self: Tensor, shape: tuple[Any, ...], dtype: Any) -> Tensor:
     if dtype is None and len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
         dtype = shape[0]
     if dtype is not None:
-        from rushlight.ops.shape.moved_views import view_as_dtype
-
         return view_as_dtype(self, dtype.numpy)
     target = infer(self, sizes(shape, "view", "size"))
     array = held(self)
@@ -219,8 +210,6 @@ def without_dimensions(name: str, instead: str) -> None:
 
 def adjoint_of(input: Tensor, name: str) -> Tensor:
     """`adjoint` under the name by which it was called; of a tensor without dimensions, the conjugate."""
-    from rushlight.ops.elementwise.complexes import conj_public
-
     ndim = held(input).ndim
     if ndim == 0:
         without_dimensions(name, "use conj()")

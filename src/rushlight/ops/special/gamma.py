@@ -9,9 +9,10 @@ import numpy as np
 
 from rushlight.dispatch import call
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, known_as, publish_inplace
 from rushlight.kernels.reference import gamma
-from rushlight.ops.elementwise.shared import number, raw, require_tensors
+from rushlight.ops.elementwise.shared import number, require_tensors
 from rushlight.ops.elementwise.unary import exp, log
 from rushlight.ops.special.scipy_special import scipy_special
 from rushlight.tensor import Tensor

@@ -1,0 +1,63 @@
+"""Products of elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.dispatch import families, shapes
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.operands import raw
+from rushlight.dispatch.registry import function, op
+from rushlight.kernels.sums import joined
+from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.reduce.scan import cumprod_op
+from rushlight.ops.reduce.sums import fold, in_dtype, numpy_names, tensor_argument, unsqueezed
+from rushlight.ops.shape.join import cat_op
+from rushlight.ops.shape.reshape import reshape_op, slice_op
+from rushlight.tensor import Tensor
+
+
+@op(autocast="float32", ns=None, name="prod", shape=shapes.reduction, batch=families.shifted)
+def prod_op(input: Array, dim: int, keepdim: bool) -> Array:
+    """Product along `dim`.  (*) -> (*)"""
+    found = joined("row_products", input, (dim,), keepdim) if input.ndim else None
+    return fold(np.multiply, input, (dim,), keepdim, dtype=input.dtype) if found is None else found
+
+
+@prod_op.grad("input")
+def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int, keepdim: bool) -> Any:
+    shape = raw(input).shape
+    up = unsqueezed(g, shape, (dim,), keepdim)
+    if not shape or shape[dim] == 1:
+        return up
+    if not getattr(raw(input), "interpreted", False) and raw(input).all():
+        return up * conj(unsqueezed(out, shape, (dim,), keepdim) / input)
+    return up * conj(products_of_others(input, dim))
+
+
+def products_of_others(x: Any, dim: int) -> Tensor:
+    """Of each element the product of all others along `dim`: exact where there are zeros."""
+    n, lead = raw(x).shape[dim], (slice(None),) * dim
+    one = np.ones((*raw(x).shape[:dim], 1, *raw(x).shape[dim + 1 :]), raw(x).dtype)
+    before = cumprod_op(cat_op((one, slice_op(x, (*lead, slice(0, n - 1)))), dim), dim, False)
+    after = cumprod_op(cat_op((slice_op(x, (*lead, slice(1, n))), one), dim), dim, True)
+    return before * after
+
+
+@function(method=True, out=True)
+@numpy_names
+def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Product of the elements, all or along `dim`.  (*) -> (*)
+
+    Integers and bools are multiplied as int64. The gradient is exact where elements are zero.
+    """
+    array = tensor_argument("prod", input)
+    input = in_dtype("prod", input, dtype)
+    if dim is None:
+        return prod_op(reshape_op(input, (array.size,)), 0, False)
+    if dim.__class__ is bool or not hasattr(dim, "__index__"):
+        raise TypeError(f"prod(): argument 'dim' must be int, not {type(dim).__name__}")
+    return prod_op(input, wrap_dim(dim, array.ndim), keepdim)
