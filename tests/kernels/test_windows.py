@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rushlight import kernels
+from rushlight import kernels, memory
+from rushlight.kernels.convolution import working_bytes
+from rushlight.kernels.native import loader
 from rushlight.kernels.reference import windows as reference
 
 # x, w, stride, padding, dilation, groups
@@ -29,6 +31,11 @@ CONVOLUTIONS: dict[str, tuple[Any, ...]] = {
     "three dimensions": ((2, 3, 5, 6, 7), (4, 3, 2, 3, 3), (1, 2, 1), (1, 0, 1), (1, 1, 2), 1),
     "padding only": ((1, 2, 1, 1), (3, 2, 3, 3), (1, 1), (4, 4), (1, 1), 1),
     "one output": ((700, 2, 3, 3), (3, 2, 3, 3), (1, 1), (0, 0), (1, 1), 1),
+    "by points": ((3, 20, 17, 18), (21, 20, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "by points, deep": ((2, 300, 16, 16), (70, 300, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "by points, groups": ((2, 48, 14, 15), (36, 24, 3, 3), (1, 1), (2, 0), (1, 1), 2),
+    "by points, outputs in blocks": ((4, 64, 14, 14), (250, 64, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "by points, much padding": ((1, 16, 13, 40), (16, 16, 3, 3), (1, 1), (5, 4), (1, 1), 1),
     "no images": ((0, 2, 3, 3), (3, 2, 3, 3), (1, 1), (0, 0), (1, 1), 1),
 }
 
@@ -54,6 +61,58 @@ def test_agrees_with_the_reference(name: str, dtype: Any, path: str, rng: np.ran
     close(kernels.conv(x, w, *rest), reference.conv(x, w, *rest))
     close(kernels.conv_input(g, w, x.shape, *rest), reference.conv_input(g, w, x.shape, *rest))
     close(kernels.conv_weight(g, x, w.shape, *rest), reference.conv_weight(g, x, w.shape, *rest))
+
+
+POINTS = [name for name in CONVOLUTIONS if name.startswith("by points")]
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_points_round_little(name: str, rng: np.random.Generator) -> None:
+    """Twice to five times a direct sum's error, and another way than for too few tiles (kernels/native/winograd.cpp)."""
+    x, w, g, rest = operands(name, np.float32, rng)
+    wide = [a.astype(np.float64) for a in (x, w, g)]
+    results = [kernels.conv(x, w, *rest), kernels.conv_weight(g, x, w.shape, *rest)]
+    exact = [reference.conv(*wide[:2], *rest), reference.conv_weight(wide[2], wide[0], w.shape, *rest)]
+    for result, right in zip(results, exact, strict=True):
+        assert np.sqrt(np.mean((result - right) ** 2) / np.mean(right**2)) < 2e-6
+    directly = kernels.conv(x[:1, :, :3], w, rest[0], (0, rest[1][1]), *rest[2:])[0, :, 0]
+    by_points = kernels.conv(x, w, rest[0], (0, rest[1][1]), *rest[2:])[0, :, 0]
+    assert not loader.tables() or not np.array_equal(directly, by_points)
+
+
+@pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")
+@pytest.mark.parametrize("name", [*POINTS, "deep", "3x3", "pointwise"])
+def test_working_memory_is_said(name: str, rng: np.random.Generator) -> None:
+    x, w, g, rest = operands(name, np.float32, rng)
+    for adjoint, run in (
+        ("", lambda: kernels.conv(x, w, *rest)),
+        ("input", lambda: kernels.conv_input(g, w, x.shape, *rest)),
+        ("weight", lambda: kernels.conv_weight(g, x, w.shape, *rest)),
+    ):
+        said = working_bytes(adjoint, x.shape, w.shape, g.shape[2:], g.dtype, *rest)
+        memory.reset_peak()
+        before = memory.current()
+        result = run()
+        assert memory.peak() - before - result.nbytes == pytest.approx(said, abs=256)
+
+
+@pytest.mark.parametrize("wrong", [np.inf, -np.inf, np.nan, 3e38])
+@pytest.mark.parametrize("name", POINTS)
+def test_what_is_not_finite_stays_where_it_belongs(
+    name: str, wrong: float, path: str, rng: np.random.Generator
+) -> None:
+    x, w, g, rest = operands(name, np.float32, rng)
+    x[-1, 3, 4, 5] = g[0, 2, 6, 1] = wrong
+    with np.errstate(over="ignore", invalid="ignore"):
+        pairs = [
+            (kernels.conv(x, w, *rest), reference.conv(x, w, *rest)),
+            (kernels.conv_input(g, w, x.shape, *rest), reference.conv_input(g, w, x.shape, *rest)),
+            (kernels.conv_weight(g, x, w.shape, *rest), reference.conv_weight(g, x, w.shape, *rest)),
+        ]
+    for result, right in pairs:
+        near = np.isfinite(result) & np.isfinite(right) & (np.abs(right) < 1e30)
+        assert np.isfinite(result[np.abs(right) < 1e30]).all() and np.isfinite(right[np.abs(result) < 1e30]).all()
+        np.testing.assert_allclose(result[near], right[near], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", CONVOLUTIONS)

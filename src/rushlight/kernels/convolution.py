@@ -74,6 +74,17 @@ def _by_channel(shape: tuple[int, ...], groups: int) -> bool:
     return bool(shape[1] == groups)
 
 
+def working_bytes(
+    adjoint: str, x: Any, w: Any, out: Any, dtype: np.dtype[Any], stride: Any, padding: Any, dilation: Any, groups: int
+) -> int:
+    """Bytes that a kernel takes for itself while it runs.  x, w, out: shapes; adjoint: "" for `conv`, "input", "weight"."""
+    table = native(dtype)
+    if table is None or _by_channel(x, groups):
+        return 0
+    windows = _windows(*map(tuple, (x, w, out)), groups, *map(tuple, (stride, padding, dilation)))
+    return 0 if windows is None else int(table.conv_room(windows, ord(adjoint[:1] or "c")))
+
+
 def _check(g: Any, x: Any, w: tuple[int, ...], geometry: tuple[Any, ...], groups: int) -> None:
     """Raise RuntimeError unless g has the shape of the convolution of shapes x and w, or lacks the last places of it."""
     fits = len(x) == len(w) == g.ndim and x[1] == w[1] * groups

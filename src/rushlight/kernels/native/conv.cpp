@@ -6,15 +6,15 @@
 #include <algorithm>
 
 #include "memory.h"
-#include "windows.h"
+#include "winograd.h"
 
 namespace rl {
 namespace {
 
+long ceil_div(long a, long b) { return (a + b - 1) / b; }
+
 constexpr long kDepth = 640;     // steps of a sum that are packed at once
 constexpr long kBlockRows = 288; // rows of a block that stays in the second-level cache
-
-long ceil_div(long a, long b) { return (a + b - 1) / b; }
 
 // Parts of equal size, at most `most`.
 long even(long total, long most) { return ceil_div(total, ceil_div(total, most)); }
@@ -91,6 +91,8 @@ template <class T> struct Forward {
     }
 
     void run() const {
+        if constexpr (sizeof(T) == sizeof(float))
+            if (conv_by_points(s, x, w, y)) return;
         long strips = ceil_div(s.N * s.length(), kStrip), block = rows_per_task(rows, strips * s.G, rows);
         long blocks = ceil_div(rows, block);
         parallel_for(strips * s.G * blocks, 1, [=, this_ = *this](long begin, long end) {
@@ -166,17 +168,23 @@ template <class T> struct InputGradient {
     }
 
     // With stride 1 it is a convolution too, of g with w turned round, kernel and channels; the copy of w pays where
-    // there are many columns.
-    bool turned_round() const {
+    // there are many columns.  t: its windows.
+    static bool turns(const Windows &s, Windows &t) {
         if (s.N * s.length() <= 256) return false;
         for (int d = 0; d < 3; ++d)
             if (s.stride[d] != 1 || s.pad[d] > s.dil[d] * (s.k[d] - 1)) return false;
-        Windows t = s;
+        t = s;
         std::swap(t.C, t.O);
         for (int d = 0; d < 3; ++d) {
             std::swap(t.in[d], t.out[d]);
             t.pad[d] = s.dil[d] * (s.k[d] - 1) - s.pad[d];
         }
+        return true;
+    }
+
+    bool turned_round() const {
+        Windows t;
+        if (!turns(s, t)) return false;
         Scratch<T> v(s.O * depth);
         T *to = v.get();
         parallel_for(s.G * channels, 1 + kGrain / (rows * s.taps()), [=, this_ = *this](long begin, long end) {
@@ -277,6 +285,8 @@ template <class T> struct WeightGradient {
     }
 
     void run() const {
+        if constexpr (sizeof(T) == sizeof(float))
+            if (conv_weight_by_points(s, g, x, dw)) return;
         long some = rows_per_task(rows, s.G, kBlockRows), blocks = ceil_div(rows, some);
         parallel_for(s.G * blocks, 1, [=, this_ = *this](long begin, long end) {
             for (long t = begin; t < end; ++t) {
@@ -286,6 +296,16 @@ template <class T> struct WeightGradient {
         });
     }
 };
+
+// Bytes beside operands and results: of the product, of the adjoint in x ("i") and in w ("w").
+template <class T> long room(const Windows &s, char of) {
+    constexpr bool points = sizeof(T) == sizeof(float);
+    Windows t;
+    if (of == 'w') return points ? weight_points_room(s) : 0;
+    if (of != 'i') return points ? points_room(s) : 0;
+    if (!InputGradient<T>::turns(s, t)) return 0;
+    return s.count("weight") * (long)sizeof(T) + (points ? points_room(t) : 0);
+}
 
 }  // namespace
 }  // namespace rl
@@ -299,7 +319,16 @@ template <class T> struct WeightGradient {
         T *to = call.out<T>(TO, to_, s.count(TO));                                                            \
         call.run([=, &s] { rl::RULE<T>{s, a, b, to}.run(); });                                                \
     }
+#define ROOM(T, S)                                                           \
+    RL_EXPORT long rl_conv_room_##S(Array *windows, int of) {                \
+        rl::Call call("conv_room");                                          \
+        rl::Windows s(call, windows);                                        \
+        long bytes = 0;                                                      \
+        call.run([&] { bytes = rl::room<T>(s, (char)of); });                 \
+        return bytes;                                                        \
+    }
 #define ALL(T, S)                                                            \
+    ROOM(T, S)                                                               \
     PRODUCT(T, S, conv, Forward, "input", "weight", "output")                \
     PRODUCT(T, S, conv_input, InputGradient, "output", "weight", "input")    \
     PRODUCT(T, S, conv_weight, WeightGradient, "output", "input", "weight")

@@ -92,6 +92,7 @@ SIGNATURES: dict[str, str] = {
     "conv": "aaaa",
     "conv_input": "aaaa",
     "conv_weight": "aaaa",
+    "conv_room": "ai",  # windows, which of them
     # channels.cpp: two operands, result, windows
     "channel_conv": "aaaa",
     "channel_conv_input": "aaaa",
@@ -126,7 +127,7 @@ BFLOAT16: dict[str, str] = {
 }
 
 # These return a size: the first index that lies outside, -1 where there is none; of `sgd_many`, how many triples were stepped
-# before one that it is not for.  The others return nothing.
+# before one that it is not for; of `conv_room`, bytes.  The others return nothing.
 CHECKING = frozenset(
-    {"gather_along", "add_along", "index_add_rows", "cross_entropy", "cross_entropy_backward", "sgd_many"}
+    {"gather_along", "add_along", "index_add_rows", "cross_entropy", "cross_entropy_backward", "sgd_many", "conv_room"}
 )

@@ -15,6 +15,7 @@ from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.registry import function, op
+from rushlight.kernels.convolution import working_bytes
 from rushlight.kernels.reference.windows import out_sizes
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.reduce.sums import sum_op
@@ -66,6 +67,18 @@ def _(input: Any, weight: Any, stride: Any, padding: Any, dilation: Any) -> int:
     return int(2 * input.shape[0] * math.prod(places) * math.prod(weight.shape))
 
 
+def _copies(*operands: Array) -> int:
+    """Bytes of the copies that kernels make of operands with gaps."""
+    return sum(0 if a.flags.c_contiguous else a.nbytes for a in operands)
+
+
+@conv_op.work
+def _(input: Array, weight: Array, stride: Any, padding: Any, dilation: Any, groups: int) -> int:
+    out = windows(input, weight, stride, padding, dilation)
+    room = working_bytes("", input.shape, weight.shape, out, input.dtype, stride, padding, dilation, groups)
+    return room + _copies(input, weight)
+
+
 # The weight first, for it is what may need its input computed again, which is then gone before the other is made.
 conv_op.grad("weight")(
     lambda g, input, weight_shape, stride, padding, dilation, groups: conv_weight_op(
@@ -101,8 +114,10 @@ def _(input: Any, weight: Any) -> int:
 
 
 @conv_input_op.work
-def _(input: Array, weight: Array, stride: Any) -> int:
-    return int(weight.nbytes) if all(s == 1 for s in stride) else 0  # a copy, turned round
+def _(input: Array, weight: Array, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> int:
+    out = input.shape[2:]
+    room = working_bytes("input", shape, weight.shape, out, input.dtype, stride, padding, dilation, groups)
+    return room + _copies(input, weight)
 
 
 def conv_to(
@@ -138,6 +153,13 @@ def conv_weight_op(input: Array, other: Array, shape: tuple[int, ...], stride: t
                    groups: int) -> Array:  # fmt: skip
     """The adjoint of convolution in its weight.  input: (N, O, *L), other: (N, C, *S) -> shape (O, C/G, *K)"""
     return backend.conv_weight(input, other, shape, stride, padding, dilation, groups)
+
+
+@conv_weight_op.work
+def _(input: Array, other: Array, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> int:
+    out = input.shape[2:]
+    room = working_bytes("weight", other.shape, shape, out, input.dtype, stride, padding, dilation, groups)
+    return room + _copies(input, other)
 
 
 conv_weight_op.grad("input")(
