@@ -151,6 +151,24 @@ def test_a_product_of_former_values_is_what_a_view_of_the_operand_would_have_kep
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_what_a_hook_wrote_of_a_product_of_former_values_is_declared_as_the_gradient_is():
+    program = ("log = []", "v1 = torch.ones((1, 2, 2), dtype=torch.float64).requires_grad_()", "v2 = v1 @ v1", "v1.data = v2.detach()",
+               "v1.register_post_accumulate_grad_hook(lambda p: log.append(p.grad.sum().item()))", "v2.sum().backward()")  # fmt: skip
+    found = Difference("log[0]", "value", 16.0, 32.0, list(program))
+    row = "the operand of three dimensions of `a @ b`"
+    assert rows(row, found) and not rows(row, replace(found, reference=17.0))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("maker", "is_declared"), [("m(v1)", True), ("v1.sin()", False)])
+def test_a_hook_of_a_node_that_a_change_replaced_is_declared_of_layers_of_three_dimensions(maker, is_declared):
+    pytest.importorskip("torch")
+    program = ["log = []", "m = torch.nn.Linear(2, 2)", "v1 = torch.ones(1, 2, 2).requires_grad_()", f"v2 = {maker}",
+               "h3 = v2.grad_fn.register_hook(lambda *g: log.append(1))", "v2.mul_(2)", "v2.sum().backward()"]  # fmt: skip
+    assert graphs("names in the graph", Difference("log", "value", [], [1], program)) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_what_changes_by_data_is_declared_where_nothing_else_differs():
     pytest.importorskip("torch")
     begin = "v1 = torch.ones(2, dtype=torch.float64).requires_grad_()", "v2 = v1 * 1", "v2.exp_()"

@@ -370,6 +370,26 @@ def seen_by_a_layer(difference: Difference) -> bool:
     )
 
 
+PRODUCTS = re.compile(r"(?m)^(\w+ = )(m\(\w+\)|\w+ @ \w+)$")
+
+
+def hook_of_the_last_of_several(difference: Difference) -> bool:
+    """Whether a hook of a layer's or product's node did not run in PyTorch, where a change in place replaced the node.
+
+    It is a view there, the last of several nodes, and none behind an operator of one node.
+    """
+    there, here = difference.reference, difference.subject
+    return (
+        difference.where == "log"
+        and isinstance(there, list)
+        and isinstance(here, list)
+        and len(there) < len(here)
+        and ".grad_fn.register_" in text(difference)
+        and PRODUCTS.search(text(difference)) is not None
+        and agree(difference, lambda line: PRODUCTS.sub(r"\1\2 * 1", line))
+    )
+
+
 GRAPHS: tuple[Declared, ...] = (
     Declared(
         "`grad(materialize_grads=True)` at a gradient edge",
@@ -383,6 +403,7 @@ GRAPHS: tuple[Declared, ...] = (
     Declared("a post-accumulate hook that returns a tensor", returned_by_a_hook),
     Declared("names in the graph of views that are changed afterwards", hook_of_a_lost_history),
     Declared("names in the graph", seen_by_a_layer),
+    Declared("names in the graph", hook_of_the_last_of_several),
     Declared("views that were not recorded, of what requires grad", saved_for_nothing),
     Declared("`backward(inputs=[y])` where `y` is the product or linear layer of three dimensions", one_node),
     Declared("an unpack hook that gives a tensor of another shape or dtype", unpacked_otherwise),

@@ -176,10 +176,12 @@ def has(side: Side, difference: Difference, rewrite: Rewrite, wanted: Any) -> bo
     """Whether a side comes to these numbers with the statements rewritten."""
     names = run(list(map(rewrite, difference.statements)), side).names
     try:
-        value = array(eval(difference.where, names))
+        found = eval(difference.where, names)
+        value = np.asarray(found) if isinstance(found, float) else array(found)  # a number that a hook wrote
     except Exception:
         return False
-    return isinstance(wanted, np.ndarray) and close(wanted, value, difference.tolerance or 1e-9)
+    number = isinstance(wanted, np.ndarray | float)
+    return number and close(np.asarray(wanted), value, difference.tolerance or 1e-9)
 
 
 def agree(difference: Difference, rewrite: Rewrite) -> bool:
