@@ -353,6 +353,8 @@ class Tensor(TensorMethods):
         if self._array.size != 1:
             what = "no values" if self._array.size == 0 else "more than one value"
             raise explained(RuntimeError(f"Boolean value of Tensor with {what} is ambiguous"), "more-than-one-value")
+        if modes.levels:
+            look(self._array)
         return bool(self._array.reshape(())[()])
 
     def __contains__(self, element: Any) -> bool:
@@ -366,6 +368,13 @@ class Tensor(TensorMethods):
         except ValueError:
             raise RuntimeError(f"Tensor.__contains__: the size of the element {list(value.shape)} does not broadcast to "
                                f"the tensor's {list(self._array.shape)}") from None  # fmt: skip
+
+
+def look(array: Any) -> None:
+    """Tell a rehearsal, which does not compute, that a program reads values."""
+    for level in modes.levels:
+        if level.dry:
+            level.looked(array)
 
 
 def _refuse_flag(value: bool) -> NoReturn:

@@ -334,12 +334,12 @@ def test_no_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
         memory.estimate(lambda: torch.nn.Linear(10_000, 10_000), (1, 10_000))
 
 
-@pytest.mark.parametrize("name", ["fft", "mask", "linear"])
+@pytest.mark.parametrize("name", ["blocks", "mask", "linear"])
 def test_what_is_a_guess_is_said_to_be_one(name: str) -> None:
     class Net(torch.nn.Linear):
         def forward(self, x: Any) -> Any:
             y = super().forward(x)
-            return torch.fft.fft(y).abs() if name == "fft" else y[y > 0] if name == "mask" else y
+            return torch.block_diag(y, y) if name == "blocks" else y[y > 0] if name == "mask" else y
 
     found = memory.estimate(Net(128, 128), (512, 128))
     assert bool(found.ran) == ("a guess, which may be low" in str(found)) == (name != "linear")
@@ -352,3 +352,66 @@ def test_without_kernels_an_estimate_says_whose_figures_it_has(monkeypatch: pyte
     assert "of the native kernels, which are not in use here" in str(found)
     monkeypatch.setattr(loader, "may_build", lambda: True)
     assert "native kernels" not in str(found)
+
+
+class Spectrum(nn.Module):
+    """A layer, a filter in the frequencies, and back."""
+
+    def __init__(self, dims: int) -> None:
+        super().__init__()
+        self.layer, self.dims = nn.Linear(256, 256), dims
+
+    def forward(self, x: Any) -> Any:
+        y = self.layer(x)
+        if self.dims == 1:
+            return torch.fft.irfft(torch.fft.rfft(y) * 2).square().mean()
+        return torch.fft.fft2(y).abs().mean()
+
+
+@pytest.mark.parametrize("dims", [1, 2])
+def test_transforms_to_frequencies_have_rules(dims: int) -> None:
+    model, x = Spectrum(dims), torch.randn(16, 256, 256)
+    found = memory.estimate(model, (x,))
+    assert not found.ran
+    model(x).backward()
+    model.zero_grad()
+    held = memory.current() - sum(t.nbytes for t in (*model.parameters(), x))
+    memory.reset_peak()
+    model(x).backward()
+    assert abs(found.peak / (memory.peak() - held) - 1) < 0.1, (found.peak, memory.peak() - held)
+
+
+class Deciding(nn.Module):
+    """Goes on as values have it, in one of several ways of reading them."""
+
+    def __init__(self, read: Any) -> None:
+        super().__init__()
+        self.layer, self.read = nn.Linear(256, 256), read
+
+    def forward(self, x: Any, known: Any) -> Any:
+        y = self.layer(x)
+        for _ in range(2 if self.read(y, known) else 4):
+            y = self.layer(y).tanh()
+        return y.square().mean()
+
+
+READS: dict[str, Any] = {
+    "bool": lambda y, known: bool(y.sum() > 0),
+    "float": lambda y, known: float(y.detach().max()) > 0,
+    "item": lambda y, known: (y.detach().sum() * 2 + known.sum()).item() > 0,
+    "tolist": lambda y, known: y.detach()[0, :3].tolist()[0] > 0,
+    "in place": lambda y, known: bool(known.clone().add_(y.detach().sum()).sum() > 0),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_decisions_by_values_that_are_not_computed_are_told(name: str) -> None:
+    found = memory.estimate(Deciding(READS[name]), (torch.randn(512, 256), torch.ones(3)))
+    (line,) = found.read
+    assert "test_estimate.py:" in line and line in str(found) and "may be low" in str(found)
+
+
+def test_values_that_are_known_may_be_read() -> None:
+    model = Deciding(lambda y, known: bool(known.sum() > 0) and known.max().item() > 0)
+    found = memory.estimate(model, (torch.randn(512, 256), torch.ones(3)))
+    assert not found.read and "guess" not in str(found)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.basics import dtypes
+from rushlight.basics import caller, dtypes
 from rushlight.basics.state import modes
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import HALVES, compute, goes_in_blocks
@@ -17,6 +17,7 @@ from rushlight.engine import inplace
 from rushlight.levels import Level
 from rushlight.memory.counting.holders import ACTIVATION, saved_arrays
 from rushlight.memory.estimates.standins import FORWARD_WORK, LARGE, Tally, like, standin
+from rushlight.storage import root_of
 from rushlight.tensor import Tensor, wrap
 
 ndarray = np.ndarray
@@ -35,6 +36,8 @@ class DryLevel(Level):
         self.ran: dict[str, int] = {}
         self.on_step: Any = None  # called with (optimizer, parameter) where an optimizer's step would change it
         self.flops: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # of products, by their nodes
+        self.unknown: dict[int, Any] = {}  # by id, weak references to small arrays that come of what is not computed
+        self.read: dict[str, int] = {}  # how often the user's lines read such values, or others of stand-ins
         self.kinds: dict[Any, Any] = {}  # dtypes of elementwise results, by operator and what went in
 
     def owns(self, flat: tuple[Any, ...]) -> bool:
@@ -66,9 +69,13 @@ class DryLevel(Level):
         """Results and auxiliary results of `op` on arrays."""
         made = self.planned(op, arrays, statics)
         if made is None:
-            return self.computed(op, arrays, statics)
+            outs, aux = self.computed(op, arrays, statics)
+            if any(self.is_unknown(x) for x in arrays):
+                self.doubt((*outs, *aux))
+            return outs, aux
         held = self.temporaries(op, arrays, made)
         found = tuple(self.make(op, m) for m in made)
+        self.doubt(found)
         if op.needed is not None:
             self.tally.work(op.needed(arrays, statics), op.name)
         del held
@@ -82,6 +89,27 @@ class DryLevel(Level):
         outs, aux = self.results(op, arrays, statics)
         self.tally.worked(FORWARD_WORK, op.name, self.counted(op, arrays, statics), used, (*arrays, *outs, *aux))
         return outs, aux
+
+    def doubt(self, arrays: tuple[Any, ...]) -> None:
+        """Note that the values of these arrays are not those of a run."""
+        for x in arrays:
+            if isinstance(x, ndarray) and x.nbytes < LARGE:
+                root = root_of(x)
+                key = id(root)
+                self.unknown[key] = weakref.ref(root, lambda _, key=key: self.unknown.pop(key, None))  # type: ignore[misc]
+
+    def is_unknown(self, x: Any) -> bool:
+        """Whether the values of an operand are not those of a run."""
+        if not isinstance(x, ndarray):
+            return False
+        found = self.unknown.get(id(root_of(x)))
+        return x.nbytes >= LARGE or (found is not None and found() is root_of(x))
+
+    def looked(self, array: Any) -> None:
+        """The program reads values: note where, if they are not those of a run."""
+        if self.is_unknown(array):
+            line = caller.line()
+            self.read[line] = self.read.get(line, 0) + 1
 
     def standing(self, shape: Any, dtype: Any) -> Any:
         """An array that stands for one of this shape and dtype."""
@@ -207,6 +235,8 @@ class DryLevel(Level):
             aux = call.store_signed(op, target, arrays, statics)
         else:
             aux = self.stored(op, target._held, arrays, statics)
+        if any(self.is_unknown(x) for x in arrays):
+            self.doubt((target._held,))
         self.tally.worked(FORWARD_WORK, op.name, self.counted(op, arrays, statics), used, (target._held, *arrays, *aux))
         node = None
         if mask:

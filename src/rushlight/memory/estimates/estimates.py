@@ -31,7 +31,8 @@ class Estimate:
     parameters: with buffers. gradients, optimizer_state, activations, inputs: the most that was alive of each at once;
     activations are what is saved for the backward. peak: the most alive at once, in `peak_phase`; by_category,
     by_module (activations): what that consists of. phases: the most alive in each phase. ran: operators without a
-    shape rule, which ran for real on zeros, and how often: where there are any, the peak is a guess. processes: what each
+    shape rule, which ran for real on zeros, and how often: where there are any, the peak is a guess. read: lines of the user that read
+    values which are not computed (`if x.sum() > 0`), and how often: where there are any, it is one too. processes: what each
     of several processes needs, by the way of dealing: "ddp", "zero", "fully_shard"; empty unless asked for.
     """
 
@@ -46,6 +47,7 @@ class Estimate:
     by_module: dict[str, int]
     phases: dict[str, int]
     ran: dict[str, int]
+    read: dict[str, int]
     processes: dict[str, Share]
     _tally: Any = field(repr=False, compare=False)
     _setup: Any = field(repr=False, compare=False)
@@ -90,6 +92,11 @@ class Estimate:
             lines.append(
                 "a guess, which may be low: computed on zeros, for want of a shape rule, so that their working memory is not "
                 "counted and results whose size depends on values may be empty: " + ", ".join(self.ran)
+            )
+        if self.read:
+            lines.append(
+                "a guess, which may be low: the step reads values, which an estimate does not compute, so that what it decides by them "
+                "may be decided otherwise: " + ", ".join(self.read)
             )
         if not loader.built() and not loader.may_build():
             lines.append(

@@ -85,7 +85,7 @@ class Setup:
         )
         found = Estimate(parameters, gradients, state, activations, inputs, tally.peak,
                          max(named, key=lambda name: named[name]), tally.at_peak(), tally.modules_at_peak(), named,
-                         rehearsal.level.ran, {}, tally, self)  # fmt: skip
+                         rehearsal.level.ran, rehearsal.level.read, {}, tally, self)  # fmt: skip
         return found if processes == 1 else replace(found, processes=self.dealt(rehearsal, found, processes))
 
     def dealt(self, rehearsal: Rehearsal, found: Estimate, processes: int) -> dict[str, Share]:

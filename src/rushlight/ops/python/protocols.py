@@ -17,7 +17,7 @@ from rushlight.dispatch.registry import function, known_as
 from rushlight.engine.node import edge_of
 from rushlight.signs import CONJ, turned
 from rushlight.storage import expose
-from rushlight.tensor import Tensor, wrap
+from rushlight.tensor import Tensor, look, wrap
 
 # Questions -----------------------------------------------------------------------------------------
 
@@ -123,6 +123,8 @@ for _name in ("is_pinned", "is_shared"):
 def item(self: Tensor) -> Any:
     """The one element as a Python number.  Raises RuntimeError for other numbers of elements."""
     array = self._array
+    if modes.levels:
+        look(array)
     if array.size != 1:
         raise explained(
             RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar"), "more-than-one-value"
@@ -134,6 +136,8 @@ def item(self: Tensor) -> Any:
 def tolist(self: Tensor) -> Any:
     """The elements as nested lists of Python numbers; of a 0-d tensor its number."""
     array = self._array
+    if modes.levels:
+        look(array)
     return (array.astype(np.float32) if array.dtype.kind == "V" else array).tolist()
 
 
