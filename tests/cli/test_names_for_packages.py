@@ -173,3 +173,51 @@ def test_small_names_of_packages() -> None:
         TorchDispatchMode()
     with pytest.raises(NotImplementedError, match="symbolic_trace"):
         torch.jit._get_trace_graph()
+
+
+def test_what_optimizers_of_others_take() -> None:
+    from rushlight.optim import optimizer
+
+    class Descent(torch.optim.Optimizer):
+        @optimizer._use_grad_for_differentiable
+        def step(self) -> bool:
+            return torch.is_grad_enabled()
+
+    leaf = torch.ones(1, requires_grad=True)
+    assert [Descent([leaf], {"differentiable": on}).step() for on in (True, False)] == [True, False]
+    assert torch.is_grad_enabled() and optimizer._default_to_fused_or_foreach([leaf], False) == (False, False)
+    assert optimizer._get_value(torch.tensor(2.5)) == optimizer._get_value(2.5) == 2.5
+    assert optimizer._get_scalar_dtype() is torch.float32 and "cpu" not in optimizer._get_capturable_supported_devices()
+    lists = [
+        [torch.ones(2, dtype=torch.complex64), torch.ones(1)],
+        [torch.zeros(2, dtype=torch.complex64), torch.ones(1)],
+    ]
+    optimizer._view_as_real(*lists)
+    assert [[tuple(x.shape) for x in given] for given in lists] == [[(2, 2), (1,)]] * 2
+
+
+def test_tensors_by_device_and_dtype() -> None:
+    from rushlight.compat.rooms._foreach_utils import _group_tensors_by_device_and_dtype as groups
+
+    a, b, c = torch.ones(1), torch.ones(2, dtype=torch.float64), torch.ones(3)
+    found = groups([[a, b, c], [c, None, a], []], with_indices=True)
+    assert list(found) == [(a.device, torch.float32), (a.device, torch.float64)]
+    lists, places = found[a.device, torch.float32]
+    assert places == [0, 2] and [[id(x) for x in given] for given in lists] == [[id(a), id(c)], [id(c), id(a)], []]
+    assert groups([[b]])[a.device, torch.float64] == ([[b]], [])
+    with pytest.raises(RuntimeError, match=r"lists of one length, got \[1, 2\]"):
+        groups([[a], [b, c]])
+
+
+def test_modules_that_libraries_import() -> None:
+    code = ("from rushlight.compat import imports; imports.install(); import torch, importlib\n"
+            "from rushlight.absent.walls import WALLS\n"
+            "[importlib.import_module(f'torch.{name}') for name in WALLS]\n"
+            "from torch.optim.adamw import AdamW; assert AdamW is torch.optim.AdamW\n"
+            "assert not (torch.distributed.autograd.is_available() or torch.has_cuda or torch._C._is_tracing())\n"
+            "from torch.utils.data.dataloader import _collate_fn_t, _worker_init_fn_t\n"
+            "from torch.distributions.multivariate_normal import _precision_to_scale_tril as root\n"
+            "print(root(torch.eye(2) / 4).tolist())\n"
+            "try: torch.utils.benchmark.Timer()\nexcept NotImplementedError as e: print(e)")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.startswith("[[2.0, 0.0], [0.0, 2.0]]\n") and "timeit" in done.stdout, done.stderr

@@ -113,3 +113,9 @@ def test_complex_numbers_are_true_where_either_part_is_not_zero():
     mask[:] = x
     for found in (x.bool(), x.to(torch.bool), torch.zeros(3, dtype=torch.bool).copy_(x), mask, x.conj().bool()):
         assert found.tolist() == [True, False, True]
+
+
+def test_the_type_of_a_tensor_class_is_the_default_dtype() -> None:
+    assert torch.ones(1, dtype=torch.int64).type(torch.Tensor).dtype is torch.float32
+    with pytest.raises(TypeError, match="dtype must be a type, str, or dtype object"):
+        torch.ones(1).type(3)

@@ -105,6 +105,11 @@ def _get_tracing_state() -> None:
     """What is tracing for TorchScript: nothing."""
 
 
+def _is_tracing() -> bool:
+    """Whether TorchScript is tracing: no."""
+    return False
+
+
 def _is_torch_function_mode_enabled() -> bool:
     """Whether this thread is in a TorchFunctionMode."""
     from rushlight.overrides.protocol import here

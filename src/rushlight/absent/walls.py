@@ -52,6 +52,7 @@ WALLS = {
     "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": Wall(_ONE, "PostLocalSGDState", "post_localSGD_hook"),
     "distributed.algorithms.model_averaging": Wall(_ONE),
     "distributed.algorithms.model_averaging.averagers": Wall(_ONE, "ModelAverager PeriodicModelAverager"),
+    "distributed.autograd": Wall(_CALLS, "DistAutogradContext context", "backward get_gradients"),
     "distributed.checkpoint._consolidate_hf_safetensors": Wall(_FILES, "", "consolidate_safetensors_files"),
     "distributed.checkpoint.default_planner": Wall(_FILES, _PLANS),
     "distributed.checkpoint.hf_storage": Wall(_FILES, "HuggingFaceStorageReader HuggingFaceStorageWriter"),
@@ -64,7 +65,7 @@ WALLS = {
         _ONE, "Pipe PipelineStage Schedule1F1B ScheduleGPipe ScheduleInterleaved1F1B ScheduleLoopedBFS SplitPoint",
         "build_stage pipe_split pipeline"),
     "distributed.rpc": Wall(
-        _CALLS, "BackendType PyRRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo",
+        _CALLS, "BackendType PyRRef RRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo",
         "get_worker_info init_rpc remote rpc_async rpc_sync shutdown"),
     "distributed.rpc.api": Wall(
         _CALLS, "", "_all_gather get_worker_info remote rpc_async rpc_sync shutdown"),
@@ -74,6 +75,7 @@ WALLS = {
         _SHARDS, "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput "
         "RowwiseParallel SequenceParallel", "loss_parallel parallelize_module"),
     "distributed.utils": Wall(_ONE, "", "_sync_module_states _sync_params_and_buffers"),
+    "utils.benchmark": Wall("timeit of Python measures times", "CallgrindStats Compare Fuzzer Language Measurement TaskSpec Timer", "timer"),
 }  # fmt: skip
 
 # Modules of the package that lack names which theirs in PyTorch have.
@@ -95,7 +97,8 @@ def _not_called(function: Any) -> Any:
 
 
 WALLS["distributed.rpc.api"].values["_require_initialized"] = _not_called
-WALLS["distributed.rpc"].values["is_available"] = lambda: False
+for _name in ("distributed.autograd", "distributed.rpc"):
+    WALLS[_name].values["is_available"] = lambda: False
 _classes: dict[tuple[str, str], type] = {}  # by reason and name: a class that several modules have is one
 
 

@@ -7,11 +7,11 @@ from typing import Any
 from rushlight.basics import caller
 from rushlight.dispatch.named import Named, named
 
-__all__ = ["affine_grid_generator", "binary_cross_entropy_with_logits", "convolution", "from_file", "gru", "has_lapack", "has_mkl",
-           "has_openmp", "has_spectral", "is_warn_always_enabled", "lstm", "norm_except_dim", "rnn_relu", "rnn_tanh", "set_warn_always"]  # fmt: skip
+__all__ = ["affine_grid_generator", "binary_cross_entropy_with_logits", "convolution", "from_file", "gru", "has_cuda", "has_cudnn", "has_lapack",
+           "has_mkl", "has_mps", "has_openmp", "has_spectral", "is_warn_always_enabled", "lstm", "norm_except_dim", "rnn_relu", "rnn_tanh", "set_warn_always"]  # fmt: skip
 
 has_lapack = has_spectral = has_openmp = True  # NumPy brings the first two
-has_mkl = False
+has_mkl = has_cuda = has_cudnn = has_mps = False
 functional = Named("nn.functional")
 REDUCTIONS = ("none", "mean", "sum")
 

@@ -15,6 +15,23 @@ from rushlight.basics.foreign import kind_of
 from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.basics.state import modes, special
 from rushlight.kernels.reference.optim import BLOCK
+from rushlight.optim.parts import (  # noqa: F401  optimizers of others take them from here
+    _capturable_doc,
+    _default_to_fused_or_foreach,
+    _differentiable_doc,
+    _disable_dynamo_if_unsupported,
+    _foreach_doc,
+    _fused_doc,
+    _get_capturable_supported_devices,
+    _get_scalar_dtype,
+    _get_value,
+    _maximize_doc,
+    _params_doc,
+    _stack_if_compiling,
+    _to_scalar,
+    _use_grad_for_differentiable,
+    _view_as_real,
+)  # fmt: skip
 from rushlight.storage import settle
 from rushlight.tensor import Tensor, wrap
 

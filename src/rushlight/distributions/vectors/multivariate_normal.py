@@ -36,7 +36,7 @@ def squared_mahalanobis(scale_tril: Any, x: Any) -> Any:
     return solved.square().sum(-2).movedim(-1, 0).reshape(shape[:-1])
 
 
-def _factor_of_inverse(precision: Tensor) -> Tensor:
+def _precision_to_scale_tril(precision: Tensor) -> Tensor:
     """The Cholesky factor of the inverse of P.  (*, n, n) -> (*, n, n)
 
     P = R R^T with an upper triangular R, which is the Cholesky factor of P read backwards; then L = R^-T.
@@ -160,4 +160,4 @@ def factor_of(name: str, matrix: Tensor) -> Tensor:
     """The Cholesky factor of the covariance, from the matrix that is given."""
     if name == "scale_tril":
         return matrix
-    return linalg.cholesky(matrix) if name == "covariance_matrix" else _factor_of_inverse(matrix)
+    return linalg.cholesky(matrix) if name == "covariance_matrix" else _precision_to_scale_tril(matrix)

@@ -103,6 +103,8 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
         if dtype not in BY_STRING:
             raise ValueError(f"invalid type: {dtype!r}. Known are {', '.join(BY_STRING)}")
         dtype = BY_STRING[dtype]
+    elif dtype is Tensor:
+        dtype = dtypes.get_default_dtype()
     elif isinstance(dtype, type):  # torch.FloatTensor and torch.sparse.FloatTensor
         dtype = getattr(dtype, "dtype", dtype)
     if not isinstance(dtype, dtypes.dtype):

@@ -24,6 +24,9 @@ _BaseDataLoaderIter, _SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIte
     WorkerIterator,
 )
 T_co = TypeVar("T_co", covariant=True)
+# What libraries annotate their own loaders with.
+_worker_init_fn_t = Callable[[int], None]
+_collate_fn_t = Callable[[list[Any]], Any]
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 
 
