@@ -55,7 +55,7 @@ def _get_scalar_dtype(is_fused: bool | None = None) -> dtypes.dtype:
 
 def _get_value(x: Any) -> Any:
     """The number in a tensor of one, or the number itself."""
-    return x.item() if isinstance(x, Tensor) else x  # type: ignore[attr-defined]
+    return x.item() if isinstance(x, Tensor) else x
 
 
 def _to_scalar(x: Any) -> Any:

@@ -814,8 +814,11 @@ from rushlight.compat.beneath import gru as gru
 from rushlight.nn.recurrent import gru_cell as gru_cell
 from rushlight.signal.classic import hamming_window as hamming_window
 from rushlight.signal.classic import hann_window as hann_window
+from rushlight.compat.beneath import has_cuda as has_cuda
+from rushlight.compat.beneath import has_cudnn as has_cudnn
 from rushlight.compat.beneath import has_lapack as has_lapack
 from rushlight.compat.beneath import has_mkl as has_mkl
+from rushlight.compat.beneath import has_mps as has_mps
 from rushlight.compat.beneath import has_openmp as has_openmp
 from rushlight.compat.beneath import has_spectral as has_spectral
 from rushlight.sparse.older import hsmm as hsmm
