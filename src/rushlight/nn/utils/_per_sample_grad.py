@@ -7,8 +7,8 @@ from typing import Any
 
 from rushlight.autograd.function import Function
 from rushlight.func import functional_call, vmap
-from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.batchnorm import _BatchNorm
+from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.rnn import RNNBase
 from rushlight.tensor import Tensor
 from rushlight.utils import _pytree
