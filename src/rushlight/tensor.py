@@ -379,8 +379,8 @@ def look(array: Any) -> None:
 
 def _refuse_flag(value: bool) -> NoReturn:
     way = " If you want to use a computed variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
-    refused = RuntimeError("you can only change requires_grad flags of leaf variables." + ("" if value else way))
-    raise explained(refused, "requires-grad-of-a-result")
+    words = "you can only change requires_grad flags of leaf variables." + ("" if value else way)
+    raise explained(RuntimeError(words), "requires-grad-of-a-result")
 
 
 def _check_grad(tensor: Tensor, value: Tensor) -> None:

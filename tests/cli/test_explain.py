@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import gc
 import re
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
 
+import rushlight
 from rushlight.cli import explain, main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,3 +85,25 @@ def test_what_is_not_known_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "backwards-twice"]) == 1
     told = capsys.readouterr().err
     assert "near to it: backward-twice" in told
+
+
+def test_an_error_that_was_caught_keeps_nothing_alive() -> None:
+    """It would where a frame of the package had a name for it."""
+    kept = (
+        lambda x: setattr(x * 1, "requires_grad", False),
+        lambda x: x.numpy(),
+        lambda x: rushlight.nn.Linear(2, 2).load_state_dict({"weight": x}),
+        lambda x: x.backward(),
+        lambda x: x.view(7),
+    )
+    gc.disable()
+    try:
+        for use in kept:
+            x = rushlight.ones(2, requires_grad=True)
+            gone = weakref.ref(x)
+            with contextlib.suppress(RuntimeError):
+                use(x)
+            del x
+            assert gone() is None, use
+    finally:
+        gc.enable()

@@ -183,3 +183,18 @@ def test_the_tangent_that_is_given_back_is_not_the_one_given(f):
         found = jvp(f, (torch.tensor([2.0]),), (t,))[1]
         found.zero_()
     assert t.item() == 5.0 and not found.requires_grad
+
+
+@pytest.mark.parametrize("write", [lambda b, x: b[:2].sigmoid_(), lambda b, x: b[0].mul_(x[1]),
+                                   lambda b, x: b[1:].copy_(x[:2].exp())])  # fmt: skip
+@pytest.mark.parametrize("derivative", [torch.func.hessian, torch.func.jacfwd,
+                                        lambda f: torch.func.jacfwd(torch.func.jacfwd(f))])  # fmt: skip
+def test_a_view_of_what_a_sample_made_is_changed_in_forward_mode_for_each_sample(write, derivative):
+    def f(x):
+        b = x * 1
+        write(b, x)
+        return (b * b).sum()
+
+    samples = torch.tensor([[1.0, 4.0, 2.0], [0.5, 3.0, 1.0]], dtype=torch.float64)
+    found = torch.func.vmap(derivative(f))(samples)
+    torch.testing.assert_close(found, torch.stack([derivative(f)(x) for x in samples]))

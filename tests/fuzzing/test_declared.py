@@ -576,6 +576,17 @@ def test_a_part_that_pytorch_takes_for_one_of_the_wholes_memory_is_declared_of_u
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("made", "is_declared"), [("v1.unfold(0, 1, 1)[0, :, [True, True]]", True), ("v1 * 1", False)])
+def test_contiguous_that_copies_in_pytorch_alone_is_declared_where_results_lie_otherwise(made, is_declared):
+    pytest.importorskip("torch")
+    program = ["v1 = torch.ones((1, 2, 2), dtype=torch.float64).requires_grad_()", f"v2 = {made}",
+               "v3 = v2.contiguous()", "v2.exp_()", "v3[0] = 0.5", "v2.sum().backward()"]  # fmt: skip
+    refusal = Raised("refusal", "RuntimeError: one of the variables ... has been modified by an inplace operation")
+    found = Difference("statement 5", "outcome", "no error", refusal, program, step=5)
+    assert rows("strides of results of operands", found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("part", "is_declared"), [("unsafe_chunk(2)[1]", True), ("unsafe_chunk(2)[0]", False)])
 def test_a_view_of_a_part_that_got_other_memory_is_declared_where_it_lies_beyond_that(part, is_declared):
     pytest.importorskip("torch")

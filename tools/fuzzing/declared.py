@@ -18,6 +18,7 @@ from .operands import (
     as_with_copies,
     executed,
     otherwise,
+    there,
     wholly_agree,
 )
 
@@ -301,6 +302,16 @@ def part_given_other_memory(difference: Difference) -> bool:
     return refused and ".data = " in text(difference) and agree(difference, with_parts_apart)
 
 
+def copied_by_contiguous(difference: Difference) -> bool:
+    """Whether a result lies otherwise in PyTorch, where `contiguous()` therefore copies it, and copies make no difference."""
+    operands = re.findall(r"\b(\w+)\.contiguous\(\)", text(difference))
+    if not operands:
+        return False
+    sides = there(difference), executed(difference)[0]
+    lies = [tuple(side[name].is_contiguous() for name in operands if name in side) for side in sides]
+    return lies[0] != lies[1] and agree(difference, lambda line: line.replace(".contiguous()", ".clone()"))
+
+
 def still_retained(difference: Difference) -> bool:
     """Whether a tensor that retains its gradient, and whose shape was changed in place, has the newer one here."""
     changed = r"\.(t|transpose|swap\w+|squeeze|unsqueeze|as_strided)_\("
@@ -388,6 +399,7 @@ DECLARED: tuple[Declared, ...] = (
     Declared("`detach_()` of the result of a layer", detached_result),
     Declared("`x.mul_(x)` and the like with gradient", with_itself),
     Declared("`.grad` of what retains it, after `transpose_`", still_retained),
+    Declared("strides of results of operands that are not contiguous", copied_by_contiguous),
     Declared(
         "strides of results of operands that are not contiguous",
         lambda d: refused_by(d, "view size is not compatible with", by="reference"),

@@ -10,7 +10,8 @@ E = TypeVar("E", bound=BaseException)
 def explained(error: E, name: str) -> E:
     """The error, with the note that ``rushlight explain NAME`` says what caused it; tracebacks print it below the message.
 
-    name: of a section of docs/errors.md.
+    name: of a section of docs/errors.md. Make the error in the call: a name for it would close a cycle with the traceback,
+    which keeps what the frames hold.
     """
     error.add_note(hint(name))
     return error

@@ -24,8 +24,8 @@ def launcher() -> str:
     path = os.pathsep.join((os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)))
     found = shutil.which("mpiexec", path=path) or shutil.which("mpirun", path=path)
     if found is None:
-        error = FileNotFoundError(f"no mpiexec was found, which starts several processes: {mpi.HINT}")
-        raise explained(error, "missing-extra")
+        words = f"no mpiexec was found, which starts several processes: {mpi.HINT}"
+        raise explained(FileNotFoundError(words), "missing-extra")
     return found
 
 

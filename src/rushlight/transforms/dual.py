@@ -160,7 +160,7 @@ class DualLevel(Level):
         else:
             former = self.tangent_of(base)
             whole = laid_out(zeros_like(base) if former is None else former, base._held, target._held)
-            if tangent is not None and type(tangent._held) is BatchedArray and type(whole._held) is not BatchedArray:
+            if tangent is not None and not batches_of(tangent) <= batches_of(whole):
                 whole = batched_like(tangent, whole)
             part = replay(chain_from(base, target), whole)
             _ = part.zero_() if tangent is None else part.copy_(tangent)
@@ -266,9 +266,18 @@ def chain_from(base: Tensor, view: Tensor) -> tuple[Any, ...]:
 
 
 def batched_like(tangent: Tensor, whole: Tensor) -> Tensor:
-    """The tangent of a base that all samples share, where the tangent of a view of it differs from sample to sample."""
-    zeros: Any = tangent._array.level.alike(tangent, np.zeros(whole._array.shape, whole._array.dtype))
-    return zeros.add_(whole)  # type: ignore[no-any-return]
+    """The tangent of a base that samples share, where the tangent of a view of it differs from sample to sample."""
+    zero: Tensor = tangent.new_zeros((), dtype=whole.dtype)
+    return (zero + whole).contiguous()
+
+
+def batches_of(x: Tensor) -> set[Any]:
+    """The levels of `vmap` of which a tensor holds a value for each sample."""
+    found = set()
+    while type(x._held) is BatchedArray:
+        found.add(x._held.level)
+        x = x._held.tensor
+    return found
 
 
 def laid_out(t: Tensor, like: Any, view: Any) -> Tensor:

@@ -154,8 +154,8 @@ class Stateful(Convertible):
             run.describe_keys()
         if run.errors:
             listed = "\n\t".join(run.errors)
-            error = RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
-            raise explained(error, "state-dict-of-another-model")
+            words = f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}"
+            raise explained(RuntimeError(words), "state-dict-of-another-model")
         return IncompatibleKeys(run.missing, run.unexpected)
 
     def _load_from_state_dict(
