@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import collections
+import math
 import warnings
 from typing import Any
 
 import pytest
 
 import rushlight as torch
-from rushlight.dispatch.declare import OPS
+from rushlight.dispatch import families
+from rushlight.dispatch.declare import OPS, Array
+from rushlight.dispatch.registry import op
 from rushlight.func import grad, hessian, jacrev, jvp, vmap
 from rushlight.transforms.batching import fallbacks
 from rushlight.transforms.batching.loop import _WARNED
@@ -384,6 +387,45 @@ def test_gradients_of_dropout_fit_what_was_dropped() -> None:
 def test_few_operators_run_sample_after_sample() -> None:
     found = fallbacks()
     assert len(found) <= len(OPS) // 10, found
+
+
+def test_a_formula_that_fails_is_not_run_on_each_sample() -> None:
+    @op(ns=None, grads={"input": lambda g: g.no_such_method()}, batch=families.targeted)
+    def faulty(input: Array) -> Array:
+        return input * 2
+
+    del OPS["faulty"]
+
+    with warnings.catch_warnings(), pytest.raises(AttributeError, match="no_such_method"):
+        warnings.simplefilter("error")  # that of the loop
+        vmap(grad(lambda x: faulty(x).sum()))(randn(3, 4))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: torch.cdist(x, x.flip(0) + 1), lambda x: torch.cdist(x, x.flip(0) + 1, p=3.0),
+     lambda x: torch.cdist(x, x.flip(0) + 1, p=math.inf), lambda x: torch.linalg.vector_norm(x, math.inf, 0),
+     lambda x: torch.zeros(3, 2, dtype=x.dtype).put(torch.tensor([1, 4]), x[0]),
+     lambda x: x.put(torch.tensor([1, 4]), x[0]) ** 2],
+)  # fmt: skip
+def test_gradients_run_on_all_samples_at_once(function: Any) -> None:
+    def gradient(x: Any) -> Any:
+        return grad(lambda x: (function(x) ** 2).sum())(x)
+
+    x = randn(4, 3, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = vmap(gradient)(x)
+    same(got, torch.stack([gradient(a) for a in x]))
+
+
+def test_samples_within_samples_are_told_apart_where_they_are_summed_over() -> None:
+    a, b = randn(3, 4), randn(3, 4)
+
+    def second(a: Any, b: Any) -> Any:
+        return jacrev(jacrev(lambda a: ((a.outer(b) @ b.outer(a)) @ a).sum()))(a)
+
+    same(vmap(second)(a, b), torch.stack([second(x, y) for x, y in zip(a, b, strict=True)]))
 
 
 def test_the_loop_warns_once_and_can_be_differentiated_twice() -> None:

@@ -171,6 +171,13 @@ def test_clamp() -> None:
     assert x.clamp(3, 1)[:3].tolist() == [1, 1, 1]
     assert torch.clamp_min(x, 0.0)[:2].tolist() == [0, 0.5]
     assert torch.tensor([1, 5]).clamp(2, 3).tolist() == [2, 3]
+    low, high = (
+        torch.zeros(2, requires_grad=True),
+        torch.tensor([[1.0, 1.0], [0.5, 3.0]]),
+    )  # the upper bound alone has rows
+    limited = torch.tensor([2.0, -1.0]).clamp(low, high)
+    limited.sum().backward()
+    assert limited.tolist() == [[1, 0], [0.5, 0]] and low.grad.tolist() == [0, 2]
 
 
 def test_nan_to_num() -> None:

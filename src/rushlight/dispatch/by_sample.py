@@ -12,7 +12,6 @@ from rushlight.levels.batch import BatchedArray, DataDependent
 from rushlight.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
-MISFITS = (RuntimeError, TypeError, AttributeError, IndexError, ValueError)
 
 
 def per_sample(fn: F) -> F:
@@ -38,8 +37,8 @@ def attempt(fn: Callable[..., Any], again: Callable[..., Any], args: tuple[Any, 
     """Call a composed function; where it looked at values of batched tensors, `again` for each sample."""
     try:
         return fn(*args, **kwargs)
-    except MISFITS as error:
+    except DataDependent:
         level = level_of((args, kwargs))
-        if level is None or not (isinstance(error, DataDependent) or isinstance(error, (TypeError, AttributeError))):
+        if level is None:
             raise
     return level.by_samples(lambda a, k: again(*a, **k), (args, kwargs), fn.__name__)

@@ -102,9 +102,11 @@ def _inside(x: Any, low: Any, high: Any) -> Any:
     if low is None:
         return np.asarray(np.less_equal(x, high))
     inside = np.asarray(np.greater_equal(x, low))
-    if high is not None:
-        inside = np.logical_and(inside, np.less_equal(x, high), out=inside)
-    return inside
+    if high is None:
+        return inside
+    below = np.less_equal(x, high)
+    larger = np.shape(below) != inside.shape  # of bounds that are broadcast
+    return np.logical_and(inside, below, out=None if larger else inside)
 
 
 def _fitting(x: Array, *bounds: object) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine import inplace
 from rushlight.engine.rows import Rows
@@ -102,11 +103,12 @@ def _(g: Any, indices: Any, padding_idx: Any, by_freq: Any) -> Any:
     rows = embedding_op(g, indices, -1, False)
     if padding_idx < 0 and not by_freq:
         return rows
-    array = indices._array if isinstance(indices, Tensor) else indices
-    factor = (array != padding_idx).astype(np.float64)
+    array = raw(indices)
+    kept = array != padding_idx
     if by_freq:
-        factor *= _per_use(array, g.shape[0])
-    return rows * factor[..., None].astype((g._array if isinstance(g, Tensor) else g).dtype)
+        factor = kept * _per_use(np.asarray(array), g.shape[0])
+        return rows * factor[..., None].astype(raw(g).dtype)
+    return rows * kept[..., None]
 
 
 def check_frequency(name: str, sparse: bool, by_freq: bool) -> None:

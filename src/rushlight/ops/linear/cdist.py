@@ -125,19 +125,16 @@ def smooth_slopes(d: Tensor, p: float) -> Any:
         return sign
     if p == 2:  # curved across the difference too, where it has coordinates of 0
         total = (d * d).sum(-1, keepdim=True)
-        none = raw(total) == 0
-        dist = total.masked_fill(space["from_numpy"](none), 1).sqrt()
-        return d / dist * (~none).astype(raw(d).dtype)
+        none = total == 0
+        return d / total.masked_fill(none, 1).sqrt() * (~none).to(d.dtype)
     size = space["abs"](d)
     if p == math.inf:
-        return sign * raw(size == space["amax"](size, -1, True)).astype(raw(d).dtype)
-    zero = raw(d) == 0
-    size = size.masked_fill(space["from_numpy"](zero), 1)
-    powers = (size**p) * (~zero).astype(raw(d).dtype)
-    total = powers.sum(-1, keepdim=True)
-    none = space["from_numpy"](raw(total) == 0)
-    dist = total.masked_fill(none, 1) ** (1 / p)
-    return sign * (size / dist) ** (p - 1) * (~zero).astype(raw(d).dtype)
+        return sign * (size == space["amax"](size, -1, True)).to(d.dtype)
+    apart = (d != 0).to(d.dtype)
+    size = size.masked_fill(d == 0, 1)
+    total = (size**p * apart).sum(-1, keepdim=True)
+    dist = total.masked_fill(total == 0, 1) ** (1 / p)
+    return sign * (size / dist) ** (p - 1) * apart
 
 
 @function()

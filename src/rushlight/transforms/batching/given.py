@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rushlight.dispatch import call
 from rushlight.ops.shape.reshape import broadcast, permute_op, reshape_op
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
@@ -30,7 +32,7 @@ class Given:
         for x in flat:
             part = level.part(x)
             if part is None:
-                self.values.append(x)
+                self.values.append(wrap(x) if isinstance(x, np.ndarray) else x)  # arrays are what formulas make
                 self.shapes.append(getattr(x, "shape", None) if not isinstance(x, Tensor) else x._array.shape)
             else:
                 self.values.append(in_front(part.tensor, part.dim))

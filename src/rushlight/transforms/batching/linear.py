@@ -20,7 +20,8 @@ def contraction(
     c: Given, i: int, j: int, la: str | tuple[Any, ...], lb: str | tuple[Any, ...], lo: str | tuple[Any, ...]
 ) -> Any:
     """Inputs `i` and `j` contracted by labels, the samples being one more."""
-    samples = ("samples", sum(isinstance(n, tuple) for n in lo))
+    # Of samples within samples each has a label of its own, also where the operands alone have it and it is summed over.
+    samples = ("samples", 1 + max((n[1] for n in (*la, *lb, *lo) if isinstance(n, tuple)), default=-1))
     la = (samples, *la) if c.batched[i] else tuple(la)
     lb = (samples, *lb) if c.batched[j] else tuple(lb)
     return c.run((c.values[i], c.values[j]), (la, lb, (samples, *lo)), OPS["einsum"])

@@ -13,10 +13,10 @@ import numpy as np
 
 from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import Spec, tree_flatten, tree_leaves, tree_unflatten
-from rushlight.dispatch.by_sample import MISFITS, level_of
+from rushlight.dispatch.by_sample import level_of
 from rushlight.engine.node import Node, Port, edge_of, next_seq
 from rushlight.engine.run import Run
-from rushlight.levels.batch import BatchedArray, dynamic
+from rushlight.levels.batch import BatchedArray, DataDependent, dynamic
 from rushlight.ops.shape.join import stack_op
 from rushlight.ops.shape.reshape import reshape_op, select_op
 from rushlight.tensor import ITSELF, LEAF, Tensor, twin, wrap
@@ -34,7 +34,7 @@ def formula(fn: Callable[..., Any], op: Op, args: list[Any]) -> Any:
         return fn(*args)
     try:
         return fn(*args)
-    except MISFITS:
+    except DataDependent:
         return by_samples(level, lambda *rows: formula(fn, op, list(rows)), args, f"the gradient of {op.name}")
 
 
