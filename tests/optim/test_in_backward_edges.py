@@ -628,3 +628,44 @@ def test_observers_see_steps_and_gradients():
         (p * q).sum().backward()
     names = [event.key for event in prof.key_averages()]
     assert any("Optimizer.step" in name for name in names) and any("AccumulateGrad" in name for name in names)
+
+
+class TwoHeads(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk, self.one, self.other = (torch.nn.Linear(4, 4) for _ in range(3))
+
+    def forward(self, x):
+        h = self.trunk(x)
+        return self.one(h.detach()).sum() + self.trunk.bias.sum(), self.other(h.detach()).sum() + self.trunk.bias.sum()
+
+
+def test_two_losses_of_one_forward_that_step_twice_are_told() -> None:
+    model, x = TwoHeads(), torch.randn(3, 4)
+    handle = torch.optim.in_backward(torch.optim.SGD(model.parameters(), lr=0.1))
+    one, other = model(x)
+    one.backward()
+    with pytest.warns(
+        UserWarning, match=r"1 parameters, parameter 1 of group 0 .* computed before their last step.*backwards=2"
+    ):
+        other.backward()
+    handle.remove()
+
+
+@pytest.mark.filterwarnings("error")
+def test_losses_that_step_once_or_anew_are_not() -> None:
+    model, x = TwoHeads(), torch.randn(3, 4)
+    handle = torch.optim.in_backward(torch.optim.SGD(model.parameters(), lr=0.1))
+    model(x)[0].backward()
+    model(x)[1].backward()
+    one, other = model.one(x).sum(), model.other(x).sum()
+    one.backward()
+    other.backward()
+    model.trunk.bias.backward(torch.ones(4))
+    model.trunk.bias.backward(torch.ones(4))
+    handle.remove()
+    handle = torch.optim.in_backward(torch.optim.SGD(model.parameters(), lr=0.1), backwards=2)
+    one, other = model(x)
+    one.backward()
+    other.backward()
+    handle.remove()

@@ -6,6 +6,7 @@ While no optimizer is fused nothing here runs: `special.launcher` is None, and `
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -105,6 +106,7 @@ class Session:
             found = self.adopt(run).execute(roots)
             for turn in self.turns:
                 turn.finish()
+                turn.note(max(map(number_of, roots), default=0))
             return found
         except BaseException as error:
             for turn in self.turns:
@@ -158,6 +160,12 @@ class Session:
             )
         self.adopt(run).nested = True
         return run.execute(roots)
+
+
+def number_of(root: Any) -> int:
+    """When what a run begins with was computed, in the order of nodes; later than all for a leaf."""
+    edge = root[0]
+    return int(getattr(getattr(edge, "node", edge), "seq", sys.maxsize))
 
 
 def runs_backward(node: Any) -> bool:

@@ -7,10 +7,12 @@ import weakref
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
+from rushlight.basics import caller
 from rushlight.basics.events import MARK, observed
 from rushlight.basics.state import special
 from rushlight.engine.accumulate import awaits
 from rushlight.engine.modes import no_grad
+from rushlight.engine.node import next_seq
 from rushlight.optim import moments
 from rushlight.optim.clipping import Clipping
 from rushlight.optim.optimizer import Optimizer, run_post_hooks, run_pre_hooks
@@ -31,6 +33,10 @@ class Fusion:
         self.seen = 0  # backward calls since `step` was called
         self.steps = 0
         self.norm: Any = None
+        self.last: tuple[int, frozenset[int]] = (
+            0,
+            frozenset(),
+        )  # when a step ended, as a number in the order of nodes; of whom
         self.turn: Turn | None = None  # of the run under way
         self.stepping = False  # whether the optimizer's own step runs
         self.begun = False  # whether the hooks before the step at hand have run
@@ -303,6 +309,23 @@ class Turn:
                 self.factors.pop(key, None)
         for p, i in ready:
             self.step(p, i)
+
+    def note(self, made: int) -> None:
+        """Warn where a loss steps parameters again that were stepped after it was computed.
+
+        made: its number in the order of nodes.
+        """
+        if not self.done:
+            return
+        when, whom = self.fusion.last
+        self.fusion.last = next_seq(), frozenset(self.done)
+        again = [p for at, p in self.done.items() if at in whom]
+        if made < when and again:
+            caller.warn(
+                f"in_backward: {len(again)} parameters, {self.described(again[0])} among them, have been stepped again by a loss that was "
+                "computed before their last step: two backward calls made two steps, where an ordinary optimizer adds their "
+                "gradients for one. Declare backwards=2 for two losses of one step, or compute a loss after the step before."
+            )
 
     def finish(self) -> None:
         """The run has ended."""
