@@ -198,3 +198,14 @@ def test_a_view_of_what_a_sample_made_is_changed_in_forward_mode_for_each_sample
     samples = torch.tensor([[1.0, 4.0, 2.0], [0.5, 3.0, 1.0]], dtype=torch.float64)
     found = torch.func.vmap(derivative(f))(samples)
     torch.testing.assert_close(found, torch.stack([derivative(f)(x) for x in samples]))
+
+
+def test_new_zeros_of_what_is_the_same_for_all_samples_of_one_vmap_are_those_of_the_vmap_around():
+    def f(x):
+        b = x.new_zeros(3)
+        b[1:] = x[:2].exp()
+        return (b * b).sum()
+
+    samples = torch.tensor([[1.0, 4.0, 2.0], [0.5, 3.0, 1.0]], dtype=torch.float64)
+    for derivative in (hessian, lambda f: jacfwd(grad(f)), lambda f: jacrev(jacrev(f))):
+        torch.testing.assert_close(vmap(derivative(f))(samples), torch.stack([derivative(f)(x) for x in samples]))

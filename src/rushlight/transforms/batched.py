@@ -164,7 +164,9 @@ class BatchedLevel(Level):
     def alike(self, x: Tensor, array: Array) -> Tensor:
         """A tensor whose every sample is a copy of `array`, batched as `x` is."""
         part = x._array
-        return wrap(array) if part.dim is None else self.batched(stretched(part.tensor, array, self.size), 0)
+        if part.dim is None:  # the same for all samples here, and perhaps not at the levels around
+            return stretched(part.tensor, array)
+        return self.batched(stretched(part.tensor, array, self.size), 0)
 
     def apart(self, x: Tensor) -> Tensor:
         """A tensor whose samples are the same as one with a copy for each; one that has its samples as it is."""
@@ -342,7 +344,7 @@ def repeated(array: Any, size: int) -> Array:
     return whole
 
 
-def stretched(like: Tensor, array: Array, size: int) -> Tensor:
-    """`size` copies of `array`, batched at the outer levels as `like` is."""
-    whole = repeated(array, size)
+def stretched(like: Tensor, array: Array, size: int | None = None) -> Tensor:
+    """`size` copies of `array`, or itself, batched at the outer levels as `like` is."""
+    whole = array if size is None else repeated(array, size)
     return like._array.level.alike(like, whole) if type(like._array) is BatchedArray else wrap(whole)

@@ -275,7 +275,8 @@ def batches_of(x: Tensor) -> set[Any]:
     """The levels of `vmap` of which a tensor holds a value for each sample."""
     found = set()
     while type(x._held) is BatchedArray:
-        found.add(x._held.level)
+        if x._held.dim is not None:
+            found.add(x._held.level)
         x = x._held.tensor
     return found
 
