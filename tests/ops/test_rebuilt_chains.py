@@ -89,6 +89,11 @@ def chains(net: Layers) -> dict[str, tuple[float, list[Step]]]:
                                        ("y", lambda m: m["h"] @ net.last(net.rows))]),
         "relu_ transposed": (1, [image, ("n", lambda m: net.bn(m["x"])), ("h", lambda m: F.relu_(m["n"])),
                                  ("y", lambda m: F.conv_transpose2d(m["h"], net.conv.weight, net.conv.bias))]),
+        "bn leaky_ conv": (1, [image, ("n", lambda m: net.bn(m["x"])), ("h", lambda m: F.leaky_relu_(m["n"], 0.1)), conv("h")]),
+        "bn relu6 conv": (1, [image, ("n", lambda m: net.bn(m["x"])), ("h", lambda m: F.relu6(m["n"])), conv("h")]),
+        "bn relu6_ conv": (1, [image, ("n", lambda m: net.bn(m["x"])), ("h", lambda m: F.relu6(m["n"], True)), conv("h")]),
+        "bn hardswish conv": (1, [image, ("n", lambda m: net.bn(m["x"])), ("h", lambda m: F.hardswish(m["n"])), conv("h")]),
+        "mish": (1, [linear, ("h", lambda m: F.mish(m["x"])), last("h")]),
         "relu dropout": (1, [linear, ("n", lambda m: F.relu(m["x"])), ("h", lambda m: dropped(m["n"])), last("h")]),
     }  # fmt: skip
 

@@ -350,7 +350,14 @@ class Search:
         return found
 
 
-WAYS = {"relu": Search.of_next, "native_dropout": Search.of_next, "mul": Search.of_product, "add": Search.of_sum}
+WAYS = {
+    "relu": Search.of_next,
+    "leaky_relu": Search.of_next,
+    "hardtanh": Search.of_next,
+    "native_dropout": Search.of_next,
+    "mul": Search.of_product,
+    "add": Search.of_sum,
+}
 
 
 def product_before(node: Any) -> float:

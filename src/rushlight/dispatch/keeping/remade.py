@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 IN_PLACE = (
     "relu",
+    "leaky_relu",
+    "hardtanh",
     "add",
     "mul",
     "native_dropout",

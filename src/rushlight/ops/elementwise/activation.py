@@ -96,7 +96,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     return _silu_(input) if inplace else silu_op(input)
 
 
-@elementwise(ns=None, name="mish", inplace=False, promote=None)
+@elementwise(ns=None, name="mish", inplace=False, promote=None, cheap=True, again=120)
 def mish_op(input: Array) -> Array:
     """input * tanh(softplus(input)).  (*) -> (*)"""
     require(input.dtype.kind == "f", "mish", input)

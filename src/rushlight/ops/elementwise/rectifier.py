@@ -145,7 +145,7 @@ def _leaky(x: Array, slope: float) -> Array:
 
 
 @op(ns=None, name="leaky_relu",
-    grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)}, shape=shapes.same, repeatable=True, batch=families.targeted)  # fmt: skip
+    grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)}, shape=shapes.same, repeatable=True, batch=families.targeted, again=15)  # fmt: skip
 def leaky_relu_op(input: Array, negative_slope: float) -> Array:
     """input where over 0, else negative_slope * input, of a slope >= 0.  (*) -> (*)"""
     return _leaky(input, negative_slope)
@@ -290,7 +290,7 @@ publish_inplace("rrelu_", rrelu_, "", F)
 # Limits ------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="hardtanh", shape=shapes.same, repeatable=True, batch=families.targeted)  # fmt: skip
+@op(ns=None, name="hardtanh", shape=shapes.same, repeatable=True, batch=families.targeted, again=15)  # fmt: skip
 def hardtanh_op(input: Array, min_val: float, max_val: float) -> Array:
     """input limited to [min_val, max_val].  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "hardtanh", input, "a real number's dtype")
@@ -356,7 +356,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return _hardsigmoid_(input) if inplace else hardsigmoid_op(input)
 
 
-@elementwise(ns=None, name="hardswish", inplace=False, promote=None)
+@elementwise(ns=None, name="hardswish", inplace=False, promote=None, cheap=True, again=20)
 def hardswish_op(input: Array) -> Array:
     """input * min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
     require(input.dtype.kind == "f", "hardswish", input)
