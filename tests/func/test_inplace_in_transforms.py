@@ -209,3 +209,14 @@ def test_new_zeros_of_what_is_the_same_for_all_samples_of_one_vmap_are_those_of_
     samples = torch.tensor([[1.0, 4.0, 2.0], [0.5, 3.0, 1.0]], dtype=torch.float64)
     for derivative in (hessian, lambda f: jacfwd(grad(f)), lambda f: jacrev(jacrev(f))):
         torch.testing.assert_close(vmap(derivative(f))(samples), torch.stack([derivative(f)(x) for x in samples]))
+
+
+@pytest.mark.parametrize("derivative", [grad, lambda f: jacrev(jacrev(f)), hessian])
+def test_a_gradient_that_samples_share_passes_a_view_that_was_changed_for_each(derivative):
+    def f(x):
+        b = x.clone()
+        b[::2].sqrt_()
+        return b.sum()  # whose gradient is the same for all samples
+
+    samples = torch.tensor([[1.0, 4.0, 2.0], [0.5, 3.0, 1.0]], dtype=torch.float64)
+    torch.testing.assert_close(vmap(derivative(f))(samples), torch.stack([derivative(f)(x) for x in samples]))

@@ -17,6 +17,7 @@ from rushlight.engine.conform import Holders
 from rushlight.engine.node import Node, edge_of, next_seq
 from rushlight.engine.saved import OfView, freed
 from rushlight.engine.views import chain_of, follow_retained, refusal, repeats, replay
+from rushlight.levels.batch import batched_like, batches_of
 from rushlight.signs import to_hold, turned
 from rushlight.storage import bump, dependents, refuse_inference, settle
 from rushlight.tensor import Tensor, wrap
@@ -179,6 +180,11 @@ class CopySlices(Node):
             if grads[0] is None:
                 part.zero_()
             else:
+                if not batches_of(grads[0]) <= batches_of(
+                    whole
+                ):  # a gradient that all samples share, of which a part is none
+                    whole = self.batch(batched_like(grads[0], whole))
+                    part = replay(self.chain, whole)
                 part.copy_(grads[0])
             grads[0] = whole if wanted & 1 else None
             return grads

@@ -13,6 +13,7 @@ from rushlight.basics.state import modes
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.tensor import Tensor
 
 UFUNCS = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
           "invert": "bitwise_not", "absolute": "abs", "multiply": "mul", "subtract": "sub", "divide": "div",
@@ -213,3 +214,19 @@ def refuse(what: str) -> NoReturn:
         ),
         "values-under-vmap",
     )
+
+
+def batches_of(x: Tensor) -> set[Any]:
+    """The levels of `vmap` of which a tensor holds a value for each sample."""
+    found = set()
+    while type(x._held) is BatchedArray:
+        if x._held.dim is not None:
+            found.add(x._held.level)
+        x = x._held.tensor
+    return found
+
+
+def batched_like(other: Tensor, whole: Tensor) -> Tensor:
+    """What samples share as what differs from sample to sample, as `other` does: a copy for each."""
+    zero: Tensor = other.new_zeros((), dtype=whole.dtype)
+    return (zero + whole).contiguous()

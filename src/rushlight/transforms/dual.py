@@ -19,7 +19,7 @@ from rushlight.engine.conform import tensor_functions
 from rushlight.engine.saved import Packed, SavedOutput
 from rushlight.engine.views import Step, extent, replay, restrided, spans
 from rushlight.levels import Level
-from rushlight.levels.batch import BatchedArray
+from rushlight.levels.batch import BatchedArray, batched_like, batches_of
 from rushlight.ops.elementwise.convert import clone
 from rushlight.storage import bytes_before, root_of, storage_of
 from rushlight.tensor import ITSELF, LEAF, Tensor, ViewInfo, twin, wrap
@@ -263,22 +263,6 @@ def chain_from(base: Tensor, view: Tensor) -> tuple[Any, ...]:
             steps.append(tensor_functions["restride"](info.array, array))
         info = info.parent
     return tuple(reversed(steps))
-
-
-def batched_like(tangent: Tensor, whole: Tensor) -> Tensor:
-    """The tangent of a base that samples share, where the tangent of a view of it differs from sample to sample."""
-    zero: Tensor = tangent.new_zeros((), dtype=whole.dtype)
-    return (zero + whole).contiguous()
-
-
-def batches_of(x: Tensor) -> set[Any]:
-    """The levels of `vmap` of which a tensor holds a value for each sample."""
-    found = set()
-    while type(x._held) is BatchedArray:
-        if x._held.dim is not None:
-            found.add(x._held.level)
-        x = x._held.tensor
-    return found
 
 
 def laid_out(t: Tensor, like: Any, view: Any) -> Tensor:
