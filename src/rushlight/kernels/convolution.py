@@ -26,7 +26,7 @@ def _windows(x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ...], group
         return None
     if not countable(2**28, out, w[2:], *geometry):
         return None
-    if groups == x[1] and not _paddable(x[2:], out, w[2:], *geometry):
+    if groups == x[1] and not paddable(x[2:], out, w[2:], *geometry):
         return None
     images = _COLUMNS // math.prod(out) + 2  # in one strip; places in them are counted in 32 bits
     if images * max(x[1] * math.prod(x[2:]), w[0] * math.prod(out)) >= 2**31:
@@ -34,7 +34,7 @@ def _windows(x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ...], group
     return numbers((x[0], x[1], w[0], groups), (x[2:], out, w[2:], *geometry))
 
 
-def _paddable(size: Any, out: Any, kernel: Any, stride: Any, _: Any, dilation: Any) -> bool:
+def paddable(size: Any, out: Any, kernel: Any, stride: Any, _: Any, dilation: Any) -> bool:
     """Whether what windows reach, padding included, is little more than the input: by channel, it is copied."""
     places = zip(out, kernel, stride, dilation, strict=True)
     reach = math.prod((o - 1) * s + (k - 1) * d + 1 for o, k, s, d in places)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.kernels.convolution import countable, numbers
+from rushlight.kernels.convolution import countable, numbers, paddable
 from rushlight.kernels.dispatch import agree, contiguous, native
 from rushlight.kernels.reference import windows as reference
 from rushlight.kernels.reference.windows import Geometry
@@ -54,7 +54,7 @@ def max_pool(x: Array, geometry: Geometry, out: tuple[int, ...], lowest: Any) ->
     `out` may reach beyond the padded input (ceil mode); NaN wins; of equal elements the first.
     """
     table, windows = _plan(x, x.shape, geometry, out)
-    if table is None or math.prod(geometry[0]) > _CHOICES:
+    if table is None or math.prod(geometry[0]) > _CHOICES or not paddable(x.shape[x.ndim - len(out) :], out, *geometry):
         return reference.max_pool(x, geometry, out, lowest)
     shape = (*x.shape[: x.ndim - len(out)], *out)
     best, which = np.empty(shape, x.dtype), np.empty(shape, np.uint8)

@@ -1,65 +1,13 @@
 // Convolution where each group is one channel: O / C outputs of each.
-//
-// A plane (an image's channel) is copied with its padding, its columns sorted by their remainder by the stride: the elements
-// that neighbouring outputs need for one kernel position are neighbours then, whatever the stride, and no border is special.
-#include <algorithm>
-
-#include "windows.h"
+#include "padded.h"
 
 namespace rl {
 namespace {
 
-constexpr int kBlock = 4;  // vectors of outputs that are summed together
-
-template <class T> using V = typename Vector<T>::type;
-template <class T> RL_INLINE V<T> load(const T *from) { return *reinterpret_cast<const V<T> *>(from); }
-
-// Places of dimension d that windows reach, in the padding too.
-long reach(const Windows &s, int d) { return (s.out[d] - 1) * s.stride[d] + (s.k[d] - 1) * s.dil[d] + 1; }
-
-bool paddable(const Windows &s) {
-    const long places = elements(reach(s, 0), reach(s, 1), reach(s, 2));
-    return s.countable() && places > 0 && places < 1L << 34;
-}
-
-template <class T> struct Padded {
-    const Windows &s;
-    long height, width, row;  // rows of a slice, columns of a remainder, elements of a row
-    T *data;
-    long *place;  // of each kernel position's element of the first output
-
-    explicit Padded(const Windows &of) : s(of) {
-        height = reach(1);
-        width = (reach(2) + s.stride[2] - 1) / s.stride[2] + kBlock * kLanes<T>;  // blocks may read beyond the last column
-        row = s.stride[2] * width;
-        data = scratch<T, 0>(reach(0) * height * row);
-        place = scratch<long, 1>(s.taps());
-        long tap = 0;
-        for (long a = 0; a < s.k[0]; ++a)
-            for (long b = 0; b < s.k[1]; ++b)
-                for (long c = 0; c < s.k[2]; ++c, ++tap) {
-                    const long column = c * s.dil[2];
-                    place[tap] = (a * s.dil[0] * height + b * s.dil[1]) * row + column % s.stride[2] * width + column / s.stride[2];
-                }
-    }
-
-    long reach(int d) const { return rl::reach(s, d); }
-
-    void copy(const T *plane) {
-        std::fill(data, data + reach(0) * height * row, T(0));
-        const long rows = std::min(s.in[1] + s.pad[1], height), columns = std::min(s.in[2] + s.pad[2], reach(2)) - s.pad[2];
-        for (long z = s.pad[0]; z < std::min(s.in[0] + s.pad[0], reach(0)); ++z)
-            for (long y = s.pad[1]; y < rows; ++y) {
-                const T *from = plane + ((z - s.pad[0]) * s.in[1] + y - s.pad[1]) * s.in[2];
-                T *to = data + (z * height + y) * row;
-                if (s.stride[2] == 1) std::copy(from, from + std::max(columns, 0L), to + s.pad[2]);
-                else
-                    for (long x = 0; x < columns; ++x) to[(x + s.pad[2]) % s.stride[2] * width + (x + s.pad[2]) / s.stride[2]] = from[x];
-            }
-    }
-
-    // Where the elements of output row (z, y) begin.
-    const T *at(long z, long y) const { return data + (z * s.stride[0] * height + y * s.stride[1]) * row; }
+// Sums over the kernel positions of a plane, in registers.
+template <class T> struct Plane : Padded<T> {
+    using Padded<T>::s, Padded<T>::place, Padded<T>::at;
+    explicit Plane(const Windows &of) : Padded<T>(of, T(0)) {}
 
     // NV vectors of sums over the kernel positions.
     template <int NV> RL_MEMBER void sums(const T *from, const T *weights, T *to, long count, bool add) const {
@@ -122,7 +70,7 @@ long grain(const Windows &s) { return 1 + kGrain / (s.length() * s.taps() + s.ar
 template <class T> void channel_conv(const Windows &s, const T *x, const T *w, T *y) {
     const long each = s.O / s.C;
     parallel_for(s.N * s.C, grain(s), [=, &s](long begin, long end) {
-        Padded<T> padded(s);
+        Plane<T> padded(s);
         for (long p = begin; p < end; ++p) {
             padded.copy(x + p * s.area());
             for (long o = p * each; o < (p + 1) * each; ++o) padded.conv(w + o % s.O * s.taps(), y + o * s.length(), false);
@@ -145,7 +93,7 @@ template <class T> void turned_conv(const Windows &s, const T *g, const T *w, T 
     const Windows t = turned(s);
     const long each = s.O / s.C, taps = s.taps();
     parallel_for(s.N * s.C, grain(s), [=, &s, &t](long begin, long end) {
-        Padded<T> padded(t);
+        Plane<T> padded(t);
         T *weights = scratch<T, 2>(taps);
         for (long p = begin; p < end; ++p)
             for (long i = 0; i < each; ++i) {
@@ -187,7 +135,7 @@ template <class T> void channel_conv_input(const Windows &s, const T *g, const T
 template <class T> void channel_conv_weight(const Windows &s, const T *g, const T *x, T *w) {
     const long each = s.O / s.C;
     parallel_for(s.C, 1, [=, &s](long begin, long end) {
-        Padded<T> padded(s);
+        Plane<T> padded(s);
         for (long c = begin; c < end; ++c) {
             std::fill(w + c * each * s.taps(), w + (c + 1) * each * s.taps(), T(0));
             for (long image = 0; image < s.N; ++image) {

@@ -5,7 +5,7 @@
 #include <climits>
 #include <type_traits>
 
-#include "windows.h"
+#include "padded.h"
 
 namespace rl {
 namespace {
@@ -35,35 +35,59 @@ long first_inside(const Windows &s, int d, long o) {
     return before > 0 ? (before + s.dil[d] - 1) / s.dil[d] : 0;
 }
 
-template <class T> void max_plane(const Windows &s, const T *x, T *best, uint8_t *which, T lowest, int32_t *at) {
-    long i = 0;
-    for (long z = 0; z < s.out[0]; ++z)
-        for (long y = 0; y < s.out[1]; ++y)
-            for (long c = 0; c < s.out[2]; ++c, ++i) {
-                best[i] = lowest;
-                at[i] = (int32_t)((first_inside(s, 0, z) * s.k[1] + first_inside(s, 1, y)) * s.k[2] + first_inside(s, 2, c));
+// Maxima of a plane: NaN wins, of equal ones the first.
+template <class T> struct Maxima : Padded<T> {
+    using Padded<T>::s, Padded<T>::place, Padded<T>::at;
+    static constexpr long L = kLanes<T>;
+    typedef decltype(V<T>() > V<T>()) Numbers;
+    V<T> lowest;
+
+    Maxima(const Windows &of, T least) : Padded<T>(of, least), lowest(V<T>{} + least) {}
+
+    // NV vectors of outputs, of whose elements `number` is the first inside.
+    template <int NV> RL_MEMBER void best(const T *from, Numbers *number, T *to, uint8_t *which, long count) const {
+        V<T> most[NV];
+        for (int v = 0; v < NV; ++v) most[v] = lowest;
+        const int taps = (int)s.taps();
+        for (int tap = 0; tap < taps; ++tap) {
+            const T *x = from + place[tap];
+#pragma GCC unroll 4
+            for (int v = 0; v < NV; ++v) {
+                V<T> each = load(x + v * L);
+                auto better = (each > most[v]) | (each != each);
+                number[v] = better ? Numbers{} + tap : number[v];
+                most[v] = better ? each : most[v];
             }
-    with_two_strides(s.stride[2], [&](auto stride) {
-        each_tap(s, [&](long tap, long out, long in, long n) {
-            const T *from = x + in;
-            T *to = best + out;
-            int32_t *number = at + out, t = (int32_t)tap;
-#pragma omp simd
-            for (long j = 0; j < n; ++j) {
-                T v = from[j * stride];
-                bool better = (v > to[j]) | (v != v);  // NaN wins, of equal ones the first
-                number[j] = better ? t : number[j];
-                to[j] = better ? v : to[j];
+        }
+        T values[NV * L];
+        std::memcpy(values, most, sizeof values);
+        for (long i = 0; i < count; ++i) to[i] = values[i], which[i] = (uint8_t)number[i / L][i % L];
+    }
+
+    template <int NV> RL_MEMBER void outputs(const T *from, long x, long tap, T *to, uint8_t *which) const {
+        Numbers number[NV];
+        for (long i = 0; i < NV * L; ++i) number[i / L][i % L] = tap + first_inside(s, 2, x + i);
+        best<NV>(from + x, number, to + x, which + x, std::min(NV * L, s.out[2] - x));
+    }
+
+    void run(T *to, uint8_t *which) const {
+        for (long z = 0; z < s.out[0]; ++z)
+            for (long y = 0; y < s.out[1]; ++y, to += s.out[2], which += s.out[2]) {
+                const T *from = at(z, y);
+                long x = 0, tap = (first_inside(s, 0, z) * s.k[1] + first_inside(s, 1, y)) * s.k[2];
+                for (; x + (kBlock - 1) * L < s.out[2]; x += kBlock * L) outputs<kBlock>(from, x, tap, to, which);
+                for (; x < s.out[2]; x += L) outputs<1>(from, x, tap, to, which);
             }
-        });
-    });
-    for (long j = 0; j < i; ++j) which[j] = (uint8_t)at[j];
-}
+    }
+};
 
 template <class T> void max_pool(const Windows &s, const T *x, T *best, uint8_t *which, T lowest) {
-    each_plane(s, s.C, [=, &s](long p) {
-        long L = s.length();
-        max_plane(s, x + p * s.area(), best + p * L, which + p * L, lowest, scratch<int32_t, 5>(L));
+    parallel_for(s.C, 1 + kGrain / (s.length() * s.taps() + s.area()), [=, &s](long begin, long end) {
+        Maxima<T> plane(s, lowest);
+        for (long p = begin; p < end; ++p) {
+            plane.copy(x + p * s.area());
+            plane.run(best + p * s.length(), which + p * s.length());
+        }
     });
 }
 
@@ -198,7 +222,7 @@ template <class T> void col2im(const Windows &s, const T *y, T *x) {
     RL_EXPORT void rl_max_pool_##S(Array *x_, Array *best_, Array *which_, Array *windows, double lowest) { \
         rl::Call call("max_pool");                                                                          \
         rl::Windows s(call, windows);                                                                       \
-        call.expect(s.taps() <= rl::kChoices, "windows of at most 256 elements");                           \
+        call.expect(s.taps() <= rl::kChoices && rl::paddable(s), "windows of at most 256 elements");        \
         const T *x = call.in<T>("input", x_, s.count("input"));                                             \
         T *best = call.out<T>("output", best_, s.count("output"));                                          \
         uint8_t *which = call.out<uint8_t>("which", which_, s.count("output"));                             \
