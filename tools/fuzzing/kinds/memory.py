@@ -24,7 +24,7 @@ def squeeze():
 SAVING = (
     f"{PRELUDE}\nimport contextlib, copy, gc, io\nfused = True\nactive = []"
     + """
-from rushlight.dispatch import rebuilt
+from rushlight.dispatch.keeping import rebuilt
 from rushlight.memory.budgets import pages
 from rushlight.memory.counting import holders
 @contextlib.contextmanager
