@@ -587,6 +587,16 @@ def test_contiguous_that_copies_in_pytorch_alone_is_declared_where_results_lie_o
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("twice", "is_declared"), [("", True), (", t * len(torch.__name__)", False)])
+def test_contiguous_of_what_has_a_name_in_a_function_alone_is_declared_where_copies_agree(twice, is_declared):
+    pytest.importorskip("torch")
+    function = f"def f():\n    t = v2 + v1\n    with torch.no_grad():\n        return t.contiguous(){twice}"
+    program = ["v1 = torch.ones(2, 3).requires_grad_()", "v2 = v1.t().contiguous().t()", function, "r = f()"]
+    where, what = ("r[1]", "value") if twice else ("r", "requires_grad")
+    assert rows("strides of results of operands", Difference(where, what, False, True, program)) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("part", "is_declared"), [("unsafe_chunk(2)[1]", True), ("unsafe_chunk(2)[0]", False)])
 def test_a_view_of_a_part_that_got_other_memory_is_declared_where_it_lies_beyond_that(part, is_declared):
     pytest.importorskip("torch")

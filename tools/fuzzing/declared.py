@@ -304,12 +304,15 @@ def part_given_other_memory(difference: Difference) -> bool:
 
 def copied_by_contiguous(difference: Difference) -> bool:
     """Whether a result lies otherwise in PyTorch, where `contiguous()` therefore copies it, and copies make no difference."""
-    operands = re.findall(r"\b(\w+)\.contiguous\(\)", text(difference))
-    if not operands:
+    if ".contiguous()" not in text(difference):
         return False
+    operands = re.findall(r"\b(\w+)\.contiguous\(\)", text(difference))
     sides = there(difference), executed(difference)[0]
-    lies = [tuple(side[name].is_contiguous() for name in operands if name in side) for side in sides]
-    return lies[0] != lies[1] and agree(difference, lambda line: line.replace(".contiguous()", ".clone()"))
+    known = [name for name in operands if name in sides[1]]  # others have no name, or one in a function alone
+    lies = [[side[name].is_contiguous() for name in known] for side in sides]
+    return (not known or lies[0] != lies[1]) and agree(
+        difference, lambda line: line.replace(".contiguous()", ".clone()")
+    )
 
 
 def still_retained(difference: Difference) -> bool:
