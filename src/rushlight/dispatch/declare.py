@@ -44,6 +44,7 @@ class Op:
     linear: bool = False  # whether it is linear in all of its inputs together, so that its tangent is itself
     factors: tuple[int, ...] = ()  # the positions of inputs in each of which it is linear
     added: int | None = None  # that of the one which is added to their product
+    added_at: int = -1  # the dimension of the result along which that one lies
     samples: Any = None  # what makes samples for tests
     refuse: str = ""  # letters of kinds of dtypes that it has no result for: bool, integer, floating point, complex
     refusal: Any = NotImplementedError  # what is raised for those
@@ -62,6 +63,9 @@ class Op:
     heavy: bool = False  # whether it costs so much more than its inputs' making that they may be
     saver: Any = None  # (node, inputs, wanted, result): saves inputs in a way of its own, where they may be
     order: Any = None  # the order in which gradients are handed on, as positions of inputs, where it is not theirs
+    by_memory: bool = False  # whether it goes by places in memory rather than in its input
+    casts: bool = False  # whether its in-place form takes what it writes from any dtype
+    direct: bool = False  # whether its in-place form needs no memory for its result
     one_value: bool = False  # whether it writes one value everywhere, so that elements may share memory
     bits: Any = None  # of a view: (bits of the input) -> those of the result; by default they stay
     turns: int = 0  # the bits that it turns over, of memory that stays as it is

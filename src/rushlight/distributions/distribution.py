@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from rushlight.basics.caller import warn
 from rushlight.basics.size import Size
@@ -41,6 +41,8 @@ class Distribution:
     mean: Any = property(lambda self: self._lacks("mean"))
     variance: Any = property(lambda self: self._lacks("variance"))
     _validate_args = __debug__
+    _batched: ClassVar[tuple[str, ...] | None] = None  # of the shape of the batch: tensors, distributions
+    _handed_on: ClassVar[tuple[str, ...]] = ()  # what else it takes along
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -103,7 +105,10 @@ class Distribution:
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         """The same distributions, repeated to a larger batch_shape without copies of their parameters."""
-        self._lacks("expand")
+        if self._batched is None:
+            return self._lacks("expand")
+        owner = next(kind for kind in type(self).__mro__ if "_batched" in vars(kind))
+        return self._expanded(owner, batch_shape, _instance, *self._batched)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Random draws without gradients.  -> (*sample_shape, *batch, *event)"""
@@ -175,6 +180,7 @@ class Distribution:
         for name in names:
             if name in self.__dict__:
                 new.__dict__[name] = self.__dict__[name].expand(batch_shape)
+        new.__dict__.update((name, self.__dict__[name]) for name in self._handed_on)
         return self._finished(new, batch_shape)
 
     def _finished(self, new: Any, batch_shape: Sequence[int]) -> Any:

@@ -53,7 +53,7 @@ def chain_of(view: Tensor) -> tuple[Any, ...]:
     info = view._view
     array, base, steps = info.array, info.base, []
     while info is not None:
-        if info.parent is not None and info.op.name == "as_strided" and view._held.dtype == base._held.dtype:
+        if info.parent is not None and info.op.by_memory and view._held.dtype == base._held.dtype:
             return restrided(view, base)
         steps.append(Step(info.op, info.statics, info.position))
         info = info.parent

@@ -242,7 +242,7 @@ class BatchedLevel(Level):
             given = tuple(original if x is target else x for x in flat)
         (result, *_), _ = self.results(op, given, statics)
         check_shapes(op.name, result, target)
-        if op.name != "copy_into":
+        if not op.casts:
             call.check_cast(op.name, result._array, target._array)
         aux: tuple[Any, ...] = ()
         if mask:

@@ -90,7 +90,7 @@ class DualLevel(Level):
         outs = (result,) if op.out_count == 1 else tuple(result)
         if op.view:
             attach_views(outs, flat[0], values[0])
-        if not op.formulas or (op.name == "as_strided" and self.strided(outs[0])):
+        if not op.formulas or (op.view and op.by_memory and self.strided(outs[0])):
             return result
         derivative = Derivative(self, op, values, self.tangents(flat), statics, outs)
         for out, t in zip(outs, derivative.tangents(), strict=True):
@@ -124,7 +124,7 @@ class DualLevel(Level):
         if result._array.shape != target._array.shape:
             raise RuntimeError(f"{op.name}: output with shape {list(target.shape)} doesn't match the broadcast shape "
                                f"{list(result.shape)}")  # fmt: skip
-        if op.name != "copy_into":
+        if not op.casts:
             call.check_cast(op.name, result._array, target._array)
         return self.replace(target, result)
 
@@ -239,7 +239,7 @@ def attach_views(outs: tuple[Any, ...], of: Tensor, value: Tensor) -> None:
 def viewed(base: Tensor, view: Tensor, tangent: Tensor) -> Any:
     """What `view` is of its base, of a tangent of that."""
     steps = chain_from(base, view)
-    if any(getattr(step, "op", None) is None or step.op.name == "as_strided" for step in steps):  # they read memory
+    if any(getattr(step, "op", None) is None or step.op.by_memory for step in steps):
         tangent = laid_out(tangent, base._held, view._held)
     return replay(steps, tangent)
 
@@ -253,7 +253,7 @@ def chain_from(base: Tensor, view: Tensor) -> tuple[Any, ...]:
             raise RuntimeError(
                 "a view made inside a custom Function was changed in place in forward mode: clone() it first"
             )
-        if info.parent is not None and info.op.name == "as_strided":
+        if info.parent is not None and info.op.by_memory:
             return restrided(view, base)
         steps.append(Step(info.op, info.statics, info.position))
         adopted = type(array) is BatchedArray and type(info.array) is not BatchedArray

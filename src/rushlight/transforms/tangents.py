@@ -52,7 +52,7 @@ class Derivative:
             found: Any = self.declared()
         elif op.factors:
             found = [self.product()]
-        elif op.linear and not op.name.startswith("as_strided"):  # those look at memory
+        elif op.linear and not op.by_memory:
             found = self.linear()
         else:
             found = self.by_formulas()
@@ -101,8 +101,8 @@ class Derivative:
             return total
         t: Any = self.given[added]
         out = self.outs[0]
-        if self.op.name == "conv_op":
-            t = t.reshape(-1, *[1] * (out._array.ndim - 2))
+        if self.op.added_at != -1:
+            t = t.reshape(-1, *[1] * (out._array.ndim - 1 - self.op.added_at))
         return conformed(t, out) if total is None else total + t
 
     def by_formulas(self) -> list[Any]:

@@ -23,16 +23,12 @@ class Beta(ExponentialFamily):
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
     has_rsample = True
+    _batched = ("_dirichlet",)
 
     def __init__(self, concentration1: Any, concentration0: Tensor | float, validate_args: bool | None = None):
         both = named.stack(broadcast_all(concentration1, concentration0), -1)
         self._dirichlet = Dirichlet(both, validate_args=False)
         super().__init__(both.shape[:-1], validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Beta, _instance)
-        new._dirichlet = self._dirichlet.expand(batch_shape)
-        return self._finished(new, batch_shape)
 
     @property
     def concentration1(self) -> Tensor:

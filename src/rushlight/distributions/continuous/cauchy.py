@@ -18,6 +18,8 @@ __all__ = ["Cauchy"]
 class Cauchy(LocScale):
     """The ratio of two normal variables, around `loc`, of half width `scale`, which broadcast.  It has no mean."""
 
+    _batched = ("loc", "scale")
+
     @property
     def mean(self) -> Tensor:
         return named.full_like(self.loc, math.nan)
@@ -25,9 +27,6 @@ class Cauchy(LocScale):
     @property
     def variance(self) -> Tensor:
         return named.full_like(self.loc, math.inf)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Cauchy, batch_shape, _instance, "loc", "scale")
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.loc + self.loc.new_empty(self._extended_shape(sample_shape)).cauchy_() * self.scale

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rushlight.distributions import constraints
@@ -18,6 +17,7 @@ class Chi2(Gamma):
     """The sum of `df` squares of standard normal variables; `df` need not be whole."""
 
     arg_constraints = {"df": constraints.positive}
+    _batched = ("concentration", "rate")
 
     def __init__(self, df: Any, validate_args: bool | None = None):
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
@@ -26,6 +26,3 @@ class Chi2(Gamma):
     def df(self) -> Tensor:
         """Degrees of freedom.  (*batch)"""
         return 2 * self.concentration
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return super().expand(batch_shape, self._get_checked_instance(Chi2, _instance))

@@ -58,6 +58,8 @@ class ContinuousBernoulli(ByProbs, ExponentialFamily):
     support = constraints.unit_interval
     _mean_carrier_measure = 0
     has_rsample = True
+    _batched = ("probs", "logits")
+    _handed_on = ("_lims",)
 
     def __init__(self, probs: Any = None, logits: Tensor | None = None, lims: tuple[float, float] = (0.499, 0.501),
                  validate_args: bool | None = None):  # fmt: skip
@@ -69,11 +71,6 @@ class ContinuousBernoulli(ByProbs, ExponentialFamily):
         self._lims = lims
         super().__init__(() if isinstance(probs if logits is None else logits, Number) else kept.size(),
                          validate_args=validate_args)  # fmt: skip
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = self._expanded(ContinuousBernoulli, batch_shape, _instance, "probs", "logits")
-        new._lims = self._lims
-        return new
 
     @property
     def mean(self) -> Tensor:

@@ -23,6 +23,7 @@ class Exponential(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
+    _batched = ("rate",)
 
     def __init__(self, rate: Any, validate_args: bool | None = None):
         (self.rate,) = broadcast_all(rate)
@@ -43,9 +44,6 @@ class Exponential(ExponentialFamily):
     @property
     def variance(self) -> Tensor:
         return self.rate.pow(-2)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Exponential, batch_shape, _instance, "rate")
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.rate.new_empty(self._extended_shape(sample_shape)).exponential_() / self.rate

@@ -23,13 +23,11 @@ class FisherSnedecor(Distribution):
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    _batched = ("df1", "df2")
 
     def __init__(self, df1: Any, df2: Tensor, validate_args: bool | None = None):
         self.df1, self.df2 = broadcast_all(df1, df2)
         super().__init__(self.df1.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(FisherSnedecor, batch_shape, _instance, "df1", "df2")
 
     @property
     def mean(self) -> Tensor:

@@ -28,6 +28,7 @@ class Gamma(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
+    _batched = ("concentration", "rate")
 
     def __init__(self, concentration: Any, rate: Tensor | float, validate_args: bool | None = None):
         self.concentration, self.rate = broadcast_all(concentration, rate)
@@ -44,9 +45,6 @@ class Gamma(ExponentialFamily):
     @property
     def variance(self) -> Tensor:
         return self.concentration / self.rate.square()
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Gamma, batch_shape, _instance, "concentration", "rate")
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shapes = self.concentration.expand(self._extended_shape(sample_shape))

@@ -26,13 +26,11 @@ class GeneralizedPareto(Distribution):
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
     has_rsample = True
+    _batched = ("loc", "scale", "concentration")
 
     def __init__(self, loc: Any, scale: Tensor, concentration: Tensor, validate_args: bool | None = None):
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
         super().__init__(self.loc.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(GeneralizedPareto, batch_shape, _instance, "loc", "scale", "concentration")
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> _Interval:

@@ -18,6 +18,8 @@ __all__ = ["Gumbel"]
 class Gumbel(LocScale):
     """The limit of maxima of many variables: loc - scale log(E) for a standard exponential E; they broadcast."""
 
+    _batched = ("loc", "scale")
+
     @property
     def mean(self) -> Tensor:
         return self.loc + self.scale * euler_constant
@@ -29,9 +31,6 @@ class Gumbel(LocScale):
     @property
     def variance(self) -> Tensor:
         return self.stddev.square()
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Gumbel, batch_shape, _instance, "loc", "scale")
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         waits = self.loc.new_empty(self._extended_shape(sample_shape)).exponential_()

@@ -17,6 +17,8 @@ __all__ = ["Laplace"]
 class Laplace(LocScale):
     """The two-sided exponential distribution around `loc`, of width `scale`, which broadcast."""
 
+    _batched = ("loc", "scale")
+
     @property
     def variance(self) -> Tensor:
         return 2 * self.scale.square()
@@ -24,9 +26,6 @@ class Laplace(LocScale):
     @property
     def stddev(self) -> Tensor:
         return math.sqrt(2) * self.scale
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Laplace, batch_shape, _instance, "loc", "scale")
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         first, second = self.loc.new_empty((2, *self._extended_shape(sample_shape))).exponential_()

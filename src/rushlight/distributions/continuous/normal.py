@@ -25,6 +25,7 @@ class Normal(LocScale, ExponentialFamily):
     """
 
     _mean_carrier_measure = 0
+    _batched = ("loc", "scale")
 
     @property
     def stddev(self) -> Tensor:
@@ -33,9 +34,6 @@ class Normal(LocScale, ExponentialFamily):
     @property
     def variance(self) -> Tensor:
         return self.scale.square()
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Normal, batch_shape, _instance, "loc", "scale")
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.loc + self.scale * standard_normal(self._extended_shape(sample_shape), self.loc)

@@ -23,6 +23,7 @@ class StudentT(Distribution):
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
+    _batched = ("df", "loc", "scale")
 
     def __init__(
         self, df: Any, loc: Tensor | float = 0.0, scale: Tensor | float = 1.0, validate_args: bool | None = None
@@ -44,9 +45,6 @@ class StudentT(Distribution):
         df = self.df.masked_fill(~finite, 3.0)  # any number over 2, so that gradients stay finite
         variance = self.scale.square() * df / (df - 2)
         return variance.masked_fill(~finite, math.inf).masked_fill(self.df <= 1, math.nan)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(StudentT, batch_shape, _instance, "df", "loc", "scale")
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)

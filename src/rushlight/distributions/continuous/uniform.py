@@ -21,6 +21,7 @@ class Uniform(Distribution):
     """Evenly distributed on [low, high), which broadcast."""
 
     has_rsample = True
+    _batched = ("low", "high")
 
     def __init__(self, low: Any, high: Tensor | float, validate_args: bool | None = None):
         self.low, self.high = broadcast_all(low, high)
@@ -49,9 +50,6 @@ class Uniform(Distribution):
     @property
     def variance(self) -> Tensor:
         return (self.high - self.low).square() / 12
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Uniform, batch_shape, _instance, "low", "high")
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -27,13 +27,11 @@ class VonMises(Distribution):
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
     has_rsample = False
+    _batched = ("loc", "concentration")
 
     def __init__(self, loc: Any, concentration: Tensor, validate_args: bool | None = None):
         self.loc, self.concentration = broadcast_all(loc, concentration)
         super().__init__(self.loc.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(VonMises, batch_shape, _instance, "loc", "concentration")
 
     def log_prob(self, value: Any) -> Any:
         """c (cos(x - loc) - 1) - log(2 pi) - log(exp(-c) I0(c)): of large concentrations, too, a small difference."""

@@ -25,12 +25,10 @@ class Bernoulli(ByProbs, ExponentialFamily):
     support = constraints.boolean
     has_enumerate_support = True
     _mean_carrier_measure = 0
+    _batched = ("probs", "logits")
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         super().__init__(self._take(probs, logits).size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Bernoulli, batch_shape, _instance, "probs", "logits")
 
     @property
     def mean(self) -> Tensor:

@@ -24,15 +24,13 @@ class Binomial(ByProbs):
     arg_constraints = {"total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval,
                        "logits": constraints.real}  # fmt: skip
     has_enumerate_support = True
+    _batched = ("total_count", "probs", "logits")
 
     def __init__(self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         name, given = ("probs", probs) if one_of(probs, logits) else ("logits", logits)
         count, self.__dict__[name] = broadcast_all(total_count, given)
         self.total_count = count.to(self.__dict__[name].dtype)
         super().__init__(self.total_count.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Binomial, batch_shape, _instance, "total_count", "probs", "logits")
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> _IntegerInterval:

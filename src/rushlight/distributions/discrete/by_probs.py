@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from numbers import Number
 from typing import Any
 
@@ -51,6 +50,3 @@ class ByProbs(Distribution):
         """The shape of the parameter."""
         shape: Size = self._param.size()
         return shape
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(type(self), batch_shape, _instance, "probs", "logits")

@@ -24,15 +24,13 @@ class Geometric(ByProbs):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
+    _batched = ("probs", "logits")
 
     def __init__(self, probs: Any = None, logits: Tensor | None = None, validate_args: bool | None = None):
         super().__init__(self._take(probs, logits).size(), validate_args=validate_args)
         if self._validate_args and probs is not None and not (everything(raw(self.probs)) > 0).all():
             raise ValueError(f"Expected parameter probs (Tensor of shape {tuple(self.probs.shape)}) of distribution "
                              f"{self!r} to be positive but found invalid values:\n{self.probs}")  # fmt: skip
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Geometric, batch_shape, _instance, "probs", "logits")
 
     @property
     def mean(self) -> Tensor:

@@ -24,6 +24,8 @@ class Multinomial(Distribution):
     """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    _batched = ("_categorical",)
+    _handed_on = ("total_count",)
 
     def __init__(self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         if not isinstance(total_count, int):
@@ -34,11 +36,6 @@ class Multinomial(Distribution):
         self._categorical = Categorical(probs=probs, logits=logits)
         shape = self._categorical.param_shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Multinomial, _instance)
-        new.total_count, new._categorical = self.total_count, self._categorical.expand(batch_shape)
-        return self._finished(new, batch_shape)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:

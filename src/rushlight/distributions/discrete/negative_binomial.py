@@ -24,15 +24,13 @@ class NegativeBinomial(ByProbs):
     arg_constraints = {"total_count": constraints.greater_than_eq(0),
                        "probs": constraints.half_open_interval(0.0, 1.0), "logits": constraints.real}  # fmt: skip
     support = constraints.nonnegative_integer
+    _batched = ("total_count", "probs", "logits")
 
     def __init__(self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         name, given = ("probs", probs) if one_of(probs, logits) else ("logits", logits)
         count, self.__dict__[name] = broadcast_all(total_count, given)
         self.total_count = count.to(self.__dict__[name].dtype)
         super().__init__(self.total_count.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(NegativeBinomial, batch_shape, _instance, "total_count", "probs", "logits")
 
     @property
     def mean(self) -> Tensor:

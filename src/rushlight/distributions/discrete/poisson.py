@@ -22,6 +22,7 @@ class Poisson(ExponentialFamily):
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
+    _batched = ("rate",)
 
     def __init__(self, rate: Any, validate_args: bool | None = None):
         (self.rate,) = broadcast_all(rate)
@@ -38,9 +39,6 @@ class Poisson(ExponentialFamily):
     @property
     def variance(self) -> Tensor:
         return self.rate
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Poisson, batch_shape, _instance, "rate")
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():

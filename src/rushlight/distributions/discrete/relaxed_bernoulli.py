@@ -24,6 +24,8 @@ class LogitRelaxedBernoulli(ByProbs):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
     has_rsample = True
+    _batched = ("probs", "logits")
+    _handed_on = ("temperature",)
 
     def __init__(
         self,
@@ -34,11 +36,6 @@ class LogitRelaxedBernoulli(ByProbs):
     ):
         self.temperature = temperature
         super().__init__(self._take(probs, logits).size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = self._expanded(LogitRelaxedBernoulli, batch_shape, _instance, "probs", "logits")
-        new.temperature = self.temperature
-        return new
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         u = clamp_probs(named.rand_like(self._param.expand(self._extended_shape(sample_shape))))

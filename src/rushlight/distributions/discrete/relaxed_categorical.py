@@ -27,6 +27,8 @@ class ExpRelaxedCategorical(Distribution):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector  # its elements' exponentials sum to 1
     has_rsample = True
+    _batched = ("_categorical",)
+    _handed_on = ("temperature",)
 
     def __init__(
         self,
@@ -39,11 +41,6 @@ class ExpRelaxedCategorical(Distribution):
         self.temperature = temperature
         shape = self._categorical.param_shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = self._get_checked_instance(ExpRelaxedCategorical, _instance)
-        new.temperature, new._categorical = self.temperature, self._categorical.expand(batch_shape)
-        return self._finished(new, batch_shape)
 
     @property
     def param_shape(self) -> Size:

@@ -29,6 +29,8 @@ class LKJCholesky(Distribution):
 
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
+    _batched = ("concentration",)
+    _handed_on = ("dim",)
 
     def __init__(self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None):
         if not isinstance(dim, int) or dim < 2:
@@ -36,11 +38,6 @@ class LKJCholesky(Distribution):
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
         super().__init__(self.concentration.size(), (dim, dim), validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = self._expanded(LKJCholesky, batch_shape, _instance, "concentration")
-        new.dim = self.dim
-        return new
 
     def _last(self) -> Tensor:
         """concentration + (dim - 1 - i) / 2 for the rows i = 1, ..., dim - 1.  (*batch, dim - 1)"""

@@ -255,7 +255,7 @@ class DryLevel(Level):
         if all(size_of(x) < LARGE for x in arrays):
             return call.store(op, target, arrays, statics)
         fits = op.ufunc is not None and target.dtype not in HALVES and call.fits_into(op.ufunc, target, arrays)
-        if fits or op.name in ("fill", "fill_", "copy_into"):
+        if fits or op.direct:
             return ()
         if op.into is None:
             outs, aux = self.results(op, arrays, statics)

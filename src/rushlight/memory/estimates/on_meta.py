@@ -141,7 +141,7 @@ class MetaLevel(DryLevel):
         """Run the in-place form of `op`: there is nothing to write, but what does not fit is refused."""
         target = flat[0]
         if not target._meta:
-            incompatible() if op.name == "copy_into" else refuse(f"{op.name}_ into a tensor on the CPU")
+            incompatible() if op.casts else refuse(f"{op.name}_ into a tensor on the CPU")
         shapes = [x._held.shape for x in flat if isinstance(x, Tensor)]
         if op.elementwise and np.broadcast_shapes(*shapes) != target._held.shape:
             raise RuntimeError(f"{op.name}_: output with shape {list(target.shape)} doesn't match the broadcast shape "

@@ -40,6 +40,7 @@ def _channel_sum(g: Array | Tensor) -> Any:
     batch=families.convolution,
     heavy=True,
     saver=rebuilt.keep_inputs,
+    added_at=1,
 )
 def conv_op(input: Array, weight: Array, bias: Array | None, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...],
             groups: int) -> Array:  # fmt: skip

@@ -106,7 +106,16 @@ def through_complex64(array: Any, dtype: Any) -> Any:
 COMPLEX64 = np.dtype(np.complex64)
 
 
-@op(ns=None, half=None, linear=True, complex_half="moves", shape=shapes.same, batch=families.targeted)
+@op(
+    ns=None,
+    half=None,
+    linear=True,
+    complex_half="moves",
+    shape=shapes.same,
+    batch=families.targeted,
+    casts=True,
+    direct=True,
+)
 def copy_into(input: Array, src: Array) -> Array:
     """`src`, broadcast to the shape of `input` and in its dtype.  (*), (*) -> (*)"""
     return np.broadcast_to(converted(src, input.dtype), input.shape)

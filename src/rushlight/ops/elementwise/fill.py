@@ -30,6 +30,7 @@ from rushlight.tensor import Tensor
     complex_half="moves",
     shape=shapes.same,
     batch=families.targeted,
+    direct=True,
 )
 def fill_number(input: Array, value: float) -> Array:
     """A number in the shape and dtype of `input`.  (*) -> (*)"""
@@ -47,6 +48,7 @@ def fill_number(input: Array, value: float) -> Array:
     shape=shapes.same,
     batch=families.targeted,
     one_value=True,
+    direct=True,
 )
 def fill_in_place(input: Array, value: float) -> Array:
     """A number, broadcast to the shape of `input` without memory of its own: in-place calls copy it.  (*) -> (*)"""

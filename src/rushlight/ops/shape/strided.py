@@ -37,7 +37,7 @@ def overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     return False
 
 
-@op(ns=None, name="as_strided", view=True, half=None, linear=True, batch=families.strided)
+@op(ns=None, name="as_strided", view=True, half=None, linear=True, batch=families.strided, by_memory=True)
 def as_strided_op(
     input: Array, size: tuple[int, ...], stride: tuple[int, ...], offset: int, own: tuple[int, ...]
 ) -> Array:
@@ -58,7 +58,15 @@ def _(
     return as_strided_adjoint(g, input_shape, size, stride, offset, own)
 
 
-@op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.shaped, batch=families.by_position)
+@op(
+    ns=None,
+    half=None,
+    linear=True,
+    complex_half="widens",
+    shape=shapes.shaped,
+    batch=families.by_position,
+    by_memory=True,
+)
 def as_strided_adjoint(
     input: Array,
     shape: tuple[int, ...],
@@ -89,7 +97,7 @@ def _(
     return as_strided_read(g, shape, size, stride, offset, own)
 
 
-@op(ns=None, half=None, linear=True, complex_half="moves", batch=families.by_position)
+@op(ns=None, half=None, linear=True, complex_half="moves", batch=families.by_position, by_memory=True)
 def as_strided_read(
     input: Array,
     shape: tuple[int, ...],
@@ -166,7 +174,15 @@ def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_off
 Tensor.as_strided_scatter = as_strided_scatter  # type: ignore[assignment, method-assign]
 
 
-@op(ns=None, name="as_strided_scatter", half=None, linear=True, complex_half="moves", batch=families.by_position)
+@op(
+    ns=None,
+    name="as_strided_scatter",
+    half=None,
+    linear=True,
+    complex_half="moves",
+    batch=families.by_position,
+    by_memory=True,
+)
 def as_strided_scatter_op(
     input: Array, src: Array, size: tuple[int, ...], stride: tuple[int, ...], offset: int, own: tuple[int, ...]
 ) -> Array:
