@@ -166,3 +166,14 @@ def test_attributes_that_need_no_values(matrix) -> None:
     assert s.mT.to_dense().tolist() == s.mH.to_dense().tolist() == s.to_dense().mT.tolist()
     with pytest.raises(NotImplementedError, match="nbytes: not implemented for sparse"):
         _ = s.nbytes
+
+
+def test_new_tensors_like_a_sparse_one(matrix) -> None:
+    s = matrix[0]
+    assert s.new(s._indices(), s._values().detach(), s.size()).to_dense().tolist() == DENSE
+    for empty, shape in ((s.new(), (0,)), (s.new(2, 3), (2, 3)), (s.new_zeros(2), (2,)), (s.new_empty((4, 5)), (4, 5)),
+                         (torch.empty_like(s), (2, 3))):  # fmt: skip
+        assert empty.is_sparse and empty.shape == shape and empty.dtype is s.dtype and empty._nnz() == 0
+    assert s.new_zeros(2, dtype=torch.int64).dtype is torch.int64
+    dense = s.new_tensor([1])
+    assert dense.layout is torch.strided and dense.dtype is s.dtype

@@ -8,7 +8,7 @@ from rushlight._dynamo import _trace_wrapped_higher_order_op, config, eval_frame
 from rushlight._dynamo.eval_frame import OptimizedModule
 
 __all__ = ["OptimizedModule", "_trace_wrapped_higher_order_op", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "eval_frame",
-           "forbid_in_graph", "graph_break", "is_compiling", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "optimize",
+           "forbid_in_graph", "graph_break", "is_compiling", "is_dynamo_supported", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "optimize",
            "reset", "run", "utils"]  # fmt: skip
 
 
@@ -40,6 +40,11 @@ def reset() -> None:
 
 def is_compiling() -> bool:
     """Whether a program is being compiled: no."""
+    return False
+
+
+def is_dynamo_supported() -> bool:
+    """Whether programs can be compiled: no."""
     return False
 
 

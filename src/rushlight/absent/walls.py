@@ -42,6 +42,7 @@ _COLLECTIVES = (
 )
 
 WALLS = {
+    "_dynamo.testing": Wall("nothing is compiled here", "CompileCounter CompileCounterWithBackend EagerAndRecordGraphs", "rand_strided same"),
     "distributed._functional_collectives": Wall(_ONE, "AsyncCollectiveTensor", _COLLECTIVES),
     "distributed._tensor.experimental": Wall(_SHARDS, "", "context_parallel implicit_replication local_map"),
     "distributed.algorithms._checkpoint": Wall(_ONE),

@@ -36,6 +36,11 @@ class Kind(type):
         return sparse_coo_tensor(tuple(given), dtype=cls.dtype, device=device)
 
 
+def of_dtype(dtype: Any) -> Any:
+    """What makes sparse tensors of a dtype."""
+    return Kind("sparse", (), {"dtype": dtype})
+
+
 def older_types() -> dict[str, Any]:
     """The types by name."""
     return {

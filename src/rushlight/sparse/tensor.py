@@ -386,6 +386,23 @@ class Sparse(Tensor):
             return made((self._indices_of[0] * 0, self._indices_of[1][:0]), values, self._sizes, True, True)
         return made(self._indices_of[:, :0], values, self._sizes, True, False)
 
+    empty_like = zeros_like
+
+    def new(self, *args: Any, **options: Any) -> Any:
+        """As the constructor of this tensor's type: of places and values, of sizes, or of nothing.  COO."""
+        return importlib.import_module("rushlight.sparse.kinds").of_dtype(self.dtype)(*args, **options)
+
+    def new_zeros(self, *size: Any, dtype: Any = None, **options: Any) -> Any:
+        """A sparse tensor of a size without elements, in the layout COO."""
+        sizes = size[0] if len(size) == 1 and isinstance(size[0], tuple | list) else size
+        return importlib.import_module("rushlight.sparse.kinds").of_dtype(dtype or self.dtype)(tuple(sizes))
+
+    new_empty = new_zeros
+
+    def new_tensor(self, data: Any, **options: Any) -> Any:
+        """A dense tensor of data, in this one's dtype where no other is given."""
+        return self._values_of.new_tensor(data, **options)
+
     def any(self) -> Any:
         """Whether some element is not zero."""
         return self._values_of.any()
