@@ -267,3 +267,21 @@ def test_what_adapters_take_is_paid_once(monkeypatch: pytest.MonkeyPatch) -> Non
     h, y, _ = net()
     assert isinstance(y.grad_fn.saved[0], Rebuilt)
     assert not isinstance(F.linear(h, net.a).grad_fn.saved[0], Rebuilt)
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_what_a_checkpoint_packed_is_not_asked_for_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gradients of gradients are products of what it saved: each would have it run once more."""
+
+    def runs(large: int) -> int:
+        monkeypatch.setattr(rebuilt, "LARGE", large)
+        monkeypatch.setattr(rebuilt, "SHARE", 1000.0)
+        torch.manual_seed(0)
+        norm = torch.nn.BatchNorm1d(8)
+        model = torch.nn.Sequential(torch.nn.Linear(8, 8), norm, torch.nn.Linear(8, 8), torch.nn.LayerNorm(8))
+        y = torch.utils.checkpoint.checkpoint(model, torch.randn(4, 8), use_reentrant=False)
+        first = torch.autograd.grad(y.mean(), model.parameters(), create_graph=True)
+        sum(g.square().sum() for g in first).backward()
+        return int(norm.num_batches_tracked.item())
+
+    assert runs(1) == runs(1 << 30)

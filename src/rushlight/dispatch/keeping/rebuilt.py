@@ -22,7 +22,7 @@ from rushlight.basics.state import modes
 from rushlight.dispatch.keeping.remade import Found, Live, Rebuilt, alive, in_use
 from rushlight.dispatch.keeping.watched import Watched, watch_of, watched, written_by
 from rushlight.engine.node import Port
-from rushlight.engine.saved import Constant, Packed, SavedOutput, Sparing
+from rushlight.engine.saved import Constant, Packed, SavedOutput, Sparing, active_hooks
 from rushlight.storage import Counted, changes, is_exposed
 from rushlight.tensor import Tensor
 
@@ -302,6 +302,8 @@ class Search:
         array = out.array if out.__class__ is SavedOutput else paged(out)[0]
         if changes_unseen(array):
             return None
+        if isinstance(out, Packed) and out.hooks != active_hooks():
+            return None
         found.saved = [out if isinstance(out, Packed) else Live(array)]
         return found
 
@@ -401,6 +403,8 @@ def source(x: Any, small: int) -> Any:
     if x is None or x.__class__ is Constant:
         return x
     array = x._array if isinstance(x, Tensor) else alive(x.packed) if isinstance(x, Packed) else None
+    if isinstance(x, Packed) and x.hooks != active_hooks():
+        return UNSAFE  # whoever asks is outside of what packed it: a checkpoint would run once more
     if array is None:
         return x if isinstance(x, Packed) else UNSAFE
     if array.nbytes <= small:
