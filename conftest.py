@@ -6,8 +6,11 @@ aside, except for tests that search all objects for what holds memory: what is s
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib.util
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,19 +22,9 @@ collect_ignore = [
     for path, needed in {"src/rushlight/compat/rooms/tensorboard.py": "tensorboard"}.items()
     if importlib.util.find_spec(needed) is None
 ]
-SEARCHING = tuple(
-    f"tests/{name}"
-    for name in (
-        "memory/",
-        "ops/test_rebuilt",
-        "stores/",
-        "documents/",
-        "tools/",
-        "fuzzing/",
-        "optim/test_smaller_state",
-        "engine/test_changed_memory",
-    )
-)
+# Of tests that look through all objects for what holds memory: words in their files, and those that run others' code.
+SEARCHING = re.compile(r"budget\(|frontier\(|snapshot\(|memory\.(live|report)|DryRun|replay")
+RUNNING = ("documents", "fuzzing")
 ASIDE = {"now": False}
 
 
@@ -42,7 +35,13 @@ def pytest_collection_finish() -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Bring back for a test that searches what the others leave aside."""
-    set_aside(not item.nodeid.startswith(SEARCHING))
+    set_aside(not searches(item.path))
+
+
+@functools.cache
+def searches(path: Path) -> bool:
+    """Whether the tests of a file look through all objects."""
+    return path.parent.name in RUNNING or SEARCHING.search(path.read_text()) is not None
 
 
 def set_aside(wanted: bool) -> None:
