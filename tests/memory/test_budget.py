@@ -31,7 +31,7 @@ def model_of(kind: str) -> Any:
     torch.manual_seed(0)
     if kind == "convolution":
         layers = [nn.Sequential(nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU()) for _ in range(6)]
-        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(16 * 32 * 32, 8)), torch.randn(8, 16, 32, 32)
+        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(16 * 32 * 32, 8)), torch.randn(12, 16, 32, 32)
     if kind == "attention":
         layer = [nn.TransformerEncoderLayer(256, 4, 512, batch_first=True, dropout=0.1) for _ in range(4)]
         return nn.Sequential(*layer), torch.randn(4, 128, 256)

@@ -169,7 +169,7 @@ Z = torch.zeros
     (lambda: Z(2, 3) @ Z(2, 3), RuntimeError, "2x3 and 2x3"), (lambda: torch.tensor(1.0) @ Z(2), RuntimeError, "1D"),
     (lambda: Z(2) @ Z(3), RuntimeError, ""), (lambda: Z(3, 2, 3) @ Z(2, 3, 4), RuntimeError, "broadcast"),
     (lambda: torch.mm(Z(2), Z(2, 2)), RuntimeError, "1-D"), (lambda: torch.mm(Z(2, 3), Z(4, 5)), RuntimeError, "2x3 and 4x5"),
-    (lambda: torch.bmm(Z(2, 2, 2), Z(3, 2, 2)), RuntimeError, "2x2x2 and 3x2x2"), (lambda: torch.mv(Z(2, 3), Z(2)), RuntimeError, ""),
+    (lambda: torch.bmm(Z(2, 2, 2), Z(3, 2, 2)), RuntimeError, "Expected size for first two dimensions of batch2 tensor to be: [2, 2] but got: [3, 2]"), (lambda: torch.mv(Z(2, 3), Z(2)), RuntimeError, ""),
     (lambda: torch.dot(Z(2), Z(3)), RuntimeError, ""), (lambda: torch.dot(Z(2, 2), Z(2, 2)), RuntimeError, "1D"),
     (lambda: Z(2, 2) @ Z(2, 2, dtype=torch.float64), RuntimeError, "dtype"), (lambda: torch.mm(Z(2, 2), 3), TypeError, "mat2"),
     (lambda: F.linear(Z(2, 3), Z(4, 5)), RuntimeError, "[2, 3]"), (lambda: F.linear(Z(2, 3), Z(4, 3), Z(5)), RuntimeError, "bias"),

@@ -45,7 +45,7 @@ class Adadelta(Stepper):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, checked(locals()))
+        super().__init__(params, checked(locals(), "lr rho eps weight_decay maximize capturable"))
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("square_avg", "acc_delta")

@@ -45,7 +45,7 @@ class Adagrad(Stepper):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        super().__init__(params, checked(locals()))
+        super().__init__(params, checked(locals(), "lr lr_decay eps"))
         for group in self.param_groups:
             for p in group["params"]:
                 self._start(self.state[p], p, group)

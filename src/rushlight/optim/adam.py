@@ -59,7 +59,7 @@ class Adam(Stepper):
         decoupled_weight_decay: bool = False,
     ) -> None:
         _check_tensors(lr, betas, bool(foreach and not capturable))
-        super().__init__(params, checked(locals()))
+        super().__init__(params, checked(locals(), "lr betas eps weight_decay amsgrad maximize"))
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")

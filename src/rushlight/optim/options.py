@@ -23,9 +23,13 @@ def given(scope: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in scope.items() if name not in ("self", "params", "__class__")}
 
 
-def checked(scope: dict[str, Any]) -> dict[str, Any]:
-    """As `given`, each checked as in all optimizers that have it.  Raises ValueError, RuntimeError for `fused` beside others."""
+def checked(scope: dict[str, Any], order: str = "") -> dict[str, Any]:
+    """As `given`, each checked as in all optimizers that have it.  Raises ValueError, RuntimeError for `fused` beside others.
+
+    order: which come first in groups of parameters, and so in files, where PyTorch has another order there than in its calls.
+    """
     options = given(scope)
+    options = {name: options[name] for name in (*order.split(), *options)}
     for name, refuse in CHECKS.items():
         if name in options:
             refuse(options[name])

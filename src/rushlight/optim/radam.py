@@ -44,7 +44,7 @@ class RAdam(Stepper):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, checked(locals()))
+        super().__init__(params, checked(locals(), "lr betas eps weight_decay maximize foreach capturable"))
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq")

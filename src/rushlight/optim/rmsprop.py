@@ -50,7 +50,7 @@ class RMSprop(Stepper):
         differentiable: bool = False,
     ) -> None:
         check(alpha >= 0.0, "Invalid alpha value: {}", alpha)
-        super().__init__(params, checked(locals()))
+        super().__init__(params, checked(locals(), "lr momentum alpha eps centered"))
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         moving = ("momentum_buffer",) if group["momentum"] > 0 else ()

@@ -45,7 +45,7 @@ class Rprop(Stepper):
     ) -> None:
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        super().__init__(params, checked(locals()))
+        super().__init__(params, checked(locals(), "lr etas step_sizes foreach maximize differentiable"))
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("prev", "step_size")

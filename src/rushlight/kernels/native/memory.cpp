@@ -423,7 +423,7 @@ void *resize(void *, void *block, size_t bytes) {
     void *moved = std::realloc(block, bytes ? bytes : 1);
     if (moved) return enter(moved, bytes);
     enter(nullptr, bytes);
-    born(block, before);
+    born(block, before, false);
     return nullptr;
 }
 
@@ -467,15 +467,17 @@ struct Handler {
 }  // namespace
 
 // The working memory of a kernel, which runs without the GIL.
-void born(void *block, size_t bytes) {
+bool born(void *block, size_t bytes, bool bounded) {
     bool done = false;
     if (is(kLimited) && python.ensure) {
         int state = python.ensure();
         done = counted(bytes);
         python.release(state);
+        if (!done && bounded) return false;
     }
     if (!done) count(int64_t(bytes));
     enter(block, bytes);
+    return true;
 }
 
 void died(void *block, size_t bytes) {

@@ -32,7 +32,7 @@ template <class T> struct Padded {
     // outside: what the padding holds
     Padded(const Windows &of, T outside)
         : s(of), height(reach(1)), width((reach(2) + s.stride[2] - 1) / s.stride[2] + kBlock * kLanes<T>), // blocks read beyond
-          row(s.stride[2] * width), own(count() > kKept ? count() : 0), data(own.size() ? own.get() : scratch<T, 0>(count())) {
+          row(s.stride[2] * width), own(count() > kKept ? count() : 0, false), data(own.size() ? own.get() : scratch<T, 0>(count())) {
         std::fill(data, data + count(), outside);
         place = scratch<long, 1>(s.taps());
         long tap = 0;

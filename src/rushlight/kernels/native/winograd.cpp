@@ -116,13 +116,16 @@ struct Tiles {
         each_run(first, count, [&](long image, long row, long tile, long some, long place) {
             float lines[6][kLine], there[6][kLine];
             long width = ceil_div(4 * some + 2, kLanes<float>) * kLanes<float>, start = 4 * tile - s.pad[2];
-            for (int r = 0; r < 6; ++r) line(channel + image * s.C * s.area(), s.in, 4 * row + r - s.pad[1], start, width, lines[r]);
+            const float *from = channel + image * s.C * s.area();
+            for (int r = 0; r < 6; ++r) line(from, s.in, 4 * row + r - s.pad[1], start, width, lines[r]);
 #pragma omp simd
             for (long j = 0; j < width; ++j)
-                six_of_six(lines[0][j], lines[1][j], lines[2][j], lines[3][j], lines[4][j], lines[5][j], &there[0][j], kLine);
+                six_of_six(lines[0][j], lines[1][j], lines[2][j], lines[3][j], lines[4][j], lines[5][j], &there[0][j],
+                           kLine);
             for (int r = 0; r < 6; ++r) {
                 std::memcpy(left[r] + 4 * place, there[r], 4 * some * sizeof(float));
-                for (long i = 0; i < some; ++i) std::memcpy(right[r] + 2 * (place + i), there[r] + 4 * i + 4, 2 * sizeof(float));
+                for (long i = 0; i < some; ++i)
+                    std::memcpy(right[r] + 2 * (place + i), there[r] + 4 * i + 4, 2 * sizeof(float));
             }
         });
         for (int r = 0; r < 6; ++r) {
@@ -148,7 +151,8 @@ struct Tiles {
         for (int r = 0; r < 6; ++r, to += 6 * step) {
             const float *l = at[r];
 #pragma omp simd
-            for (long j = 0; j < count; ++j) six_of_four(l[4 * j], l[4 * j + 1], l[4 * j + 2], l[4 * j + 3], to + j, step);
+            for (long j = 0; j < count; ++j)
+                six_of_four(l[4 * j], l[4 * j + 1], l[4 * j + 2], l[4 * j + 3], to + j, step);
         }
     }
 
@@ -190,8 +194,9 @@ struct Forward : Tiles {
   private:
     // Outputs [o, o + block) of a group, of which some may be past the last.
     void outputs_from(long group, long o, float *u, std::atomic<long> &wrong) const {
-        parallel_for(block / kRows, 1 + kGrain / (kPoints * kRows * channels), [=, this_ = *this](long begin, long end) {
-            for (long i = begin * kRows; i < end * kRows; i += kRows) this_.weights(group, o + i, u + i * this_.channels);
+        parallel_for(block / kRows, row_grain(kPoints * kRows * channels), [=, this_ = *this](long begin, long end) {
+            for (long i = begin * kRows; i < end * kRows; i += kRows)
+                this_.weights(group, o + i, u + i * this_.channels);
         });
         std::atomic<long> next{0};
         parallel_for(workers, 1, [=, this_ = *this, next_ = &next, wrong_ = &wrong](long begin, long end) {
@@ -216,7 +221,8 @@ struct Forward : Tiles {
             for (int j = 0; j < 6; ++j)
 #pragma omp simd
                 for (int i = 0; i < kRows; ++i)
-                    six_of_three(half[3 * j][i], half[3 * j + 1][i], half[3 * j + 2][i], u + 6 * j * pitch_w + i, pitch_w);
+                    six_of_three(half[3 * j][i], half[3 * j + 1][i], half[3 * j + 2][i], u + 6 * j * pitch_w + i,
+                                 pitch_w);
         }
     }
 
@@ -262,24 +268,25 @@ struct Forward : Tiles {
         each_run(first, count, [&](long image, long row, long tile, long some, long place) {
             float *to = channel + image * s.O * s.length() + 4 * (row * s.out[2] + tile);
             long width = std::min(4 * some, s.out[2] - 4 * tile), height = std::min(4L, s.out[1] - 4 * row);
-            for (long r = 0; r < height; ++r) std::memcpy(to + r * s.out[2], lines[r] + 4 * place, width * sizeof(float));
+            for (long r = 0; r < height; ++r)
+                std::memcpy(to + r * s.out[2], lines[r] + 4 * place, width * sizeof(float));
         });
         return check == 0;
     }
 };
 
-// dw of a block of outputs: sums over strips of tiles, whose inputs and gradients are brought to the points first.
+// dw for a block of outputs: sums over strips of tiles, whose inputs and gradients are brought to the points first.
 struct WeightGradient : Tiles {
     static constexpr long kSome = kLanes<float>;  // channels that one task brings there
     const float *g, *x;
     float *dw;
-    long panels, block, pitch_x, pitch_g, pitch_w;
+    long panel, width, block, pitch_x, pitch_g, pitch_w;  // channels side by side, and all with what fills the last panel
 
     WeightGradient(const Windows &windows, const float *gradient, const float *from, float *to)
-        : Tiles(windows), g(gradient), x(from), dw(to), panels(ceil_div(channels, kWide<float>)),
-          block(rows_within(kPoints * (panels * kWide<float> + kTiles), kPoints * kTiles * panels * kWide<float>)),
-          pitch_x(panels * kWide<float> * kTiles + kApart), pitch_g(block * kTiles + kApart),
-          pitch_w(block * panels * kWide<float> + kApart) {}
+        : Tiles(windows), g(gradient), x(from), dw(to),
+          panel(channels > kLanes<float> ? kWide<float> : kLanes<float>), width(ceil_div(channels, panel) * panel),
+          block(rows_within(kPoints * (width + kTiles), kPoints * kTiles * width)), pitch_x(width * kTiles + kApart),
+          pitch_g(block * kTiles + kApart), pitch_w(block * width + kApart) {}
 
     long room() const { return kPoints * (pitch_x + pitch_g + pitch_w); }
 
@@ -295,7 +302,7 @@ struct WeightGradient : Tiles {
                     to_points(group, o, some, first, count, v, h);
                     sums(v, h, some, count, m, first > 0);
                 }
-                parallel_for(some, 1 + kGrain / (kPoints * channels), [=, this_ = *this, wrong_ = &wrong](long begin, long end) {
+                parallel_for(some, row_grain(kPoints * channels), [=, this_ = *this, wrong_ = &wrong](long begin, long end) {
                     for (long i = begin; i < end; ++i) *wrong_ += !this_.store(m, i, group * this_.rows + o + i);
                 });
             }
@@ -312,14 +319,15 @@ struct WeightGradient : Tiles {
         });
     }
 
-    // Inputs of kSome channels from c on: (points, panels, tiles, kWide)
+    // Inputs of kSome channels from c on: (points, panels, tiles, panel)
     void inputs_of(long group, long c, long first, long count, float *v) const {
         float *there = scratch<float, 2>(kPoints * kSome * kTiles);
         long n = std::min(kSome, channels - c);
         for (long i = 0; i < n; ++i)
             inputs(x + (group * channels + c + i) * s.area(), first, count, there + i * kTiles, kSome * kTiles);
-        v += c / kWide<float> * kTiles * kWide<float> + c % kWide<float>;
-        for (long p = 0; p < kPoints; ++p, there += kSome * kTiles) turn<kSome>(there, n, count, v + p * pitch_x, kWide<float>);
+        v += c / panel * kTiles * panel + c % panel;
+        for (long p = 0; p < kPoints; ++p, there += kSome * kTiles)
+            turn<kSome>(there, n, count, v + p * pitch_x, panel);
     }
 
     // Gradients of kRows outputs from o + i on, 0 past the last: (points, panels, tiles, kRows)
@@ -328,27 +336,31 @@ struct WeightGradient : Tiles {
         long n = std::min((long)kRows, some - i);
         for (long r = 0; r < n; ++r)
             gradients(g + (group * rows + o + i + r) * s.length(), first, count, there + r * kTiles, kRows * kTiles);
-        for (long p = 0; p < kPoints; ++p, there += kRows * kTiles) turn<kRows>(there, n, count, h + p * pitch_g + i * kTiles, kRows);
+        for (long p = 0; p < kPoints; ++p, there += kRows * kTiles)
+            turn<kRows>(there, n, count, h + p * pitch_g + i * kTiles, kRows);
     }
 
-    // to (count, kRow...) of from (n, kTiles), `step` numbers from row to row; 0 where n < kN.
+    // The transpose of from (n, kTiles) as (count, kN), rows `step` numbers apart, 0 from column n on.
     template <long kN> static void turn(const float *from, long n, long count, float *to, long step) {
-        for (long t = 0; t < count; ++t, to += step) {
+        for (long t = 0; t < count; ++t, to += step)
             for (long i = 0; i < kN; ++i) to[i] = i < n ? from[i * kTiles + t] : 0;
-        }
     }
 
     void sums(const float *v, const float *h, long some, long count, float *m, bool add) const {
         parallel_for(kPoints, 1, [=, this_ = *this](long begin, long end) {
-            long width = this_.panels * kWide<float>;
             for (long p = begin; p < end; ++p)
                 for (long i = 0; i < some; i += kRows)
-                    for (long c = 0; c < this_.channels; c += kWide<float>) {
-                        const float *a[kRows] = {h + p * this_.pitch_g + i * kTiles};
-                        product<float, true>(a, v + p * this_.pitch_x + c * kTiles, count, this_.channels - c,
-                                             m + p * this_.pitch_w + i * width + c, width, add);
-                    }
+                    this_.sums_of(h + p * this_.pitch_g + i * kTiles, v + p * this_.pitch_x, count,
+                                  m + p * this_.pitch_w + i * this_.width, add);
         });
+    }
+
+    // Those of kRows outputs at one point.
+    void sums_of(const float *outputs, const float *inputs, long count, float *to, bool add) const {
+        const float *a[kRows] = {outputs};
+        if (panel == kLanes<float>) return tile<float, 1, true, kLanes<float>>(a, inputs, count, to, width, add);
+        for (long c = 0; c < channels; c += panel)
+            product<float, true>(a, inputs + c * kTiles, count, channels - c, to + c, width, add);
     }
 
     // Row i of the sums as the weights' gradients of output o; whether all are finite.
@@ -357,12 +369,13 @@ struct WeightGradient : Tiles {
         float half[18][kOnce], lines[9][kOnce], check = 0;
         for (long c = 0; c < channels; c += kOnce) {
             long n = std::min(kOnce, channels - c);
-            const float *at = m + i * panels * kOnce + c;
+            const float *at = m + i * width + c;
             for (int j = 0; j < 6; ++j, at += pitch_w) {
                 long row = 6 * pitch_w;
 #pragma omp simd
                 for (long l = 0; l < n; ++l)
-                    three_of_six(at[l], at[row + l], at[2 * row + l], at[3 * row + l], at[4 * row + l], at[5 * row + l], &half[j][l], 6 * kOnce);
+                    three_of_six(at[l], at[row + l], at[2 * row + l], at[3 * row + l], at[4 * row + l], at[5 * row + l],
+                                 &half[j][l], 6 * kOnce);
             }
             for (int r = 0; r < 3; ++r) {
                 float(*k)[kOnce] = half + 6 * r;
@@ -392,7 +405,9 @@ template <class Way, class... Operands> bool by_points(const Windows &s, Operand
 
 }  // namespace
 
-bool conv_by_points(const Windows &s, const float *x, const float *w, float *y) { return by_points<Forward>(s, x, w, y); }
+bool conv_by_points(const Windows &s, const float *x, const float *w, float *y) {
+    return by_points<Forward>(s, x, w, y);
+}
 
 bool conv_weight_by_points(const Windows &s, const float *g, const float *x, float *dw) {
     return by_points<WeightGradient>(s, g, x, dw);

@@ -22,6 +22,9 @@ from rushlight.stores.errors import bytes_of
 from rushlight.stores.files import Spill
 
 
+KERNELS = "no memory for what it works with"  # the words of native code (call.h)
+
+
 class BudgetError(MemoryError):
     """The bytes given are too few.  `least`: bytes that would have done so far."""
 
@@ -162,7 +165,8 @@ class budget:
         self.undo.close()
         pager = self.pager
         interrupt, pager.interrupt = pager.interrupt, None
-        refused = isinstance(error, MemoryError) and (type(error) is not MemoryError or not error.args)
+        own = type(error) is MemoryError and error.args and not str(error).endswith(KERNELS)  # of the code within
+        refused = isinstance(error, MemoryError) and not own
         if interrupt is not None and (error is None or refused):
             raise interrupt
         if refused and (pager.least or pager.error):
