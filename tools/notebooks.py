@@ -29,7 +29,7 @@ SHOWN = {
     "below_a_budget": ["budget.report()"],
     "before_it_runs": ["found"],
     "custom_function": [
-        'from rushlight import viz\n\nviz.graph(Softsign.apply(BitReLU.apply(small)).sum(), {"x": small})'
+        'from rushlight import viz\n\nviz.graph(Softsign.apply(BitAbs.apply(small)).sum(), {"x": small})'
     ],
 }
 

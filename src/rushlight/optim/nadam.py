@@ -46,7 +46,9 @@ class NAdam(Stepper):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, checked(locals(), "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize"))
+        super().__init__(
+            params, checked(locals(), "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize")
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

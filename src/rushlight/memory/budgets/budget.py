@@ -21,7 +21,6 @@ from rushlight.optim import optimizer as optimizers
 from rushlight.stores.errors import bytes_of
 from rushlight.stores.files import Spill
 
-
 KERNELS = "no memory for what it works with"  # the words of native code (call.h)
 
 
