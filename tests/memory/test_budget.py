@@ -94,6 +94,21 @@ def test_half_of_the_memory_gives_the_same_results(kind: str, make: Any, monkeyp
     assert "peak without the budget" in str(report)
 
 
+@native
+def test_what_a_kernel_works_with_is_within_the_limit_or_refused() -> None:
+    x, w = torch.randn(8, 64, 16, 16), torch.randn(64, 64, 3, 3)
+    whole = torch.nn.functional.conv2d(x, w, padding=1)
+    limit = memory.current() + whole.nbytes + 200_000  # the result fits, the kernel's buffers do not
+    with pytest.raises(memory.BudgetError, match="too few") as error, memory.budget(limit) as b:
+        torch.nn.functional.conv2d(x, w, padding=1)
+    least = error.value.least
+    assert b.report().peak <= limit < least
+    del error  # its frames hold the result
+    with memory.budget(least + 1000) as b:
+        again = torch.nn.functional.conv2d(x, w, padding=1)
+    assert torch.equal(again, whole) and b.report().peak <= b.limit
+
+
 @pytest.mark.parametrize("kind", ["linear", "convolution", "attention"])
 @pytest.mark.parametrize("guess", [0.0, 1.0])
 def test_what_is_quick_to_compute_again_is_not_written(
