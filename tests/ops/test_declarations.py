@@ -12,6 +12,7 @@ import rushlight as torch
 from rushlight.basics.events import OPERATOR, Observation
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
+from rushlight.dispatch.keeping.rebuilt import WAYS
 from rushlight.dispatch.registry import op
 from rushlight.transforms.batching import pointwise, rule_of
 
@@ -81,6 +82,13 @@ def test_every_family_has_a_rule_and_an_operator() -> None:
 def test_what_may_run_again_is_declared() -> None:
     assert OPS["softmax"].repeatable and OPS["exp"].repeatable
     assert not OPS["mm"].repeatable and not OPS["random_"].repeatable
+
+
+def test_what_is_made_again_says_how() -> None:
+    assert {each.behind for each in OPS.values()} == set(WAYS)
+    for each in OPS.values():
+        assert each.again or not (each.behind or each.cheap), each
+        assert each.ufunc or each.into or not each.over, each  # else there is nothing that writes over the first input
 
 
 def test_operators_have_the_names_that_policies_know() -> None:

@@ -7,6 +7,7 @@ follows), the tensor dies while the graph lives, and all that the gradient asks 
 from __future__ import annotations
 
 import weakref
+from contextlib import suppress
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,8 @@ def reduce(node: OpNode) -> None:
     """Have a node keep bits in place of its result, while the last tensor on that is being freed, if nobody else holds it."""
     if fits(node.outs) and holders(node) in ALONE:
         array = node.outs[0].array
-        node.outs = (Gates(array.shape, packed(array)),)
+        with suppress(MemoryError):  # then the result stays, which answers as well
+            node.outs = (Gates(array.shape, packed(array)),)
 
 
 def fits(outs: Any) -> bool:

@@ -6,7 +6,7 @@ doubles the bytes.  A product costs hundreds of times that pass.
 
 Behind the last operator may be others: of a batch norm, a relu and a convolution the norm's input is kept alone, of a gated
 linear unit the two products that it is made of.  What nodes in between kept is then computed again too.  A sum (a residual
-connection), a join or a dropout is made of what was made before, or of what its makers keep as their own result.  `again` in its record says what
+connection) or a dropout is made of what was made before, or of what its makers keep as their own result.  `again` in its record says what
 each operator costs beside a product, `SHARE` how much of the time of the products before and behind it that may be.
 """
 
@@ -197,7 +197,7 @@ class Search:
         if cost > self.room or (depth == 0 and not plan.op.cheap):
             return None
         self.room -= cost
-        found = WAYS.get(plan.op.name, Search.of_watched)(self, Found(node, cost), tensor, depth)
+        found = WAYS[plan.op.behind](self, Found(node, cost), tensor, depth)
         if found is not None and found.node is node:
             found.written |= written_by(node)
         return found
@@ -352,14 +352,7 @@ class Search:
         return found
 
 
-WAYS = {
-    "relu": Search.of_next,
-    "leaky_relu": Search.of_next,
-    "hardtanh": Search.of_next,
-    "native_dropout": Search.of_next,
-    "mul": Search.of_product,
-    "add": Search.of_sum,
-}
+WAYS = {"": Search.of_watched, "input": Search.of_next, "product": Search.of_product, "sum": Search.of_sum}
 
 
 def product_before(node: Any) -> float:

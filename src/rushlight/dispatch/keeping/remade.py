@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.plan import OpNode
 
-IN_PLACE = (
-    "relu",
-    "leaky_relu",
-    "hardtanh",
-    "add",
-    "mul",
-    "native_dropout",
-    "dropout_backward",
-)  # whose results may be written over what was made for them alone
-
 
 class _Ask:
     """In `_storage`: sends whoever reads a saved input to `plan.input_array`."""
@@ -105,7 +95,7 @@ class Rebuilt:
         op = self.op
         if op is None:
             return arrays[0]
-        own = own and op.name in IN_PLACE and fits_over(arrays[: len(op.tensors) - op.free.bit_count()])
+        own = own and op.over and fits_over(arrays[: len(op.tensors) - op.free.bit_count()])
         for level in modes.levels:
             if level.dry:
                 return arrays[0] if own else level.again(op, arrays, self.statics)[0][0]

@@ -91,6 +91,8 @@ def by(g: Array | Tensor, x: Array | Tensor | complex) -> Any:
     cost=costs.elements,
     numbers=True,
     again=20,
+    behind="sum",
+    over=True,
 )
 def add(input: Array, other: Array) -> Array:
     """input + other, broadcast.  (*), (*) -> (*)"""
@@ -271,6 +273,8 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     numbers=True,
     inline={"input": "g * {other}", "other": "g * {input}"},
     again=20,
+    behind="product",
+    over=True,
 )
 def mul(input: Array, other: Array) -> Array:
     """input * other, broadcast.  (*), (*) -> (*)

@@ -111,7 +111,7 @@ def rounded(number: float, like: Array | Tensor) -> float:
 # relu, leaky_relu and relatives -------------------------------------------------------------------------
 
 
-@elementwise(promote=None, again=15, gates=True)
+@elementwise(promote=None, again=15, behind="input", over=True, gates=True)
 def relu(input: Array) -> Array:
     """max(input, 0).  input: (*) -> (*); keeps its result for the backward.
 
@@ -145,7 +145,8 @@ def _leaky(x: Array, slope: float) -> Array:
 
 
 @op(ns=None, name="leaky_relu",
-    grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)}, shape=shapes.same, repeatable=True, batch=families.targeted, again=15)  # fmt: skip
+    grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)}, shape=shapes.same, repeatable=True, batch=families.targeted,
+    again=15, behind="input", over=True)  # fmt: skip
 def leaky_relu_op(input: Array, negative_slope: float) -> Array:
     """input where over 0, else negative_slope * input, of a slope >= 0.  (*) -> (*)"""
     return _leaky(input, negative_slope)
@@ -290,7 +291,16 @@ publish_inplace("rrelu_", rrelu_, "", F)
 # Limits ------------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="hardtanh", shape=shapes.same, repeatable=True, batch=families.targeted, again=15)  # fmt: skip
+@op(
+    ns=None,
+    name="hardtanh",
+    shape=shapes.same,
+    repeatable=True,
+    batch=families.targeted,
+    again=15,
+    behind="input",
+    over=True,
+)
 def hardtanh_op(input: Array, min_val: float, max_val: float) -> Array:
     """input limited to [min_val, max_val].  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "hardtanh", input, "a real number's dtype")

@@ -31,7 +31,16 @@ def draw() -> int:
     return int(default_generator.numpy.bit_generator.random_raw())
 
 
-@op(ns=None, name="native_dropout", aux=("bits",), repeatable=True, batch=families.dropout, again=25)
+@op(
+    ns=None,
+    name="native_dropout",
+    aux=("bits",),
+    repeatable=True,
+    batch=families.dropout,
+    again=25,
+    behind="input",
+    over=True,
+)
 def dropout_op(input: Array, p: float, seed: int) -> Array:
     """`input` / (1 - p) with probability 1 - p, else 0, by element; `seed` decides where.  (*) -> (*)"""
     require(input.dtype.kind in "fc", "dropout", input)
@@ -43,7 +52,7 @@ def _(input: Array) -> list[shapes.Made]:
     return [shapes.packed(input), shapes.Made(((input.size + 7) // 8,), np.dtype(np.uint8))]
 
 
-@op(ns=None, masks=("bits",), shape=shapes.dense_grad)
+@op(ns=None, masks=("bits",), shape=shapes.dense_grad, over=True)
 def dropout_backward(grad: Array, bits: Array, p: float) -> Array:
     """`grad` / (1 - p) where the bit is set, else 0.  (*), ((n + 7) // 8,) uint8 -> (*)"""
     return backend.dropout_backward(grad, bits, p)

@@ -52,7 +52,7 @@ def stacked(arrays: list[Any] | tuple[Array, ...], dim: int) -> Array:
 RANKS = {4: channels_last, 5: channels_last_3d}
 
 
-@op(ns=None, name="cat", half=None, linear=True, complex_half="moves", batch=families.joined, again=20)
+@op(ns=None, name="cat", half=None, linear=True, complex_half="moves", batch=families.joined)
 def cat_op(tensors: Arrays, dim: int) -> Array:
     """The tensors one after another along `dim`.  [(*), ...] -> (*)"""
     shaped = [a for a in tensors if a.shape != (0,)]  # one that counts for nothing is here for its gradient
