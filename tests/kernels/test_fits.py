@@ -75,6 +75,15 @@ def test_windows_that_do_not_fit_are_refused(table: Any) -> None:
         table.conv(x, w, y, np.array(fine[:-1]))
 
 
+@pytest.mark.parametrize("kernel", ["max_pool", "channel_conv"])
+def test_a_plane_that_is_too_large_with_its_padding_is_refused_as_that(table: Any, kernel: str) -> None:
+    far = np.array([1, 1, 1, 1, 1, 1, 5, 1, 2, 3, 1, 1, 3, 1, 2**26, 2**26, 0, 0, 0, 1, 1, 1])
+    x, w, y, which = np.ones((1, 1, 5), F4), np.ones((1, 1, 3), F4), np.zeros((1, 2, 3), F4), np.zeros((1, 2, 3), "u1")
+    given = (x, y, which, far, 0.0) if kernel == "max_pool" else (x, w, y, far)
+    with pytest.raises(RuntimeError, match=f"{kernel}.*planes that can be copied with their padding"):
+        getattr(table, kernel)(*given)
+
+
 def test_an_exception_of_a_kernel_leaves_the_next_call_alone(table: Any) -> None:
     x = np.ones((2, 3), F4)
     with pytest.raises(RuntimeError):

@@ -65,11 +65,9 @@ template <class T> struct Plane : Padded<T> {
     }
 };
 
-long grain(const Windows &s) { return 1 + kGrain / (s.length() * s.taps() + s.area()); }
-
 template <class T> void channel_conv(const Windows &s, const T *x, const T *w, T *y) {
     const long each = s.O / s.C;
-    parallel_for(s.N * s.C, grain(s), [=, &s](long begin, long end) {
+    parallel_for(s.N * s.C, plane_grain(s), [=, &s](long begin, long end) {
         Plane<T> padded(s);
         for (long p = begin; p < end; ++p) {
             padded.copy(x + p * s.area());
@@ -92,7 +90,7 @@ Windows turned(const Windows &s) {
 template <class T> void turned_conv(const Windows &s, const T *g, const T *w, T *x) {
     const Windows t = turned(s);
     const long each = s.O / s.C, taps = s.taps();
-    parallel_for(s.N * s.C, grain(s), [=, &s, &t](long begin, long end) {
+    parallel_for(s.N * s.C, plane_grain(s), [=, &s, &t](long begin, long end) {
         Plane<T> padded(t);
         T *weights = scratch<T, 2>(taps);
         for (long p = begin; p < end; ++p)
@@ -108,7 +106,7 @@ template <class T> void turned_conv(const Windows &s, const T *g, const T *w, T 
 // The gradient of strides over 1: each output's part is added where it came from.
 template <class T> void spread_conv(const Windows &s, const T *g, const T *w, T *x) {
     const long each = s.O / s.C;
-    parallel_for(s.N * s.C, grain(s), [=, &s](long begin, long end) {
+    parallel_for(s.N * s.C, plane_grain(s), [=, &s](long begin, long end) {
         for (long p = begin; p < end; ++p) {
             T *plane = x + p * s.area();
             std::fill(plane, plane + s.area(), T(0));
@@ -154,7 +152,8 @@ template <class T> void channel_conv_weight(const Windows &s, const T *g, const 
     RL_EXPORT void rl_##NAME##_##S(Array *a_, Array *b_, Array *to_, Array *windows) {   \
         rl::Call call(#NAME);                                                            \
         rl::Windows s(call, windows);                                                    \
-        call.expect(s.C == s.G && rl::paddable(s), "groups of one channel");             \
+        call.expect(s.C == s.G, "groups of one channel");                                \
+        call.expect(rl::paddable(s), "planes that can be copied with their padding");    \
         const T *a = call.in<T>(A, a_, s.count(A)), *b = call.in<T>(B, b_, s.count(B));  \
         T *to = call.out<T>(TO, to_, s.count(TO));                                       \
         call.run([=, &s] { rl::NAME<T>(s, a, b, to); });                                 \

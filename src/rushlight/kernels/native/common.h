@@ -37,6 +37,8 @@ template <class F> inline void parallel_for(long count, long grain, F f) {
 // Elements that make one piece worth a thread.
 constexpr long kGrain = 16384;
 
+inline long ceil_div(long n, long unit) { return (n + unit - 1) / unit; }
+
 inline long row_grain(long row_length) { return kGrain / (row_length < 1 ? 1 : row_length) + 1; }
 
 }  // namespace rl

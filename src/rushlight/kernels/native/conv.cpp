@@ -11,8 +11,6 @@
 namespace rl {
 namespace {
 
-long ceil_div(long a, long b) { return (a + b - 1) / b; }
-
 constexpr long kDepth = 640;     // steps of a sum that are packed at once
 constexpr long kBlockRows = 288; // rows of a block that stays in the second-level cache
 

@@ -22,6 +22,9 @@ inline bool paddable(const Windows &s) {
     return s.countable() && places > 0 && places < 1L << 34;
 }
 
+// Planes that make one piece worth a thread.
+inline long plane_grain(const Windows &s) { return 1 + kGrain / (s.length() * s.taps() + s.area()); }
+
 template <class T> struct Padded {
     const Windows &s;
     long height, width, row;  // rows of a slice, columns of a remainder, elements of a row

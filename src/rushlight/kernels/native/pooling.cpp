@@ -24,7 +24,7 @@ template <class F> RL_INLINE void with_two_strides(long stride, F f) {
 }
 
 template <class F> void each_plane(const Windows &s, long planes, F f) {
-    parallel_for(planes, 1 + kGrain / (s.length() * s.taps() + s.area()), [=](long begin, long end) {
+    parallel_for(planes, plane_grain(s), [=](long begin, long end) {
         for (long p = begin; p < end; ++p) f(p);
     });
 }
@@ -82,7 +82,7 @@ template <class T> struct Maxima : Padded<T> {
 };
 
 template <class T> void max_pool(const Windows &s, const T *x, T *best, uint8_t *which, T lowest) {
-    parallel_for(s.C, 1 + kGrain / (s.length() * s.taps() + s.area()), [=, &s](long begin, long end) {
+    parallel_for(s.C, plane_grain(s), [=, &s](long begin, long end) {
         Maxima<T> plane(s, lowest);
         for (long p = begin; p < end; ++p) {
             plane.copy(x + p * s.area());
@@ -222,7 +222,8 @@ template <class T> void col2im(const Windows &s, const T *y, T *x) {
     RL_EXPORT void rl_max_pool_##S(Array *x_, Array *best_, Array *which_, Array *windows, double lowest) { \
         rl::Call call("max_pool");                                                                          \
         rl::Windows s(call, windows);                                                                       \
-        call.expect(s.taps() <= rl::kChoices && rl::paddable(s), "windows of at most 256 elements");        \
+        call.expect(s.taps() <= rl::kChoices, "windows of at most 256 elements");                           \
+        call.expect(rl::paddable(s), "planes that can be copied with their padding");                       \
         const T *x = call.in<T>("input", x_, s.count("input"));                                             \
         T *best = call.out<T>("output", best_, s.count("output"));                                          \
         uint8_t *which = call.out<uint8_t>("which", which_, s.count("output"));                             \

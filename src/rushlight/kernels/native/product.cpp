@@ -18,8 +18,6 @@ constexpr long kStrip = 8, kPanel = 48;  // rows and columns of a tile
 constexpr long kDeep = 128;              // pairs of steps at once: 24 KiB of a panel, which stay in the first-level cache
 constexpr long kTall = 96;               // rows of the left factor at once
 
-inline long ceil_div(long n, long unit) { return (n + unit - 1) / unit; }
-
 // A factor: element (i, k) of the left one, (k, j) of the right one.  `turned`: memory runs along the other index.
 struct Factor {
     const uint16_t *data;

@@ -2,7 +2,7 @@
 //
 // 4 x 4 outputs need 6 x 6 inputs.  Both are taken for polynomials, whose values at 36 points are multiplied instead
 // of their coefficients (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016).  The points 0,
-// +-3/4, +-3/2 and infinity round to a third of the error of the usual 0, +-1, +-2 (after Barabasz et al., "Error
+// +-3/4, +-3/2 and infinity round to half the error of the usual 0, +-1, +-2 (after Barabasz et al., "Error
 // Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks", 2020); their powers are exact.
 #include "winograd.h"
 
@@ -17,8 +17,6 @@ namespace {
 constexpr long kTiles = kWide<float>;  // done at once
 constexpr long kPoints = 36;
 constexpr long kApart = 80;  // keeps the numbers of different points from the same place of a cache
-
-long ceil_div(long a, long b) { return (a + b - 1) / b; }
 
 // A polynomial of six coefficients at six points, each `step` numbers from the other.
 RL_INLINE void six_of_six(float d0, float d1, float d2, float d3, float d4, float d5, float *to, long step) {
