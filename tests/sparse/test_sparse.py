@@ -8,6 +8,7 @@ import pytest
 
 import rushlight as torch
 from rushlight.sparse import product
+from rushlight.sparse.kinds import of_dtype
 
 
 @pytest.fixture
@@ -148,6 +149,7 @@ def test_older_types_make_them_and_know_them() -> None:
     """`torch.sparse.FloatTensor` and its relatives, by which older programs make sparse tensors."""
     places, values = torch.tensor([[0, 1], [2, 0]]), torch.tensor([3.0, 4.0])
     kind = torch.sparse.FloatTensor
+    assert of_dtype(torch.float32) is kind and of_dtype(torch.bool) is of_dtype(torch.bool)
     found = kind(places, values, torch.Size([2, 3]))
     assert found.to_dense().tolist() == [[0.0, 0.0, 3.0], [4.0, 0.0, 0.0]] and kind(places, values).shape == (2, 3)
     assert isinstance(found, kind) and not isinstance(found, torch.sparse.DoubleTensor) and not isinstance(values, kind)

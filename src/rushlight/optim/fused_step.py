@@ -33,10 +33,7 @@ class Fusion:
         self.seen = 0  # backward calls since `step` was called
         self.steps = 0
         self.norm: Any = None
-        self.last: tuple[int, frozenset[int]] = (
-            0,
-            frozenset(),
-        )  # when a step ended, as a number in the order of nodes; of whom
+        self.last: tuple[int, frozenset[int]] = 0, frozenset()  # when a step ended, in the order of nodes; of whom
         self.turn: Turn | None = None  # of the run under way
         self.stepping = False  # whether the optimizer's own step runs
         self.begun = False  # whether the hooks before the step at hand have run
@@ -319,8 +316,8 @@ class Turn:
             return
         when, whom = self.fusion.last
         self.fusion.last = next_seq(), frozenset(self.done)
-        again = [p for at, p in self.done.items() if at in whom]
-        if made < when and again:
+        again = [p for at, p in self.done.items() if at in whom] if made < when else []
+        if again:
             caller.warn(
                 f"in_backward: {len(again)} parameters, {self.described(again[0])} among them, have been stepped again by a loss that was "
                 "computed before their last step: two backward calls made two steps, where an ordinary optimizer adds their "

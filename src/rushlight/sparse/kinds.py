@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from rushlight.basics import dtypes
@@ -36,18 +37,14 @@ class Kind(type):
         return sparse_coo_tensor(tuple(given), dtype=cls.dtype, device=device)
 
 
+@functools.cache
 def of_dtype(dtype: Any) -> Any:
-    """What makes sparse tensors of a dtype."""
-    return Kind("sparse", (), {"dtype": dtype})
+    """What makes sparse tensors of a dtype, and knows them: one type for each."""
+    prefix = next((name for name, each in KINDS.items() if each is dtype), "")
+    body = {"dtype": dtype, "__module__": "torch.sparse", "__doc__": f"Sparse tensors of {dtype}."}
+    return Kind(f"{prefix}Tensor", (), body)
 
 
 def older_types() -> dict[str, Any]:
     """The types by name."""
-    return {
-        f"{prefix}Tensor": Kind(
-            f"{prefix}Tensor",
-            (),
-            {"dtype": dtype, "__module__": "torch.sparse", "__doc__": f"Sparse tensors of {dtype}."},
-        )
-        for prefix, dtype in KINDS.items()
-    }
+    return {f"{prefix}Tensor": of_dtype(dtype) for prefix, dtype in KINDS.items()}

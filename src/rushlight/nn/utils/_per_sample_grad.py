@@ -41,6 +41,16 @@ def call_for_per_sample_grads(module: Any, *, batch_size: int | None = None, los
     grad_sample: (batch size, *shape of the parameter); `grad` stays as it is.  Each sample is run as a batch of one, all at
     once by `torch.func.vmap`.  Raises RuntimeError for arguments that are none of these, for modules with batch norms,
     whose samples depend on each other, and where a parameter has a `grad_sample` from before.
+
+    >>> import rushlight as torch
+    >>> from rushlight.nn.utils._per_sample_grad import call_for_per_sample_grads
+    >>> layer = torch.nn.Linear(2, 1, bias=False)
+    >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> call_for_per_sample_grads(layer)(x).sum().backward()
+    >>> layer.weight.grad_sample
+    tensor([[[1., 2.]],
+    <BLANKLINE>
+            [[3., 4.]]])
     """
     if loss_reduction not in ("sum", "mean"):
         raise RuntimeError(

@@ -146,10 +146,8 @@ def c2r_op(input: Array, dims: tuple[int, ...], scale: float, n: int) -> Array:
             input = np.fft.ifftn(input, axes=dims[:-1], norm="forward")
         y = np.fft.irfft(input, n, axis=last, norm="forward")
     else:
-        half, line = (
-            complex_lines(input, dims[:-1], False, False),
-            partial(np.fft.irfft, n=n, axis=last, norm="forward"),
-        )
+        half = complex_lines(input, dims[:-1], False, False)
+        line = partial(np.fft.irfft, n=n, axis=last, norm="forward")
         y = along(line, half, last, resized_in(half.shape, last, n), real_of(half.dtype))
     return y if scale == 1 else np.multiply(y, y.dtype.type(scale), out=y)
 
