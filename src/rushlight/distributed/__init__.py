@@ -6,6 +6,7 @@ from typing import Any
 
 from rushlight.absent import walls
 from rushlight.basics.groups import ProcessGroup
+from rushlight.distributed.coalescing import all_gather_coalesced, all_reduce_coalesced
 from rushlight.distributed.collectives import (
     ReduceOp,
     Work,
@@ -23,11 +24,13 @@ from rushlight.distributed.collectives import (
     reduce_scatter_tensor,
     scatter,
 )
+from rushlight.distributed.debug import DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env
 from rushlight.distributed.group import (
     Backend,
     GroupMember,
     destroy_process_group,
     get_backend,
+    get_default_backend_for_device,
     get_global_rank,
     get_group_rank,
     get_node_local_rank,
@@ -37,30 +40,47 @@ from rushlight.distributed.group import (
     group,
     init_process_group,
     is_available,
+    is_backend_available,
     is_gloo_available,
     is_initialized,
     is_mpi_available,
     is_nccl_available,
     is_torchelastic_launched,
+    is_ucc_available,
+    is_xccl_available,
     new_group,
+    new_subgroups,
+    new_subgroups_by_enumeration,
+    split_group,
 )
 from rushlight.distributed.messages import P2POp, batch_isend_irecv, irecv, isend, monitored_barrier, recv, send
-from rushlight.distributed.objects import all_gather_object, broadcast_object_list, gather_object, scatter_object_list
+from rushlight.distributed.objects import (
+    all_gather_object,
+    broadcast_object_list,
+    gather_object,
+    recv_object_list,
+    scatter_object_list,
+    send_object_list,
+)
 from rushlight.distributed.stores import FileStore, HashStore, PrefixStore, Store, TCPStore
 
-__all__ = ["Backend", "FileStore", "GroupMember", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store",
-           "TCPStore", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
-           "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
-           "destroy_process_group", "gather", "gather_object", "get_backend", "get_global_rank", "get_group_rank",
-           "get_node_local_rank", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group",
-           "irecv", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
-           "is_torchelastic_launched", "isend", "monitored_barrier", "new_group", "recv", "reduce", "reduce_op",
-           "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send"]  # fmt: skip
+__all__ = ["Backend", "DebugLevel", "FileStore", "GroupMember", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp",
+           "Store", "TCPStore", "Work", "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object",
+           "all_reduce", "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast",
+           "broadcast_object_list", "destroy_process_group", "gather", "gather_object", "get_backend", "get_debug_level",
+           "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank",
+           "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "irecv", "is_available",
+           "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
+           "is_torchelastic_launched", "is_ucc_available", "is_xccl_available", "isend", "monitored_barrier", "new_group",
+           "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce", "reduce_op", "reduce_scatter",
+           "reduce_scatter_tensor", "scatter", "scatter_object_list", "send", "send_object_list", "set_debug_level",
+           "set_debug_level_from_env", "split_group"]  # fmt: skip
 
 _MODULES = ("_composable", "_tensor", "algorithms", "checkpoint", "constants", "device_mesh", "distributed_c10d", "elastic", "fsdp", "nn", "optim", "run",
             "tensor")  # fmt: skip
 _FROM = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "_rank_not_in_group": "distributed_c10d",
-         "_get_default_group": "distributed_c10d"}  # fmt: skip
+         "_get_default_group": "distributed_c10d", "_coalescing_manager": "coalescing", "_all_gather_base": "distributed_c10d",
+         "_reduce_scatter_base": "distributed_c10d"}  # fmt: skip
 _HERE = "rushlight.distributed"
 _FROM_HERE = {"GradBucket": "reducer"}
 _ERRORS = ("DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "QueueEmptyError")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,13 +44,16 @@ def check(name: str, *tensors: object) -> None:
 
 
 def chosen(name: str, op: Any, dtype: Any) -> str:
-    """The name in MPI of a reduction.  Raises TypeError for what is none, RuntimeError where the numbers have none such."""
+    """The name in MPI of a reduction.  Raises TypeError for what is none.
+
+    Where the numbers have none such: ValueError for complex ones, RuntimeError for others, as PyTorch.
+    """
     if not isinstance(op, ReduceOp):
         raise TypeError(f"{name}: expected a ReduceOp, got {op!r}")
     if (op in (ReduceOp.MIN, ReduceOp.MAX) and dtype.is_complex) or (
         op in BITS and (dtype.is_floating_point or dtype.is_complex)
     ):
-        raise RuntimeError(
+        raise (ValueError if dtype.is_complex else RuntimeError)(
             f"{name}: {op.name} of {dtype} is not defined: convert the tensor, or choose another ReduceOp"
         )
     if op is ReduceOp.AVG and not (dtype.is_floating_point or dtype.is_complex):
@@ -81,10 +84,36 @@ def run(
     compared(name, group, shown)
     work = Work(begin(group.channel), after, name, group.timeout)
     if async_op:
-        work.tensors = [x for x in shown if isinstance(x, Tensor)][:1]
+        work.tensors = [x for x in shown if isinstance(x, Tensor)]
         return work
     work.wait()
     return None
+
+
+class Call(NamedTuple):
+    """An operation that begins at the end of a block, in one message with others: see `coalescing`."""
+
+    name: str
+    op: Any
+    output: Tensor
+    input: Tensor
+
+
+collecting: dict[ProcessGroup, list[Call]] = {}  # what such blocks hold, by group
+
+
+def collected(group: ProcessGroup, name: str, op: Any, output: Tensor, input: Tensor) -> bool:
+    """Whether an operation is left to the end of the block that its group is in."""
+    if not collecting or group not in collecting:
+        return False
+    collecting[group].append(Call(name, op, output, input))
+    return True
+
+
+def averaged(array: Any, op: Any, group: ProcessGroup) -> None:
+    """Make a mean of a sum, where that is what was asked for."""
+    if op is ReduceOp.AVG:
+        np.divide(array, group.size(), out=array)
 
 
 def outside(group: Any) -> bool:
@@ -117,7 +146,10 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_
     if outside(group):
         return None
     check("all_reduce", tensor)
-    return _reduced("all_reduce", tensor, op, member(group), None, async_op)
+    used = member(group)
+    if collected(used, "all_reduce", op, tensor, tensor):
+        return None
+    return _reduced("all_reduce", tensor, op, used, None, async_op)
 
 
 def _reduced(name: str, tensor: Tensor, op: Any, group: ProcessGroup, root: int | None, async_op: bool) -> Work | None:
@@ -125,8 +157,7 @@ def _reduced(name: str, tensor: Tensor, op: Any, group: ProcessGroup, root: int 
 
     def after() -> None:
         if root is None or root == group.rank():
-            if op is ReduceOp.AVG:
-                np.divide(place.array, group.size(), out=place.array)
+            averaged(place.array, op, group)
             place.put()
 
     def begin(way: Any) -> Any:
@@ -187,6 +218,8 @@ def all_gather_into_tensor(
     check(name, output_tensor, input_tensor)
     used = member(group)
     _fits(name, output_tensor, input_tensor, used.size())
+    if collected(used, name, None, output_tensor, input_tensor):
+        return None
     place, given = Place(output_tensor, read=False), moved(readable(input_tensor))
     return run(name, used, lambda way: way.all_gather(place.wire(), given), place.put, async_op, output_tensor)
 
@@ -274,6 +307,8 @@ def reduce_scatter_tensor(
     check("reduce_scatter_tensor", output, input)
     used = member(group)
     _fits("reduce_scatter_tensor", input, output, used.size())
+    if collected(used, "reduce_scatter_tensor", op, output, input):
+        return None
     return _scattered("reduce_scatter_tensor", output, [Place(input, True).array], op, used, async_op)
 
 
@@ -284,8 +319,7 @@ def _scattered(
     given = np.concatenate([a.reshape(-1) for a in arrays]) if len(arrays) != 1 else arrays[0].reshape(-1)
 
     def after() -> None:
-        if op is ReduceOp.AVG:
-            np.divide(place.array, group.size(), out=place.array)
+        averaged(place.array, op, group)
         place.put()
 
     return run(name, group, lambda way: way.reduce_scatter(place.array, given, how), after, async_op, output, op.name)

@@ -1,7 +1,8 @@
-"""With RUSHLIGHT_DISTRIBUTED_DEBUG=1 processes compare what they are about to do together, so that none waits in vain."""
+"""With RUSHLIGHT_DISTRIBUTED_DEBUG=1, or TORCH_DISTRIBUTED_DEBUG=DETAIL, processes compare what they are about to do together, so that none waits in vain."""
 
 from __future__ import annotations
 
+import enum
 import os
 import pickle
 from typing import Any
@@ -14,13 +15,47 @@ from rushlight.distributed.errors import DistBackendError
 from rushlight.distributed.work import Work, finish
 from rushlight.tensor import Tensor
 
+__all__ = ["DebugLevel", "compared", "get_debug_level", "set_debug_level", "set_debug_level_from_env"]
+
 TAG = 32_001  # of what is compared
 ROOM = 1024  # bytes of a description
 
 
+class DebugLevel(enum.IntEnum):
+    """How much is compared and told: at DETAIL each collective, see `compared`."""
+
+    OFF, INFO, DETAIL = range(3)
+
+
+_chosen: list[DebugLevel] = []  # what a script has set
+
+
+def get_debug_level() -> DebugLevel:
+    """The level that was set, else that of TORCH_DISTRIBUTED_DEBUG; DETAIL with RUSHLIGHT_DISTRIBUTED_DEBUG=1."""
+    if _chosen:
+        return _chosen[0]
+    if os.environ.get("RUSHLIGHT_DISTRIBUTED_DEBUG", "0") not in ("", "0"):
+        return DebugLevel.DETAIL
+    name = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
+    if name not in DebugLevel.__members__:
+        raise RuntimeError(f"TORCH_DISTRIBUTED_DEBUG: expected OFF, INFO or DETAIL, got {name}")
+    return DebugLevel[name]
+
+
+def set_debug_level(level: DebugLevel) -> None:
+    """Set the level, on all processes alike."""
+    _chosen[:] = [DebugLevel(level)]
+
+
+def set_debug_level_from_env() -> None:
+    """Take the level from the environment again."""
+    _chosen.clear()
+    get_debug_level()
+
+
 def compared(name: str, group: ProcessGroup, shown: tuple[Any, ...]) -> None:
-    """Raise DistBackendError on every process unless all are about to do the same; nothing unless the variable asks for it."""
-    if os.environ.get("RUSHLIGHT_DISTRIBUTED_DEBUG", "0") == "0" or group.size() == 1:
+    """Raise DistBackendError on every process unless all are about to do the same; nothing below the level DETAIL."""
+    if group.size() == 1 or get_debug_level() is not DebugLevel.DETAIL:
         return
     mine = (name, tuple(described(item) for item in shown))
     found = told(group, (mine, caller.line()))

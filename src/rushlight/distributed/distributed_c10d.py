@@ -6,10 +6,13 @@ from rushlight.basics import groups
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed import *  # noqa: F403
 from rushlight.distributed import __all__
+from rushlight.distributed.coalescing import _coalescing_manager, _CoalescingManager
+from rushlight.distributed.collectives import all_gather_into_tensor as _all_gather_base  # before they had their names
+from rushlight.distributed.collectives import reduce_scatter_tensor as _reduce_scatter_base
 from rushlight.distributed.constants import default_pg_timeout
-from rushlight.distributed.group import BACKENDS
 
-__all__ += ["_get_default_group", "_rank_not_in_group", "default_pg_timeout", "is_xccl_available"]
+__all__ += ["_CoalescingManager", "_all_gather_base", "_coalescing_manager", "_get_default_group", "_rank_not_in_group",
+            "_reduce_scatter_base", "default_pg_timeout"]  # fmt: skip
 
 _pg_map: dict[ProcessGroup, tuple[str, None]] = {}
 
@@ -22,8 +25,3 @@ def _get_default_group() -> ProcessGroup:
 def _rank_not_in_group(group: object) -> bool:
     """Whether this process is outside of a group: of none."""
     return group is not None and not isinstance(group, ProcessGroup)
-
-
-def is_xccl_available() -> bool:
-    """Whether there is oneCCL: no."""
-    return "xccl" not in BACKENDS

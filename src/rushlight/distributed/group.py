@@ -7,6 +7,7 @@ import importlib.util
 import itertools
 import os
 import sys
+import zlib
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
@@ -58,6 +59,30 @@ def is_nccl_available() -> bool:
 def is_mpi_available() -> bool:
     """Whether mpi4py is installed."""
     return importlib.util.find_spec("mpi4py") is not None
+
+
+def is_ucc_available() -> bool:
+    """Whether there is UCC: no."""
+    return False
+
+
+def is_xccl_available() -> bool:
+    """Whether there is oneCCL: no."""
+    return False
+
+
+def is_backend_available(backend: str) -> bool:
+    """Whether a backend is here by its own name: gloo, and mpi where mpi4py is; any of PyTorch's names makes a group."""
+    return backend.lower() == "gloo" or (backend.lower() == "mpi" and is_mpi_available())
+
+
+def get_default_backend_for_device(device: Any) -> str:
+    """The backend of a device's kind: "gloo" for the CPU.  Raises ValueError for a kind without one."""
+    kind = getattr(device, "type", str(device).partition(":")[0])
+    found = Backend.default_device_backend_map.get(kind)
+    if found is None:
+        raise ValueError(f"get_default_backend_for_device: expected a device cpu or cuda, got {device}")
+    return found
 
 
 def is_torchelastic_launched() -> bool:
@@ -210,20 +235,88 @@ def get_group_rank(group: Any, global_rank: int) -> int:
 _made = itertools.count()
 
 
-def new_group(ranks: Any = None, timeout: Any = None, backend: str | None = None, **options: object) -> Any:
+def new_group(
+    ranks: Any = None,
+    timeout: Any = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    use_local_synchronization: bool = False,
+    group_desc: str | None = None,
+    device_id: Any = None,
+    sort_ranks: bool = True,
+) -> Any:
     """A group of some of the processes; all processes call this, and those that are not in it get NON_GROUP_MEMBER.
 
-    Raises ValueError for ranks that there are not.
+    ranks: all if None; use_local_synchronization: whether only those in the group call this; sort_ranks: whether they are
+    numbered in it by their rank, else in the order given.  Raises ValueError for ranks that there are not.
     """
     default = groups.required()
-    chosen = tuple(default.ranks if ranks is None else sorted(int(r) for r in ranks))
+    wanted = default.ranks if ranks is None else [int(r) for r in ranks]
+    chosen = tuple(sorted(wanted) if sort_ranks else wanted)
     if len(set(chosen)) != len(chosen) or not set(chosen) <= set(default.ranks):
         raise ValueError(f"new_group: expected different ranks below {default.size()}, got {list(chosen)}")
-    way = default.channel.part(chosen, next(_made) % 30000)
+    # Processes make a group by a number that they all have: they count alike those that all of them make.
+    tag = 30_000 + zlib.crc32(repr(chosen).encode()) % 2000 if use_local_synchronization else next(_made) % 30_000
+    return _part(default, chosen, chosen, tag, timeout, backend) or GroupMember.NON_GROUP_MEMBER
+
+
+def _part(
+    parent: ProcessGroup, numbers: Any, ranks: Any, tag: int, timeout: Any, backend: str | None
+) -> ProcessGroup | None:
+    """A group of some processes of another; None outside of it.  numbers: theirs in the other, ranks: among all"""
+    way = parent.channel.part(numbers, tag)
     if way is None:
-        return GroupMember.NON_GROUP_MEMBER
-    seconds = default.timeout if timeout is None else timeout.total_seconds()
-    return ProcessGroup(default.backend if backend is None else Backend(backend), way, chosen, seconds)
+        return None
+    seconds = parent.timeout if timeout is None else timeout.total_seconds()
+    return ProcessGroup(parent.backend if backend is None else Backend(backend), way, ranks, seconds)
+
+
+def split_group(parent_pg: Any = None, split_ranks: Any = None, timeout: Any = None, pg_options: Any = None,
+                group_desc: str | None = None, backend: str | None = None) -> ProcessGroup | None:  # fmt: skip
+    """The one of several groups without common members that this process is in, None in none; all of the parent call this.
+
+    split_ranks: for each group the numbers of its processes within the parent.  Raises ValueError where there is no list, and
+    for numbers that occur twice or that there are not.
+    """
+    parent = member(parent_pg)
+    lists = [[int(r) for r in some] for some in split_ranks or ()]
+    flat = [r for some in lists for r in some]
+    if not flat or len(set(flat)) != len(flat) or not set(flat) <= set(range(parent.size())):
+        raise ValueError(f"split_group: expected lists of different numbers below {parent.size()}, got {split_ranks!r}")
+    tag = next(_made) % 30_000
+    mine = next((sorted(some) for some in lists if parent.rank() in some), None)
+    return None if mine is None else _part(parent, mine, [parent.ranks[r] for r in mine], tag, timeout, backend)
+
+
+def new_subgroups_by_enumeration(ranks_per_subgroup_list: Any, timeout: Any = None, backend: str | None = None,
+                                 pg_options: Any = None, group_desc: str | None = None) -> tuple[Any, list[Any]]:  # fmt: skip
+    """Groups without common members: that of this process, None in none, and all of them; all processes call this.
+
+    ranks_per_subgroup_list: for each group its ranks.  Raises ValueError for an empty list, and for a rank that occurs twice.
+    """
+    lists = [[int(r) for r in some] for some in ranks_per_subgroup_list or ()]
+    flat = [r for some in lists for r in some]
+    if not flat or len(set(flat)) != len(flat):
+        raise ValueError(
+            f"new_subgroups_by_enumeration: expected lists of different ranks, got {ranks_per_subgroup_list!r}"
+        )
+    found = [new_group(some, timeout, backend) for some in lists]
+    return next((g for g, some in zip(found, lists, strict=True) if get_rank() in some), None), found
+
+
+def new_subgroups(group_size: int | None = None, group: Any = None, timeout: Any = None, backend: str | None = None,
+                  pg_options: Any = None, group_desc: str | None = None) -> tuple[Any, list[Any]]:  # fmt: skip
+    """Groups of `group_size` processes each, in the order of their ranks: that of this process, and all of them.
+
+    group: whose processes are dealt, the default group if None.  Raises ValueError for a size that does not divide their number.
+    """
+    used = member(group)
+    if group_size is None:
+        raise ValueError("new_subgroups: expected group_size: by default it is the number of GPUs, and there is none")
+    if group_size <= 0 or used.size() % group_size:
+        raise ValueError(f"new_subgroups: expected a group_size that divides {used.size()} processes, got {group_size}")
+    starts = range(0, used.size(), group_size)
+    return new_subgroups_by_enumeration([used.ranks[k : k + group_size] for k in starts], timeout, backend)
 
 
 class _Group:

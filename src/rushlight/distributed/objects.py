@@ -10,11 +10,14 @@ import numpy as np
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.collectives import nothing, outside, root_of, run
 from rushlight.distributed.group import member
+from rushlight.distributed.messages import recv, send
+from rushlight.tensor import wrap
 
 if TYPE_CHECKING:
     from rushlight.basics.devices import device
 
-__all__ = ["all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list"]
+__all__ = ["all_gather_object", "broadcast_object_list", "gather_object", "recv_object_list", "scatter_object_list",
+           "send_object_list"]  # fmt: skip
 
 
 def packed(obj: Any) -> Any:
@@ -96,3 +99,32 @@ def scatter_object_list(
     if root == used.rank() and (input is None or len(input) != used.size()):
         raise ValueError(f"scatter_object_list: expected a list with one element for each process, {used.size()}")
     output[0] = _sent("scatter_object_list", input, used, root)[used.rank()]
+
+
+def send_object_list(object_list: list[Any], dst: int | None = None, group: Any = None, device: device | str | int | None = None,
+                     group_dst: int | None = None, use_batch: bool = False) -> None:  # fmt: skip
+    """Send the objects of a list to process `dst`, which calls `recv_object_list`.  Raises ValueError for no other process."""
+    if outside(group):
+        return
+    data = packed(list(object_list))
+    for part in (np.array([data.size]), data):
+        send(wrap(part), dst, group, group_dst=group_dst)
+
+
+def recv_object_list(object_list: list[Any], src: int | None = None, group: Any = None, device: device | str | int | None = None,
+                     group_src: int | None = None, use_batch: bool = False) -> int:  # fmt: skip
+    """Replace the objects of a list by those that process `src`, or any, sends; the number of the sender, -1 outside the group.
+
+    Raises ValueError where the other list has another number of objects.
+    """
+    if outside(group):
+        return -1
+    length = wrap(np.zeros(1, np.int64))
+    sender = recv(length, src, group, group_src=group_src)
+    data = wrap(np.empty(int(length.item()), np.uint8))
+    recv(data, sender, group)
+    found = pickle.loads(data._array.tobytes())
+    if len(found) != len(object_list):
+        raise ValueError(f"recv_object_list: rank {sender} sent {len(found)} objects for a list of {len(object_list)}")
+    object_list[:] = found
+    return sender
