@@ -11,21 +11,24 @@ from __future__ import annotations
 
 import argparse
 import collections
-import importlib.util
 import os
-import re
+import shutil
 import subprocess
+import sys
 import tarfile
-import urllib.request
+import tempfile
 import xml.etree.ElementTree as Tree
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
-from urllib.parse import urljoin
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT)]
+
+from tools import packages  # noqa: E402
+
 PAGE = ROOT / "docs" / "package-tests.md"
-LIMIT = 600
+LIMIT = 600  # seconds for the tests of a package
+EACH = 60  # seconds for one of them
 NEEDED = ("pytest", "pytest-timeout", "hypothesis", "torchtestcase", "parameterized", "pytorch_memlab")
 
 
@@ -72,34 +75,29 @@ Packages made for PyTorch ship tests with their source.  Here are those of some,
 """
 
 
-def environment() -> ModuleType:
-    """The tool that makes the virtual environment of the packages."""
-    spec = importlib.util.spec_from_file_location("packages", ROOT / "tools" / "packages.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def version_of(python: Path, name: str) -> str:
     """The version of a package that an environment has."""
     asked = f"import importlib.metadata as m; print(m.version({name!r}))"
     return subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def source(name: str, version: str, folder: Path) -> Path:
-    """The folder with the source of a version, fetched now where it is not there."""
+def source(python: Path, name: str, version: str, folder: Path) -> Path:
+    """The folder with the source of a version, fetched by pip now where it is not there."""
     place = folder / f"{name}-{version}"
     if not place.exists():
-        index = f"https://pypi.org/simple/{name.replace('_', '-')}/"
-        with urllib.request.urlopen(index, timeout=60) as page:
-            links = re.findall(r'href="([^"#]+)', page.read().decode())
-        url = urljoin(index, next(link for link in links if link.endswith(f"-{version}.tar.gz")))
-        archive, _ = urllib.request.urlretrieve(url)
-        with tarfile.open(archive) as packed:
-            packed.extractall(place, filter="data")
-        os.unlink(archive)
+        with tempfile.TemporaryDirectory() as fetched:
+            wanted = ["--no-deps", "--no-binary", name, "-d", fetched, f"{name}=={version}"]
+            subprocess.run([python, "-m", "pip", "download", "-q", *wanted], check=True)
+            unpacked(next(Path(fetched).iterdir()), place)
     return next(path for path in place.iterdir() if path.is_dir())
+
+
+def unpacked(archive: Path, place: Path) -> None:
+    """The content of an archive as a folder that is there whole or not at all."""
+    part = archive.parent / "content"
+    with tarfile.open(archive) as packed:
+        packed.extractall(part, filter="data")
+    shutil.move(part, place)
 
 
 def outcomes(python: Path | str, tests: str, where: Path, **more: str) -> dict[str, str]:
@@ -107,24 +105,19 @@ def outcomes(python: Path | str, tests: str, where: Path, **more: str) -> dict[s
     report = where / "outcomes.xml"
     report.unlink(missing_ok=True)
     given = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"} | more
-    # The packages of tests may shadow those of the environment no more than under plain pytest.
-    command = [
-        python,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-o",
-        "addopts=",
-        "--timeout",
-        "60",
-        f"--junitxml={report}",
-        *tests.split(),
-    ]
+    # What the package configures for its own runs is left out: options may name plugins that are not here.
+    options = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", "--timeout", str(EACH), f"--junitxml={report}"]
+    limited = ["timeout", "-s", "INT", "-k", "20", str(LIMIT)]
     subprocess.run(
-        ["timeout", "-s", "INT", "-k", "20", str(LIMIT), *command], cwd=where, env=given, capture_output=True
+        [*limited, python, "-m", "pytest", *options, *tests.split()], cwd=where, env=given, capture_output=True
     )
+    if not report.exists():
+        raise RuntimeError(f"{where.name}: {python} -m pytest {tests} left no report")
+    return told(report)
+
+
+def told(report: Path) -> dict[str, str]:
+    """Passed, skipped or failed by the name of a test, as a report of pytest's says."""
     found = {}
     for case in Tree.parse(report).iter("testcase"):
         kinds = {part.tag for part in case}
@@ -134,23 +127,34 @@ def outcomes(python: Path | str, tests: str, where: Path, **more: str) -> dict[s
 
 
 def row(name: str, suite: Suite, folder: Path, oracle: str, shared: Path) -> str:
-    """The line of the table for a package."""
+    """The line of the table for a package, whose tests run now, here and under PyTorch."""
     python = folder / "bin" / "python"
     version = version_of(python, name)
-    where = source(name, version, folder / "suites")
+    where = source(python, name, version, folder / "suites")
     backends = {"EINOPS_TEST_BACKENDS": "numpy,torch"}
     ours = outcomes(python, suite.tests, where, **backends)
     theirs = outcomes(oracle, suite.tests, where, PYTHONPATH=str(shared), **backends)
-    alone = [test for test, state in ours.items() if state == "failed" and theirs.get(test) == "passed"]
+    print(name, *failed_alone(ours, theirs)[:10], sep="\n  ", flush=True)
+    return line(f"{name} {version}", ours, theirs, suite.left)
+
+
+def failed_alone(ours: dict[str, str], theirs: dict[str, str]) -> list[str]:
+    """The tests that fail here and pass under PyTorch."""
+    return [test for test, state in ours.items() if state == "failed" and theirs.get(test) == "passed"]
+
+
+def line(package: str, ours: dict[str, str], theirs: dict[str, str], left: str) -> str:
+    """The line of a package's outcomes; `left`, what is known of its failures, where they differ from PyTorch's."""
     here, there = collections.Counter(ours.values()), collections.Counter(theirs.values())
-    print(name, dict(here), dict(there), *alone[:10], sep="\n  ", flush=True)
-    return f"| {name} {version} | {len(ours)} | {there['passed']} | {here['passed']} | {len(alone)} | {suite.left if alone or here != there else ''} |"
+    alone = len(failed_alone(ours, theirs))
+    why = left if alone or here != there else ""
+    return f"| {package} | {len(ours)} | {there['passed']} | {here['passed']} | {alone} | {why} |"
 
 
-def with_rows(rows: list[str]) -> str:
+def with_rows(page: str, rows: list[str]) -> str:
     """The page with these lines, and those of other packages as they stood."""
-    old = PAGE.read_text(encoding="utf-8").removeprefix(HEAD).splitlines() if PAGE.exists() else []
-    by_name = {line.split()[1]: line for line in [*old, *rows] if line.startswith("| ") and line.split()[1] in SUITES}
+    lines = [*page.removeprefix(HEAD).splitlines(), *rows]
+    by_name = {each.split()[1]: each for each in lines if each.startswith("| ") and each.split()[1] in SUITES}
     return HEAD + "\n".join(by_name[name] for name in sorted(by_name)) + "\n"
 
 
@@ -163,14 +167,13 @@ def main() -> None:
         "--only", nargs="*", choices=SUITES, help="run the tests of these, and leave the other lines as they are"
     )
     given = parser.parse_args()
-    packages = environment()
     python = packages.environment_of(given.folder)
     subprocess.run([python, "-m", "pip", "install", "-q", *NEEDED, *(given.only or SUITES)], check=True)
     shared = packages.shared(given.folder)
     (given.folder / "suites").mkdir(exist_ok=True)
     for name in given.only or SUITES:
-        line = row(name, SUITES[name], given.folder, given.oracle, shared)
-        PAGE.write_text(with_rows([line]), encoding="utf-8")
+        made = row(name, SUITES[name], given.folder, given.oracle, shared)
+        PAGE.write_text(with_rows(PAGE.read_text(encoding="utf-8"), [made]), encoding="utf-8")
 
 
 if __name__ == "__main__":
