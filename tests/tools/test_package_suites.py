@@ -86,3 +86,14 @@ def test_the_oracle_does_not_see_the_package_that_is_tested(tmp_path: Path, monk
     monkeypatch.setenv("PYTHONPATH", "src")
     assert suites.outcomes(told, "tests", tmp_path) == {"p::": "passed"}
     assert suites.outcomes(told, "tests", tmp_path, PYTHONPATH="shared") == {"p::shared": "passed"}
+
+
+def test_tests_that_start_python_start_the_same(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    report = tmp_path / "outcomes.xml"
+    python.write_text(
+        f"#!/bin/sh\necho \"<t><testcase classname='p' name='$(command -v python)'/></t>\" > {report}\n",
+        encoding="utf-8",
+    )
+    python.chmod(0o755)
+    assert suites.outcomes(python, "tests", tmp_path) == {f"p::{python}": "passed"}
