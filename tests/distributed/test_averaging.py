@@ -144,6 +144,72 @@ print("well")
 """) == ["well"] * 2  # fmt: skip
 
 
+@pytest.mark.slow
+@several
+def test_optimizers_applied_in_backward_wait_for_the_mean(tmp_path: Path) -> None:
+    """`_apply_optimizer_in_backward` before and after a module is shared or sharded: the same parameters as of one process."""
+    assert lines(tmp_path, START + """\
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.optim import _apply_optimizer_in_backward as apply
+from torch.nn.parallel import DistributedDataParallel
+def net():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 1)).double()
+def shared(module): return DistributedDataParallel(module, bucket_cap_mb=0.0005)
+def sharded(module): return fully_shard(module)
+def train(way=None, first=False):
+    module = net()
+    if first: apply(torch.optim.Adam, module.parameters(), {"lr": 0.01})
+    model = module if way is None else way(module)
+    if not first: apply(torch.optim.Adam, model.parameters(), {"lr": 0.01})
+    seen = []
+    for step in range(4):
+        x = torch.arange(48.).view(8, 6).add(step).sin().double()
+        (model(x if way is None else x.chunk(n)[r]) - 1).square().mean().backward()
+        seen.append(all(p.grad is None for p in model.parameters()))  # stepped with, and freed
+    assert all(seen)
+    return [(p.full_tensor() if hasattr(p, "full_tensor") else p).detach() for p in model.parameters()]
+alone = train()
+for way, first in ((shared, True), (shared, False), (sharded, True), (sharded, False)):
+    for a, b in zip(alone, train(way, first), strict=True):
+        assert torch.allclose(a, b, rtol=1e-12, atol=1e-14), (way, first, (a - b).abs().max())
+print("well")
+""") == ["well"] * 2  # fmt: skip
+
+
+@pytest.mark.slow
+@several
+def test_buffers_are_those_of_the_first_after_a_pass_that_was_averaged(tmp_path: Path) -> None:
+    """As in PyTorch: before a forward whose predecessor was averaged, so that passes within `no_sync` send nothing at all."""
+    assert lines(tmp_path, START + """\
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+class Counts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(1))
+        self.register_buffer("seen", torch.zeros(1))
+    def forward(self, x):
+        self.seen += 10 ** r
+        return self.weight * x
+model = DistributedDataParallel(Counts())
+found = []
+def step():
+    model(torch.ones(1)).sum().backward()
+    found.append(model.module.seen.item())
+step()
+with model.no_sync():
+    step(); step(); step()
+step(); step()
+with torch.no_grad(): model(torch.ones(1))
+found.append(model.module.seen.item())
+model(torch.ones(1))
+found.append(model.module.seen.item())
+print(r, *found)
+""") == ["0 1.0 2.0 3.0 4.0 5.0 6.0 7.0 8.0", "1 10.0 11.0 21.0 31.0 41.0 15.0 16.0 26.0"]  # fmt: skip
+
+
 def test_what_hooks_refuse() -> None:
     hooks = torch.distributed.algorithms.ddp_comm_hooks
     with pytest.raises(ValueError, match="start_powerSGD_iter > 1"):

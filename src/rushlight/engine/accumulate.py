@@ -296,7 +296,11 @@ def resumed(leaf: Tensor, hook: Callable[..., Any]) -> None:
     hooks = [*leaf._post_hooks.values()]
     leaf._awaited = False
     accumulated(leaf, hooks[hooks.index(hook) + 1 :])
-    if modes.run is not None and not leaf._awaited:
+    if leaf._awaited:
+        return
+    if leaf._node_hooks is not None:
+        after_node(leaf, leaf._grad)
+    if modes.run is not None:
         modes.run.completed(leaf)
 
 
@@ -307,6 +311,8 @@ def awaits(leaf: Tensor) -> bool:
 
 def accumulated(leaf: Tensor, hooks: Any = None) -> None:
     """Run the hooks that wait for the accumulated gradient."""
+    if leaf._awaited:
+        leaf._awaited = False  # of a run that failed
     for hook in tuple(leaf._post_hooks.values()) if hooks is None else hooks:
         result = hook(leaf)
         if result is LATER:
@@ -319,7 +325,9 @@ def accumulated(leaf: Tensor, hooks: Any = None) -> None:
 
 
 def after_node(leaf: Tensor, g: Tensor | None) -> None:
-    """Run the post-hooks of the leaf's AccumulateGrad."""
+    """Run the post-hooks of the leaf's AccumulateGrad, unless the gradient is still to become another: `resumed` does then."""
+    if leaf._awaited:
+        return
     for hook in tuple(leaf._node_hooks.post.values()):
         result = called(hook, leaf, (), (g,))
         if result is not None:

@@ -154,12 +154,13 @@ class AveragingHook(JoinHook):
 
     def main_hook(self) -> None:
         """Take the buffers of who has a batch, and give gradients of 0."""
+        if self.model.broadcast_buffers and self.model.require_forward_param_sync:
+            for buffer in self.model.module.buffers():
+                broadcast(buffer, group=self.join.group, group_src=self.join.active[0])
+        self.model.require_forward_param_sync = self.join.sync
         if not self.join.sync:
             return
         self.stepping()
-        if self.model.broadcast_buffers:
-            for buffer in self.model.module.buffers():
-                broadcast(buffer, group=self.join.group, group_src=self.join.active[0])
         self.model.reducer.shadow(len(self.join.joinables) > 1)
 
     def post_hook(self, is_last_joiner: bool) -> None:

@@ -45,15 +45,14 @@ param_to_acc_grad_map = _AccumulatorMap()
 
 def _accumulate_grad(param: Tensor) -> Any:
     """The node at which gradients of the leaf `param` gather.  Raises ValueError unless it is a leaf that needs one."""
-    from rushlight.engine.modes import enable_grad
+    from rushlight.engine.node import accumulator
 
     if not param.requires_grad or not param.is_leaf:
         raise ValueError(
             "_apply_optimizer_in_backward expects parameters that are leaves and require grad, but got a tensor of "
             f"shape {tuple(param.shape)} with requires_grad={param.requires_grad} and is_leaf={param.is_leaf}"
         )
-    with enable_grad():
-        return param.view_as(param).grad_fn.next_functions[0][0]
+    return accumulator(param)
 
 
 def _apply_optimizer_in_backward(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rushlight.basics import groups
+from rushlight.engine.modes import is_grad_enabled
 from rushlight.nn.modules.module import Module
 
 
@@ -61,6 +62,7 @@ class DistributedDataParallel(Module):
         self.broadcast_buffers = broadcast_buffers is not False
         self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
         self.gradient_as_bucket_view, self.require_backward_grad_sync = gradient_as_bucket_view, True
+        self.require_forward_param_sync = True  # as the forward before it was to be averaged
         self.reducer: Any = None
         if self._processes > 1:
             if init_sync:
@@ -76,10 +78,12 @@ class DistributedDataParallel(Module):
         if "_join" in self.__dict__:
             groups.averaging["notify"](self)
             source = self.__dict__["_join"].active[0]
-        if self._processes > 1 and self.broadcast_buffers and self.require_backward_grad_sync:
+        if self._processes > 1 and self.broadcast_buffers and self.require_forward_param_sync:
             for buffer in self.module.buffers():
                 groups.averaging["broadcast"](buffer, group=self.process_group, group_src=source)
-        return self.module(*inputs, **kwargs)
+        output = self.module(*inputs, **kwargs)
+        self.require_forward_param_sync = self.require_backward_grad_sync and is_grad_enabled()
+        return output
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
