@@ -242,3 +242,22 @@ if r == 0: print(first >= 4, state["x"].tolist(), os.environ["TORCHELASTIC_RESTA
     done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=240, cwd=tmp_path)
     assert done.returncode == 0 and done.stdout.splitlines()[-1] == "True [6.0, 6.0, 6.0] 2", (done.stdout, done.stderr)
     assert "start 2 of 4" in done.stderr and "start 3 of 4" in done.stderr and "start 4" not in done.stderr
+
+
+def test_a_report_shows_all_processes(tmp_path: Path) -> None:
+    assert lines(tmp_path, START + """\
+from rushlight import memory
+memory.record_history()
+x = torch.ones(1000 * (r + 1), requires_grad=True)
+x.exp().sum().backward()
+memory.record_history(None)
+found = [None] * n if r == 0 else None
+dist.gather_object(memory.recording(), found)
+if r == 0:
+    memory.report(found, "report.html", title="exp")
+    page = open("report.html").read()
+    assert "exp, rank 0</th>" in page and "exp, rank 1</th>" in page
+    peaks = [one.peak()[0] for one in found]
+    assert peaks[1] - peaks[0] >= 8000, peaks  # the second has twice as many numbers
+print("well")
+""") == ["well"] * 2  # fmt: skip

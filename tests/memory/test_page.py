@@ -191,6 +191,37 @@ def test_two_recordings(browser: Browser, tmp_path: Path) -> None:
 
 
 @needs_browser
+def test_recordings_of_all_processes_stand_side_by_side(browser: Browser, tmp_path: Path) -> None:
+    every = [synthetic.training(fused=k == 2) for k in range(4)]
+    path = Path(memory.report(every, tmp_path / "report.html", title="train.py"))
+    browser.open(path)
+    assert exposed(browser, "recordings.map(r => r.meta.name)") == [f"train.py, rank {k}" for k in range(4)]
+    text = browser.js("document.querySelector('#comparison').innerText")
+    assert all(f"train.py, rank {k}" in text for k in range(4)) and "difference" not in text.splitlines()[0]
+    peaks = [row for row in text.splitlines() if row.startswith("peak")]
+    assert len(set(peaks[0].split("\t")[1:])) == 2  # the third is another
+    for number in (2, 3, 0):
+        browser.js(f"document.querySelectorAll('#datasets button')[{number}].click()")
+        assert exposed(browser, "chart.data.peak") == every[number].peak()[0]
+        beside = every[0 if number else 1]
+        assert exposed(browser, "Math.max(...chart.ghost.most)") == beside.peak()[0]
+    assert not browser.faults()
+
+
+def test_what_several_recordings_are_called(tmp_path: Path) -> None:
+    one, two = synthetic.training(), synthetic.training(fused=True)
+    for name, recording in (("rank0.pickle", one), ("rank1.pickle", two)):
+        memory.save(recording, tmp_path / name)
+    text = Path(memory.report([tmp_path / "rank0.pickle", tmp_path / "rank1.pickle"], tmp_path / "a.html")).read_text()
+    assert "<h1>rank0.pickle</h1>" in text and "rank1.pickle</th>" in text and "difference" in text
+    text = Path(memory.report(one, tmp_path / "b.html", [two, one], "plain", ["fused", "again"])).read_text()
+    assert all(f"{name}</th>" in text for name in ("plain", "fused", "again"))
+    assert "all, rank 0: peak" in memory.text_report([one, two, one], title="all", width=80)
+    with pytest.raises(ValueError, match="empty list"):
+        memory.report([], tmp_path / "c.html")
+
+
+@needs_browser
 def test_steps_of_two_recordings_stand_below_one_another(browser: Browser, tmp_path: Path) -> None:
     slow = synthetic.training(steps=4)
     slow.time = slow.time[0] + 3 * (slow.time - slow.time[0])

@@ -74,6 +74,9 @@ def test_report_on_a_file(snapshots: Path, capsys: pytest.CaptureFixture[str], o
     assert "page.html" in capsys.readouterr().err
     text = (snapshots / "page.html").read_text(encoding="utf-8")
     assert "plain.pickle" in text and "fused.pickle" in text
+    assert main(["memory", "report", *words, "--compare", "plain.pickle"]) == 0
+    text = (snapshots / "page.html").read_text(encoding="utf-8")
+    assert text.count("<th class=n>") == 6 and "plain.pickle (A)" in text and "plain.pickle (C)" in text
 
 
 def test_show_and_text(snapshots: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,3 +173,12 @@ def test_a_script_is_run_and_recorded(snapshots: Path) -> None:
     memory.validate(memory.load_snapshot("train.pickle"))
     lines = {frame.line for stack in recording.stacks for frame in stack if frame.filename.endswith("train.py")}
     assert {4, 8, 9} <= lines
+
+
+def test_several_peaks_stand_side_by_side() -> None:
+    every = [synthetic.training(fused=k == 2) for k in range(3)]
+    rows = memory.text_report(every, width=100, color=False).splitlines()
+    first = rows.index(next(row for row in rows if row.startswith("At the peaks")))
+    assert rows[first].split()[3:] == ["rank", "0", "rank", "1", "rank", "2"]
+    found = rows[first + 1].split()[1:]
+    assert found[:2] == found[2:4] != found[4:6] and len(found) == 6

@@ -22,6 +22,7 @@ EPILOG = """examples:
   rushlight memory report --memory-budget 2GiB train.py
   rushlight memory report snapshot.pickle -o vit.html
   rushlight memory report plain.pickle --compare fused.pickle
+  rushlight memory report rank0.pickle --compare rank1.pickle --compare rank2.pickle
   rushlight memory report --text snapshot.pickle     on the terminal instead
   rushlight memory watch train.py                    where it goes while the script runs; at the end the report
   rushlight memory watch --attach 4711               of a process that called memory.allow_watch()
@@ -120,7 +121,13 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 
 
 def _common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--compare", metavar="FILE", help="another snapshot to compare with")
+    parser.add_argument(
+        "--compare",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="another snapshot to compare with; several, each so",
+    )
     parser.add_argument("--width", metavar="N", type=int, help="columns of printed reports")
     parser.add_argument("--device", metavar="N", help="of a file with several: a number, or host")
 
@@ -134,19 +141,26 @@ def _report(options: argparse.Namespace, job: run.Job) -> int:
         print(f"rushlight memory report: {refused}", file=sys.stderr)
         return 2
     target = job.target or ""
-    other = load(options.compare) if options.compare else None
-    names = "a command" if job.mode == "-c" else os.path.basename(target), os.path.basename(options.compare or "")
+    others, titles = _others(options)
+    name = "a command" if job.mode == "-c" else os.path.basename(target)
 
     def told(recording: Any) -> None:
         if options.text:
-            return _print(recording, other, names, options.width)
-        path = written(lambda path: report(recording, path, other, *names), options.output)
+            return _print(recording, others, name, titles, options.width)
+        path = written(lambda path: report(recording, path, others, name, titles), options.output)
         summed_up(recording, path)
 
     if job.mode == "snapshot":
         told(load(target, options.device))
         return 0
     return _of_script(options, job, told)
+
+
+def _others(options: argparse.Namespace) -> tuple[list[Any], list[str]]:
+    """The snapshots to compare with, and their names."""
+    from rushlight.memory import load
+
+    return [load(path) for path in options.compare], [os.path.basename(path) for path in options.compare]
 
 
 def _of_script(options: argparse.Namespace, job: run.Job, told: Callable[[Any], None]) -> int:
@@ -181,19 +195,18 @@ def _is_script(path: str) -> bool:
     return path.endswith((".py", ".pyz")) or os.path.isdir(path)
 
 
-def _print(recording: Any, other: Any, names: tuple[str, str], width: int | None) -> None:
+def _print(recording: Any, others: list[Any], name: str, titles: list[str], width: int | None) -> None:
     from rushlight.memory.reports.terminal import shown_in, text_report
 
     encoding = sys.stdout.encoding or "ascii"
-    print(shown_in(text_report(recording, width, None, other, *names), encoding), end="", flush=True)
+    print(shown_in(text_report(recording, width, None, others, name, titles), encoding), end="", flush=True)
 
 
 def _show(options: argparse.Namespace) -> int:
     from rushlight.memory import load
 
-    other = load(options.compare) if options.compare else None
-    names = os.path.basename(options.file), os.path.basename(options.compare or "")
-    _print(load(options.file, options.device), other, names, options.width)
+    others, titles = _others(options)
+    _print(load(options.file, options.device), others, os.path.basename(options.file), titles, options.width)
     return 0
 
 

@@ -17,7 +17,7 @@ LARGEST = 4_000_000  # characters of a page within a notebook
 
 def recording(found: Recording) -> str:
     """The report on a recording, as a page within the notebook; of a very long one its first lines."""
-    page = reports.render(snapshots.as_arrays(found), "this recording")
+    page = reports.render([(snapshots.as_arrays(found), "this recording")])
     if len(page) > LARGEST:
         told = reports.subtitle(found)
         return f"<p>{html.escape(told)}. It is too long to be shown here: <code>memory.report(recording)</code> writes a page.</p>"

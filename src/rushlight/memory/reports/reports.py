@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import os
 import re
+from collections.abc import Sequence
 from importlib import resources
 from string import Template
 from typing import Any
@@ -37,25 +38,27 @@ Source = Recording | str | os.PathLike[str]
 
 
 def report(
-    recording: Source,
+    recording: Source | Sequence[Source],
     out: str | os.PathLike[str] = "report.html",
-    compare: Source | None = None,
+    compare: Source | Sequence[Source] | None = None,
     title: str | None = None,
-    other_title: str | None = None,
+    other_title: str | Sequence[str] | None = None,
 ) -> str:
-    """Write a report on a recording, and return its path.
+    """Write a report on a recording, or on several side by side, and return its path.
 
     The page shows bytes over time by category with the phases of training, what was alive at the peak or at any moment
     that is clicked on, by category, module, line, operator and block, and advice: what each technique would save in this
     run.  It is one file, opens in a browser and asks the network for nothing.
 
     Args:
-        recording: a `Recording`, or the path of a snapshot: ours or PyTorch's.
+        recording: a `Recording`, or the path of a snapshot: ours or PyTorch's; or a list of these, such as those of all
+            processes of a group.
         out: the page.
-        compare: another recording, shown beside the first.
-        title, other_title: names of the two; by default those of the files.
+        compare: another recording, shown beside the first, or a list of others.
+        title, other_title: names of the two, or of all others; by default those of the files.  Of a list, `title` stands
+            before "rank 0" and so on, as recordings that come from no file are called.
 
-    Raises FileNotFoundError, and SnapshotError for a file that is no snapshot.
+    Raises FileNotFoundError, SnapshotError for a file that is no snapshot, and ValueError for an empty list.
 
     >>> import os, tempfile
     >>> import rushlight as torch
@@ -65,11 +68,36 @@ def report(
     >>> os.path.getsize(path) > 10_000
     True
     """
-    other = named(compare, other_title, "the other") if compare is not None else ()
-    text = render(*named(recording, title), *other)
+    text = render(shown(recording, compare, title, other_title))
     with open(out, "w", encoding="utf-8") as file:
         file.write(text)
     return str(out)
+
+
+Shown = list[tuple[Recording, str]]
+
+
+def shown(
+    recording: Source | Sequence[Source],
+    compare: Source | Sequence[Source] | None,
+    title: str | None,
+    other_title: str | Sequence[str] | None,
+) -> Shown:
+    """What a report is on: recordings and their names, no two alike.  Raises ValueError for an empty list."""
+    if isinstance(recording, (Recording, str, os.PathLike)):
+        found = [named(recording, title)]
+    else:
+        lead = f"{title}, " if title else ""
+        found = [named(source, None, f"{lead}rank {k}") for k, source in enumerate(recording)]
+    if not found:
+        raise ValueError("report: expected recordings, got an empty list")
+    others = (
+        [] if compare is None else [compare] if isinstance(compare, (Recording, str, os.PathLike)) else list(compare)
+    )
+    titles = [other_title] * len(others) if other_title is None or isinstance(other_title, str) else other_title
+    found += [named(other, called, "the other") for other, called in zip(others, titles, strict=True)]
+    names = [name for _, name in found]
+    return [(r, f"{name} ({chr(65 + k % 26)})" if names.count(name) > 1 else name) for k, (r, name) in enumerate(found)]
 
 
 def named(source: Source, title: str | None, default: str = "this run") -> tuple[Recording, str]:
@@ -80,13 +108,14 @@ def named(source: Source, title: str | None, default: str = "this run") -> tuple
 
 
 @allocator.aside()
-def render(recording: Recording, name: str, other: Recording | None = None, other_name: str = "") -> str:
+def render(recordings: Shown) -> str:
     """The page as text."""
-    if other is not None and name == other_name:
-        name, other_name = name + " (A)", other_name + " (B)"
-    found, told = advisor.advise(recording), subtitle(recording)
-    recording, other = settled(recording), settled(other) if other is not None else None
+    first_one, name = recordings[0]
+    found, told = advisor.advise(first_one), subtitle(first_one)
+    every = [(settled(one), called) for one, called in recordings]
+    recording = every[0][0]
     at_peak = breakdown(recording)
+    something = is_something(*(one for one, _ in every))
     values = {
         "title": html.escape(f"{name}: peak {size(at_peak.total)}"),
         "heading": html.escape(name),
@@ -94,14 +123,12 @@ def render(recording: Recording, name: str, other: Recording | None = None, othe
         "described": html.escape(described(recording, at_peak)),
         "events": f"{len(recording.time):,}",
         "tiles": tiles(recording, at_peak),
-        "first": first(found)
-        if is_something(recording, other)
-        else f'<p class="first" id="empty">{html.escape(EMPTY)}</p>',
-        "kind": "" if is_something(recording, other) else "empty",
+        "first": first(found) if something else f'<p class="first" id="empty">{html.escape(EMPTY)}</p>',
+        "kind": "" if something else "empty",
         "advice": advice(found),
-        "comparison": comparison(recording, name, other, other_name),
+        "comparison": comparison(every),
         "version": html.escape(__version__),
-        "data": embedded(recording, name, "a") + (embedded(other, other_name, "b") if other is not None else ""),
+        "data": "".join(embedded(one, called, str(k)) for k, (one, called) in enumerate(every)),
         "style": read("report.css"),
         "script": "\n".join(read(script) for script in SCRIPTS),
     }
@@ -258,30 +285,35 @@ def card(item: Any) -> str:
 # Comparison ---------------------------------------------------------------------------------------------
 
 
-def comparison(a: Recording, name: str, b: Recording | None, other: str) -> str:
-    """The two peaks, side by side."""
-    if b is None:
+def comparison(recordings: Shown) -> str:
+    """The peaks of several recordings, side by side; of two with their difference."""
+    if len(recordings) == 1:
         return ""
-    one, two = breakdown(a), breakdown(b)
-    categories = [c for c in COLORS if one.categories.get(c) or two.categories.get(c)]
-    changed = sorted(
-        set(one.modules) | set(two.modules), key=lambda m: -abs(one.modules.get(m, 0) - two.modules.get(m, 0))
-    )
-    changed = [m for m in changed if one.modules.get(m, 0) != two.modules.get(m, 0)][:12]
-    head = f"<thead><tr><th class=unseen>of the peak</th><th class=n>{html.escape(name)}</th><th class=n>{html.escape(other)}</th><th class=n>difference</th></tr></thead>"
-    total = compared("<b>peak</b>", one.total, two.total)
-    by_category = total + "".join(
-        compared(swatch(c), one.categories.get(c, 0), two.categories.get(c, 0)) for c in categories
-    )
+    peaks = [breakdown(recording) for recording, _ in recordings]
+    titles = [*(name for _, name in recordings), *(["difference"] if len(peaks) == 2 else [])]
+    columns = "".join(f"<th class=n>{html.escape(name)}</th>" for name in titles)
+    head = f"<thead><tr><th class=unseen>of the peak</th>{columns}</tr></thead>"
+    by_category = row("<b>peak</b>", [peak.total for peak in peaks])
+    for name in COLORS:
+        counts = [peak.categories.get(name, 0) for peak in peaks]
+        by_category += row(swatch(name), counts) if any(counts) else ""
     by_module = "".join(
-        compared(html.escape(m or "(outside modules)"), one.modules.get(m, 0), two.modules.get(m, 0)) for m in changed
+        row(html.escape(name or "(outside modules)"), counts) for name, counts in modules_that_differ(peaks)
     )
     modules = f'<section class="card"><h3>Modules that differ most</h3><table>{head}<tbody>{by_module}</tbody></table></section>'
     return (
         '<section id="comparison"><div class="bar"><h2>Comparison at the peaks</h2></div><div class="grid">'
         f'<section class="card"><h3>By category</h3><table>{head}<tbody>{by_category}</tbody></table></section>'
-        f"{modules if changed else ''}</div></section>"
+        f"{modules if by_module else ''}</div></section>"
     )
+
+
+def modules_that_differ(peaks: Sequence[Breakdown], most: int = 12) -> list[tuple[str, list[int]]]:
+    """The modules whose bytes at the peaks differ most, each with its bytes at each."""
+    names = set[str]().union(*(peak.modules for peak in peaks))
+    found = [(name, [peak.modules.get(name, 0) for peak in peaks]) for name in names]
+    found.sort(key=lambda item: (min(item[1]) - max(item[1]), item[0]))
+    return [(name, counts) for name, counts in found if min(counts) != max(counts)][:most]
 
 
 def swatch(category: str) -> str:
@@ -290,16 +322,17 @@ def swatch(category: str) -> str:
     return dot + html.escape(category.replace("_", " "))
 
 
-def compared(name: str, one: int, two: int) -> str:
-    """A row of two figures and their difference."""
+def row(name: str, counts: Sequence[int]) -> str:
+    """A row of figures, with the difference of two."""
+    cells = "".join(f'<td class="n">{counted(n)}</td>' for n in counts)
+    return f'<tr><td class="name">{name}</td>{cells}{change(*counts) if len(counts) == 2 else ""}</tr>'
+
+
+def change(one: int, two: int) -> str:
+    """How much more or less the second is, as a cell."""
     kind, sign = ("less", "−") if two < one else ("greater", "+") if two > one else ("", "")
-    change = f"{sign}{counted(abs(two - one))}" + (
-        f" <small>({sign}{share(abs(two - one), one)})</small>" if one and two != one else ""
-    )
-    return (
-        f'<tr><td class="name">{name}</td><td class="n">{counted(one)}</td><td class="n">{counted(two)}</td>'
-        f'<td class="n {kind}">{change}</td></tr>'
-    )
+    part = f" <small>({sign}{share(abs(two - one), one)})</small>" if one and two != one else ""
+    return f'<td class="n {kind}">{sign}{counted(abs(two - one))}{part}</td>'
 
 
 assert set(COLORS) == set(CATEGORIES)

@@ -6,7 +6,8 @@ import os
 import shutil
 import sys
 import textwrap
-from typing import IO, Any
+from collections.abc import Sequence
+from typing import IO
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from rushlight.memory.advice import advisor
 from rushlight.memory.counting.units import duration, share, size
 from rushlight.memory.recordings.recording import CATEGORIES, Recording
 from rushlight.memory.recordings.replay import Breakdown, breakdown, phases, settled, timeline
-from rushlight.memory.reports.reports import COLORS, EMPTY, Source, difference, is_something, named, subtitle, when
+from rushlight.memory.reports.reports import COLORS, EMPTY, Source, difference, is_something, shown, subtitle, when
 
 __all__ = ["text_report"]
 
@@ -31,22 +32,22 @@ STACKED = list(COLORS)  # from the floor up
 
 @allocator.aside()
 def text_report(
-    recording: Source,
+    recording: Source | Sequence[Source],
     width: int | None = None,
     color: bool | None = None,
-    compare: Source | None = None,
+    compare: Source | Sequence[Source] | None = None,
     title: str | None = None,
-    other_title: str | None = None,
+    other_title: str | Sequence[str] | None = None,
     file: IO[str] | None = None,
 ) -> str:
     """A report as text for a terminal, a log or a pipe.
 
     Args:
-        recording: a `Recording`, or the path of a snapshot.
+        recording: a `Recording`, or the path of a snapshot; or a list of these, whose peaks stand side by side.
         width: columns; by default the terminal's, at most 120.
         color: whether to colour; by default when `file` is a terminal that can, and NO_COLOR is not set.
-        compare: another recording, whose figures stand beside the first's.
-        title, other_title: names of the two; by default those of the files.
+        compare: another recording, whose figures stand beside the first's, or a list of others.
+        title, other_title: as of `report`.
         file: where the text will go, to know whether it is a terminal; standard output by default.
 
     Raises as `load` does.
@@ -57,21 +58,21 @@ def text_report(
     >>> "peak" in memory.text_report(memory.recording(), width=80)
     True
     """
-    one, name = named(recording, title)
+    every = shown(recording, compare, title, other_title)
+    one, name = every[0]
     wide = width or min(shutil.get_terminal_size((100, 24)).columns, 120)
     stream = file or sys.stdout
     paint = Paint(colourful(stream) if color is None else color)
-    two, other = named(compare, other_title, "the other") if compare is not None else (None, "")
     advised, told = suggestions(one, wide, paint), subtitle(one)
-    if not is_something(one, two):
+    if not is_something(*(some for some, _ in every)):
         return f"{paint.bold(f'{name}: nothing')}\n{told}\n\n" + "\n".join(textwrap.wrap(EMPTY, max(wide, 40))) + "\n"
     one = settled(one)
     at_peak = breakdown(one)
-    against = breakdown(settled(two)) if two is not None else None
+    peaks = [(at_peak, name), *((breakdown(settled(other)), called) for other, called in every[1:])]
     parts = [
         [paint.bold(f"{name}: peak {size(at_peak.total)} {when(one, at_peak.moment)}"), told, ends(one)],
         chart(one, max(wide, 40), paint),
-        categories(at_peak, against, (name, other), wide, paint),
+        categories(peaks, wide, paint),
         places("module", at_peak.modules, at_peak.total, wide),
         places("line", at_peak.lines, at_peak.total, wide),
         advised,
@@ -194,12 +195,11 @@ def bar(part: float, whole: float, width: int) -> str:
     return "█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[eighths % 8].strip())
 
 
-def categories(
-    at_peak: Breakdown, against: Breakdown | None, names: tuple[str, str], width: int, paint: Paint
-) -> list[str]:
-    """The table by category; with another recording's beside it."""
-    if against is not None:
-        return compared(at_peak, against, names)
+def categories(peaks: Sequence[tuple[Breakdown, str]], width: int, paint: Paint) -> list[str]:
+    """The table by category; with other recordings' beside it."""
+    if len(peaks) > 1:
+        return compared(peaks)
+    at_peak, _ = peaks[0]
     lines = [paint.bold("At the peak, by category")]
     for name, n in at_peak.categories.items():
         drawn = paint.category(name, bar(n, at_peak.total, max(width - 42, 10)))
@@ -207,15 +207,18 @@ def categories(
     return lines
 
 
-def compared(one: Breakdown, two: Breakdown, names: tuple[str, str]) -> list[str]:
-    """Two peaks by category."""
-    lines = [f"{'At the peaks':<18} {names[0][:14]:>14} {names[1][:14]:>14} {'difference':>11}"]
-    rows: list[tuple[str, Any, Any]] = [("all", one.total, two.total)]
-    rows += [(c, one.categories.get(c, 0), two.categories.get(c, 0)) for c in STACKED]
-    for name, a, b in rows:
-        if a or b:
-            change = ("+" if b > a else "") + size(b - a)
-            lines.append(f"{name.replace('_', ' '):<18} {size(a):>14} {size(b):>14} {change:>11}")
+def compared(peaks: Sequence[tuple[Breakdown, str]]) -> list[str]:
+    """Several peaks by category; of two with their difference."""
+    two = len(peaks) == 2
+    titles = "".join(f" {name[:14]:>14}" for _, name in peaks)
+    lines = [f"{'At the peaks':<18}{titles}{'  difference' if two else ''}"]
+    rows = [("all", [peak.total for peak, _ in peaks])]
+    rows += [(c, [peak.categories.get(c, 0) for peak, _ in peaks]) for c in STACKED]
+    for name, counts in rows:
+        if any(counts):
+            more = counts[-1] - counts[0]
+            change = f" {'+' * (more > 0) + size(more):>11}" if two else ""
+            lines.append(f"{name.replace('_', ' '):<18}{''.join(f' {size(n):>14}' for n in counts)}{change}")
     return lines
 
 

@@ -192,7 +192,7 @@ function choose(number) {
   current = number;
   chart.mapped = null;
   opened = [];
-  chart.use(recordings[number], recordings.length > 1 ? recordings[1 - number] : null);
+  chart.use(recordings[number], recordings[number ? 0 : 1] || null);  // beside the first; that beside the second
   document.querySelectorAll("#datasets button").forEach((b, i) => b.setAttribute("aria-pressed", String(i === number)));
   chart.draw();
   pin(chart.pinned);
