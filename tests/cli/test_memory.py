@@ -47,6 +47,14 @@ def test_everything_behind_the_script_is_the_scripts(report: Any, tmp_path: Path
     assert sorted(os.listdir(tmp_path)) == ["page.html", "train.py"]
 
 
+def test_a_script_that_is_named_as_one_names_it_shows_its_lines(report: Any, tmp_path: Path) -> None:
+    report("train.py")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "model = torch.nn.Linear(300, 300)" in page
+    text = report("--text", "train.py").stdout
+    assert " train.py:6\n" in text and str(tmp_path) not in text
+
+
 def test_a_script_that_makes_nothing_is_a_sentence(report: Any, tmp_path: Path) -> None:
     done = report("train.py", script="print('nothing')")
     assert done.stdout == "nothing\n" and "Traceback" not in done.stderr

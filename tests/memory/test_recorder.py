@@ -17,6 +17,7 @@ import rushlight as torch
 from rushlight import memory
 from rushlight.kernels.native import loader
 from rushlight.memory.recordings.recording import ALLOC, CATEGORIES, CATEGORY, FREE, MARK, PHASE, PHASES, Recording
+from rushlight.memory.recordings.replay import most_telling
 
 pytestmark = pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")
 
@@ -277,3 +278,35 @@ def test_a_snapshot_that_is_taken_meanwhile_does_not_find_itself() -> None:
         memory.record_history(None)
     del x
     assert [event["size"] for trace in found for event in trace if event["size"] >= 16] == [400]
+
+
+def test_within_a_budget_what_is_kept_for_backward_and_what_comes_back_has_its_category() -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU()) for _ in range(6)])
+    optimizer = torch.optim.Adam(model.parameters())
+    x = torch.randn(2048, 256)
+    with memory.budget("15 MB") as budget:
+        memory.record_history()
+        for _ in range(3):
+            model(x).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        found = memory.recording()
+        memory.record_history(None)
+    assert budget.report().moved_in["activation"] > 2**21
+    kinds, operators = most_telling(found), {name: k for k, name in enumerate(found.operators)}
+    large = found.size >= 2**21
+    kept = kinds[large & (found.operator == operators["relu"])]
+    assert len(kept) == 18 and (kept == CATEGORIES.index("activation")).all()
+    back = kinds[large & (found.operator == operators["LinearBackward0"])]  # read within its backward
+    assert (back == CATEGORIES.index("activation")).any()
+
+
+def test_the_line_is_the_users_where_numpy_made_the_array_for_them() -> None:
+    arrays = [np.ones(10_000) for _ in range(8)]
+    memory.record_history()
+    kept = np.stack(arrays)
+    found = memory.recording()
+    memory.record_history(None)
+    (block,) = np.flatnonzero(found.size == kept.nbytes)
+    assert found.stacks[found.stack[block]][0].filename == __file__

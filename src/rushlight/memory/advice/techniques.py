@@ -21,6 +21,7 @@ from rushlight.memory.advice.whatif import (
     changes,
     joined,
 )
+from rushlight.memory.recordings.replay import near
 from rushlight.optim.small.eight_bit import FORMS, kept
 from rushlight.optim.small.eight_bit import SMALLEST as SMALLEST_IN_CODES
 
@@ -364,5 +365,5 @@ def place_of(run: Run, block: int) -> str:
     parts = [r.operators[operator]] if operator >= 0 else []
     if stack >= 0 and r.stacks[stack]:
         frame = r.stacks[stack][0]
-        parts.append(f"at {frame.filename}:{frame.line} in {frame.name}")
+        parts.append(f"at {near(frame.filename)}:{frame.line} in {frame.name}")
     return " ".join(parts) or "an unrecorded line"

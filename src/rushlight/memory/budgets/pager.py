@@ -23,6 +23,7 @@ from rushlight.memory.budgets.paged import KINDS as PAGEABLE
 from rushlight.memory.budgets.paged import PAGED, adopt, complete, in_memory, release
 from rushlight.memory.budgets.pages import Kept, Page, SavedPage, View, whole
 from rushlight.memory.counting.holders import collected_of
+from rushlight.memory.recordings.recording import CATEGORIES
 from rushlight.nn.parameter import Parameter
 from rushlight.optim.optimizer import Optimizer
 from rushlight.storage import arrive, leave, root_of, storage_of
@@ -140,6 +141,7 @@ class Pager:
         self.coming += page.nbytes
         try:
             page.data = page.read() if piece is not None else page.computed()
+            allocator.library().category(root_of(page.data), CATEGORIES.index(page.kind), 0)
         finally:
             self.coming -= page.nbytes
         if page.waiting:

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rushlight.engine.node import Node
-from rushlight.engine.saved import PackedResults
+from rushlight.engine.saved import Packed, PackedResults
 from rushlight.memory.budgets.paged import complete, present
+from rushlight.memory.budgets.pages import Kept
 from rushlight.memory.recordings.recording import CATEGORIES
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
@@ -53,17 +54,28 @@ def several(node: Any, name: str) -> Any:
     return found if isinstance(found, (tuple, list)) else ()
 
 
+def within_budget(item: Any) -> Iterator[Any]:
+    """What a budget keeps of a saved tensor, while that is in memory."""
+    found = item.packed.alive() if isinstance(item, Packed) and isinstance(item.packed, Kept) else None
+    if found is not None:
+        yield found
+
+
 def saved_arrays(node: Any) -> Iterator[Any]:
-    """The arrays that a node keeps for its backward, without those that hooks packed."""
+    """The arrays that a node keeps for its backward, without those that hooks packed; with those that a budget keeps."""
     for item in (*several(node, "saved"), *several(node, "outs")):
         if isinstance(item, Tensor):
             yield present(item)
         elif item is not None and isinstance(getattr(item, "array", None), np.ndarray):
             yield item.array
+        else:
+            yield from within_budget(item)
     aux = getattr(node, "aux", None)
     for item in aux.items if isinstance(aux, PackedResults) else several(node, "aux"):
         if isinstance(item, np.ndarray):
             yield item
+        else:
+            yield from within_budget(item)
     for entry in getattr(getattr(node, "ctx", None), "_saved", None) or ():  # of a custom function
         item = None if entry is None else entry[0]
         if isinstance(item, Tensor):

@@ -268,11 +268,12 @@ def frames(stack: list[Any]) -> tuple[Frame, ...]:
 
 
 def is_ours(filename: str) -> bool:
-    """Whether a file is of this package, or of what it writes out."""
-    return filename.startswith((PACKAGE, "<")) and not filename.startswith(("<stdin", "<ipython", "<string"))
+    """Whether a file is of this package, of NumPy below it, or of what it writes out."""
+    return filename.startswith((PACKAGE, NUMPY, "<")) and not filename.startswith(("<stdin", "<ipython", "<string"))
 
 
 PACKAGE = __file__.rsplit("memory", 1)[0]
+NUMPY = os.path.join(os.path.dirname(np.__file__), "")  # what is called of it is no user's line
 LAUNCHERS = tuple(os.path.join(PACKAGE, "cli", name) for name in ("__init__.py", "memory.py", "run.py", "record.py"))
 
 

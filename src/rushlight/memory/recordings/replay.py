@@ -5,6 +5,7 @@ Letters: E events, B blocks, C categories.  A moment is the number of an event: 
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -122,6 +123,11 @@ def phases(recording: Recording) -> list[tuple[int, int, str]]:
 def line_of(stack: tuple[Frame, ...]) -> str:
     """The innermost line of a stack, "" without one."""
     return f"{stack[0].filename}:{stack[0].line}" if stack else ""
+
+
+def near(place: str) -> str:
+    """A place as one says it in the folder where one is: without that folder."""
+    return place.removeprefix(os.getcwd() + os.sep)
 
 
 def name_of(recording: Recording, block: int) -> tuple[str, str, tuple[Frame, ...]]:

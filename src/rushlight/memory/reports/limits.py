@@ -12,7 +12,7 @@ from rushlight.memory.counting.account import current, peak, reset_peak
 from rushlight.memory.counting.units import share, size
 from rushlight.memory.recordings import recorder
 from rushlight.memory.recordings.recording import CATEGORIES, Recording
-from rushlight.memory.recordings.replay import categories_at, lives, phases, settled
+from rushlight.memory.recordings.replay import categories_at, lives, near, phases, settled
 
 __all__ = ["Measured", "measuring"]
 
@@ -105,4 +105,4 @@ def where(recording: Recording, block: int) -> str:
     here = os.getcwd() + os.sep
     mine = (frame for frame in stack if frame.filename.startswith(here) and "site-packages" not in frame.filename)
     frame = next(mine, stack[0])
-    return f"{frame.filename.removeprefix(here)}:{frame.line} in {frame.name}"
+    return f"{near(frame.filename)}:{frame.line} in {frame.name}"

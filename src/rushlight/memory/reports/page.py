@@ -92,11 +92,14 @@ def sources(recording: Recording) -> list[str]:
 
 
 def is_as_old(filename: str, moment: float) -> bool:
-    """Whether a file is there, and was not written since a moment.  Cells of notebooks always are."""
+    """Whether a file is there, and was not written since a moment.  Cells of notebooks always are.
+
+    A script that was started by a relative name is looked for from where we are.
+    """
     if filename.startswith("<"):
         return filename in linecache.cache
     try:
-        return os.path.isabs(filename) and os.stat(filename).st_mtime <= moment
+        return os.stat(filename).st_mtime <= moment
     except OSError:
         return False
 

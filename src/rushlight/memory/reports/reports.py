@@ -260,7 +260,7 @@ def advice(found: list[Any]) -> str:
     cards = "\n".join(card(item) for item in found)
     return (
         f'<h2 id="advice" style="margin-bottom:10px">What would lower the peak</h2>\n<section class="advice">{cards}</section>'
-        f'<p class="keys">{BOUND}</p>'
+        f'<p class="keys bound">{BOUND}</p>'
     )
 
 

@@ -15,7 +15,7 @@ from rushlight.kernels import allocator
 from rushlight.memory.advice import advisor
 from rushlight.memory.counting.units import duration, share, size
 from rushlight.memory.recordings.recording import CATEGORIES, Recording
-from rushlight.memory.recordings.replay import Breakdown, breakdown, phases, settled, timeline
+from rushlight.memory.recordings.replay import Breakdown, breakdown, near, phases, settled, timeline
 from rushlight.memory.reports.reports import COLORS, EMPTY, Source, difference, is_something, shown, subtitle, when
 
 __all__ = ["text_report"]
@@ -229,7 +229,7 @@ def places(what: str, found: dict[str, int], total: int, width: int, most: int =
         return []
     room = max(width - 20, 20)
     lines = [f"At the peak, by {what}"]
-    for name, n in rows:
+    for name, n in [(near(name), n) for name, n in rows]:
         short = name if len(name) <= room else "…" + name[-(room - 1) :]
         lines.append(f"{size(n):>9} {share(n, total):>6}  {short}")
     return lines
