@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.memory import browser as browsers
 
 ROOT = Path(__file__).resolve().parents[2]
