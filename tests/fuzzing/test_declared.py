@@ -697,3 +697,26 @@ def test_the_second_derivative_by_the_result_of_cumprod_is_declared_of_factors_o
                "g4 = torch.autograd.grad([g3[0].sum()], [v2], allow_unused=True)"]  # fmt: skip
     found = Difference("g4[0]", "value", seen([1.0]), seen([2.0]), program)
     assert graphs("the second derivative of `cumprod` by its result", found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("then", "is_declared"), [("sqrt", True), ("cos", False)])
+def test_a_root_of_a_negative_is_declared_where_the_sign_of_a_zero_chooses_it(then, is_declared):
+    pytest.importorskip("torch")
+    program = ["v1 = torch.complex(torch.ones(8), torch.zeros(8)).neg()", f"v2 = v1.{then}()"]
+    there, here = np.full(8, 1j), np.full(8, -1j)
+    assert declared("v2", there, here, *program) is is_declared
+    assert not declared("v2", there, here, program[0], "v2 = v1.sqrt() * len(torch.__name__)")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("changed", "is_declared"), [("return z.mul_(y)", True), ("return z.mul(y.item())", False)])
+def test_a_change_in_place_of_a_tangent_of_all_samples_is_declared_where_pytorch_takes_it_out_of_place(
+    changed, is_declared
+):
+    pytest.importorskip("torch")
+    program = ["x, y = torch.ones(1), torch.ones(1)", f"def f(x, y):\n    z = torch.cat([x, y.reshape(1)])\n    {changed}",
+               "t1 = torch.func.vmap(torch.func.jacfwd(f), in_dims=(None, 0))(x, y)"]  # fmt: skip
+    refusal = Raised("refusal", "RuntimeError: vmap: inplace arithmetic(self, *extra_args) is not possible")
+    found = Difference("statement 2", "leniency", refusal, "no error", program, step=2)
+    assert rows("an in-place operator inside `vmap` around forward mode", found) is is_declared

@@ -315,6 +315,47 @@ def copied_by_contiguous(difference: Difference) -> bool:
     )
 
 
+NOT_OF_PAIRS = r"[Tt]ensor must have (a last dimension (of size 2|with stride 1)|one or more dim)|stride divisible by 2"
+
+
+def made_again_of_another_shape(difference: Difference) -> bool:
+    """Whether PyTorch makes a view as complex numbers again of a base that has another shape by now."""
+    return re.search(NOT_OF_PAIRS, getattr(difference.reference, "message", "")) is not None
+
+
+NEGATIVE = {r"\.neg(ative)?_\(\)": r"\g<0>.add_(0)", r"\.neg(ative)?\(\)|torch\.neg(ative)?\([^()]*\)": r"\g<0>.add(0)"}
+
+
+def without_negative_zeros(line: str) -> str:
+    """A statement that makes 0 of each -0 that is a negative."""
+    for call, added in NEGATIVE.items():
+        line = re.sub(call, added, line)
+    return line
+
+
+def zero_of_a_negative(difference: Difference) -> bool:
+    """Whether complex numbers differ by the sign of a part that is 0 in a negative, which tells two roots apart."""
+    made = difference.what in ("value", "grad") and "complex" in text(difference)
+    return made and agree(difference, without_negative_zeros)
+
+
+IN_PLACE = re.compile(r"(?m)^(\s*)(return )?([\w.()]+)\.(\w+)_\((.*)\)$")
+
+
+def out_of_place(line: str) -> str:
+    """A statement whose changes in place are results, with the names of what they changed."""
+    return IN_PLACE.sub(
+        lambda found: f"{found[1]}{found[2] or f'{found[3]} = '}{found[3]}.{found[4]}({found[5]})", line
+    )
+
+
+def tangent_of_all_samples(difference: Difference) -> bool:
+    """Whether PyTorch refuses to change a tensor in place for its tangent, which is that of all samples, and not else."""
+    refused = refused_by(difference, "vmap: inplace arithmetic", by="reference")
+    forward = re.search(r"\b(jvp|jacfwd|hessian|linearize)\(", text(difference)) is not None
+    return refused and forward and "vmap(" in statement(difference) and agree(difference, out_of_place)
+
+
 def still_retained(difference: Difference) -> bool:
     """Whether a tensor that retains its gradient, and whose shape was changed in place, has the newer one here."""
     changed = r"\.(t|transpose|swap\w+|squeeze|unsqueeze|as_strided)_\("
@@ -352,16 +393,9 @@ DECLARED: tuple[Declared, ...] = (
     Declared("which part of a complex number is infinite", not_a_number),
     Declared("indices beyond a dimension beside others", half_written),
     Declared("in-place operations whose operands share part of their memory", copied_from_itself),
-    Declared(
-        "a view made by `view_as_complex` whose base",
-        lambda d: (
-            re.search(
-                "Tensor must have a last dimension (of size 2|with stride 1)|stride divisible by 2",
-                getattr(d.reference, "message", ""),
-            )
-            is not None
-        ),
-    ),
+    Declared("a view made by `view_as_complex` whose base", made_again_of_another_shape),
+    Declared("the sign of 0 as a part of a complex number that `neg` makes", zero_of_a_negative),
+    Declared("an in-place operator inside `vmap` around forward mode", tangent_of_all_samples),
     Declared("gradients that a refused backward leaves", half_run),
     Declared("`set_(storage)` of a tensor of as many elements", beyond_the_memory),
     Declared("a saved tensor to which `.data` gave another shape", lambda d: refused_by(d, "which `.data` gave it")),
