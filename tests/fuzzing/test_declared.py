@@ -720,3 +720,15 @@ def test_a_change_in_place_of_a_tangent_of_all_samples_is_declared_where_pytorch
     refusal = Raised("refusal", "RuntimeError: vmap: inplace arithmetic(self, *extra_args) is not possible")
     found = Difference("statement 2", "leniency", refusal, "no error", program, step=2)
     assert rows("an in-place operator inside `vmap` around forward mode", found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("shape", "more", "is_declared"), [
+    ("1, 1, 2, 2", "", True), ("1, 2, 2", "", False), ("1, 1, 2, 2", " * len(torch.__name__)", False)])  # fmt: skip
+def test_what_hooks_are_given_of_a_product_is_declared_of_four_dimensions(shape, more, is_declared):
+    pytest.importorskip("torch")
+    program = ["log = []", f"v1 = torch.ones({shape}).requires_grad_()",
+               f"with torch.autograd.graph.saved_tensors_hooks(lambda t: (log.append((t{more}).sum().item()), log.append(tuple(t.shape)), t)[2], lambda t: t):\n    v2 = v1 @ v1"]  # fmt: skip
+    there, here = (1, 2, 2), (1, 1, 2, 2)
+    found = Difference("log[0]" if more else "log[1]", "value", there, here, program)
+    assert graphs("what saved-tensor hooks are given of a product", found) is is_declared

@@ -373,6 +373,25 @@ def seen_by_a_layer(difference: Difference) -> bool:
 PRODUCTS = re.compile(r"(?m)^(\w+ = )(m\(\w+\)|\w+ @ \w+)$")
 
 
+OPERANDS = re.compile(r"\b(\w+) @ (\w+)\b")
+
+
+def packed_by_a_product(difference: Difference) -> bool:
+    """Whether hooks saw what a product of broadcast operands, or of four dimensions and more, saves: in PyTorch views of three."""
+    if not difference.where.startswith("log"):
+        return False
+    names, _ = executed(difference)
+    pairs = [[names.get(name) for name in pair] for pair in OPERANDS.findall(text(difference))]
+    known = [(a.shape, b.shape) for a, b in pairs if tensors_of(a) and tensors_of(b)]
+    composed = any(max(len(a), len(b)) > 3 or a[:-2] != b[:-2] for a, b in known)
+    return composed and agree(difference, lambda line: OPERANDS.sub(r"(\1.sum() * \2)", line))
+
+
+def tensors_of(value: Any) -> bool:
+    """Whether it is a tensor."""
+    return list(map(id, tensors_in(value))) == [id(value)]
+
+
 def hook_of_the_last_of_several(difference: Difference) -> bool:
     """Whether a hook of a layer's or product's node did not run in PyTorch, where a change in place replaced the node.
 
@@ -404,6 +423,7 @@ GRAPHS: tuple[Declared, ...] = (
     Declared("names in the graph of views that are changed afterwards", hook_of_a_lost_history),
     Declared("names in the graph", seen_by_a_layer),
     Declared("names in the graph", hook_of_the_last_of_several),
+    Declared("what saved-tensor hooks are given of a product", packed_by_a_product),
     Declared("views that were not recorded, of what requires grad", saved_for_nothing),
     Declared("`backward(inputs=[y])` where `y` is the product or linear layer of three dimensions", one_node),
     Declared("an unpack hook that gives a tensor of another shape or dtype", unpacked_otherwise),
