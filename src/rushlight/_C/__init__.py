@@ -11,6 +11,7 @@ from rushlight._C import _functorch as _functorch
 from rushlight.basics.devices import CPU, device
 from rushlight.basics.state import modes
 from rushlight.nn.base.convert import _parse_to
+from rushlight.ops.linear.decompositions import _LinAlgError
 from rushlight.overrides.protocol import (
     DisableTorchFunction,
     DisableTorchFunctionSubclass,
@@ -19,7 +20,7 @@ from rushlight.overrides.protocol import (
 from rushlight.tensor import Tensor
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
-           "_disabled_torch_function_impl"]  # fmt: skip
+           "_LinAlgError", "_disabled_torch_function_impl"]  # fmt: skip
 
 
 class DispatchKey(enum.Enum):

@@ -12,6 +12,7 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.basics.dtypes import is_complex, real_of
 from rushlight.basics.errors import explained
+from rushlight.dispatch.dims import two_sizes
 from rushlight.kernels.dispatch import SMALL, in_float32_blocks, rounded, widened
 
 if TYPE_CHECKING:
@@ -200,15 +201,11 @@ def check_broadcast(name: str, arrays: list[Any] | tuple[Any, ...]) -> None:
     """Raise RuntimeError if the shapes of these arrays and numbers cannot be broadcast together."""
     shapes = [x.shape for x in arrays if hasattr(x, "shape")]
     for a, b in itertools.combinations(shapes, 2):
-        for i in range(1, min(len(a), len(b)) + 1):
-            if a[-i] != b[-i] and a[-i] != 1 and b[-i] != 1:
-                raise explained(
-                    RuntimeError(
-                        f"The size of tensor a ({a[-i]}) must match the size of tensor b ({b[-i]}) at non-singleton dimension "
-                        f"{max(len(a), len(b)) - i}: {name}() got shapes {list(a)} and {list(b)}"
-                    ),
-                    "shapes-that-do-not-broadcast",
-                ) from None
+        words = two_sizes(a, b)
+        if words:
+            raise explained(
+                RuntimeError(f"{words}: {name}() got shapes {list(a)} and {list(b)}"), "shapes-that-do-not-broadcast"
+            ) from None
 
 
 def check_kind(op: Op, arrays: list[Any]) -> None:

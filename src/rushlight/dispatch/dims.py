@@ -80,6 +80,15 @@ def by_keyword(name: str, keyword: str, given: tuple[Any, ...], named: dict[str,
     return given if value is None else (value,)
 
 
+def two_sizes(s: tuple[int, ...], t: tuple[int, ...]) -> str:
+    """Where shapes do not broadcast together, from the end, in PyTorch's words; nothing where they do."""
+    for i in range(1, min(len(s), len(t)) + 1):
+        if s[-i] != t[-i] and s[-i] != 1 and t[-i] != 1:
+            at = max(len(s), len(t)) - i
+            return f"The size of tensor a ({s[-i]}) must match the size of tensor b ({t[-i]}) at non-singleton dimension {at}"
+    return ""
+
+
 def common_shape(s: tuple[int, ...], t: tuple[int, ...]) -> Any:
     """The shape to which two shapes broadcast; None if there is none."""
     if s == t:

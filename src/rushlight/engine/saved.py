@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from numpy import ndarray
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
 from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import tree_flatten, tree_unflatten
@@ -16,7 +17,7 @@ from rushlight.storage import storage_of
 from rushlight.tensor import LEAF, Tensor, twin, wrap
 
 if TYPE_CHECKING:
-    import numpy as np
+    pass
 
 
 FREED = (
@@ -309,17 +310,9 @@ def stale(node: Any, what: str, shape: Any, version: int, expected: int, storage
     raise explained(
         RuntimeError(
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
-            f"[torch.{kind_of(storage.root.dtype)} {list(shape)}], which {made}{node.name()} saved as {what}, is at "
+            f"[torch.{older(storage.root.dtype)}Tensor {list(shape)}], which {made}{node.name()} saved as {what}, is at "
             f"version {version}; expected version {expected} instead.{changed}{saved} Use the out-of-place form of the change, "
             f"or clone() the tensor before it ({math.prod(shape) * storage.root.dtype.itemsize} bytes).{hint}"
         ),
         "changed-in-place",
     )
-
-
-def kind_of(dtype: np.dtype[Any]) -> str:
-    """What PyTorch calls tensors of a NumPy dtype: FloatTensor."""
-    names = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
-             "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
-             "complex32": "ComplexHalf", "complex64": "ComplexFloat", "complex128": "ComplexDouble"}  # fmt: skip
-    return f"{names.get(dtype.name, dtype.name)}Tensor"

@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from rushlight.backends.numpy import backend
+from rushlight.basics.dtype_words import in_c, older
 from rushlight.basics.errors import explained
 from rushlight.basics.state import modes
 from rushlight.dispatch import costs, families, shapes
@@ -213,10 +214,10 @@ def check(name: str, input: Any, weight: Any, bias: Any, n: int, groups: int, tr
                            f"elements, but got bias of size {list(bias.shape)} instead")  # fmt: skip
     dtypes = {t.dtype for t in (input, weight, bias) if t is not None}
     if len(dtypes) > 1:
-        raise explained(
-            RuntimeError(f"{name}: input, weight and bias should have the same dtype, got {sorted(map(str, dtypes))}"),
-            "two-dtypes",
-        )
+        words = f"expected scalar type {older(input.dtype)} but found {older(weight.dtype)}"
+        if bias is not None and bias.dtype is not input.dtype and (weight.dtype is input.dtype or not transposed):
+            words = f"Input type ({in_c(input.dtype)}) and bias type ({in_c(bias.dtype)}) should be the same"
+        raise explained(RuntimeError(f"{name}: {words}"), "two-dtypes")
 
 
 def check_numbers(name: str, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]) -> None:

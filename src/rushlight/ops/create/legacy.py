@@ -10,6 +10,7 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.basics.devices import CPU
 from rushlight.basics.devices import device as device_class
+from rushlight.basics.dtype_words import OLDER, older
 from rushlight.basics.size import Size
 from rushlight.basics.state import modes, set_mode
 from rushlight.dispatch.options import check_device, made, size_of, uninitialized
@@ -21,15 +22,12 @@ from rushlight.overrides.public import made as made_of
 from rushlight.signs import turn
 from rushlight.tensor import Tensor
 
-PREFIX = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte",
-          "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "bool": "Bool",
-          "complex32": "ComplexHalf", "complex64": "ComplexFloat", "complex128": "ComplexDouble"}  # fmt: skip
-BY_STRING = {f"torch.{prefix}Tensor": next(d for d in dtypes.ALL if d.name == name) for name, prefix in PREFIX.items()}
+BY_STRING = {f"torch.{prefix}Tensor": next(d for d in dtypes.ALL if d.name == name) for name, prefix in OLDER.items()}
 
 
 def type_string(dtype: Any) -> str:
     """The name of a dtype's tensor type, such as torch.FloatTensor."""
-    return f"torch.{PREFIX.get(dtype.name) or dtype.name.replace('uint', 'UInt')}Tensor"
+    return f"torch.{older(dtype)}Tensor"
 
 
 class _TypeMeta(type):

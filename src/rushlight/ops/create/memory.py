@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import caller, devices
+from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
+from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
@@ -17,7 +19,6 @@ from rushlight.dispatch.options import dense_order, strides_of
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.engine import inplace
 from rushlight.engine.node import edge_of
-from rushlight.engine.saved import kind_of
 from rushlight.overrides.public import made
 from rushlight.signs import turn, turned
 from rushlight.storage import Storage, move, owner_of, root_of, settle, storage_of
@@ -130,7 +131,7 @@ class TypedStorage:
 
     def type(self) -> str:
         """The name of the class that PyTorch had for storages of this dtype."""
-        return f"torch.{kind_of(self.dtype.numpy).removesuffix('Tensor')}Storage"
+        return f"torch.{older(self.dtype)}Storage"
 
     def is_shared(self) -> bool:
         """Always False: threads share memory as it is, processes do not."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
@@ -101,18 +102,28 @@ def matrix(name: str, A: Any, square: bool = False) -> Any:
 
 def floating(name: str, A: Any) -> None:
     """Raise RuntimeError unless A is of a dtype that LAPACK knows."""
-    if A.dtype.category < dtypes.FLOAT or A.dtype in (dtypes.float16, dtypes.bfloat16, dtypes.complex32):
-        raise RuntimeError(f"linalg.{name}: Expected a floating point or complex tensor as input (float32, float64, "
-                           f"complex64, complex128). Got {A.dtype}")  # fmt: skip
+    if A.dtype.category < dtypes.FLOAT:
+        words = "Expected a floating point or complex tensor as input"
+    elif A.dtype in (dtypes.float16, dtypes.bfloat16, dtypes.complex32):
+        words = "Low precision dtypes not supported"
+    else:
+        return
+    raise RuntimeError(
+        f"linalg.{name}: {words}. Got {older(A.dtype)}: it takes float32, float64, complex64 and complex128"
+    )
 
 
-class LinAlgError(RuntimeError):
-    """A matrix that the operation is not defined for."""
+class _LinAlgError(RuntimeError):
+    """A matrix that the operation is not defined for: `torch.linalg.LinAlgError`, by the name that PyTorch shows of it."""
+
+
+_LinAlgError.__module__ = "rushlight._C"  # where it is found by that name
+LinAlgError = _LinAlgError
 
 
 def first_bad(bad: Any) -> str:
     """Which matrix of a batch failed."""
-    return "" if bad.ndim == 0 else f" (Batch element {int(np.flatnonzero(bad)[0])})"
+    return "" if bad.ndim == 0 else f" (Batch element {int(np.flatnonzero(bad)[0])}):"
 
 
 # Inverse and solve -----------------------------------------------------------------------------------
@@ -171,14 +182,25 @@ def refuse_singular(name: str, A: Any) -> None:
         return
     bad = singular(A._array)
     if bad.any():
-        raise LinAlgError(f"linalg.{name}:{first_bad(bad)} The solver failed because the input matrix is singular.")
+        raise LinAlgError(
+            f"{name}:{first_bad(bad)} {why_singular(name, A._array[bad][0])} because the input matrix is singular."
+        )
+
+
+def why_singular(name: str, A: Array) -> str:
+    """What could not be done with a singular matrix, in PyTorch's words: of an inverse, at which pivot."""
+    from rushlight.ops.linear.lu import first_zero_pivot
+
+    if "solve" in name:
+        return "The solver failed"
+    return f"The diagonal element {int(first_zero_pivot(A))} is zero, the inversion could not be completed"
 
 
 @function(ns=NS, out=True, autocast="float32")
 def inv(A: Any) -> Any:
     """The inverse.  A: (*, N, N) -> (*, N, N).  Raises RuntimeError where a matrix is singular."""
     matrix("inv", A, True)
-    refuse_singular("inv", A)
+    refuse_singular("linalg.inv", A)
     return inverse(A)
 
 
@@ -201,7 +223,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
     """The inverse, and for each matrix 0 or a number that says it is singular."""
     matrix("inv_ex", A, True)
     if check_errors:
-        refuse_singular("inv_ex", A)
+        refuse_singular("linalg.inv_ex", A)
     return pack("linalg_inv_ex", ("inverse", "info"), (inverse(A), singular_op(A.detach())))
 
 
@@ -214,7 +236,7 @@ def is_vector(A: Any, B: Any) -> bool:
 def solve(A: Any, B: Any, *, left: bool = True) -> Any:
     """X with A X = B (or X A = B).  A: (*, N, N), B: (*, N, M) or (*, N).  Raises RuntimeError where A is singular."""
     check_solve("solve", A, B, left)
-    refuse_singular("solve", A)
+    refuse_singular("torch.linalg.solve", A)
     return solved(A, B, left)
 
 
@@ -231,15 +253,15 @@ def check_solve(name: str, A: Any, B: Any, left: bool) -> None:
     if not isinstance(B, Tensor):
         raise TypeError(f"linalg.{name}(): argument 'B' (position 2) must be Tensor, not {kind_of(B)}")
     if A.dtype != B.dtype:
-        raise RuntimeError(f"linalg.{name}: Expected A and B to have the same dtype, but found A of type {A.dtype} and B of "
-                           f"type {B.dtype} instead")  # fmt: skip
+        raise RuntimeError(f"linalg.{name}: Expected A and B to have the same dtype, but found A of type {older(A.dtype)} "
+                           f"and B of type {older(B.dtype)} instead")  # fmt: skip
     vector = is_vector(A, B)
     if vector and not left:
         raise RuntimeError(f"linalg.{name}: Vector broadcasting of the left hand side is not supported for left=False")
     rows = B.shape[-1] if vector or not left else B.shape[-2]
     if rows != A.shape[-1]:
         raise RuntimeError(f"linalg.{name}: Incompatible shapes of A and B for the equation "
-                           f"{'AX = B' if left else 'XA = B'} ({A.shape[-2]}x{A.shape[-1]} and {list(B.shape)})")  # fmt: skip
+                           f"{'AX = B' if left else 'XA = B'} ({A.shape[-2]}x{A.shape[-1]} and {'x'.join(map(str, B.shape[-2:]))})")  # fmt: skip
 
 
 @function(ns=NS, out=True)
@@ -247,7 +269,7 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -
     """The solution, and for each matrix 0 or a number that says it is singular."""
     check_solve("solve_ex", A, B, left)
     if check_errors:
-        refuse_singular("solve_ex", A)
+        refuse_singular("torch.linalg.solve_ex", A)
     return pack("linalg_solve_ex", ("result", "info"), (solved(A, B, left), singular_op(A.detach())))
 
 

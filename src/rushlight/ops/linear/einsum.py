@@ -16,7 +16,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.convert import cast
-from rushlight.ops.linear.matmul import same_dtype
+from rushlight.ops.linear.unfit import same_dtype
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.diagonal import diagonal
 from rushlight.ops.shape.views import permute

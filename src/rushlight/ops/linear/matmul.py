@@ -11,16 +11,29 @@ from rushlight.backends import blas
 from rushlight.backends.numpy import backend
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import is_theirs, kind_of
-from rushlight.basics.state import modes
 from rushlight.dispatch import call, costs, families, shapes
 from rushlight.dispatch.compute import HALVES
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import common_shape
+from rushlight.dispatch.dims import common_shape, two_sizes
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op, publish
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.old_orders import in_old_order
+from rushlight.ops.linear.unfit import (
+    check_expands,
+    check_matrices,
+    check_vector,
+    of_a_vector,
+    of_batches,
+    of_matrices,
+    of_sizes,
+    of_vectors,
+    same_dtype,
+    same_dtypes_of_sum,
+    unfit,
+    words_of,
+)
 from rushlight.ops.shape.reshape import permute_op, reshape_op, reshaped, transpose_op
 from rushlight.overrides.public import left_to
 from rushlight.tensor import Tensor
@@ -210,53 +223,10 @@ def _(g: Tensor) -> Tensor:
     return g
 
 
-def same_dtype(
-    name: str, a: Tensor | list[Any], b: Tensor | list[Any], names: tuple[str, str] = ("input", "mat2")
-) -> None:
-    """Raise RuntimeError unless both are tensors of one dtype."""
-    x, y = held(a), held(b)
-    for each, value, position in ((names[0], x, 1), (names[1], y, 2)):
-        if not isinstance(value, ndarray):
-            raise TypeError(f"{name}(): argument '{each}' (position {position}) must be Tensor, not "
-                            f"{kind_of(value)}")  # fmt: skip
-    if x.dtype != y.dtype and modes.autocast is None:  # which would convert them
-        from rushlight.basics import dtypes
-
-        which, each = " and ".join(names), ""
-        if name in ("mm", "matmul", "linear"):
-            which, each = "m1 and m2", f" ({which})"
-        got = f"{dtypes.of(x.dtype)} != {dtypes.of(y.dtype)}"
-        raise explained(
-            RuntimeError(f"{name}: expected {which} to have the same dtype, but got: {got}{each}"), "two-dtypes"
-        )
-
-
-def check_matrices(name: str, a: Any, b: Any, ndim: int = 2, names: tuple[str, str] = ("input", "mat2")) -> None:
-    """Raise RuntimeError unless two matrices, or batches of them, can be multiplied."""
-    same_dtype(name, a, b, names)
-    s, t = held(a).shape, held(b).shape
-    for each, shape in ((names[0], s), (names[1], t)):
-        if len(shape) != ndim:
-            raise RuntimeError(f"{name}: {each} must be a {'matrix' if ndim == 2 else f'{ndim}D tensor'}, got a "
-                               f"{len(shape)}-D tensor of shape {list(shape)}")  # fmt: skip
-    if s[-1] != t[-2] or s[:-2] != t[:-2]:
-        raise explained(RuntimeError(f"{name}: {unfit(s, t)}"), "sizes-of-a-product")
-
-
-def unfit(s: tuple[int, ...], t: tuple[int, ...]) -> str:
-    """That rows of shape s, with what is before them, cannot be multiplied with a matrix of shape t, or batches with batches."""
-    if len(t) == 2:
-        return f"mat1 and mat2 shapes cannot be multiplied ({math.prod(s[:-1])}x{s[-1]} and {t[0]}x{t[1]})"
-    return (
-        f"Expected size for first two dimensions of batch2 tensor to be: {[s[0], s[-1]]} but got: {list(t[:2])}. "
-        f"Shapes {list(s)} and {list(t)} cannot be multiplied"
-    )
-
-
 @function(method=True, out=True)
 def mm(input: Any, mat2: Tensor) -> Any:
     """Matrix product.  (M, K), (K, N) -> (M, N)"""
-    check_matrices("mm", input, mat2)
+    check_matrices("mm", input, mat2, words=of_matrices)
     return mm_op(input, mat2)
 
 
@@ -269,38 +239,33 @@ def spmm(input: Any, mat2: Any) -> Any:
 @function(method=True, out=True)
 def bmm(input: Tensor, mat2: Tensor) -> Any:
     """Matrix products of two batches.  (B, M, K), (B, K, N) -> (B, M, N)"""
-    check_matrices("bmm", input, mat2, 3)
+    check_matrices("bmm", input, mat2, 3, words=of_batches)
     return matmul_op(input, mat2)
 
 
 @function(method=True, out=True)
 def mv(input: Tensor, vec: Tensor) -> Any:
     """Matrix times vector.  (M, K), (K) -> (M)"""
-    same_dtype("mv", input, vec, ("input", "vec"))
-    if held(input).ndim != 2 or held(vec).ndim != 1:
-        raise RuntimeError(f"mv: vector + matrix @ vector expected, got {held(input).ndim}-D and {held(vec).ndim}-D")
-    if held(input).shape[1] != held(vec).shape[0]:
-        raise RuntimeError(f"mv: size mismatch, got input ({'x'.join(map(str, held(input).shape))}), vec "
-                           f"({held(vec).shape[0]})")  # fmt: skip
+    same_dtype("mv", input, vec, ("input", "vec"), of_a_vector)
+    check_vector("mv", input, vec)
     return mv_op(input, vec)
 
 
 @function(method=True, out=True)
 def dot(input: Tensor, tensor: Tensor) -> Any:
     """The sum of products of two vectors, not conjugated.  (K), (K) -> ()"""
-    same_dtype("dot", input, tensor, ("input", "tensor"))
+    same_dtype("dot", input, tensor, ("input", "tensor"), of_vectors)
     if held(input).ndim != 1 or held(tensor).ndim != 1:
         raise RuntimeError(f"dot: 1D tensors expected, but got {held(input).ndim}D and {held(tensor).ndim}D tensors")
     if held(input).shape != held(tensor).shape:
-        raise RuntimeError(f"dot: inconsistent tensor size, expected tensor {list(held(input).shape)} and src "
-                           f"{list(held(tensor).shape)} to have the same number of elements")  # fmt: skip
+        raise RuntimeError(f"dot: {of_sizes(held(input).size, held(tensor).size)}")
     return dot_op(input, tensor)
 
 
 @function(method=True, out=True, aliases=("ger",))
 def outer(input: Tensor, vec2: Tensor) -> Any:
     """All products of the elements of two vectors.  (M), (N) -> (M, N)"""
-    for name, x in (("input", input), ("vec2", vec2)):
+    for name, x in (("self", input), ("vec2", vec2)):
         if held(x).ndim != 1:
             raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {held(x).ndim}-D")
     return outer_op(input, vec2)
@@ -312,17 +277,14 @@ def matmul(input: Tensor, other: Tensor) -> Any:
 
     (K), (K) -> ();  (M, K), (K) -> (M);  (K), (K, N) -> (N);  (*, M, K), (*, K, N) -> (*, M, N)
     """
-    same_dtype("matmul", input, other, ("input", "other"))
     s, t = held(input).shape, held(other).shape
     m, n = len(s), len(t)
+    same_dtype("matmul", input, other, ("input", "other"), words_of(m, n))
     if m == 0 or n == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D")
     if s[-1] != t[-2 if n > 1 else 0]:
-        shapes = " and ".join("x".join(map(str, x)) for x in (s, t))
-        words = unfit(s, t) if n == 2 or m == n == 3 else f"input and other shapes cannot be multiplied ({shapes})"
-        raise explained(
-            RuntimeError(f"matmul: {words}: size {s[-1]} against {t[-2 if n > 1 else 0]}"), "sizes-of-a-product"
-        )
+        against = f"size {s[-1]} against {t[-2 if n > 1 else 0]}"
+        raise explained(RuntimeError(f"matmul: {unfit(s, t)}: {against}"), "sizes-of-a-product")
     if m == 2 and n == 2:
         return mm_op(input, other)
     if m == 1 and n == 1:
@@ -342,7 +304,7 @@ def products(input: Tensor, other: Tensor, s: tuple[int, ...], t: tuple[int, ...
     if len(t) == 2:
         return reshaped(mm_op(flat(input), other), (*s[:-1], t[-1]))
     if common_shape(s[:-2], t[:-2]) is None:
-        raise RuntimeError(f"matmul: the batch dimensions of shapes {list(s)} and {list(t)} do not broadcast")
+        raise RuntimeError(f"matmul: {two_sizes(s[:-2], t[:-2])} of the batches of {list(s)} and {list(t)}")
     return matmul_op(input, other)
 
 
@@ -387,23 +349,13 @@ def addmm(input: Any, mat1: Any, mat2: Any, *old: Any, beta: Any = 1, alpha: Any
     """beta * input + alpha * mat1 @ mat2; with beta 0, NaN of input does not count.  (M, N), (M, K), (K, N) -> (M, N)"""
     if old:
         return in_old_order(addmm, (input, mat1, mat2, *old), {"beta": beta, "alpha": alpha})
+    same_dtypes_of_sum("addmm", input, mat1, mat2)
     check_matrices("addmm", mat1, mat2, names=("mat1", "mat2"))
-    same_dtype("addmm", input, mat1, ("input", "mat1"))
     shape = (held(mat1).shape[0], held(mat2).shape[1])
     check_expands("addmm", input, shape)
     if held(input).dtype.kind in "iu":
         beta, alpha = int(beta), int(alpha)
     return addmm_op(input, mat1, mat2, beta, alpha)
-
-
-def check_expands(name: str, input: Tensor, shape: tuple[int, ...]) -> None:
-    """Raise RuntimeError unless `input` broadcasts to `shape`."""
-    have = held(input).shape
-    lead = len(shape) - len(have)
-    if lead < 0 or any(n not in (1, shape[i + lead]) for i, n in enumerate(have)):
-        raise RuntimeError(
-            f"{name}: input of shape {list(have)} does not broadcast to the product's shape {list(shape)}"
-        )
 
 
 @function(ns="nn.functional")
@@ -439,9 +391,10 @@ def check_operands(*given: object) -> None:
 def linear_slowly(input: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
     """`linear` for the rarer shapes, and the errors."""
     check_operands(input, weight, bias)
-    same_dtype("linear", input, weight, ("input", "weight"))
-    if bias is not None:
-        same_dtype("linear", input, bias, ("input", "bias"))
+    if bias is None:
+        same_dtype("linear", input, weight, ("input", "weight"), of_matrices)
+    else:
+        same_dtypes_of_sum("linear", bias, input, weight, ("bias", "input", "weight"))
     s, w = held(input).shape, held(weight).shape
     if not s or not w or len(w) > 2 or s[-1] != w[-1]:
         words = f"{unfit(s, w[::-1])}: " if s and len(w) == 2 else ""

@@ -15,7 +15,18 @@ from rushlight.dispatch.registry import function
 from rushlight.engine import inplace
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.old_orders import in_old_order
-from rushlight.ops.linear.matmul import addmm_op, check_expands, check_matrices, dot, mm, outer_op, same_dtype
+from rushlight.ops.linear.matmul import addmm_op, dot, mm, outer_op
+from rushlight.ops.linear.unfit import (
+    check_expands,
+    check_matrices,
+    check_vector,
+    of_batches,
+    of_three,
+    of_vectors,
+    same_dtype,
+    same_dtypes_of_sum,
+    same_dtypes_of_vector,
+)
 from rushlight.ops.shape.reshape import reshape_op, reshaped
 from rushlight.ops.shape.views import permute, unsqueeze
 from rushlight.signs import turn
@@ -41,7 +52,6 @@ def add_product(
     alpha: Any,
 ) -> Any:
     """beta * input + alpha * a @ b by the operator of addmm, once `input` is seen to fit."""
-    same_dtype(name, input, a, ("input", "the first factor"))
     check_expands(name, input, shape)
     if raw(input).dtype.kind in "iu":
         beta, alpha = int(beta), int(alpha)
@@ -53,7 +63,8 @@ def add_product(
 
 
 def _baddbmm(run: Callable[..., Any], input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Any:
-    check_matrices("baddbmm", batch1, batch2, 3, ("batch1", "batch2"))
+    check_matrices("baddbmm", batch1, batch2, 3, ("batch1", "batch2"), of_batches)
+    same_dtype("baddbmm", input, batch1, ("input", "batch1"), of_three)
     shape = (*raw(batch1).shape[:2], raw(batch2).shape[2])
     return add_product(run, "baddbmm", input, batch1, batch2, shape, beta, alpha)
 
@@ -75,6 +86,7 @@ def baddbmm_(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alp
 
 
 def _addbmm(run: Callable[..., Any], input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Any:
+    same_dtypes_of_sum("addbmm", input, batch1, batch2)
     check_matrices("addbmm", batch1, batch2, 3, ("batch1", "batch2"))
     (b, m, k), n = raw(batch1).shape, raw(batch2).shape[2]
     # the sum over the batch is a product over batch and columns together
@@ -109,12 +121,9 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *old: Any, beta: complex = 1,
     """beta * input + alpha * mat @ vec.  (M), (M, K), (K) -> (M)"""
     if old:
         return in_old_order(addmv, (input, mat, vec, *old), {"beta": beta, "alpha": alpha})
-    same_dtype("addmv", mat, vec, ("mat", "vec"))
-    if raw(mat).ndim != 2 or raw(vec).ndim != 1 or raw(mat).shape[1] != raw(vec).shape[0]:
-        raise RuntimeError(f"addmv: mat and vec shapes cannot be multiplied: {list(raw(mat).shape)} and "
-                           f"{list(raw(vec).shape)}")  # fmt: skip
+    same_dtypes_of_vector("addmv", input, mat, vec)
+    check_vector("addmv", mat, vec, input)
     m = raw(mat).shape[0]
-    check_expands("addmv", input, (m,))
     first = unsqueeze(input, -1) if raw(input).ndim else input
     found = add_product(call.apply, "addmv", first, mat, unsqueeze(vec, 1), (m, 1), beta, alpha)
     return reshape_op(found, (m,))
@@ -142,7 +151,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *old: Any, beta: complex = 1
 @function(method=True, out=True)
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The sum of products of two vectors, the first one conjugated.  (K), (K) -> ()"""
-    same_dtype("vdot", input, other, ("input", "other"))
+    same_dtype("vdot", input, other, ("input", "other"), of_vectors)
     return dot(conj(input), other)
 
 
