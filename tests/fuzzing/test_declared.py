@@ -732,3 +732,36 @@ def test_what_hooks_are_given_of_a_product_is_declared_of_four_dimensions(shape,
     there, here = (1, 2, 2), (1, 1, 2, 2)
     found = Difference("log[0]" if more else "log[1]", "value", there, here, program)
     assert graphs("what saved-tensor hooks are given of a product", found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("numbers", "is_declared"), [("0.0, 0.0", True), ("2.0, 3.0", False)])
+def test_an_infinite_gradient_behind_cumprod_is_declared_where_a_factor_is_0(numbers, is_declared):
+    pytest.importorskip("torch")
+    program = [f"v1 = torch.tensor([{numbers}]).requires_grad_()", "v2 = v1.cumprod(0)", "(v2 ** 0.5).sum().backward()"]
+    assert declared("v1.grad", [INF, 0.0], [NAN, NAN], *program) is is_declared
+    assert not declared("v1.grad", [INF, 0.0], [NAN, 1.0], *program)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("rows_of_it", "is_declared"), [("1:", True), ("0:", False)])
+def test_an_index_beyond_nothing_is_declared_whatever_was_called_before(rows_of_it, is_declared):
+    program = ["v1 = torch.ones(1, 1)", "try:\n    v1.index_fill_()\nexcept Exception:\n    pass", f"v2 = v1[{rows_of_it}]",
+               "v2.index_add_(0, torch.tensor([5]), torch.ones(1, 1))"]  # fmt: skip
+    refusal = Raised("refusal", "IndexError: index_add_(): index 5 is out of bounds for dimension 0 with size 0")
+    found = Difference("statement 3", "outcome", "no error", refusal, program, step=3)
+    assert rows("`index_add`, `index_copy`, `index_fill` of a tensor", found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("change", "is_declared"), [("v2.zero_()", True), ("v1 * 1", False)])
+def test_a_view_that_a_checkpoint_takes_to_no_operator_is_declared_where_operators_refuse_it(change, is_declared):
+    pytest.importorskip("torch")
+    program = ["def f(x):\n    return x", "v1 = torch.ones(1).requires_grad_()",
+               "v2 = torch.utils.checkpoint.checkpoint(f, v1, use_reentrant=True)", f"with torch.no_grad():\n    {change}",
+               "v3 = torch.utils.checkpoint.checkpoint(f, v2, use_reentrant=False)"]  # fmt: skip
+    refusal = Raised(
+        "refusal", "RuntimeError: Output 0 is a view and its base or another view of its base has been modified inplace"
+    )
+    found = Difference("statement 4", "outcome", "no error", refusal, program, step=4)
+    assert graphs("`checkpoint`: an argument that no operator takes", found) is is_declared

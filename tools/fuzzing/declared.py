@@ -16,6 +16,7 @@ from .operands import (
     agree_without_refused,
     apart,
     as_with_copies,
+    empty,
     executed,
     otherwise,
     there,
@@ -323,6 +324,21 @@ def made_again_of_another_shape(difference: Difference) -> bool:
     return re.search(NOT_OF_PAIRS, getattr(difference.reference, "message", "")) is not None
 
 
+def beyond_nothing(difference: Difference) -> bool:
+    """Whether an index beyond a tensor without elements is refused."""
+    called = re.search(r"\b(index_(?:add|copy|fill))_?\(", statement(difference))
+    refused = refused_by(difference, "is out of bounds for dimension")
+    return refused and called is not None and empty(called[1], difference)
+
+
+def infinite_behind_cumprod(difference: Difference) -> bool:
+    """Whether a gradient is NaN by a product of an infinite one and a 0 among cumprod's factors, as it is not without a 0."""
+    where = apart(difference)
+    if where is None or not np.all(np.isnan(np.asarray(difference.subject)[where])):
+        return False
+    return agree(difference, lambda line: re.sub(r"\.cumprod(_?)\(", r".exp\1().cumprod\1(", line))
+
+
 NEGATIVE = {r"\.neg(ative)?_\(\)": r"\g<0>.add_(0)", r"\.neg(ative)?\(\)|torch\.neg(ative)?\([^()]*\)": r"\g<0>.add(0)"}
 
 
@@ -394,6 +410,8 @@ DECLARED: tuple[Declared, ...] = (
     Declared("indices beyond a dimension beside others", half_written),
     Declared("in-place operations whose operands share part of their memory", copied_from_itself),
     Declared("a view made by `view_as_complex` whose base", made_again_of_another_shape),
+    Declared("`index_add`, `index_copy`, `index_fill` of a tensor without elements", beyond_nothing),
+    Declared("gradients of `prod` and `cumprod` of infinities", infinite_behind_cumprod),
     Declared("the sign of 0 as a part of a complex number that `neg` makes", zero_of_a_negative),
     Declared("an in-place operator inside `vmap` around forward mode", tangent_of_all_samples),
     Declared("gradients that a refused backward leaves", half_run),

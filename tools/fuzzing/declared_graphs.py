@@ -315,6 +315,20 @@ def refused_before_it_runs(difference: Difference) -> bool:
     return refused and difference.where == "log" and agree_without_refused(difference, r"checkpoint\(")
 
 
+CALLED = re.compile(r"checkpoint\.checkpoint\((\w+), ")
+
+
+def not_used_by_a_checkpoint(difference: Difference) -> bool:
+    """Whether an argument that no operator takes is refused for a function that takes it to none: with one both refuse it."""
+    refused = refused_by(difference, "its base or another view of its base has been modified")
+    used = r"checkpoint.checkpoint(lambda *a: \1(*(x * 1 if isinstance(x, torch.Tensor) else x for x in a)), "
+    return (
+        refused
+        and CALLED.search(statement(difference)) is not None
+        and agree(difference, lambda s: CALLED.sub(used, s))
+    )
+
+
 def not_computed(difference: Difference) -> bool:
     """Whether a hook of a node saw no gradient where nobody asks for one, which PyTorch computes all the same."""
     return (
@@ -417,6 +431,7 @@ GRAPHS: tuple[Declared, ...] = (
         ),
     ),
     Declared("`checkpoint`: an argument that no operator takes", refused_before_it_runs),
+    Declared("`checkpoint`: an argument that no operator takes", not_used_by_a_checkpoint),
     Declared("what a hook of a node sees of gradients that nobody asked for", not_computed),
     Declared('a multi-grad hook (`mode="all"`) with the one tensor that backward begins with', first_of_all),
     Declared("a post-accumulate hook that returns a tensor", returned_by_a_hook),

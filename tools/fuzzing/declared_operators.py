@@ -609,14 +609,6 @@ OPERATORS: tuple[Declared, ...] = (
         ),
     ),
     Declared(
-        "`index_add`, `index_copy`, `index_fill` of a tensor without elements",
-        lambda d: (
-            refused_by(d, "is out of bounds for dimension")
-            and re.search(r"index_(add|copy|fill)_?\(", statement(d)) is not None
-            and empty("index_add|index_copy|index_fill", d)
-        ),
-    ),
-    Declared(
         "`pow` at 0",
         lambda d: beyond("pow|float_power", d) and at("pow|float_power", lambda x, y: (x == 0) | (y == 0))(d),
     ),
