@@ -14,9 +14,17 @@ from rushlight.tensor import wrap
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 HALVES = [np.dtype(np.float16), BFLOAT16]
-multiplies = pytest.mark.skipif(
-    ("bf16", "product") not in loader.tables(), reason="no native products of bfloat16 on this machine"
-)
+
+
+@pytest.fixture(params=["tiles", "dots"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> products.Way:
+    """Each of the kernels that multiply, and that alone in use."""
+    steps = {"tiles": 32, "dots": 2}[request.param]
+    found = next((way for way in products.ways() if way.unit == steps), None)
+    if found is None:
+        pytest.skip("no native products of bfloat16 on this machine")
+    monkeypatch.setattr(products, "_found", (loader.tables(), [found]))
+    return found
 
 
 def same(x: Any, y: Any) -> bool:
@@ -58,8 +66,7 @@ def test_layouts(path: str, rng: np.random.Generator, half: Any) -> None:
 
 @pytest.mark.parametrize("lead", [(), (3,), (2, 3), (5000,)], ids=str)
 @pytest.mark.parametrize(("rows", "steps", "columns"), [(1, 1, 1), (3, 5, 7), (8, 2, 48), (100, 257, 130), (9, 64, 1)])
-@multiplies
-def test_products_round_once(rng: np.random.Generator, lead: Any, rows: int, steps: int, columns: int) -> None:
+def test_products_round_once(way: products.Way, rng: np.random.Generator, lead: Any, rows: int, steps: int, columns: int) -> None:
     if lead == (5000,) and rows * steps > 100:
         lead = (20,)
     for turned in range(4):
@@ -79,8 +86,14 @@ def test_products_round_once(rng: np.random.Generator, lead: Any, rows: int, ste
             assert (error <= abs(want) * 2**-8 + abs(wide_a) @ abs(wide_b) * 1e-6 * steps**0.5).all()
 
 
-@multiplies
-def test_products_of_strided_matrices_and_special_numbers(rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("sizes", [(60, 1100, 40), (17, 1024, 33)], ids=str)
+def test_sums_in_parts(way: products.Way, rng: np.random.Generator, sizes: tuple[int, int, int]) -> None:
+    """Sums so long that they are made in parts, of integers: exact."""
+    a, b = (rng.integers(-1, 2, shape).astype(BFLOAT16) for shape in (sizes[:2], sizes[1:]))
+    np.testing.assert_array_equal(products.product(a, b), (a.astype(float) @ b.astype(float)).astype(BFLOAT16))
+
+
+def test_products_of_strided_matrices_and_special_numbers(way: products.Way, rng: np.random.Generator) -> None:
     x, y = (rng.integers(-4, 5, shape).astype(BFLOAT16) for shape in ((60, 80), (80, 90)))
     for a in (x, x[::2], x[:, ::-1], np.asfortranarray(x)[3:], np.broadcast_to(x[:1], x.shape)):
         for b in (y, y[:, 5:70], y[:, ::2], np.asfortranarray(y)):

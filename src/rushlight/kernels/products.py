@@ -1,9 +1,10 @@
-"""Products of bfloat16 matrices, on processors that have instructions for them (AVX512-BF16)."""
+"""Products of bfloat16 matrices, on processors that have instructions for them (AMX, AVX512-BF16)."""
 
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
+from collections.abc import Callable
+from typing import NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -12,26 +13,57 @@ from rushlight.kernels.dispatch import Array
 from rushlight.kernels.native import loader
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-_PANEL = 48  # columns side by side
 _SHARED = 1 << 18  # multiplications from which on threads share one packed factor
 _WIDEST = 1 << 26  # elements between the rows of a factor
 
 
-def _table() -> SimpleNamespace | None:
-    found = loader._tables
-    return (loader.tables() if found is None else found).get(("bf16", "product"))
+class Way(NamedTuple):
+    """A kernel.  panel: columns side by side in its packed right factor; unit: steps of the sum, of which it takes multiples"""
+
+    multiply: Callable[..., None]
+    panel: int
+    unit: int
 
 
-def packed_numbers(steps: int, columns: int) -> int:
+def _find_ways(tables: loader.Tables) -> list[Way]:
+    """All that this processor has, the fastest first."""
+    found = []
+    tiles, dots = tables.get(("bf16", "product_tiles", "product_leave")), tables.get(("bf16", "product"))
+    if tiles is not None and tiles.product_leave() == 0:
+        found.append(Way(tiles.product_tiles, 32, 32))
+    if dots is not None:
+        found.append(Way(dots.product, 48, 2))
+    return found
+
+
+_found: tuple[loader.Tables | None, list[Way]] = (None, [])
+
+
+def ways() -> list[Way]:
+    """The kernels of this processor, the fastest first; none where NumPy has to do it.  Looked for when first asked."""
+    global _found
+    tables = loader._tables
+    if tables is None:
+        tables = loader.tables()
+    if _found[0] is not tables:
+        _found = (tables, _find_ways(tables))
+    return _found[1]
+
+
+_LINE = 16  # 32-bit numbers of a cache line, where the packed factor begins
+
+
+def _packed_numbers(way: Way, steps: int, columns: int) -> int:
     """32-bit numbers of the right factor (steps, columns) once it is packed."""
-    return -(-columns // _PANEL) * _PANEL * -(-steps // 2)
+    return _LINE + -(-columns // way.panel) * way.panel * -(-steps // way.unit) * way.unit // 2
 
 
 def working_bytes(rows: int, steps: int, columns: int) -> int | None:
     """Bytes that a product takes while it runs, beside its result; None where there is none for bfloat16."""
-    if _table() is None:
+    found = ways()
+    if not found:
         return None
-    return 4 * packed_numbers(steps, columns) if rows * steps * columns >= _SHARED else 0
+    return 4 * _packed_numbers(found[0], steps, columns) if rows * steps * columns >= _SHARED else 0
 
 
 def _laid(x: Array) -> tuple[Array, bool]:
@@ -50,8 +82,8 @@ def product(a: Array, b: Array, row: Array | None = None) -> Array | None:
 
     a: (*, M, K), b: (*, K, N) -> (*, M, N), of bfloat16; subnormal factors count as 0.
     """
-    table = _table()
-    if table is None or a.dtype != BFLOAT16 or b.dtype != BFLOAT16 or a.ndim < 2 or b.ndim < 2:
+    found = ways()
+    if not found or a.dtype != BFLOAT16 or b.dtype != BFLOAT16 or a.ndim < 2 or b.ndim < 2:
         return None
     (rows, steps), columns = a.shape[-2:], b.shape[-1]
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -70,10 +102,10 @@ def product(a: Array, b: Array, row: Array | None = None) -> Array | None:
     shared = lead_rows[1] * steps * columns >= _SHARED and (
         lead_rows[0] < 8 or lead_rows[1] * steps * columns > _SHARED << 6
     )
-    packed = np.empty(packed_numbers(steps, columns), np.uint32) if shared else None
+    packed = np.empty(_packed_numbers(found[0], steps, columns), np.uint32) if shared else None
     bias = None if row is None else np.ascontiguousarray(row).view(np.uint16)
     target = out.view(np.uint16)
-    table.product(left, right, bias, target, packed, turned, right_turned, *lead_rows, steps, columns)
+    found[0].multiply(left, right, bias, target, packed, turned, right_turned, *lead_rows, steps, columns)
     return out
 
 

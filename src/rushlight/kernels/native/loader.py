@@ -26,7 +26,7 @@ from rushlight import cpu
 from rushlight.basics import heap
 from rushlight.kernels.native import compiler as compiling
 from rushlight.kernels.native.compiler import SOURCES, find_compiler
-from rushlight.kernels.native.signatures import ABI, BFLOAT16, CHECKING, HALVES, SIGNATURES
+from rushlight.kernels.native.signatures import ABI, BFLOAT16, CHECKING, HALVES, SIGNATURES, TILES
 
 Tables = dict[Any, SimpleNamespace]
 
@@ -280,7 +280,7 @@ def _build(compiler: list[str], flags: tuple[str, ...], library: Path, failed: P
     import tempfile
     import time
 
-    compiling.say(f"compiling its kernels into {library.parent}: once, for some 20 seconds")
+    compiling.say(f"compiling its kernels into {library.parent}: once, for some 10 seconds")
     start = time.perf_counter()
     work = Path(tempfile.mkdtemp(prefix="build-", dir=library.parent))
     try:
@@ -319,6 +319,7 @@ def _open(library: Path) -> Tables | None:
         ("f16", HALVES, True),
         ("bf16", HALVES, True),
         ("bf16", BFLOAT16, "avx512_bf16" in cpu.flags()),
+        ("bf16", TILES, {"amx_tile", "amx_bf16"} <= cpu.flags()),
     ):
         with contextlib.suppress(AttributeError):  # not in what this machine's compiler made
             if there:

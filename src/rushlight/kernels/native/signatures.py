@@ -6,7 +6,7 @@ i int, d double.
 
 from __future__ import annotations
 
-ABI = 18
+ABI = 19
 
 SIGNATURES: dict[str, str] = {
     # activations.cpp: inputs, output, elements
@@ -121,13 +121,16 @@ SIGNATURES: dict[str, str] = {
 # ``rl_<name>_bf16`` and ``rl_<name>_f16``: 16-bit floats as unsigned numbers.  halves.cpp: input, output, elements
 HALVES: dict[str, str] = {"widen": "aan", "narrow": "aan"}
 
-# ``rl_<name>_bf16`` on processors that multiply such numbers.
-BFLOAT16: dict[str, str] = {
-    "product": "aaaaaii" + "nnnn",  # product.cpp: factors, row, result, panels; which are turned; batch, M, K, N
-}
+# ``rl_<name>_bf16`` on processors that multiply such numbers.  product.cpp, tiles.cpp: factors, row, result, panels; which are
+# turned; batch, M, K, N
+BFLOAT16: dict[str, str] = {"product": "aaaaaii" + "nnnn"}
+TILES: dict[str, str] = {"product_tiles": "aaaaaii" + "nnnn", "product_leave": ""}
 
 # These return a size: the first index that lies outside, -1 where there is none; of `sgd_many`, how many triples were stepped
-# before one that it is not for; of `conv_room`, bytes.  The others return nothing.
+# before one that it is not for; of `conv_room`, bytes; of `product_leave`, 0 where it is given.  The others return nothing.
 CHECKING = frozenset(
-    {"gather_along", "add_along", "index_add_rows", "cross_entropy", "cross_entropy_backward", "sgd_many", "conv_room"}
+    {
+        "gather_along", "add_along", "index_add_rows", "cross_entropy", "cross_entropy_backward", "sgd_many", "conv_room",
+        "product_leave",
+    }  # fmt: skip
 )
