@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rushlight import kernels
+from rushlight.kernels import products
 from rushlight.kernels.native import loader
 
 
@@ -48,3 +49,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
     return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(params=["tiles", "dots"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> products.Way:
+    """Each of the kernels that multiply, and that alone in use."""
+    steps = {"tiles": 32, "dots": 2}[request.param]
+    found = next((way for way in products.ways() if way.unit == steps), None)
+    if found is None:
+        pytest.skip("no native products of bfloat16 on this machine")
+    monkeypatch.setattr(products, "_found", (loader.tables(), [found]))
+    return found

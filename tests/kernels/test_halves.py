@@ -9,22 +9,10 @@ import pytest
 import rushlight
 from rushlight.backends import blas
 from rushlight.kernels import dispatch, products
-from rushlight.kernels.native import loader
 from rushlight.tensor import wrap
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 HALVES = [np.dtype(np.float16), BFLOAT16]
-
-
-@pytest.fixture(params=["tiles", "dots"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> products.Way:
-    """Each of the kernels that multiply, and that alone in use."""
-    steps = {"tiles": 32, "dots": 2}[request.param]
-    found = next((way for way in products.ways() if way.unit == steps), None)
-    if found is None:
-        pytest.skip("no native products of bfloat16 on this machine")
-    monkeypatch.setattr(products, "_found", (loader.tables(), [found]))
-    return found
 
 
 def same(x: Any, y: Any) -> bool:
@@ -64,9 +52,16 @@ def test_layouts(path: str, rng: np.random.Generator, half: Any) -> None:
         np.testing.assert_array_equal(into, small)
 
 
+def test_rounding_of_axes_of_one_element_with_any_strides() -> None:
+    x = np.lib.stride_tricks.as_strided(np.ones(2000, np.float32), (1, 2000), (12, 4))
+    assert same(dispatch.rounded(x, BFLOAT16), np.ones((1, 2000), BFLOAT16))
+
+
 @pytest.mark.parametrize("lead", [(), (3,), (2, 3), (5000,)], ids=str)
 @pytest.mark.parametrize(("rows", "steps", "columns"), [(1, 1, 1), (3, 5, 7), (8, 2, 48), (100, 257, 130), (9, 64, 1)])
-def test_products_round_once(way: products.Way, rng: np.random.Generator, lead: Any, rows: int, steps: int, columns: int) -> None:
+def test_products_round_once(
+    way: products.Way, rng: np.random.Generator, lead: Any, rows: int, steps: int, columns: int
+) -> None:
     if lead == (5000,) and rows * steps > 100:
         lead = (20,)
     for turned in range(4):

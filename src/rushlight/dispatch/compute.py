@@ -13,7 +13,7 @@ from rushlight.basics import dtypes
 from rushlight.basics.dtypes import is_complex, real_of
 from rushlight.basics.errors import explained
 from rushlight.dispatch.dims import two_sizes
-from rushlight.kernels.dispatch import SMALL, in_float32_blocks, rounded, widened
+from rushlight.kernels.dispatch import SMALL, in_float32_blocks, recast, rounded, widened
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
@@ -43,7 +43,7 @@ def cast(x: Array | complex, dtype: np.dtype[Any]) -> Array:
     if isinstance(x, (ndarray, np.generic)):
         if is_complex(x.dtype) and not is_complex(dtype) and dtype.kind != "b":
             x = real_of(x)
-        return np.asarray(x).astype(dtype, copy=False)
+        return recast(np.asarray(x), dtype)
     if dtype.kind in "iu" and isinstance(x, (int, float)) and not isinstance(x, bool):
         bits = 8 * dtype.itemsize
         return np.array(int(x) & ((1 << bits) - 1), np.uint64).astype(dtype)

@@ -10,6 +10,7 @@ import numpy as np
 from rushlight.basics.dtypes import is_complex, real_of
 from rushlight.basics.state import modes
 from rushlight.engine.rows import Rows
+from rushlight.kernels.dispatch import recast
 from rushlight.kernels.rows import LARGE, add_large
 from rushlight.kernels.sums import add_up
 from rushlight.storage import Reshaped
@@ -118,7 +119,7 @@ def cast_array(a: Array, dtype: np.dtype[Any]) -> Array:
     """`a` in `dtype`: of complex numbers, the real part where `dtype` is real."""
     if is_complex(a.dtype) and not is_complex(dtype) and dtype.kind != "b":
         a = real_of(a)
-    return a.astype(dtype, copy=False)
+    return recast(a, dtype)
 
 
 class Holders:

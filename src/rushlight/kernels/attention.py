@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rushlight.kernels import products
 from rushlight.kernels.dispatch import FLOAT32, Array, contiguous, is_half, native, rounded, up
 from rushlight.kernels.gather import dropout, dropout_backward
 from rushlight.kernels.native import loader
@@ -146,6 +147,53 @@ def _fused(arrays: tuple[Array, ...], mask: Array | None) -> tuple[Any, Any] | N
     return table, mask
 
 
+def _in_pairs(arrays: tuple[Array, ...], mask: Array | None) -> tuple[products.Way, Array | None] | None:
+    """The kernels for whole heads of bfloat16, and the mask as they want it: None where they do not apply."""
+    q, k = arrays[:2]
+    found = products.ways() if q.dtype == products.BFLOAT16 else []
+    if not found or math.prod(q.shape[:2]) < loader.get_num_threads() or 0 in (*q.shape, *k.shape, arrays[2].shape[-1]):
+        return None
+    if not all(a.dtype == q.dtype and _rows_lie_well(a) for a in arrays):
+        return None
+    if mask is not None:
+        mask = mask if mask.dtype == bool else up(mask)[0].astype(FLOAT32, copy=False)
+        mask = _gapless_rows(np.broadcast_to(mask, (*q.shape[:3], k.shape[2])))
+    return found[0], mask
+
+
+def _of_bfloat16(
+    q: Array, k: Array, v: Array, mask: Array | None, is_causal: bool, scale: float | None
+) -> tuple[Array, Array] | None:
+    """:func:`sdpa` by instructions for bfloat16, where there are such."""
+    found = _in_pairs((q, k, v), mask)
+    if found is None:
+        return None
+    way, mask = found
+    out, lse = _heads_last((*q.shape[:3], v.shape[-1]), q.dtype), np.empty(q.shape[:3], FLOAT32)
+    way.attention(
+        *_bits(q, k, v), mask, out.view(np.uint16), lse, is_causal, q.shape[-1] ** -0.5 if scale is None else scale
+    )
+    return out, lse
+
+
+def _slopes_of_bfloat16(
+    g: Array, q: Array, k: Array, v: Array, lse: Array, mask: Array | None, is_causal: bool, scale: float | None
+) -> tuple[Array, ...] | None:
+    """:func:`sdpa_backward` by instructions for bfloat16, where there are such."""
+    found = _in_pairs((q, k, v, g), mask)
+    if found is None:
+        return None
+    way, mask = found
+    grads = _gradients(q, k, v)
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    way.attention_backward(*_bits(g, q, k, v), mask, contiguous(lse), *_bits(*grads), is_causal, scale)
+    return tuple(grads)
+
+
+def _bits(*arrays: Array) -> list[Array]:
+    return [a.view(np.uint16) for a in arrays]
+
+
 def _batches(q: Array, drop: Drop) -> list[slice]:
     """The elements of a 16-bit batch, one at a time; all at once where the numbers drawn depend on their places."""
     return [slice(None)] if drop is not None else [slice(b, b + 1) for b in range(len(q))]
@@ -172,6 +220,9 @@ def sdpa(
     drop: (p, seed) drops probabilities as :func:`dropout` does, block by block.
     Returns out (B, H, L, Ev) and lse (B, H, L), the logarithm of each row's sum (float32 for 16-bit inputs).
     """
+    found = _of_bfloat16(q, k, v, mask, is_causal, scale) if is_half(q.dtype) and drop is None else None
+    if found is not None:
+        return found
     if is_half(q.dtype):
         out, lse = _heads_last((*q.shape[:3], v.shape[-1]), q.dtype), np.empty(q.shape[:3], FLOAT32)
         for b in _batches(q, drop):
@@ -221,6 +272,9 @@ def sdpa_backward(
         g32, q32, k32, v32, m32 = up(g, q, k, v, mask)
         found = sdpa_backward(g32, q32, k32, v32, lse, m32, is_causal, scale, mask_grad, drop)
         return tuple(a if a is None else rounded(a, q.dtype) for a in found)
+    slopes = _slopes_of_bfloat16(g, q, k, v, lse, mask, is_causal, scale) if is_half(q.dtype) and drop is None else None
+    if slopes is not None:
+        return slopes
     if is_half(q.dtype):
         halves = _gradients(q, k, v)
         for b in _batches(q, drop):

@@ -63,17 +63,30 @@ def rounded(x: Array, half: np.dtype[Any], out: Array | None = None) -> Array:
     table = _converter(half) if x.size > SMALL and x.dtype == FLOAT32 else None
     if table is not None and not gapless(x):
         x = x.copy()
-    if out is None:
-        if table is None:
+    if table is None:
+        if out is None:
             return x.astype(half)
-        out = np.empty_like(x, half, subok=False)
-    if table is None or out.dtype != half:
+        out[...] = x
+    elif out is None:
+        out = np.empty_like(x, half, subok=False)  # of axes of one element the strides may differ, which say nothing
+        table.narrow(x, out.view(np.uint16), x.size)
+    elif out.dtype != half:
         out[...] = x
     elif not gapless(out) or out.strides != tuple(n // 2 for n in x.strides):
         out[...] = rounded(x, half)
     else:
         table.narrow(x, out.view(np.uint16), x.size)
     return out
+
+
+def recast(x: Array, dtype: np.dtype[Any]) -> Array:
+    """``x.astype(dtype, copy=False)``, between 16 bits and float32 by native code."""
+    if x.size > SMALL and x.dtype != dtype:
+        if dtype == FLOAT32 and is_half(x.dtype):
+            return widened(x)
+        if x.dtype == FLOAT32 and is_half(dtype):
+            return rounded(x, dtype)
+    return x.astype(dtype, copy=False)
 
 
 def up(*arrays: Array | None) -> list[Any]:

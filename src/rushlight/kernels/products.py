@@ -11,6 +11,8 @@ import numpy as np
 
 from rushlight.kernels.dispatch import Array
 from rushlight.kernels.native import loader
+from rushlight.kernels.native.signatures import BFLOAT16 as DOTS
+from rushlight.kernels.native.signatures import TILES
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _SHARED = 1 << 18  # multiplications from which on threads share one packed factor
@@ -18,9 +20,11 @@ _WIDEST = 1 << 26  # elements between the rows of a factor
 
 
 class Way(NamedTuple):
-    """A kernel.  panel: columns side by side in its packed right factor; unit: steps of the sum, of which it takes multiples"""
+    """Kernels.  panel: columns side by side in their packed right factor; unit: steps of the sum, of which they take multiples"""
 
-    multiply: Callable[..., None]
+    product: Callable[..., None]
+    attention: Callable[..., None]
+    attention_backward: Callable[..., None]
     panel: int
     unit: int
 
@@ -28,11 +32,11 @@ class Way(NamedTuple):
 def _find_ways(tables: loader.Tables) -> list[Way]:
     """All that this processor has, the fastest first."""
     found = []
-    tiles, dots = tables.get(("bf16", "product_tiles", "product_leave")), tables.get(("bf16", "product"))
-    if tiles is not None and tiles.product_leave() == 0:
-        found.append(Way(tiles.product_tiles, 32, 32))
+    tiles, dots = tables.get(("bf16", *TILES)), tables.get(("bf16", *DOTS))
+    if tiles is not None and tiles.leave() == 0:
+        found.append(Way(tiles.product_tiles, tiles.attention_tiles, tiles.attention_backward_tiles, 32, 32))
     if dots is not None:
-        found.append(Way(dots.product, 48, 2))
+        found.append(Way(dots.product, dots.attention, dots.attention_backward, 48, 2))
     return found
 
 
@@ -105,7 +109,7 @@ def product(a: Array, b: Array, row: Array | None = None) -> Array | None:
     packed = np.empty(_packed_numbers(found[0], steps, columns), np.uint32) if shared else None
     bias = None if row is None else np.ascontiguousarray(row).view(np.uint16)
     target = out.view(np.uint16)
-    found[0].multiply(left, right, bias, target, packed, turned, right_turned, *lead_rows, steps, columns)
+    found[0].product(left, right, bias, target, packed, turned, right_turned, *lead_rows, steps, columns)
     return out
 
 

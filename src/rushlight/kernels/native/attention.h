@@ -7,6 +7,10 @@
 
 namespace rl {
 
+constexpr long kBlock = 64;  // rows of scores at once
+
+RL_INLINE long up_to(long n, long unit) { return (n + unit - 1) / unit * unit; }
+
 template <class T> struct Mask {
     const void *data = nullptr;
     int kind = 0;
@@ -65,5 +69,49 @@ template <class T> static T exp_row(T *s, long n) {
     for (long i = 0; i < n; ++i) s[i] *= scale;
     return shift + rl::log(total);
 }
+
+// One row of the scores' gradient: p * (d - the mean of d by p) * scale, in place of d; p anew from its score.  0 from `count` to `end`.
+template <class T> static void slope_row(T *p, T *d, T lse, long count, long end, T scale) {
+    T l = lse == -infinity<T>() ? infinity<T>() : lse, delta = 0, all = 0;
+#pragma omp simd reduction(+ : delta, all)
+    for (long i = 0; i < count; ++i) {
+        p[i] = rl::exp(p[i] - l);
+        delta += p[i] * d[i];
+        all += p[i];
+    }
+    if (all != 0) delta /= all;
+#pragma omp simd
+    for (long i = 0; i < count; ++i) d[i] = p[i] * (d[i] - delta) * scale;
+    for (long i = count; i < end; ++i) d[i] = 0;
+}
+
+// What attention is of.  q, k, v, out and g may lie at any strides that leave rows gapless; W: what is computed in.
+template <class T, class W = T> struct Operands {
+    long B, H, L, S, E, V;
+    bool causal;
+    Place<const T> q, k, v;
+    Mask<W> mask;
+    W scale;
+
+    Operands(Call &call, const Array *q_, const Array *k_, const Array *v_, const Array *mask_, int causal, double scale)
+        : B(call.size("query", q_, 0)), H(call.size("query", q_, 1)), L(call.size("query", q_, 2)),
+          S(call.size("key", k_, 2)), E(call.size("query", q_, 3)), V(call.size("value", v_, 3)), causal(causal),
+          q(call.rows<const T>("query", q_, B, H, L, E)), k(call.rows<const T>("key", k_, B, H, S, E)),
+          v(call.rows<const T>("value", v_, B, H, S, V)), mask(call, mask_, B, H, L, S), scale((W)scale) {
+        call.expect(elements(B, H, L, S, E, V) > 0, "sizes that are positive");
+    }
+
+    // Columns that some of these rows see, and that one row sees of so many.
+    long columns(long first, long rows) const { return causal && first + rows < S ? first + rows : S; }
+    long seen(long row, long columns) const { return causal && row + 1 < columns ? row + 1 : columns; }
+
+    // f(batch element, head) for each, on all threads.
+    template <class F> void each_head(F f) const {
+        long heads = H;
+        parallel_for(B * H, 1, [=](long begin, long end) {
+            for (long t = begin; t < end; ++t) f(t / heads, t % heads);
+        });
+    }
+};
 
 }  // namespace rl

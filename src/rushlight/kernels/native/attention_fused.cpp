@@ -6,10 +6,6 @@
 namespace rl {
 namespace {
 
-constexpr long kBlock = 64;  // rows of scores at once
-
-RL_INLINE long up_to(long n, long unit) { return (n + unit - 1) / unit * unit; }
-
 template <class T> RL_INLINE long panels(long columns) { return (columns + kWide<T> - 1) / kWide<T>; }
 
 // Rows (count, width) as panels of kWide columns: (panel, count, kWide), columns past the last are 0.
@@ -68,31 +64,6 @@ template <class T> static void store(const T *from, long pitch, long count, long
     for (long i = 0; i < count; ++i) std::memcpy(to + i * row, from + i * pitch, width * sizeof(T));
 }
 
-// q, k, v, out and g may lie at any strides that leave rows gapless.
-template <class T> struct Operands {
-    long B, H, L, S, E, V;
-    bool causal;
-    Place<const T> q, k, v;
-    Mask<T> mask;
-    T scale;
-
-    Operands(Call &call, const Array *q_, const Array *k_, const Array *v_, const Array *mask_, int causal, double scale)
-        : B(call.size("query", q_, 0)), H(call.size("query", q_, 1)), L(call.size("query", q_, 2)),
-          S(call.size("key", k_, 2)), E(call.size("query", q_, 3)), V(call.size("value", v_, 3)), causal(causal),
-          q(call.rows<const T>("query", q_, B, H, L, E)), k(call.rows<const T>("key", k_, B, H, S, E)),
-          v(call.rows<const T>("value", v_, B, H, S, V)), mask(call, mask_, B, H, L, S), scale((T)scale) {
-        call.expect(elements(B, H, L, S, E, V) > 0, "sizes that are positive");
-    }
-
-    // f(batch element, head) for each, on all threads.
-    template <class F> void each_head(F f) const {
-        long heads = H;
-        parallel_for(B * H, 1, [=](long begin, long end) {
-            for (long t = begin; t < end; ++t) f(t / heads, t % heads);
-        });
-    }
-};
-
 template <class T> struct Head {
     const Operands<T> &n;
     Place<const T> q, k, v;
@@ -104,15 +75,11 @@ template <class T> struct Head {
         : n(n), q(n.q.at(b, h)), k(n.k.at(b, h)), v(n.v.at(b, h)), mask(n.mask.of(b, h)), scale(n.scale),
           wide(n.E > n.V ? n.E : n.V), pitch(up_to(n.S, kWide<T>)), out_pitch(up_to(wide, kWide<T>)) {}
 
-    long columns(long first, long rows) const { return n.causal && first + rows < n.S ? first + rows : n.S; }
-
-    long seen(long row, long columns) const { return n.causal && row + 1 < columns ? row + 1 : columns; }
-
     // Scores of a block of rows as q k^T leaves them; 0 right of the diagonal and in the last strip's spare columns.
     void scores(T *s, const T *kt, long first, long rows, long columns) const {
         multiply(q.from(first), q.row, rows, kt, n.E, n.E, columns, s, pitch);
         for (long r = 0; r < rows; ++r)
-            for (long i = seen(first + r, columns); i < up_to(columns, kRows); ++i) s[r * pitch + i] = 0;
+            for (long i = n.seen(first + r, columns); i < up_to(columns, kRows); ++i) s[r * pitch + i] = 0;
     }
 
     void forward(Place<T> out, T *lse) const {
@@ -121,33 +88,16 @@ template <class T> struct Head {
         pack_transposed(k.data, n.S, n.E, k.row, kt);
         pack(v.data, n.S, n.V, v.row, vp);
         for (long first = 0; first < n.L; first += kBlock) {
-            long rows = n.L - first < kBlock ? n.L - first : kBlock, some = columns(first, rows);
+            long rows = n.L - first < kBlock ? n.L - first : kBlock, some = n.columns(first, rows);
             scores(s, kt, first, rows, some);
             for (long r = 0; r < rows; ++r) {
-                long count = seen(first + r, some);
+                long count = n.seen(first + r, some);
                 mask.add(s + r * pitch, 0, first + r, count, scale);
                 lse[first + r] = exp_row(s + r * pitch, count);
             }
             multiply(s, pitch, rows, vp, n.S, some, n.V, o, out_pitch);
             store(o, out_pitch, rows, n.V, out.from(first), out.row);
         }
-    }
-
-    // One row of the scores' gradient: p * (d - the mean of d by p) * scale, in place of d; p anew from its score.
-    void slope(T *p, T *d, T lse, long row, long columns) const {
-        long count = seen(row, columns);
-        mask.add(p, 0, row, count, scale);
-        T l = lse == -infinity<T>() ? infinity<T>() : lse, delta = 0, all = 0;
-#pragma omp simd reduction(+ : delta, all)
-        for (long i = 0; i < count; ++i) {
-            p[i] = rl::exp(p[i] - l);
-            delta += p[i] * d[i];
-            all += p[i];
-        }
-        if (all != 0) delta /= all;
-#pragma omp simd
-        for (long i = 0; i < count; ++i) d[i] = p[i] * (d[i] - delta) * scale;
-        for (long i = count; i < up_to(columns, kRows); ++i) d[i] = 0;
     }
 
     void backward(Place<const T> g, const T *lse, Place<T> gq, Place<T> gk, Place<T> gv) const {
@@ -163,11 +113,14 @@ template <class T> struct Head {
         std::memset(dk, 0, keys * out_pitch * sizeof(T));
         std::memset(dv, 0, keys * out_pitch * sizeof(T));
         for (long first = 0; first < n.L; first += kBlock) {
-            long rows = n.L - first < kBlock ? n.L - first : kBlock, some = columns(first, rows);
+            long rows = n.L - first < kBlock ? n.L - first : kBlock, some = n.columns(first, rows);
             scores(s, kt, first, rows, some);
             multiply(g.from(first), g.row, rows, vt, n.V, n.V, some, d, pitch);
-            for (long r = 0; r < rows; ++r)
-                slope(s + r * pitch, d + r * pitch, lse[first + r], first + r, some);
+            for (long r = 0; r < rows; ++r) {
+                long count = n.seen(first + r, some);
+                mask.add(s + r * pitch, 0, first + r, count, scale);
+                slope_row(s + r * pitch, d + r * pitch, lse[first + r], count, up_to(some, kRows), scale);
+            }
             multiply(d, pitch, rows, kp, n.S, some, n.E, o, out_pitch);
             store(o, out_pitch, rows, n.E, gq.from(first), gq.row);
             gather(s, rows, some, g.from(first), n.V, g.row, strips, panel, dv);

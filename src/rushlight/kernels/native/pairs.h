@@ -28,8 +28,9 @@ struct Vectors {
     long pitch, count, steps;
     bool along;  // whether memory runs along the vectors' index, not along the steps
 
-    static Vectors of(const uint16_t *data, long pitch, bool along, long first, long count, long steps) {
-        return {data + first * (along ? 1 : pitch), pitch, count, steps, along};
+    // `some` of them, or as many as there are, from `first` on.
+    Vectors from(long first, long some) const {
+        return {data + first * (along ? 1 : pitch), pitch, std::max(0L, std::min(some, count - first)), steps, along};
     }
 };
 
@@ -51,9 +52,9 @@ RL_WIDE inline __m256i rounded(__m512 x) {
 
 inline __mmask16 first_of(long count) { return (__mmask16)((1u << std::min(16L, count)) - 1); }
 
-// Rows (a kPitch apart) of sums, rounded.  What multiplies makes 0 of subnormals already: no sum is one.
-template <long kPitch> RL_WIDE void store(const float *sums, long rows, long columns, uint16_t *to, long pitch) {
-    for (long r = 0; r < rows; ++r, sums += kPitch, to += pitch) {
+// Rows of sums, rounded.  What multiplies makes 0 of subnormals already: no sum is one.
+RL_WIDE inline void store(const float *sums, long pitch, long rows, long columns, uint16_t *to, long to_pitch) {
+    for (long r = 0; r < rows; ++r, sums += pitch, to += to_pitch) {
         long c = 0;
         for (; c + 32 <= columns; c += 32) {
             const __m512bh both = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(sums + c + 16), _mm512_loadu_ps(sums + c));
@@ -65,23 +66,45 @@ template <long kPitch> RL_WIDE void store(const float *sums, long rows, long col
 }
 
 // The same with `bias` (columns) added to each.
-template <long kPitch>
-RL_WIDE void store_more(const float *sums, const uint16_t *bias, long rows, long columns, uint16_t *to, long pitch) {
+RL_WIDE inline void store_more(const float *sums, long pitch, const uint16_t *bias, long rows, long columns, uint16_t *to, long to_pitch) {
     for (long c = 0; c < columns; c += 16) {
         const __mmask16 mask = first_of(columns - c);
         const __m512i wide = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, bias + c)), 16);
         for (long r = 0; r < rows; ++r) {
-            const __m512 x = _mm512_add_ps(_mm512_loadu_ps(sums + r * kPitch + c), _mm512_castsi512_ps(wide));
-            _mm256_mask_storeu_epi16(to + r * pitch + c, mask, rounded(x));
+            const __m512 x = _mm512_add_ps(_mm512_loadu_ps(sums + r * pitch + c), _mm512_castsi512_ps(wide));
+            _mm256_mask_storeu_epi16(to + r * to_pitch + c, mask, rounded(x));
         }
     }
 }
 
 // Engine: kStrip rows and kPanel columns of a tile; kDeep pairs of steps at once, whose panel stays in the first-level cache;
 // kTall rows of the left factor at once; pairs(steps), as many as are packed; left(vectors, to) and right(vectors, to), which
-// pack a strip and a panel; tile(strip, panel, pairs, rows that count, sums, add); `Ready`, alive while tiles are multiplied.
+// pack a strip and a panel; tile(strip, panel, pairs, rows that count, sums, their pitch, add); `Ready`, alive while tiles are
+// multiplied.
+
+// Vectors as strips, or as panels: (strips, pairs, kStrip), (panels, pairs, kPanel).
+template <class Engine> void pack_strips(const Vectors &x, uint32_t *to) {
+    const long size = Engine::kStrip * Engine::pairs(x.steps);
+    for (long i = 0; i < x.count; i += Engine::kStrip, to += size) Engine::left(x.from(i, Engine::kStrip), to);
+}
+
+template <class Engine> void pack_panels(const Vectors &x, uint32_t *to) {
+    const long size = Engine::kPanel * Engine::pairs(x.steps);
+    for (long i = 0; i < x.count; i += Engine::kPanel, to += size) Engine::right(x.from(i, Engine::kPanel), to);
+}
+
+// sums (whole strips, kPanel) = or += `rows` rows of strips (each of `deep` pairs in memory) times one panel, over so many pairs.
+template <class Engine>
+void multiply_panel(const uint32_t *left, long deep, long rows, const uint32_t *panel, long pairs, float *sums, long pitch, bool add) {
+    constexpr long kStrip = Engine::kStrip;
+    for (long k = 0; k < pairs; k += Engine::kDeep)
+        for (long i = 0; i < rows; i += kStrip)
+            Engine::tile(left + i * deep + k * kStrip, panel + k * Engine::kPanel, std::min(Engine::kDeep, pairs - k), rows - i,
+                         sums + i * pitch, pitch, add || k > 0);
+}
+
 template <class Engine> struct Product {
-    static constexpr long kStrip = Engine::kStrip, kPanel = Engine::kPanel, kDeep = Engine::kDeep;
+    static constexpr long kStrip = Engine::kStrip, kPanel = Engine::kPanel;
 
     long rows, columns, steps;  // M, N, K
     const uint16_t *bias;       // (N), or nullptr
@@ -89,36 +112,27 @@ template <class Engine> struct Product {
     long pairs() const { return Engine::pairs(steps); }
     long panels() const { return ceil_div(columns, kPanel); }
 
-    void pack_panel(Factor b, long p, uint32_t *packed) const {
-        const long first = p * kPanel;
-        Engine::right(Vectors::of(b.data, b.row, !b.turned, first, std::min(kPanel, columns - first), steps), packed + first * pairs());
-    }
+    Vectors right(Factor b) const { return {b.data, b.row, columns, steps, !b.turned}; }
 
     // Rows [first, first + count) and panels [begin, end) of out (rows, columns).
     void part(Factor a, const uint32_t *b, long first, long count, long begin, long end, uint16_t *out) const {
-        const long deep = pairs(), strips = ceil_div(count, kStrip);
-        uint32_t *left = scratch<uint32_t, 1>(strips * kStrip * deep);
-        float *sums = scratch<float, 2>(strips * kStrip * kPanel);
-        for (long s = 0; s < strips; ++s)
-            Engine::left(Vectors::of(a.data, a.row, a.turned, first + s * kStrip, std::min(kStrip, count - s * kStrip), steps),
-                         left + s * kStrip * deep);
+        const long deep = pairs(), tall = ceil_div(count, kStrip) * kStrip;
+        uint32_t *left = scratch<uint32_t, 1>(tall * deep);
+        float *sums = scratch<float, 2>(tall * kPanel);
+        pack_strips<Engine>(Vectors{a.data, a.row, rows, steps, a.turned}.from(first, count), left);
         for (long p = begin; p < end; ++p) {
-            const uint32_t *panel = b + p * deep * kPanel;
-            for (long k = 0; k < deep; k += kDeep)
-                for (long s = 0; s < strips; ++s)
-                    Engine::tile(left + (s * deep + k) * kStrip, panel + k * kPanel, std::min(kDeep, deep - k), count - s * kStrip,
-                                 sums + s * kStrip * kPanel, k > 0);
+            multiply_panel<Engine>(left, deep, count, b + p * deep * kPanel, deep, sums, kPanel, false);
             const long width = std::min(kPanel, columns - p * kPanel);
             uint16_t *to = out + first * columns + p * kPanel;
-            if (bias) store_more<kPanel>(sums, bias + p * kPanel, count, width, to, columns);
-            else store<kPanel>(sums, count, width, to, columns);
+            if (bias) store_more(sums, kPanel, bias + p * kPanel, count, width, to, columns);
+            else store(sums, kPanel, count, width, to, columns);
         }
     }
 
     // One large product, on all threads.  packed: room for all panels.
     void on_all_threads(Factor a, Factor b, uint32_t *packed, uint16_t *out) const {
         parallel_for(panels(), 1 + kGrain / (steps * kPanel), [&](long begin, long end) {
-            for (long p = begin; p < end; ++p) pack_panel(b, p, packed);
+            pack_panels<Engine>(right(b).from(begin * kPanel, (end - begin) * kPanel), packed + begin * kPanel * pairs());
         });
         const long blocks = ceil_div(rows, Engine::kTall), tall = ceil_div(ceil_div(rows, blocks), kStrip) * kStrip;
         const long cuts = std::min(panels(), ceil_div(4 * threads(), blocks)), wide = ceil_div(panels(), cuts);
@@ -136,7 +150,7 @@ template <class Engine> struct Product {
     // A small one on this thread.
     void here(Factor a, Factor b, uint16_t *out) const {
         uint32_t *packed = scratch<uint32_t, 0>(panels() * pairs() * kPanel);
-        for (long p = 0; p < panels(); ++p) pack_panel(b, p, packed);
+        pack_panels<Engine>(right(b), packed);
         typename Engine::Ready ready;
         for (long first = 0; first < rows; first += Engine::kTall)
             part(a, packed, first, std::min(Engine::kTall, rows - first), 0, panels(), out);
@@ -146,7 +160,7 @@ template <class Engine> struct Product {
 // a (B, M, K), or (B, K, M) if turned; b (B, K, N), or (B, N, K) if turned; row (N) or None; out (B, M, N); packed: room for
 // the panels of one right factor, and 16 numbers for its alignment, if it is shared among threads, else None.
 template <class Engine>
-void multiply(const char *name, Array *a_, Array *b_, Array *row_, Array *out_, Array *packed_, bool a_turned, bool b_turned,
+void multiply_all(const char *name, Array *a_, Array *b_, Array *row_, Array *out_, Array *packed_, bool a_turned, bool b_turned,
               long batch, long rows, long steps, long columns) {
     Call call(name);
     auto a = call.rows<const uint16_t>("left", a_, 1, batch, a_turned ? steps : rows, a_turned ? rows : steps);

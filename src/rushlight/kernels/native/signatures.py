@@ -121,16 +121,17 @@ SIGNATURES: dict[str, str] = {
 # ``rl_<name>_bf16`` and ``rl_<name>_f16``: 16-bit floats as unsigned numbers.  halves.cpp: input, output, elements
 HALVES: dict[str, str] = {"widen": "aan", "narrow": "aan"}
 
-# ``rl_<name>_bf16`` on processors that multiply such numbers.  product.cpp, tiles.cpp: factors, row, result, panels; which are
-# turned; batch, M, K, N
-BFLOAT16: dict[str, str] = {"product": "aaaaaii" + "nnnn"}
-TILES: dict[str, str] = {"product_tiles": "aaaaaii" + "nnnn", "product_leave": ""}
+# ``rl_<name>_bf16`` on processors that multiply such numbers, and ``rl_<name>_tiles_bf16`` on those that do so by tiles.  product.cpp,
+# tiles.cpp: as `attention` above, in and out of bfloat16; and factors, row, result, panels; which are turned; batch, M, K, N
+BFLOAT16: dict[str, str] = {
+    "product": "aaaaaii" + "nnnn",
+    "attention": "aaaaaaid",
+    "attention_backward": "a" * 9 + "id",
+}
+TILES: dict[str, str] = {"leave": ""} | {f"{name}_tiles": letters for name, letters in BFLOAT16.items()}
 
 # These return a size: the first index that lies outside, -1 where there is none; of `sgd_many`, how many triples were stepped
-# before one that it is not for; of `conv_room`, bytes; of `product_leave`, 0 where it is given.  The others return nothing.
-CHECKING = frozenset(
-    {
-        "gather_along", "add_along", "index_add_rows", "cross_entropy", "cross_entropy_backward", "sgd_many", "conv_room",
-        "product_leave",
-    }  # fmt: skip
-)
+# before one that it is not for; of `conv_room`, bytes; of `leave`, 0 where it is given.  The others return nothing.
+CHECKING = frozenset({
+    "gather_along", "add_along", "index_add_rows", "cross_entropy", "cross_entropy_backward", "sgd_many", "conv_room", "leave",
+})  # fmt: skip

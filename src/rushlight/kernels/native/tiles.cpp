@@ -1,132 +1,29 @@
-// Products of bfloat16 matrices on processors with AMX: tiles of 16 rows of 64 bytes, each a register, are multiplied by one
-// instruction (Intel, "Intrinsics for Advanced Matrix Extensions", 2020).  Four of them hold 32 x 32 sums.
+// Products of bfloat16 matrices and attention, on processors with AMX.
 #if defined(__x86_64__) && defined(__linux__) && (defined(__clang__) || __GNUC__ >= 11)
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "pairs.h"
-
-#define RL_TILES __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,amx-tile,amx-bf16")))
-
-namespace rl {
-namespace {
-
-constexpr long kSide = 16, kTile = kSide * kSide;  // pairs in a row of a tile, and in all of it
-
-// (16, 16) numbers turned: in each step, vectors that lie `apart` from each other exchange blocks.
-RL_TILES inline void exchange(__m512i *v, int apart, __m512i low, __m512i high) {
-    for (int i = 0; i < kSide; ++i) {
-        if (i & apart) continue;
-        const __m512i first = v[i], second = v[i + apart];
-        v[i] = _mm512_permutex2var_epi32(first, low, second);
-        v[i + apart] = _mm512_permutex2var_epi32(first, high, second);
-    }
-}
-
-RL_TILES inline void transpose(__m512i *v) {
-    alignas(64) int32_t low[16], high[16];
-#pragma GCC unroll 4
-    for (int apart = 8; apart; apart /= 2) {
-        for (int i = 0; i < 16; ++i) {  // where bit `apart` is set, the other vector's; 16 and above name the second
-            low[i] = i & apart ? 16 + i - apart : i;
-            high[i] = i & apart ? 16 + i : i + apart;
-        }
-        exchange(v, apart, _mm512_load_si512(low), _mm512_load_si512(high));
-    }
-}
-
-// 16 vectors from `first` on, 16 pairs of steps from `pair` on, 0 where there are none, to a tile: a row for each vector
-// (`by_vector`), or one for each pair.
-RL_TILES void pack_tile(const Vectors &x, long first, long pair, bool by_vector, uint32_t *to) {
-    const long there = std::max(0L, std::min(kSide, x.count - first)), steps = std::min(2 * kSide, x.steps - 2 * pair);
-    __m512i v[kSide];
-    if (x.along) {
-        const __mmask16 mask = (__mmask16)((1u << there) - 1);
-        const uint16_t *from = x.data + first + 2 * pair * x.pitch;
-        for (int k = 0; k < kSide; ++k, from += 2 * x.pitch)
-            v[k] = 2 * k < steps ? joined(from, 2 * k + 1 < steps ? from + x.pitch : nullptr, mask) : _mm512_setzero_si512();
-    } else {
-        const __mmask32 mask = (__mmask32)((1ull << steps) - 1);
-        const uint16_t *from = x.data + first * x.pitch + 2 * pair;
-        for (int i = 0; i < kSide; ++i, from += x.pitch)
-            v[i] = i < there ? _mm512_maskz_loadu_epi16(mask, from) : _mm512_setzero_si512();
-    }
-    if (x.along == by_vector) transpose(v);
-    for (int i = 0; i < kSide; ++i) _mm512_store_si512(to + i * kSide, v[i]);
-}
-
-struct alignas(64) Shapes {  // what LDTILECFG reads
-    uint8_t palette = 1, start = 0, reserved[14] = {};
-    uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-const Shapes kShapes;  // in memory: the intrinsic tells the compiler of its first bytes only
-
-struct Tiles {
-    static constexpr long kStrip = 2 * kSide, kPanel = 2 * kSide, kDeep = 256, kTall = 128;  // 32 KiB of a panel at once
-
-    struct Ready {  // this thread's tiles
-        RL_TILES Ready() { _tile_loadconfig(&kShapes); }
-        RL_TILES ~Ready() { _tile_release(); }
-    };
-
-    static long pairs(long steps) { return ceil_div(steps, 2 * kSide) * kSide; }
-    static void left(Vectors x, uint32_t *to) { pack(x, true, to); }
-    static void right(Vectors x, uint32_t *to) { pack(x, false, to); }
-
-    // to (pairs / 16, 2, 16, 16).
-    static void pack(Vectors x, bool by_vector, uint32_t *to) {
-        for (long k = 0; k < pairs(x.steps); k += kSide)
-            for (long half = 0; half < 2; ++half, to += kTile) pack_tile(x, half * kSide, k, by_vector, to);
-    }
-
-    // sums (32, 32) = or += a strip times a panel; of 16 rows and fewer the upper half alone.
-    RL_TILES static __attribute__((noinline)) void tile(const uint32_t *a, const uint32_t *b, long pairs, long rows, float *sums, bool add) {
-        constexpr long kPitch = 4 * kPanel, kRow = 64;  // bytes
-        const bool both = rows > kSide;
-        float *lower = sums + kSide * kPanel;
-        if (add) {
-            _tile_loadd(0, sums, kPitch);
-            _tile_loadd(1, sums + kSide, kPitch);
-            _tile_loadd(2, lower, kPitch);
-            _tile_loadd(3, lower + kSide, kPitch);
-        } else {
-            _tile_zero(0);
-            _tile_zero(1);
-            _tile_zero(2);
-            _tile_zero(3);
-        }
-        for (long k = 0; k < pairs; k += kSide, a += 2 * kTile, b += 2 * kTile) {
-            _tile_loadd(6, b, kRow);
-            _tile_loadd(4, a, kRow);
-            _tile_dpbf16ps(0, 4, 6);
-            _tile_loadd(7, b + kTile, kRow);
-            _tile_dpbf16ps(1, 4, 7);
-            if (!both) continue;
-            _tile_loadd(5, a + kTile, kRow);
-            _tile_dpbf16ps(2, 5, 6);
-            _tile_dpbf16ps(3, 5, 7);
-        }
-        _tile_stored(0, sums, kPitch);
-        _tile_stored(1, sums + kSide, kPitch);
-        if (!both) return;
-        _tile_stored(2, lower, kPitch);
-        _tile_stored(3, lower + kSide, kPitch);
-    }
-};
-
-}  // namespace
-}  // namespace rl
+#include "attention_pairs.h"
+#include "tiles.h"
 
 // Asks the system for leave to use the tiles' registers, for all threads of the process; 0 where it is given.  (Signal handlers
 // with a stack of their own need 8 KiB more of it from then on, so that it is asked for when tiles are first wanted.)
-RL_EXPORT long rl_product_leave_bf16() {
+RL_EXPORT long rl_leave_bf16() {
     constexpr long kAsk = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
     return syscall(SYS_arch_prctl, kAsk, kTileData);
 }
 
 RL_EXPORT void rl_product_tiles_bf16(Array *a, Array *b, Array *row, Array *out, Array *packed, int a_turned, int b_turned,
                                      long batch, long rows, long steps, long columns) {
-    rl::multiply<rl::Tiles>("product", a, b, row, out, packed, a_turned, b_turned, batch, rows, steps, columns);
+    rl::multiply_all<rl::Tiles>("product", a, b, row, out, packed, a_turned, b_turned, batch, rows, steps, columns);
+}
+
+RL_EXPORT void rl_attention_tiles_bf16(Array *q, Array *k, Array *v, Array *mask, Array *out, Array *lse, int causal, double scale) {
+    rl::attend_all<rl::Tiles>(q, k, v, mask, out, lse, causal, scale);
+}
+
+RL_EXPORT void rl_attention_backward_tiles_bf16(Array *g, Array *q, Array *k, Array *v, Array *mask, Array *lse, Array *gq, Array *gk,
+                                          Array *gv, int causal, double scale) {
+    rl::attend_backward_all<rl::Tiles>(g, q, k, v, mask, lse, gq, gk, gv, causal, scale);
 }
 #endif

@@ -16,7 +16,6 @@ from rushlight.dispatch.formats import contiguous_format, empty_in_format, has_f
 from rushlight.dispatch.options import META, check_device, numpy_dtype
 from rushlight.dispatch.registry import function, op
 from rushlight.engine.conform import cast_array, tensor_functions
-from rushlight.kernels.dispatch import FLOAT32, SMALL, rounded, widened
 from rushlight.tensor import Tensor, alias, wrap
 
 if TYPE_CHECKING:
@@ -78,11 +77,6 @@ def converted(array: Any, dtype: Any) -> Any:
     """A copy of `array` in another dtype: numbers out of an integer's range as C converts them, without warnings."""
     if array.dtype.kind == "W" or dtype.kind == "W":
         return through_complex64(array, dtype)
-    if array.__class__ is np.ndarray and array.size > SMALL:
-        if dtype == FLOAT32 and array.dtype in dtypes.HALVES:
-            return widened(array)
-        if array.dtype == FLOAT32 and dtype in dtypes.HALVES:
-            return rounded(array, dtype)
     if array.dtype.kind == "V" and dtype.kind in "iu":
         array = array.astype(np.float32)
     if array.dtype.kind == "f" and dtype.kind == "u" and dtype.itemsize < 8:
