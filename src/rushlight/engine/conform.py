@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.basics.dtypes import is_complex, real_of
 from rushlight.basics.state import modes
+from rushlight.engine.deferred import Deferred
 from rushlight.engine.rows import Rows
 from rushlight.kernels.dispatch import recast
 from rushlight.kernels.rows import LARGE, add_large
@@ -98,6 +99,10 @@ def conform_array(g: Any, edge: Any, shape: tuple[int, ...], dtype: np.dtype[Any
             return g
         if g.__class__ is Rows and isinstance(edge, Tensor) and g.shape == shape and g.dtype == dtype:
             return g
+        if isinstance(g, Deferred):
+            g = g.arriving(edge, first)
+            if g.__class__ is not ndarray:
+                return g
         g = np.asarray(g)
     if g.shape != shape:
         check_shape(edge)

@@ -17,6 +17,10 @@ class ObservedRun(Run):
 
     observes = True
 
+    @property
+    def looks(self) -> bool:  # type: ignore[override]
+        return not all(watcher.passive for watcher in observers())
+
     def deposit(self, edge: Any, g: Any) -> None:
         observed(ROOT, edge, (g,), (), super().deposit, edge, g)
 

@@ -36,6 +36,7 @@ class Run:
     """One traversal.  targets: {(leaf, 0) or (node, output number): positions}; None means every leaf."""
 
     observes = False  # whether observers are told of every node: see `observed`
+    looks = False  # whether one of them may want to do something with a gradient
     record = True  # whether a run on tensors (`create`) is recorded: not so where levels alone ask for tensors
     dry = False  # whether it only looks at gradients, and another run on the same graph follows
     depth = 0  # how many runs it is inside of

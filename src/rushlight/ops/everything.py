@@ -49,7 +49,16 @@ from rushlight.ops.linear import (
     products,
     spectral,
 )
-from rushlight.ops.loss import binary, cross_entropy, ctc, linear_cross_entropy, loss, loss_names, margins
+from rushlight.ops.loss import (
+    binary,
+    cross_entropy,
+    ctc,
+    linear_cross_entropy,
+    loss,
+    loss_names,
+    margins,
+    unmade_logits,
+)
 from rushlight.ops.norm import batch_norm, normalization, softmax
 from rushlight.ops.python import layouts, mapping, operators, printing, protocols
 from rushlight.ops.random import dropout, random, random_fill

@@ -12,6 +12,7 @@ import numpy as np
 
 from rushlight.basics.caller import is_ours
 from rushlight.basics.events import DRAW, EVALUATE, FUNCTION, INPLACE, LEAF, NODE, OPERATOR
+from rushlight.dispatch.keeping.unmade import place_of
 from rushlight.tensor import Tensor
 
 DEEPEST = 64  # frames of a stack that are kept
@@ -245,7 +246,9 @@ def kept_by(node: Any) -> Any:
 
 def root(x: Tensor) -> Any:
     """The array that owns the memory of a tensor or array; None of anything else, of foreign memory, and of what stands
-    for an array under a transformation."""
+    for an array under a transformation, or is not made yet."""
+    if isinstance(x, Tensor) and place_of(x) is not None:
+        return None
     array = x._array if isinstance(x, Tensor) else x
     if array.__class__ is not np.ndarray:
         return None

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.dispatch.keeping.unmade import place_of
 from rushlight.memory.budgets import pages
 from rushlight.memory.budgets.pages import Page, whole
 from rushlight.nn.parameter import Parameter
@@ -234,7 +235,9 @@ def in_memory(tensor: Any) -> bool:
 
 
 def present(tensor: Any) -> Any:
-    """The array of a tensor, None while it is on disk."""
+    """The array of a tensor, None while it is on disk, or not made yet."""
+    if place_of(tensor) is not None:
+        return None
     if not tensor._elsewhere:
         return tensor._held
     page = page_of(tensor)

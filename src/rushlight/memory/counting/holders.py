@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rushlight.dispatch.keeping.unmade import place_of
 from rushlight.engine.node import Node
 from rushlight.engine.saved import Packed, PackedResults
 from rushlight.memory.budgets.paged import complete, present
@@ -65,7 +66,8 @@ def saved_arrays(node: Any) -> Iterator[Any]:
     """The arrays that a node keeps for its backward, without those that hooks packed; with those that a budget keeps."""
     for item in (*several(node, "saved"), *several(node, "outs")):
         if isinstance(item, Tensor):
-            yield present(item)
+            if place_of(item) is None:  # else nothing is there yet
+                yield present(item)
         elif item is not None and isinstance(getattr(item, "array", None), np.ndarray):
             yield item.array
         else:
@@ -76,6 +78,7 @@ def saved_arrays(node: Any) -> Iterator[Any]:
             yield item
         else:
             yield from within_budget(item)
+    yield from getattr(aux, "held", ())
     for entry in getattr(getattr(node, "ctx", None), "_saved", None) or ():  # of a custom function
         item = None if entry is None else entry[0]
         if isinstance(item, Tensor):

@@ -90,6 +90,11 @@ class DryLevel(Level):
         self.tally.worked(FORWARD_WORK, op.name, self.counted(op, arrays, statics), used, (*arrays, *outs, *aux))
         return outs, aux
 
+    def in_blocks(self, name: str, flops: int, arrays: Any, held: int) -> None:
+        """Note what makes, of so many operations, its results of arrays a block at a time, and the bytes of a block."""
+        self.tally.worked(FORWARD_WORK, name, flops, self.tally.uses(arrays), arrays)
+        self.tally.work(held, name)
+
     def doubt(self, arrays: tuple[Any, ...]) -> None:
         """Note that the values of these arrays are not those of a run."""
         for x in arrays:

@@ -14,6 +14,7 @@ from rushlight.dispatch.plan import fetch
 from rushlight.dispatch.shapes import order_of
 from rushlight.engine.accumulate import accumulated, gone, is_dense, prepared, same_layout
 from rushlight.engine.conform import expands, fits, mismatch
+from rushlight.engine.deferred import Deferred
 from rushlight.engine.reach import count_contributions
 from rushlight.engine.run import Run
 from rushlight.engine.saved import freed
@@ -74,6 +75,8 @@ class DryRun(Run):
         """What a node hands on."""
         if getattr(node, "plan", None) is None:
             return self.counted(node.run(g, mask))
+        if node.plan.takes_deferred:
+            return self.counted(node.plan.way(lambda node, g: self.by_formulas(node, g, mask), mask, node, g))
         return self.counted(self.by_formulas(node, g, mask))
 
     def counted(self, grads: Any) -> Any:
@@ -178,6 +181,10 @@ class DryRun(Run):
             if not first and g.shape == shape:
                 return g
             g = self.made(g.shape, g.dtype, "slice")
+        elif isinstance(g, Deferred):
+            g = g.arriving(edge, first)
+            if not isinstance(g, ndarray):
+                return g
         elif not isinstance(g, ndarray):
             g = np.asarray(g)
         if g.shape != shape:

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import math
 import mmap
-import sys
 import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from rushlight.basics.addresses import reserved
+from rushlight.dispatch.keeping.unmade import is_outline
 from rushlight.dispatch.shapes import order_of
 from rushlight.memory.counting.holders import ACTIVATION, GRADIENT, INPUT, OPTIMIZER_STATE, PARAMETER, TEMPORARY
 from rushlight.memory.recordings.recording import ALLOC, CATEGORIES, CATEGORY, FREE, PHASE, Recording
 from rushlight.storage import root_of
 
 LARGE = 1 << 16  # bytes from which on an array is a stand-in: smaller ones are real, and computed with
-# Reserved, not promised: a model larger than the machine can be rehearsed on it.  (Python names the flag from 3.13 on.)
-_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
-_FLAGS = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE} if hasattr(mmap, "MAP_PRIVATE") else {}
 KEPT = (PARAMETER, GRADIENT, OPTIMIZER_STATE, INPUT)
 
 
@@ -42,7 +40,7 @@ def standin(shape: Any, dtype: Any, order: Any = None) -> Any:
 def pages(count: int) -> mmap.mmap:
     """So many bytes of addresses, without memory behind them until they are written to."""
     try:
-        return mmap.mmap(-1, count, **_FLAGS)
+        return reserved(count)
     except OSError as error:
         raise MemoryError(
             f"memory.estimate: the operating system refuses {count:,} bytes of addresses that no memory is behind "
@@ -109,7 +107,7 @@ class Tally:
         """Count an array's block, if it is not counted yet."""
         root = root_of(array)
         key = id(root)
-        if key in self.blocks or not root.nbytes:
+        if key in self.blocks or not root.nbytes or is_outline(root):
             return
         block = _Block(len(self.sizes), root.nbytes, category)
         me = weakref.ref(self)

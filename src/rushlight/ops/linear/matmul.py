@@ -34,6 +34,7 @@ from rushlight.ops.linear.unfit import (
     unfit,
     words_of,
 )
+from rushlight.ops.linear.unmade_products import limits, unmade_product
 from rushlight.ops.shape.reshape import permute_op, reshape_op, reshaped, transpose_op
 from rushlight.overrides.public import left_to
 from rushlight.tensor import Tensor
@@ -370,6 +371,10 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
         x, w, b = input._array, weight._array, None if bias is None else bias._array
         usual = w.ndim == 2 and x.shape[-1] == w.shape[1] and x.dtype is w.dtype
         if usual and (b is None or (b.shape == w.shape[:1] and b.dtype is w.dtype)):
+            if len(w) >= limits.classes:
+                late = unmade_product(linear_op.op, (input, weight, bias), (x, w, b))
+                if late is not None:
+                    return late
             return linear_op(input, weight, bias)
     except (AttributeError, IndexError):
         pass

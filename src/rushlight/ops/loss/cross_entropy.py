@@ -16,6 +16,7 @@ from rushlight.backends.numpy import backend
 from rushlight.basics.errors import explained
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.keeping.unmade import Unmade
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.floats import require, wide
@@ -290,6 +291,9 @@ def with_probabilities(input: Tensor, target: Tensor, weight: Any, reduction: st
     return total / (max(input.numel() // classes, 1) if input.numel() else math.nan) if reduction == "mean" else total
 
 
+unmade: dict[str, Any] = {}  # what computes it of logits that are not made: `unmade_logits` sets that
+
+
 @function(ns=F)
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
                   reduce: str | complex | None = None, reduction: str = "mean", label_smoothing: float = 0.0) -> Any:  # fmt: skip
@@ -307,6 +311,10 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     check_tensors("cross_entropy", input=input, target=target)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if type(input) is Unmade:
+        loss = unmade["cross_entropy"](input, target, weight, reduction, ignore_index, float(label_smoothing))
+        if loss is not None:
+            return loss
     if input._array.shape == target._array.shape and input._array.ndim:
         return with_probabilities(input, target, weight, reduction, ignore_index, label_smoothing)
     check_target("cross_entropy", input._array.shape, target, weight)

@@ -1,0 +1,341 @@
+"""Results of large products that nobody has looked at yet, and so are not made.
+
+Logits are the largest result of a language model, and a loss can do with a few rows of them at a time.  So a large product is
+given out as a tensor that has a shape, strides and a place in the graph, but no memory: its arrays lie on addresses that are only
+reserved.  Who asks for the array has it made, as it would have been at once, and from then on it is a tensor as any other.
+Methods that look at shapes alone, or make views, leave it unmade.  `cross_entropy` finds its rows by the strides.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight.basics import events
+from rushlight.basics.addresses import reserved
+from rushlight.basics.state import modes, special
+from rushlight.dispatch.memory_views import view_at
+from rushlight.overrides.protocol import switched_off
+from rushlight.storage import Storage, bytes_before, depend, independent, root_of
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+
+ndarray = np.ndarray
+_ARRAY: Any = Tensor.__dict__["_array"]
+_ROOT: Any = Storage.__dict__["root"]
+_set_class: Any = object.__dict__["__class__"].__set__
+
+
+class _Outlines(threading.local):
+    """of: the product whose outlines this thread is shown in place of arrays."""
+
+    of: Any = None
+
+
+shown = _Outlines()
+
+
+class Outlined:
+    """Context manager within which this thread is shown the outlines of a product: for what looks at no element."""
+
+    __slots__ = ("former", "product")
+
+    def __init__(self, product: Product):
+        self.product = product
+
+    def __enter__(self) -> None:
+        self.former, shown.of = shown.of, self.product
+
+    def __exit__(self, *_: object) -> None:
+        shown.of = self.former
+
+
+def outlined(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An array without memory behind it.  OSError where there are no addresses."""
+    found: Array = np.ndarray(shape, dtype, reserved(math.prod(shape) * dtype.itemsize))
+    key = id(found)
+    outlines[key] = weakref.ref(found, lambda _: outlines.pop(key, None))
+    return found
+
+
+outlines: dict[int, Any] = {}  # by id: weak references to the arrays that own no memory
+
+
+def is_outline(array: Array) -> bool:
+    """Whether an array is one without memory behind it."""
+    found = outlines.get(id(array))
+    return found is not None and found() is array
+
+
+class Product:
+    """How a result is made, and who waits for it.
+
+    forward: makes it of `arrays`, which are copied when their memory is about to change. outline: what it will look like.
+    wanted: of which of them gradients are. tensors: weak references to the tensors on it; storage: one to theirs. made: the result, once it is; touched: whether a
+    loss had done without it by then.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "arrays",
+        "done",
+        "forward",
+        "keys",
+        "lock",
+        "made",
+        "outline",
+        "storage",
+        "tensors",
+        "told",
+        "wanted",
+    )
+
+    def __init__(self, forward: Callable[..., Any], arrays: tuple[Any, ...], shape: tuple[int, ...], told: Any = None):
+        """told: called, without arguments, when the result is made after all though a loss had done without."""
+        dtype = arrays[0].dtype
+        self.outline = outlined(shape, dtype)
+        self.forward, self.arrays, self.told = forward, arrays, told
+        self.wanted: list[bool] = []
+        self.made: Any = None
+        self.done = False
+        self.lock = threading.RLock()
+        self.tensors: list[Any] = []
+        self.storage: Any = None
+        self.keys = [depend(x, self) for x in arrays if x is not None]
+
+    def __del__(self) -> None:
+        independent(getattr(self, "keys", ()), self)
+
+    def settle(self, root: Array) -> None:
+        """Some of what it is made of is about to change."""
+        self.arrays = tuple(x if x is None or root_of(x) is not root else x.copy(order="K") for x in self.arrays)
+
+    def take(self, tensor: Tensor) -> Tensor:
+        """A tensor on the outline as one that is not made."""
+        _ARRAY.__set__(tensor, Place(self, tensor._held))
+        self.tensors.append(weakref.ref(tensor))
+        _set_class(tensor, Unmade)
+        return tensor
+
+    def make(self) -> None:
+        """Make the result, and let every tensor see it."""
+        with self.lock:
+            if self.made is None:
+                self.made = self.forward(*self.arrays)
+                self.arrays = ()
+                if self.done and self.told is not None:
+                    self.told()
+            self.hand_out(self.made)  # also to views that another thread made meanwhile
+
+    def hand_out(self, made: Array) -> None:
+        """Let tensors, views and their storage see the result in place of the outline."""
+        root, own = root_of(made), self.outline
+        for reference in self.tensors:
+            tensor = reference()
+            place = None if tensor is None else _ARRAY.__get__(tensor)
+            if place.__class__ is not Place:
+                continue
+            seen, info = place.outline, tensor._view
+            array = made if seen is own else view_at(made, seen.shape, seen.strides, bytes_before(seen))
+            while info is not None:
+                info.array, info = (made if info.array is own else info.array), info.parent
+            _ARRAY.__set__(tensor, array)
+            _set_class(tensor, Tensor)
+        storage = None if self.storage is None else self.storage()
+        if storage is not None:
+            _ROOT.__set__(storage, root)
+            storage.__class__ = Storage
+
+
+class Place:
+    """What stands in the slot of a tensor that is not made: its product, and its outline on that."""
+
+    __slots__ = ("outline", "product")
+
+    def __init__(self, product: Product, outline: Array):
+        self.product, self.outline = product, outline
+
+
+class UnmadeStorage(Storage):
+    """The storage of such tensors, in whose slot stands the product."""
+
+    __slots__ = ()
+
+    def __init__(self, product: Product):
+        _ROOT.__set__(self, product)
+        self.version, self.writer = 0, None
+        product.storage = weakref.ref(self)
+
+    @property
+    def root(self) -> Any:
+        found = _ROOT.__get__(self)
+        if found.__class__ is not Product:
+            return found
+        if shown.of is found:
+            return found.outline
+        found.make()
+        return _ROOT.__get__(self)
+
+    @root.setter
+    def root(self, value: Any) -> None:
+        _ROOT.__set__(self, value)
+
+
+@switched_off
+class Unmade(Tensor):
+    """A tensor whose memory is made when somebody asks for it."""
+
+    __slots__ = ()
+
+    @property
+    def __class__(self) -> type[Any]:
+        return Tensor
+
+    @property
+    def _array(self) -> Any:
+        place = _ARRAY.__get__(self)
+        if place.__class__ is not Place:
+            return place
+        if shown.of is place.product:
+            return place.outline
+        place.product.make()
+        return _ARRAY.__get__(self)
+
+    @_array.setter
+    def _array(self, value: Any) -> None:
+        _ARRAY.__set__(self, value)
+        _set_class(self, Tensor)
+
+    _held = _array
+
+
+def place_of(tensor: Any) -> Place | None:
+    """Where a tensor stands that is not made; None of all others."""
+    if type(tensor) is not Unmade:
+        return None
+    place = _ARRAY.__get__(tensor)
+    return place if place.__class__ is Place else None
+
+
+def usual() -> bool:
+    """Whether this thread records and nothing else; observers that change nothing may look on, and an estimate may be made."""
+    if not special.count:
+        return True
+    if not all(watcher.passive for watcher in (*modes.observers, *special.everywhere)):
+        return False
+    return modes.odd == bool(modes.observers) or (modes.odd == 1 and rehearsed() is not None)
+
+
+def rehearsed() -> Any:
+    """The level of the estimate that this thread makes; None where it makes none."""
+    return modes.levels[-1] if modes.levels and all(level.dry for level in modes.levels) else None
+
+
+def told(op: Any, inputs: Any, statics: Any, run: Callable[..., Any], *args: object) -> Any:
+    """The result of `run(*args)`, which does what `op` does; observers are told so."""
+    return events.observed(events.OPERATOR, op, inputs, statics, run, *args) if special.observing else run(*args)
+
+
+# Methods that make views, or look at no element ---------------------------------------------------------------------
+
+VIEWS = ("view", "reshape", "flatten", "unflatten", "transpose", "swapaxes", "permute", "movedim", "t", "unsqueeze", "squeeze",
+         "narrow", "__getitem__", "view_as")  # fmt: skip
+LOOKS = ("size", "dim", "ndimension", "numel", "nelement", "stride", "element_size", "is_contiguous", "is_floating_point",
+         "is_complex", "__len__")  # fmt: skip
+SEEN = ("shape", "dtype", "device", "ndim", "itemsize", "nbytes", "requires_grad", "is_leaf", "grad_fn", "output_nr")
+UNCHANGED = ("contiguous", "float", "double", "cpu")
+shaped: dict[
+    Any, Any
+] = {}  # plans of view operators that take deferred gradients, by the plan; `deferring` sets what makes one
+
+
+def look(name: str) -> Callable[..., Any]:
+    """A method that looks at no element."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        place = place_of(self)
+        if place is None:
+            return getattr(Tensor, name)(self, *args, **kwargs)
+        with Outlined(place.product):
+            return getattr(Tensor, name)(self, *args, **kwargs)
+
+    return method
+
+
+def seen(name: str) -> Any:
+    """The same of a property; what sets and deletes it is Tensor's."""
+    plain: Any = Tensor.__dict__[name]
+    getter = plain.fget
+
+    def get(self: Any) -> Any:
+        place = place_of(self)
+        if place is None:
+            return getter(self)
+        with Outlined(place.product):
+            return getter(self)
+
+    return property(get, plain.fset, plain.fdel)
+
+
+def basic(x: Any) -> bool:
+    """Whether an argument of a method that makes a view says nothing that would have it copy."""
+    if isinstance(x, tuple):
+        return all(map(basic, x))
+    return x is None or x is Ellipsis or x.__class__ is slice or (isinstance(x, int) and not isinstance(x, bool))
+
+
+def view(name: str) -> Callable[..., Any]:
+    """A method that makes a view: of what is not made, one that is not made."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        place = place_of(self)
+        plain = getattr(Tensor, name)
+        if place is None or not usual() or not all(map(basic, (*args, *kwargs.values()))):
+            return plain(self, *args, **kwargs)
+        if name in ("reshape", "flatten") and not place.outline.flags.c_contiguous:
+            return plain(self, *args, **kwargs)
+        with Outlined(place.product):
+            return adopted(plain(self, *args, **kwargs), place.product, self)
+
+    return method
+
+
+def adopted(made: Any, product: Product, of: Any) -> Any:
+    """A view of an outline, as one that is not made, through which deferred gradients pass."""
+    if made is of or not isinstance(made, Tensor) or made._storage is not of._storage:
+        return made
+    node = made._edge
+    if node is not None and getattr(node, "plan", None) is not None:
+        node.plan = shaped["of"](node.plan)
+    return product.take(made)
+
+
+def unchanged(name: str) -> Callable[..., Any]:
+    """A method that mostly returns the tensor itself."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        place = place_of(self)
+        if place is not None and not args and not kwargs:
+            kind = place.outline.dtype
+            wanted = {
+                "float": kind == np.float32,
+                "double": kind == np.float64,
+                "contiguous": place.outline.flags.c_contiguous,
+            }
+            if wanted.get(name, True):
+                return self
+        return getattr(Tensor, name)(self, *args, **kwargs)
+
+    return method
+
+
+for _make, _names in ((look, LOOKS), (seen, SEEN), (view, VIEWS), (unchanged, UNCHANGED)):
+    for _name in _names:
+        setattr(Unmade, _name, _make(_name))

@@ -1,0 +1,110 @@
+"""Large linear layers whose result is made when somebody looks at it: see `dispatch.keeping.unmade`."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight.dispatch import fast
+from rushlight.dispatch.keeping.deferring import Taking, of_product
+from rushlight.dispatch.keeping.rebuilt import switch
+from rushlight.dispatch.keeping.unmade import Outlined, Product, UnmadeStorage, rehearsed, told, usual
+from rushlight.engine.node import Severed, edge_of
+from rushlight.overrides.protocol import plainly
+from rushlight.storage import UNSEEN, is_exposed, root_of
+from rushlight.tensor import LEAF, Tensor, bare
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+class Limits:
+    """From how many classes, and bytes of a result, on it is worth waiting."""
+
+    classes, nbytes = 4096, 1 << 25
+
+
+limits = Limits()
+looked: dict[int, Any] = {}  # by id: weak references to weights whose products are looked at after all
+plans: dict[Any, Taking] = {}
+tables: dict[Any, dict[int, Any]] = {}
+
+
+def unmade_product(op: Any, operands: tuple[Any, ...], arrays: tuple[Any, ...]) -> Tensor | None:
+    """The result of `op`, a linear layer, as a tensor that is not made yet; None where it is to be made at once.
+
+    operands: input (*, K), weight (N, K), bias (N) or None; arrays: theirs.
+    """
+    x, w = arrays[:2]
+    shape = (*x.shape[:-1], w.shape[0])
+    if math.prod(shape) * x.itemsize < limits.nbytes or not switch.on or not usual():
+        return None
+    if not all(map(ordinary, operands, arrays)) or not plainly(*operands) or looked_at(w):
+        return None
+    edges = [None if t is None else t._edge if t._view is None else edge_of(t) for t in operands]
+    if all(e is None for e in edges) or any(e.__class__ is Severed for e in edges):
+        return None
+    level = rehearsed()
+    try:
+        made_of = tuple(map(kept, arrays)) if level is None else arrays
+        product = Product(op.forward if level is None else by_shapes(op), made_of, shape, lambda: look_at(w))
+    except OSError:  # not even addresses
+        return None
+    product.wanted = [e is not None for e in edges]
+    ends = tuple(t if e is LEAF else e for t, e in zip(operands, edges, strict=True))
+    with Outlined(product):
+        found: Tensor = told(op, operands, (), placed, op, operands, ends, product)
+    if level is not None:
+        level.noted(op, (found,), level.counted(op, arrays, ()))
+    return found
+
+
+def by_shapes(op: Any) -> Any:
+    """What makes a result in an estimate, in place of the operator's forward."""
+    return lambda *arrays: rehearsed().again(op, arrays, ())[0][0]
+
+
+def placed(op: Any, operands: tuple[Any, ...], edges: tuple[Any, ...], product: Product) -> Tensor:
+    """The tensor on a product, in the graph as `op` puts it there."""
+    t = bare()
+    t._array, t._edge, t._view = product.outline, None, None
+    t._storage = UnmadeStorage(product)
+    mask = sum(1 << i for i, e in enumerate(edges) if e is not None)
+    fast.record(op, tables.setdefault(op, {}), t, operands, (), edges, mask, None)
+    node = t._edge
+    node.plan = plans.get(node.plan) or plans.setdefault(node.plan, Taking(node.plan, of_product))
+    return product.take(t)
+
+
+def ordinary(tensor: Any, array: Array) -> bool:
+    """Whether an operand's memory is its own, so that whoever changes it says so; also of none."""
+    if tensor is None:
+        return True
+    if tensor._unusual or tensor._elsewhere or tensor._meta or tensor._spread or tensor._tangents is not None:
+        return False
+    plain = array.__class__ is np.ndarray and array.dtype in FLOATS
+    return plain and (rehearsed() is not None or not is_exposed(array))
+
+
+def kept(array: Any) -> Any:
+    """An operand to be made of later: a copy of what is so small that nobody knows who sees it."""
+    return array if array is None or root_of(array).nbytes >= UNSEEN else array.copy(order="K")
+
+
+def look_at(weight: Array) -> None:
+    """Note that the products of a weight are looked at: they are made at once from now on."""
+    root = root_of(weight)
+    key = id(root)
+    looked[key] = weakref.ref(root, lambda _: looked.pop(key, None))
+
+
+def looked_at(weight: Array) -> bool:
+    """Whether they were."""
+    root = root_of(weight)
+    found = looked.get(id(root))
+    return found is not None and found() is root

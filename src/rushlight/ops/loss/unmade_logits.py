@@ -1,0 +1,238 @@
+"""The cross entropy of logits that are not made yet: of a product that nobody has looked at, a few rows at a time.
+
+Each block of logits gives its losses, and where gradients are wanted its part of the gradients of the product, and is forgotten. So
+between forward and backward are the gradients of the product, up to a factor, in place of the logits, and no product is made
+twice.  Where somebody looks after all (at the logits or their gradient, for second derivatives), they are made then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight.backends.numpy import backend
+from rushlight.basics.state import modes
+from rushlight.dispatch.call import make_node
+from rushlight.dispatch.keeping.deferring import OfRows, Taking
+from rushlight.dispatch.keeping.unmade import Outlined, Product, place_of, rehearsed, told, usual
+from rushlight.engine.node import edge_of
+from rushlight.engine.saved import freed
+from rushlight.ops.loss.cross_entropy import by_class, check_target, cross_entropy_op, over, unmade
+from rushlight.storage import bytes_before
+from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+
+BLOCK = 1 << 23  # logits at once, unless that is under 256 rows
+CLASSES = 4096  # rows of the weight's gradient that are added at once
+
+
+def rows_of(outline: Array, product: Product) -> Any:
+    """Which rows of a product are those of logits (N, C, *), in the order of their targets; None where they are no whole rows."""
+    classes = product.arrays[1].shape[0]
+    step = classes * outline.itemsize
+    start = bytes_before(outline)
+    others = [(n, s) for i, (n, s) in enumerate(zip(outline.shape, outline.strides, strict=True)) if i != 1]
+    if outline.shape[1] != classes or outline.strides[1] != outline.itemsize or start % step:
+        return None
+    if any(s % step for n, s in others if n > 1):
+        return None
+    rows = np.zeros((), np.intp)
+    for n, s in others:
+        rows = np.add.outer(rows, np.arange(n) * (s // step if n > 1 else 0))
+    return rows.reshape(-1) + start // step
+
+
+class Ready:
+    """What a loss found of a product: the sums of its losses, and the gradients of the product by the loss's sum.
+
+    grads: those of input, weight and bias, None where not wanted. lse: a number a row, which the gradient of logits needs.
+    """
+
+    def __init__(
+        self, product: Product, rows: Array, target: Array, weight: Array | None, ignore: int, smoothing: float
+    ):
+        x, w, b = product.arrays
+        count = math.prod(x.shape[:-1])
+        self.product, self.classes = product, len(w)
+        self.rows = None if len(rows) == count and np.array_equal(rows, np.arange(count)) else rows
+        self.target, self.weight, self.ignore, self.smoothing = target, weight, ignore, smoothing
+        self.lse, self.sums = np.empty(len(target), w.dtype), np.zeros(2)
+        level = rehearsed()
+        make: Any = np.zeros if level is None else level.standing
+        self.grads: Any = [make(operand.shape, operand.dtype) if wanted else None
+                           for operand, wanted in zip((x, w, b), product.wanted, strict=True)]  # fmt: skip
+        if level is not None:
+            self.rehearse(level)
+            return
+        for at in self.blocks():
+            self.add(at, x.reshape(count, -1), w)
+
+    def rehearse(self, level: Any) -> None:
+        """What an estimate has to know of the work."""
+        arrays = [x for x in (*self.product.arrays, *self.grads) if x is not None]
+        w = arrays[1]
+        flops = 2 * len(self.target) * w.size * (1 + sum(self.product.wanted[:2]))
+        level.in_blocks(
+            "cross_entropy", flops, arrays, w.itemsize * (self.size() * self.classes + CLASSES * w.shape[1])
+        )
+        self.sums[:] = len(self.target)
+
+    def size(self) -> int:
+        """How many rows are worked on together."""
+        return min(max(256, BLOCK // max(self.classes, 1)), len(self.target))
+
+    def blocks(self) -> Iterator[slice]:
+        """The slices of rows that are worked on together."""
+        size = self.size()
+        return (slice(i, i + size) for i in range(0, len(self.target), size))
+
+    def of(self, rows: Array, at: slice) -> Array:
+        """Some rows of what has one for each row of the product."""
+        return rows[at] if self.rows is None else rows[self.rows[at]]
+
+    def logits(self, at: slice) -> Array:
+        """Some rows of the logits, to be written over."""
+        if self.product.made is not None:
+            return np.array(self.of(self.product.made.reshape(-1, self.classes), at))
+        x, w, b = self.product.arrays
+        out = backend.matmul(self.of(x.reshape(-1, x.shape[-1]), at), w.T)
+        if b is not None:
+            backend.add_row(out, b)
+        return out
+
+    def add(self, at: slice, x: Array, w: Array) -> None:
+        """Add what some rows contribute."""
+        z = self.logits(at)
+        _, self.lse[at], sums = backend.cross_entropy(z, self.target[at], self.weight, self.ignore, self.smoothing)
+        self.sums += sums
+        self.slope(z, at)
+        input, weight, bias = self.grads
+        if input is not None:
+            input.reshape(x.shape)[at if self.rows is None else self.rows[at]] = backend.matmul(z, w)
+        if weight is not None:
+            some = self.of(x, at)
+            for c in range(0, len(w), CLASSES):
+                weight[c : c + CLASSES] += backend.matmul(z[:, c : c + CLASSES].T, some)
+        if bias is not None:
+            bias += backend.sum_rows(z)
+
+    def slope(self, z: Array, at: slice) -> Array:
+        """The gradient of the sum of losses by some logits, written over them."""
+        found: Array = backend.cross_entropy_backward(np.ones(1, z.dtype), z, self.lse[at], self.target[at], self.weight, self.ignore,
+                                                      self.smoothing, z)  # fmt: skip
+        return found
+
+    def gradients(self, scale: Any) -> list[Any]:
+        """The product's gradients, times a number: given away, unless the graph is to be used again."""
+        found = self.grads
+        if modes.run is None or modes.run.keep:
+            return [None if g is None else self.times(g, scale) for g in found]
+        self.grads = None
+        for g in found:
+            if g is not None and scale != 1 and rehearsed() is None:
+                np.multiply(g, scale, out=g)
+        return found
+
+    def times(self, g: Array, scale: Any) -> Array:
+        """A gradient times a number, in memory of its own."""
+        level = rehearsed()
+        return g * scale if level is None else level.standing(g.shape, g.dtype)
+
+    def whole(self, scale: Any, shape: tuple[int, ...]) -> Array:
+        """The gradient of the logits (N, C, *) of the loss, times a number: in memory after all."""
+        out = np.empty((len(self.target), self.classes), self.lse.dtype)
+        for at in self.blocks():
+            np.multiply(self.slope(self.logits(at), at), scale, out=out[at])
+        return by_class(out, shape)
+
+
+class Found(tuple[Any, ...]):
+    """The auxiliary results of the loss, with what it found of the product."""
+
+    ready: Ready
+
+    @property
+    def held(self) -> list[Array]:
+        """What it keeps beside."""
+        return [g for g in self.ready.grads or () if g is not None]
+
+
+def of_loss(usual: Any, wanted: int, node: Any, g: Array) -> Any:
+    """The gradient of logits as what their product's gradients are; what is saved is looked at as ever."""
+    if node.saved is None:
+        freed(node)
+    (lse, total), edge = node.aux, node.edges[0]
+    if (
+        not wanted & 1
+        or not total
+        or g.__class__ is not np.ndarray
+        or not all(map(as_saved, repeat(node), node.plan.save_inputs))
+    ):
+        return usual(node, g)
+    scale = (g.reshape(()) / g.dtype.type(total)).astype(lse.dtype)
+    return [OfRows(node.aux.ready, scale, edge.shape, edge.dtype, edge.shape), None, None]
+
+
+def as_saved(node: Any, i: int) -> bool:
+    """Whether the input at a position is of the version that was saved: else whoever asks for it is told."""
+    x = node.saved[i]
+    return x is None or x._storage is None or x._storage.version == (0 if node.versions is None else node.versions[i])
+
+
+plans: dict[Any, Taking] = {}
+
+
+def unmade_cross_entropy(
+    input: Tensor, target: Tensor, weight: Any, reduction: str, ignore: int, smoothing: float
+) -> Any:
+    """`cross_entropy` of logits (N, C, *) that are not made, without making them; None where that cannot be.
+
+    Raises what `cross_entropy` does.
+    """
+    place = place_of(input)
+    if place is None or not usual() or reduction == "none" or not plain(target, weight) or place.outline.ndim < 2:
+        return None
+    product, outline = place.product, place.outline
+    if input._edge is None or (input._view is not None and input._view.kind):
+        return None
+    if target._array.dtype.kind not in "iu" or tuple(target._array.shape) == outline.shape:
+        return None
+    check_target("cross_entropy", outline.shape, target, weight)
+    rows = rows_of(outline, product)
+    if rows is None or not len(rows):
+        return None
+    inputs, statics = (input, target, weight), (reduction, ignore, smoothing)
+    with Outlined(product):
+        return told(cross_entropy_op.op, inputs, statics, recorded, product, rows, inputs, statics)
+
+
+def recorded(product: Product, rows: Array, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Tensor:
+    """The loss, in the graph as `cross_entropy_op` puts it there."""
+    (input, target, weight), (reduction, ignore, smoothing) = inputs, statics
+    op, by = cross_entropy_op.op, None if weight is None else weight._array.astype(product.outline.dtype, copy=False)
+    ready = Ready(product, rows, target._array.reshape(-1), by, ignore, smoothing)
+    product.done = True
+    total = float(ready.sums[1]) if reduction == "mean" else 1.0
+    aux = Found((ready.lse, total))
+    aux.ready = ready
+    loss = wrap(np.array(over(float(ready.sums[0]), total), ready.lse.dtype))
+    loss._edge = node = make_node(op, (input, target, weight), statics, (edge_of(input), None, None), 1, aux)
+    node.shape, node.dtype = (), loss._held.dtype
+    node.plan = plans.get(node.plan) or plans.setdefault(node.plan, Taking(node.plan, of_loss))
+    return loss
+
+
+def plain(*operands: Any) -> bool:
+    """Whether operands beside the logits are ordinary tensors on arrays, or None."""
+    return all(
+        x is None or (x.__class__ is Tensor and x._edge is None and x._array.__class__ is np.ndarray) for x in operands
+    )
+
+
+unmade["cross_entropy"] = unmade_cross_entropy

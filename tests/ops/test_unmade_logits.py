@@ -1,0 +1,400 @@
+"""Logits that nobody looks at are not made: values, gradients, errors and hooks are as if they were."""
+
+import copy
+import gc
+import pickle
+import weakref
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight import memory
+from rushlight.dispatch.keeping.unmade import Unmade
+from rushlight.models.language import GPT
+from rushlight.ops.linear.unmade_products import limits, looked
+
+F = torch.nn.functional
+CLASSES = 7
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Every linear layer waits for a look."""
+    looked.clear()
+    monkeypatch.setattr(limits, "classes", 1)
+    monkeypatch.setattr(limits, "nbytes", 0)
+
+
+def at_once(monkeypatch):
+    monkeypatch.setattr(limits, "classes", 1 << 60)
+
+
+class Case:
+    """Logits (10, 7) of an input that an operator made, unmade if `limits` allow."""
+
+    def __init__(self, bias=False, lead=(10,)):
+        torch.manual_seed(0)
+        self.x = torch.randn(*lead, 4, dtype=torch.float64, requires_grad=True)
+        self.w = torch.randn(CLASSES, 4, dtype=torch.float64, requires_grad=True)
+        self.b = torch.randn(CLASSES, dtype=torch.float64, requires_grad=True) if bias else None
+        self.y = torch.randint(0, CLASSES, lead)
+        self.h = self.x * 1.5
+        self.z = F.linear(self.h, self.w, self.b)
+
+    @property
+    def unmade(self):
+        return type(self.z) is Unmade
+
+    @property
+    def values(self):
+        found = self.h.detach().numpy() @ self.w.detach().numpy().T
+        return found if self.b is None else found + self.b.detach().numpy()
+
+    def slope(self):
+        """The gradient of the mean loss by the logits."""
+        e = np.exp(self.values)
+        p = e / e.sum(1, keepdims=True)
+        p[np.arange(10), self.y.numpy()] -= 1
+        return p / 10
+
+    def gradients(self):
+        return [t.grad.numpy() for t in (self.x, self.w, self.b) if t is not None]
+
+
+def close(a, b):
+    np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+
+
+FORMS = {
+    "rows": lambda z, y, k: F.cross_entropy(z.view(-1, z.size(-1)), y.view(-1), **k),
+    "flatten": lambda z, y, k: F.cross_entropy(z.flatten(0, 1), y.flatten(), **k) * 3,
+    "transpose": lambda z, y, k: F.cross_entropy(z.transpose(1, 2), y, **k),
+    "permute": lambda z, y, k: torch.nn.CrossEntropyLoss(**k)(z.permute(0, 2, 1), y),
+    "converted": lambda z, y, k: F.cross_entropy(z.double().contiguous().reshape(-1, CLASSES), y.reshape(-1), **k),
+    "shifted": lambda z, y, k: F.cross_entropy(z[:, :-1].transpose(1, 2), y[:, 1:], **k),
+    "a part": lambda z, y, k: F.cross_entropy(z[1], y[0], **k),
+    "every other": lambda z, y, k: F.cross_entropy(z[:, ::2].permute(0, 2, 1), y[:, 1::2], **k),
+    "twice": lambda z, y, k: F.cross_entropy(z[0], y[0], **k) + F.cross_entropy(z[1], y[1], **k) / 2,
+}
+OPTIONS = [{}, {"ignore_index": 3}, {"label_smoothing": 0.1}, {"reduction": "sum"}, {"weight": True}]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("bias", [False, True])
+def test_losses_and_gradients_are_those_of_made_logits(monkeypatch, small, form, options, bias):
+    options = {**options, "weight": torch.rand(CLASSES, dtype=torch.float64)} if "weight" in options else options
+    late = Case(bias, (3, 300))
+    loss = FORMS[form](late.z, late.y, options)
+    loss.backward()
+    assert late.unmade
+    at_once(monkeypatch)
+    usual = Case(bias, (3, 300))
+    expected = FORMS[form](usual.z, usual.y, options)
+    expected.backward()
+    assert not usual.unmade
+    assert repr(loss.grad_fn).split()[0] == repr(expected.grad_fn).split()[0]
+    close(loss.detach().numpy(), expected.detach().numpy())
+    for a, b in zip(late.gradients(), usual.gradients(), strict=True):
+        close(a, b)
+
+
+def test_shapes_and_places_in_the_graph_are_seen_without_making(small):
+    case = Case()
+    z = case.z
+    view = z.view(2, 5, CLASSES)
+    assert (z.shape, z.dtype, z.ndim, z.numel(), len(z)) == ((10, CLASSES), torch.float64, 2, 70, 10)
+    assert z.requires_grad and not z.is_leaf and z.__class__ is torch.Tensor and view._base is z
+    assert view.stride() == (35, 7, 1) and z.grad_fn is not None and type(view) is Unmade
+    assert case.unmade
+    np.testing.assert_array_equal(view.detach().numpy(), case.values.reshape(2, 5, CLASSES))
+    assert type(z) is type(view) is torch.Tensor
+    assert np.shares_memory(view.detach().numpy(), z.detach().numpy())
+
+
+LOOKS = {
+    "copy": lambda z: copy.deepcopy(z.detach()), "pickle": lambda z: pickle.loads(pickle.dumps(z.detach())),
+    "argmax": lambda z: z.argmax(1), "repr": repr, "data": lambda z: z.data, "numpy": lambda z: z.numpy(force=True),
+    "bytes": lambda z: z.untyped_storage().tolist(), "softmax": lambda z: torch.softmax(z, 1), "tolist": lambda z: z.tolist(),
+    "item": lambda z: z.max().item(), "converted": lambda z: z.to(torch.float32), "chosen": lambda z: z[z > 0],
+    "chunks": lambda z: torch.cat(z.chunk(2)), "sum": lambda z: z + 1, "flat": torch.flatten, "joined": lambda z: torch.cat([z, z]),
+    "strided": lambda z: z.as_strided((3,), (2,)), "copied": lambda z: z.T.contiguous(), "reshaped": lambda z: z.T.reshape(-1),
+    "row": lambda z: z[3].exp(), "column": lambda z: z[:, 2] * 2, "list": lambda z: z[[1, 2]], "iterated": lambda z: sum(z),
+    "array": np.asarray, "alias": lambda z: torch.nn.Parameter(z.detach()), "set": lambda z: torch.empty(0).double().set_(z.detach()),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("look", LOOKS)
+def test_who_looks_sees_the_values(monkeypatch, small, look):
+    def seen(case):
+        z = case.z.detach() if look == "array" else case.z
+        found = LOOKS[look](z)
+        return found.detach().numpy() if isinstance(found, torch.Tensor) else found
+
+    late = Case()
+    assert late.unmade
+    found = seen(late)
+    at_once(monkeypatch)
+    np.testing.assert_array_equal(found, seen(Case()))
+
+
+def test_values_are_those_of_when_it_was_computed(small):
+    case = Case()
+    expected = case.values
+    with torch.no_grad():
+        case.w.mul_(2)
+        case.h.zero_()
+    assert case.unmade
+    np.testing.assert_array_equal(case.z.detach().numpy(), expected)
+
+
+def test_a_storage_and_a_view_outlive_the_tensor(small):
+    case = Case()
+    expected, storage, view = case.values, case.z.untyped_storage(), case.z.view(-1)
+    del case.z
+    np.testing.assert_array_equal(np.array(storage.tolist(), np.uint8).view(np.float64), expected.reshape(-1))
+    np.testing.assert_array_equal(view.detach().numpy(), expected.reshape(-1))
+
+
+@pytest.mark.parametrize("change", ["weight", "input", "logits", "a view of the logits", "target"])
+def test_changes_between_forward_and_backward_are_refused(small, change):
+    case = Case()
+    view = case.z.view(5, 2, CLASSES)
+    loss = F.cross_entropy(case.z, case.y)
+    with torch.no_grad():
+        {"weight": case.w, "input": case.h, "logits": case.z, "a view of the logits": view[0], "target": case.y}[
+            change
+        ].mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace"):
+        loss.backward()
+
+
+def test_a_second_backward_is_refused_or_kept_for(small):
+    case = Case()
+    loss = F.cross_entropy(case.z, case.y)
+    first = torch.autograd.grad(loss, (case.x, case.w), retain_graph=True)
+    second = torch.autograd.grad(loss * 3, (case.x, case.w), retain_graph=True)
+    for a, b in zip(first, second, strict=True):
+        close(3 * a.numpy(), b.numpy())
+    loss.backward()
+    close(case.w.grad.numpy(), first[1].numpy())
+    with pytest.raises(RuntimeError, match="second time"):
+        loss.backward()
+
+
+def test_the_gradient_of_the_logits_can_be_had(small):
+    case = Case()
+    (found,) = torch.autograd.grad(F.cross_entropy(case.z, case.y), case.z, retain_graph=True)
+    close(found.numpy(), case.slope())
+    seen = []
+    loss = F.cross_entropy(case.z.view(2, 5, CLASSES)[:, 1:].transpose(1, 2), case.y.view(2, 5)[:, 1:])
+    case.z.register_hook(lambda g: seen.append(g.clone()))
+    case.z.retain_grad()
+    loss.backward()
+    assert case.unmade
+    expected = case.slope() * 10 / 8
+    expected[::5] = 0
+    close(seen[0].numpy(), expected)
+    close(case.z.grad.numpy(), expected)
+    close(case.x.grad.numpy(), 1.5 * expected @ case.w.detach().numpy())
+
+
+def test_gradients_of_what_was_looked_at_since(small):
+    case = Case()
+    loss = F.cross_entropy(case.z, case.y)
+    assert case.z.argmax(1).shape == (10,)
+    (found,) = torch.autograd.grad(loss, case.z, retain_graph=True)
+    close(found.numpy(), case.slope())
+    loss.backward()
+    close(case.w.grad.numpy(), case.slope().T @ case.h.detach().numpy())
+
+
+def test_who_is_looked_at_after_the_loss_is_made_at_once_next_time(small):
+    case = Case()
+    F.cross_entropy(case.z, case.y).backward()
+    case.z.argmax(1)
+    assert type(F.linear(case.h, case.w)) is torch.Tensor
+    assert type(F.linear(case.h, case.w.detach().clone().requires_grad_())) is Unmade
+
+
+def test_another_loss_of_the_same_logits(monkeypatch, small):
+    def total(z, y):
+        return (
+            F.cross_entropy(z, y) + torch.logsumexp(z, 1).pow(2).mean() + F.cross_entropy(z, y, reduction="none").max()
+        )
+
+    late = Case()
+    total(late.z, late.y).backward()
+    at_once(monkeypatch)
+    usual = Case()
+    total(usual.z, usual.y).backward()
+    for a, b in zip(late.gradients(), usual.gradients(), strict=True):
+        close(a, b)
+
+
+def test_second_derivatives(monkeypatch, small):
+    def second():
+        case = Case()
+        (first,) = torch.autograd.grad(F.cross_entropy(case.z, case.y), case.x, create_graph=True)
+        return torch.autograd.grad((first**2).sum(), case.w)[0].numpy()
+
+    late = second()
+    at_once(monkeypatch)
+    close(late, second())
+
+
+def test_forward_mode_and_vmap_of_what_is_not_made(small):
+    case = Case()
+    z = case.z.detach()
+    direction = torch.ones_like(z)
+    value, slope = torch.func.jvp(lambda t: F.cross_entropy(t, case.y), (z,), (direction,))
+    close(float(slope), float((torch.tensor(case.slope()) * direction).sum()))
+    case = Case()
+    each = torch.func.vmap(lambda row, y: F.cross_entropy(row, y))(case.z, case.y)
+    close(float(each.mean().detach()), float(value))
+
+
+def test_no_row_counts(monkeypatch, small):
+    def run():
+        case = Case()
+        loss = F.cross_entropy(case.z, torch.full((10,), -100))
+        loss.backward()
+        return [loss.detach().numpy(), *case.gradients()]
+
+    late = run()
+    at_once(monkeypatch)
+    for a, b in zip(late, run(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("wrong", [CLASSES, -1])
+def test_errors_are_those_of_cross_entropy(small, wrong):
+    case = Case()
+    with pytest.raises(IndexError, match=f"Target {wrong} is out of bounds"):
+        F.cross_entropy(case.z, torch.full((10,), wrong))
+    with pytest.raises(ValueError, match="to match target batch_size"):
+        F.cross_entropy(case.z, torch.zeros(9, dtype=torch.int64))
+    with pytest.raises(RuntimeError, match="expected target dtype to be Long"):
+        F.cross_entropy(case.z, torch.zeros(10, dtype=torch.int32))
+
+
+def test_frozen_operands_get_nothing(small):
+    case = Case()
+    z = F.linear(case.h.detach(), case.w)
+    F.cross_entropy(z, case.y).backward()
+    assert type(z) is Unmade and case.x.grad is None
+    close(case.w.grad.numpy(), case.slope().T @ case.h.detach().numpy())
+    z = F.linear(case.h, case.w.detach())
+    F.cross_entropy(z, case.y).backward()
+    close(case.x.grad.numpy(), 1.5 * case.slope() @ case.w.detach().numpy())
+
+
+def test_unusual_modes_make_at_once(small):
+    case = Case()
+    with torch.autograd.graph.save_on_cpu():
+        assert type(F.linear(case.h, case.w)) is torch.Tensor
+    with torch.no_grad():
+        assert type(F.linear(case.h, case.w)) is torch.Tensor
+    assert memory.recompute_cheap(False)
+    try:
+        assert type(F.linear(case.h, case.w)) is torch.Tensor
+    finally:
+        memory.recompute_cheap(True)
+    weight = torch.randn(5000, 4, dtype=torch.float64, requires_grad=True)
+    assert type(F.linear(case.h, weight)) is Unmade
+    seen = weight.detach().numpy()  # who may change it unseen
+    assert type(F.linear(case.h, weight)) is torch.Tensor
+    assert seen.shape == (5000, 4)
+
+
+def test_changes_that_nobody_tells_of(small):
+    case = Case()
+    expected = case.values
+    case.w.detach().numpy()[:] = 0  # small: it was copied
+    np.testing.assert_array_equal(case.z.detach().numpy(), expected)
+    weight = torch.randn(5000, 4, dtype=torch.float64, requires_grad=True)
+    z = F.linear(case.h, weight)
+    expected = case.h.detach().numpy() @ weight.detach().numpy().T
+    weight.detach().numpy()[:] = 0  # large: it is copied when NumPy is shown it
+    np.testing.assert_array_equal(z.detach().numpy(), expected)
+
+
+def test_they_go_by_reference_counts(small):
+    gc.disable()
+    try:
+        case = Case()
+        tensor, view = weakref.ref(case.z), weakref.ref(case.z.view(5, -1))
+        loss = F.cross_entropy(case.z.view(-1, CLASSES), case.y)
+        del case.z
+        assert view() is None
+        assert tensor() is not None  # of the graph of the loss
+        del loss
+        assert tensor() is None
+    finally:
+        gc.enable()
+
+
+VOCABULARY = 40_000
+
+
+def step_of_gpt(tokens, model):
+    """The loss as nanoGPT has it: the logits are given back, too."""
+    logits = model(tokens[:, :-1])
+    return logits, F.cross_entropy(logits.view(-1, logits.size(-1)), tokens[:, 1:].reshape(-1))
+
+
+@pytest.fixture(scope="module")
+def gpt():
+    torch.manual_seed(0)
+    return GPT(VOCABULARY, 128, 1, 32, 2), torch.randint(0, VOCABULARY, (8, 129))
+
+
+def test_a_step_never_holds_all_logits(gpt):
+    model, tokens = gpt
+    whole = 8 * 128 * VOCABULARY * 4
+    peaks, grads = [], []
+    for waits in (True, False):
+        memory.recompute_cheap(waits)
+        try:
+            model.zero_grad()
+            before = memory.current()
+            memory.reset_peak()
+            _, loss = step_of_gpt(tokens, model)
+            loss.backward()
+            peaks.append(memory.peak() - before)
+            grads.append(model.token.weight.grad.numpy().copy())
+            del _, loss
+        finally:
+            memory.recompute_cheap(True)
+    np.testing.assert_allclose(grads[0], grads[1], rtol=1e-3, atol=1e-6)
+    assert peaks[0] < 0.6 * whole < 1.02 * whole < peaks[1]
+
+
+def test_estimates_and_recordings_know(gpt):
+    model, tokens = gpt
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def loss(out):
+        return F.cross_entropy(out.flatten(0, 1), tokens[:, 1:].flatten())
+
+    def step():
+        loss(model(tokens[:, :-1])).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    estimated = memory.estimate(model, tokens[:, :-1], optimizer=optimizer, loss=loss).peak
+    step()
+    memory.reset_peak()
+    before = memory.current()
+    step()
+    measured = memory.peak() - before
+    held = sum(p.nbytes for p in model.parameters()) * 3
+    assert abs(estimated - held - measured) < 0.05 * estimated
+    memory.record_history()
+    try:
+        step()
+    finally:
+        memory.record_history(enabled=None)
+    assert memory.recording().peak()[0] - before < 1.05 * measured
