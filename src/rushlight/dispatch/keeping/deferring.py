@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.keeping.unmade import rehearsed, shaped
 from rushlight.dispatch.plan import Plan, input_array
 from rushlight.engine.conform import conform_array
@@ -83,8 +84,11 @@ def of_product(usual: Any, wanted: int, node: OpNode, g: Any) -> Any:
     if node.saved is None:
         freed(node)
     for i in node.plan.save_inputs:
-        if node.saved[i] is not None and node.saved[i]._storage is not None:
+        kept = node.saved[i]
+        if kept is not None and kept._storage is not None:
             input_array(node, i)  # for its version
+        if kept.__class__ is not Rebuilt and kept is not None and kept._array is not g.ready.product.given[i]:
+            return usual(node, g.array())  # `.data` gave it other memory, and so another gradient
     return [x if wanted >> i & 1 else None for i, x in enumerate(g.ready.gradients(g.scale))]
 
 

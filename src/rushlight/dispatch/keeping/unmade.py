@@ -77,7 +77,7 @@ def is_outline(array: Array) -> bool:
 class Product:
     """How a result is made, and who waits for it.
 
-    forward: makes it of `arrays`, which are copied when their memory is about to change. outline: what it will look like.
+    given: the arrays of its operands. forward: makes it of `arrays`, the same or copies, which are copied when their memory is about to change. outline: what it will look like.
     wanted: of which of them gradients are. tensors: weak references to the tensors on it; storage: one to theirs. made: the result, once it is; touched: whether a
     loss had done without it by then.
     """
@@ -87,6 +87,7 @@ class Product:
         "arrays",
         "done",
         "forward",
+        "given",
         "keys",
         "lock",
         "made",
@@ -103,6 +104,7 @@ class Product:
         self.outline = outlined(shape, dtype)
         self.forward, self.arrays, self.told = forward, arrays, told
         self.wanted: list[bool] = []
+        self.given = arrays
         self.made: Any = None
         self.done = False
         self.lock = threading.RLock()

@@ -55,7 +55,7 @@ def unmade_product(op: Any, operands: tuple[Any, ...], arrays: tuple[Any, ...]) 
         product = Product(op.forward if level is None else by_shapes(op), made_of, shape, lambda: look_at(w))
     except OSError:  # not even addresses
         return None
-    product.wanted = [e is not None for e in edges]
+    product.given, product.wanted = arrays, [e is not None for e in edges]
     ends = tuple(t if e is LEAF else e for t, e in zip(operands, edges, strict=True))
     with Outlined(product):
         found: Tensor = told(op, operands, (), placed, op, operands, ends, product)

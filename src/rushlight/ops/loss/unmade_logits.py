@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from rushlight.dispatch.keeping.unmade import Outlined, Product, place_of, rehea
 from rushlight.engine.node import edge_of
 from rushlight.engine.saved import freed
 from rushlight.ops.loss.cross_entropy import by_class, check_target, cross_entropy_op, over, unmade
-from rushlight.storage import bytes_before
+from rushlight.storage import bytes_before, root_of
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -62,6 +61,7 @@ class Ready:
         self.product, self.classes = product, len(w)
         self.rows = None if len(rows) == count and np.array_equal(rows, np.arange(count)) else rows
         self.target, self.weight, self.ignore, self.smoothing = target, weight, ignore, smoothing
+        self.given: tuple[Any, ...] = ()  # the arrays of target and weight
         self.lse, self.sums = np.empty(len(target), w.dtype), np.zeros(2)
         level = rehearsed()
         make: Any = np.zeros if level is None else level.standing
@@ -168,21 +168,22 @@ def of_loss(usual: Any, wanted: int, node: Any, g: Array) -> Any:
     if node.saved is None:
         freed(node)
     (lse, total), edge = node.aux, node.edges[0]
-    if (
-        not wanted & 1
-        or not total
-        or g.__class__ is not np.ndarray
-        or not all(map(as_saved, repeat(node), node.plan.save_inputs))
-    ):
+    if not wanted & 1 or not total or g.__class__ is not np.ndarray or not as_found(node, node.aux.ready):
         return usual(node, g)
     scale = (g.reshape(()) / g.dtype.type(total)).astype(lse.dtype)
     return [OfRows(node.aux.ready, scale, edge.shape, edge.dtype, edge.shape), None, None]
 
 
-def as_saved(node: Any, i: int) -> bool:
-    """Whether the input at a position is of the version that was saved: else whoever asks for it is told."""
-    x = node.saved[i]
-    return x is None or x._storage is None or x._storage.version == (0 if node.versions is None else node.versions[i])
+def as_found(node: Any, ready: Ready) -> bool:
+    """Whether what a loss saved is what it was computed of: of the same version, and no other memory by `.data`."""
+    logits, *others = node.saved
+    if place_of(logits) is None and root_of(logits._held) is not root_of(ready.product.made):
+        return False
+    if any(x is not None and x._array is not given for x, given in zip(others, ready.given, strict=True)):
+        return False
+    expected = node.versions or [0] * len(node.saved)
+    kept = [(x, n) for x, n in zip(node.saved, expected, strict=True) if x is not None and x._storage is not None]
+    return all(x._storage.version == n for x, n in kept)
 
 
 plans: dict[Any, Taking] = {}
@@ -220,7 +221,7 @@ def recorded(product: Product, rows: Array, inputs: tuple[Any, ...], statics: tu
     product.done = True
     total = float(ready.sums[1]) if reduction == "mean" else 1.0
     aux = Found((ready.lse, total))
-    aux.ready = ready
+    aux.ready, ready.given = ready, tuple(None if x is None else x._array for x in (target, weight))
     loss = wrap(np.array(over(float(ready.sums[0]), total), ready.lse.dtype))
     loss._edge = node = make_node(op, (input, target, weight), statics, (edge_of(input), None, None), 1, aux)
     node.shape, node.dtype = (), loss._held.dtype
