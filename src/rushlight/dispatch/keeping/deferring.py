@@ -83,13 +83,21 @@ def of_product(usual: Any, wanted: int, node: OpNode, g: Any) -> Any:
         return usual(node, g)
     if node.saved is None:
         freed(node)
-    for i in node.plan.save_inputs:
+    for i in asked_for(node.plan, wanted):
         kept = node.saved[i]
         if kept is not None and kept._storage is not None:
             input_array(node, i)  # for its version
         if kept.__class__ is not Rebuilt and kept is not None and kept._array is not g.ready.product.given[i]:
             return usual(node, g.array())  # `.data` gave it other memory, and so another gradient
     return [x if wanted >> i & 1 else None for i, x in enumerate(g.ready.gradients(g.scale))]
+
+
+def asked_for(plan: Plan, wanted: int) -> list[int]:
+    """The saved inputs that the gradients of the wanted inputs take."""
+    names = plan.op.tensors
+    formulas = [f for f in plan.op.formulas if any((plan.mask & wanted) >> names.index(t) & 1 for t in f.targets)]
+    requests = {name for f in formulas for name in (f.requests if f.raw is None else f.raw_requests)}
+    return [i for i in plan.save_inputs if names[i] in requests]
 
 
 def of_view(plan: Plan) -> Plan:
