@@ -765,3 +765,33 @@ def test_a_view_that_a_checkpoint_takes_to_no_operator_is_declared_where_operato
     )
     found = Difference("statement 4", "outcome", "no error", refusal, program, step=4)
     assert graphs("`checkpoint`: an argument that no operator takes", found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("made", "more", "is_declared"), [
+    ("v2.as_strided((), ())", "", True), ("v2.sum()", "", False), ("v2.as_strided((), ())", " * len(torch.__name__)", False)])  # fmt: skip
+def test_a_view_that_a_function_changed_and_saved_is_declared_where_no_view_makes_a_difference(made, more, is_declared):
+    pytest.importorskip("torch")
+    function = ("class F(torch.autograd.Function):\n    @staticmethod\n    def forward(x, y):\n        return x\n"
+                "    @staticmethod\n    def setup_context(ctx, inputs, output):\n        x, y = inputs\n"
+                "        ctx.save_for_backward(y)\n        ctx.mark_dirty(x)\n"
+                "    @staticmethod\n    def backward(ctx, g):\n        return ctx.saved_tensors[0], g")  # fmt: skip
+    program = [function, "v1 = torch.ones(1, 1).double().requires_grad_()", "v2 = v1 + v1", f"v3 = {made}", "r4 = F.apply(v3, v3)",
+               f"s5 = (v3 * v3{more}).sum()", "g6 = torch.autograd.grad(s5, [v3, r4, v1], create_graph=True)",
+               "g6[2].sum().backward()"]  # fmt: skip
+    row = "a custom function that changes a view in place and saves it"
+    found = Difference("v1.grad", "value", np.full((1, 1), 20.0), np.full((1, 1), 16.0), program, tolerance=1e-9)
+    assert graphs(row, found) is is_declared
+
+
+@pytest.mark.parametrize(("mark", "is_declared"), [("ctx.mark_non_differentiable(output)", True), ("pass", False)])
+def test_no_gradient_at_a_marked_output_is_declared_under_vmap(mark, is_declared):
+    function = f"class F(torch.autograd.Function):\n    generate_vmap_rule = True\n    def setup_context(ctx, inputs, output):\n        {mark}"
+    program = [
+        function,
+        "t1 = torch.func.vmap(F.apply)(v1)",
+        "g2 = torch.autograd.grad(t1.sum(), [t1], allow_unused=True)",
+    ]
+    row = "`mark_non_differentiable` of a custom function with `generate_vmap_rule`"
+    assert graphs(row, Difference("g2[0]", "value", seen([1.0]), None, program)) is is_declared
+    assert not graphs(row, Difference("g2[0]", "value", None, seen([1.0]), program))

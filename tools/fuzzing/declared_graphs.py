@@ -172,9 +172,29 @@ def unmarked_samples(difference: Difference) -> bool:
     """Whether a custom function's mark that an output is not differentiable is lost in the rule that vmap makes of it."""
     made = "generate_vmap_rule" in text(difference) and "mark_non_differentiable" in text(difference)
     told = difference.what in ("requires_grad", "is_leaf", "grad_fn")
+    told = told or (
+        difference.where.startswith("g") and difference.subject is None
+    )  # what leads nowhere has no gradient
     refused = refused_by(difference, "does not require grad")
     lost = difference.what == "leniency" and re.search(r"backward\(|grad\(", statement(difference)) is not None
     return made and "vmap(" in text(difference) and (told or refused or lost)
+
+
+FUNCTION = re.compile(r"F\.apply\((\w+),")
+
+
+def saved_of_a_changed_view(difference: Difference) -> bool:
+    """Whether a custom function that changes a view and saves it is differentiated twice, and runs once more in PyTorch for that.
+
+    Of memory that is no view of another's the sides agree.
+    """
+    program = text(difference)
+    if not all(word in program for word in ("mark_dirty(", "save_for_backward(", "create_graph=True")):
+        return False
+    names, _ = executed(difference)
+    views = [name for name in FUNCTION.findall(program) if getattr(names.get(name), "_is_view", bool)()]
+    made = re.compile(rf"(?m)^({'|'.join(views)}) = (.*)$")
+    return bool(views) and agree(difference, lambda line: made.sub(r"\1 = (\2).clone()", line))
 
 
 def marked_inside(difference: Difference) -> bool:
@@ -438,6 +458,7 @@ GRAPHS: tuple[Declared, ...] = (
     Declared("names in the graph of views that are changed afterwards", hook_of_a_lost_history),
     Declared("names in the graph", seen_by_a_layer),
     Declared("names in the graph", hook_of_the_last_of_several),
+    Declared("a custom function that changes a view in place and saves it", saved_of_a_changed_view),
     Declared("what saved-tensor hooks are given of a product", packed_by_a_product),
     Declared("views that were not recorded, of what requires grad", saved_for_nothing),
     Declared("`backward(inputs=[y])` where `y` is the product or linear layer of three dimensions", one_node),
