@@ -182,7 +182,7 @@ def test_embedding_refusals() -> None:
     with pytest.raises(IndexError, match=r"index out of range in self: got index 7, expected indices in \[0, 5\)"):
         F.embedding(torch.tensor([7]), w)
     with pytest.raises(
-        RuntimeError, match=r"'indices' to have one of the following scalar types: Long, Int; but got torch.float"
+        RuntimeError, match=r"'indices' to have one of the following scalar types: Long, Int; but got torch.FloatTensor"
     ):
         F.embedding(torch.tensor([1.0]), w)
     with pytest.raises(AssertionError, match="Padding_idx must be within num_embeddings: got 5"):

@@ -268,9 +268,7 @@ def test_refusals() -> None:
         ValueError, match=r"cross_entropy: Expected input batch_size \(2\) to match target batch_size \(1\)"
     ):
         F.cross_entropy(x, torch.tensor([0]))
-    with pytest.raises(
-        RuntimeError, match=r"cross_entropy: expected target dtype to be Long or Byte, but got torch.float32"
-    ):
+    with pytest.raises(RuntimeError, match=r"cross_entropy: expected target dtype to be Long or Byte, but got Float"):
         F.cross_entropy(x, torch.zeros(2))
     with pytest.raises(RuntimeError, match=r"label_smoothing must be between 0.0 and 1.0. Got: 2"):
         F.cross_entropy(x, torch.tensor([0, 1]), label_smoothing=2)

@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes, special
@@ -390,7 +391,7 @@ def check_cast(name: str, value: Array, target: Array) -> None:
     """Raise RuntimeError if results of the dtype of `value` may not be stored in `target`."""
     have, want = dtypes.of(value.dtype), dtypes.of(target.dtype)
     if not dtypes.can_cast(have, want):
-        raise RuntimeError(f"{name}: result type {have.name} can't be cast to the desired output type {want.name}")
+        raise RuntimeError(f"{name}: result type {older(have)} can't be cast to the desired output type {older(want)}")
 
 
 def write(name: str, target: Array, value: Array) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import cast, fitted
@@ -270,7 +271,9 @@ def _condition(condition: Array | Tensor) -> Any:
     if kind == np.uint8:
         return condition.bool() if isinstance(condition, Tensor) else condition.astype(bool)
     if kind.kind != "b":
-        raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {kind}")
+        raise RuntimeError(
+            f"where expected condition to be a boolean tensor, but got a tensor with dtype {older(kind)}"
+        )
     return condition
 
 

@@ -12,6 +12,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import special
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import two_sizes
 from rushlight.dispatch.formats import contiguous_format, empty_in_format, has_format, is_format, preserve_format
 from rushlight.dispatch.options import META, check_device, numpy_dtype
 from rushlight.dispatch.registry import function, op
@@ -134,7 +135,8 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     try:
         return call.apply_inplace(copy_into.op, (input, src), ())
     except ValueError as error:
-        raise RuntimeError(f"copy_: the shape of the source {list(src.shape)} cannot be broadcast to "
+        words = two_sizes(tuple(input.shape), tuple(src.shape)) or "the source has more dimensions"
+        raise RuntimeError(f"copy_: {words}: the shape of the source {list(src.shape)} cannot be broadcast to "
                            f"{list(input.shape)}") from error  # fmt: skip
 
 

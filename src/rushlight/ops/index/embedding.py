@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
+from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
@@ -32,7 +33,7 @@ def check_table(name: str, weight: Any, indices: Any) -> None:
         raise RuntimeError(f"{name}(): 'weight' must be 2-D, got shape {list(weight.shape)}")
     if indices._array.dtype.kind not in "iu" or indices._array.dtype.itemsize < 4:
         raise explained(RuntimeError(f"{name}(): Expected tensor for argument #1 'indices' to have one of the following scalar "
-                           f"types: Long, Int; but got {indices.dtype} instead"), "indices-of-an-embedding")  # fmt: skip
+                           f"types: Long, Int; but got torch.{older(indices.dtype)}Tensor instead (while checking arguments for {name})"), "indices-of-an-embedding")  # fmt: skip
 
 
 def rows_of(name: str, weight: Any, indices: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import in_c, older
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, dims, families, shapes
 from rushlight.dispatch.by_sample import per_sample
@@ -164,8 +165,15 @@ def check_mask(name: str, mask: Tensor) -> None:
     """Raise unless `mask` is a tensor of bool."""
     if not isinstance(raw(mask), np.ndarray):
         raise TypeError(f"{name}(): argument 'mask' (position 2) must be Tensor, not {kind_of(mask)}")
-    if raw(mask).dtype != np.bool_:
-        raise RuntimeError(f"{name} only supports boolean masks, but got mask with dtype {dtypes.of(raw(mask).dtype)}")
+    dtype = raw(mask).dtype
+    if dtype != np.bool_:
+        called, kind = name.removesuffix("_"), in_c(dtype) if "fill" in name else older(dtype)
+        words = f"{called}_ only supports boolean masks, but got mask with dtype {kind}"
+        raise RuntimeError(
+            words
+            if called != "masked_select"
+            else f"masked_select: expected BoolTensor for mask, got {dtypes.of(dtype)}"
+        )
 
 
 def common_shape(name: str, input: Tensor, mask: Tensor) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
@@ -77,7 +78,7 @@ def take(input: Tensor, index: Tensor) -> Any:
     """The elements at flat positions, negative ones from the end.  (*), (*) int64 -> shape of index"""
     require_tensors("take", input=input, index=index)
     if raw(index).dtype != np.int64:
-        raise RuntimeError(f"take(): Expected a long tensor for index, but got {dtypes.of(raw(index).dtype)}")
+        raise RuntimeError(f"take(): Expected a long tensor for index, but got {older(raw(index).dtype)}")
     return take_op(input, index)
 
 
@@ -87,7 +88,7 @@ def put_call(
     """Check the arguments of put and have `run` carry it out."""
     x, i, s = raw(input), raw(index), raw(source)
     if i.dtype != np.int64:
-        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {dtypes.of(i.dtype)}")
+        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {older(i.dtype)}")
     if x.dtype != s.dtype:
         raise RuntimeError(f"{name}(): self and source expected to have the same dtype, but got self.dtype = "
                            f"{dtypes.of(x.dtype)} and source.dtype = {dtypes.of(s.dtype)}")  # fmt: skip

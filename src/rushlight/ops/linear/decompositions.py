@@ -280,7 +280,7 @@ def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, unitrian
     matrix("solve_triangular", B)
     if A.shape[-1] != B.shape[-2 if left else -1]:
         raise RuntimeError(f"linalg.solve_triangular: Incompatible shapes of A and B for the equation "
-                           f"{'AX = B' if left else 'XA = B'} ({list(A.shape)} and {list(B.shape)})")  # fmt: skip
+                           f"{'AX = B' if left else 'XA = B'} ({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})")  # fmt: skip
     n = A.shape[-1]
     triangle = (np.tri(n) if not upper else np.tri(n).T) - (np.eye(n) if unitriangular else 0)
     A = A * like(triangle, A)

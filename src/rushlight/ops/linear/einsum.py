@@ -155,14 +155,15 @@ def letters(sublist: Any) -> list[Any]:
 def spelled(operands: list[Any], terms: list[list[Any]]) -> tuple[list[Labels], int]:
     """Labels for every dimension, the dimensions of an ellipsis as negative ints; and how many such there are."""
     if len(operands) != len(terms):
-        raise RuntimeError(f"einsum(): more operands were provided than specified in the equation, or fewer: "
-                           f"{len(operands)} against {len(terms)}")  # fmt: skip
+        which = "more" if len(operands) > len(terms) else "fewer"
+        raise RuntimeError(f"einsum(): {which} operands were provided than specified in the equation: {len(operands)} against "
+                           f"{len(terms)}")  # fmt: skip
     found, most = [], 0
     for i, (x, term) in enumerate(zip(operands, terms, strict=True)):
         ndim, named = raw(x).ndim, len([n for n in term if n is not Ellipsis])
         if named > ndim or (Ellipsis not in term and named != ndim):
             raise RuntimeError(f"einsum(): the number of subscripts in the equation ({named}) does not match the number of "
-                               f"dimensions ({ndim}) for operand {i}")  # fmt: skip
+                               f"dimensions ({ndim}) for operand {i}{'' if Ellipsis in term else ' and no ellipsis was given'}")  # fmt: skip
         extra = ndim - named
         most = max(most, extra) if Ellipsis in term else most
         found.append(tuple(m for n in term for m in (range(-extra, 0) if n is Ellipsis else (n,))))
@@ -208,7 +209,7 @@ def check_sizes(operands: list[Any], terms: list[Labels]) -> dict[Any, int]:
             if sizes.setdefault(name, n) == 1:
                 sizes[name] = n
             elif n not in (1, sizes[name]):
-                raise RuntimeError(f"einsum(): operands do not broadcast: subscript {name} has size {n} for operand {i} "
+                raise RuntimeError(f"einsum(): subscript {name} has size {n} for operand {i} "
                                    f"which does not broadcast with previously seen size {sizes[name]}")  # fmt: skip
     return sizes
 

@@ -358,7 +358,8 @@ def _details(A: Tensor, b: Tensor, x: Tensor, driver: Any, rcond: Any) -> tuple[
 def matrix_power(A: Tensor, n: int) -> Any:
     """A multiplied n times with itself; of negative n, the inverse.  A: (*, N, N)"""
     if not isinstance(A, Tensor) or A.ndim < 2 or A.shape[-1] != A.shape[-2]:
-        raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, got {list(A.shape)}")
+        given = f"they are {A.shape[-2]} by {A.shape[-1]} matrices" if len(A.shape) > 1 else f"got {list(A.shape)}"
+        raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but {given}")
     if n == 0:
         return A * 0 + like(np.eye(A.shape[-1]), A)
     if n < 0:

@@ -323,7 +323,9 @@ def cross(input: Any, other: Any, dim: Any = None) -> Any:
             raise RuntimeError(f"no dimension of size 3 in input of shape {list(shape)}")
     dim = wrap_dim(dim, len(shape))
     if shape[dim] != 3:
-        raise RuntimeError(f"cross: inputs dimension {dim} must have length 3. Got {shape[dim]}")
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {shape[dim]} and {shape[dim]}"
+        )
     return crossed(a, b, dim)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.compute import check_broadcast
 from rushlight.dispatch.declare import Array
@@ -192,8 +193,8 @@ def binary_cross_entropy_with_logits(
         raise ValueError(f"binary_cross_entropy_with_logits: Target size ({target.size()}) must be the same as input "
                          f"size ({input.size()})")  # fmt: skip
     if target.dtype.category < dtypes.FLOAT:
-        raise RuntimeError(f"binary_cross_entropy_with_logits: result type {input.dtype} can't be cast to the desired "
-                           f"output type {target.dtype} of target: give target.to({input.dtype})")  # fmt: skip
+        raise RuntimeError(f"binary_cross_entropy_with_logits: result type {older(input.dtype)} can't be cast to the "
+                           f"desired output type {older(target.dtype)} of target: give target.to({input.dtype})")  # fmt: skip
     check_fits("binary_cross_entropy_with_logits", input, weight)
     check_fits("binary_cross_entropy_with_logits", input, pos_weight)
     return logits_op(input, target, weight, pos_weight, reduction)

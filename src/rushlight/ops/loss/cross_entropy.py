@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
+from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
@@ -124,7 +125,7 @@ def check_target(name: str, shape: Any, target: Any, weight: Any) -> None:
         raise RuntimeError(f"{name}: Expected target size {wanted}, got {have}")
     if array.dtype != np.int64 and array.dtype != np.uint8:
         raise explained(
-            RuntimeError(f"{name}: expected target dtype to be Long or Byte, but got {target.dtype}"),
+            RuntimeError(f"{name}: expected target dtype to be Long or Byte, but got {older(target.dtype)}"),
             "targets-of-cross-entropy",
         )
     classes = shape[min(len(shape), 2) - 1]

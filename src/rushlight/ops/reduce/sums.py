@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.compute import HALVES
@@ -206,9 +207,9 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
     if dtype is not None:
         input = cast_first(input, numpy_dtype("mean", dtype))
     if raw(input).dtype.kind in "biu":
-        what = "Input" if dtype is None else "Optional dtype"
+        what = "Input" if dtype is None else "Optional"
         raise RuntimeError(f"mean(): could not infer output dtype. {what} dtype must be either a floating point or "
-                           f"complex dtype. Got: {dtypes.of(raw(input).dtype)}")  # fmt: skip
+                           f"complex dtype. Got: {older(raw(input).dtype)}")  # fmt: skip
     where = None if dim is None and axis is None else axes(axis if dim is None else dim, array.ndim)
     return mean_op(input, where, keepdim or keepdims)
 
