@@ -22,7 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES, NOTEBOOKS = ROOT / "examples", ROOT / "examples" / "notebooks"
 LARGEST = 200_000  # bytes of a notebook
-WITHOUT = {"four_processes"}  # which starts its own file several times: a notebook is none
+STARTED = {"four_processes": "run -n 4"}  # written to a file by the notebook, which starts it in several processes
 # What a notebook shows at its end beside what the script prints.
 SHOWN = {
     "where_it_goes": ["print(memory.text_report(recording, width=100))", "memory.advise(recording)"],
@@ -41,6 +41,9 @@ def cells(name: str) -> list[tuple[str, str]]:
     first, rest = body[0], body[1:]
     assert isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant), f"{name} has no docstring"
     found = [("markdown", f"# {title(name)}\n\n{str(first.value.value).strip()}\n\nThe same as `examples/{name}.py`.")]
+    if name in STARTED:
+        start = f"!rushlight {STARTED[name]} {name}.py"
+        return [*found, ("code", f"%%writefile {name}.py\n{source.rstrip()}"), ("code", start)]
     found.append(("code", f'import sys\n\nsys.argv = ["{name}.py"]  # as the script has it without arguments'))
     start = end = first.end_lineno or 0
     for node in rest:
@@ -99,7 +102,9 @@ def executed(name: str) -> str:
         if cell.cell_type == "code":
             cell.outputs = joined(cell.outputs)
     nbformat.validate(made)
-    text = str(nbformat.writes(made)).replace(here, "/tmp") + "\n"
+    text = (
+        str(nbformat.writes(made)).replace(here, "/tmp").replace("\\r\\n", "\\n") + "\n"
+    )  # a terminal's ends of lines
     if len(text.encode()) > LARGEST:
         raise ValueError(f"{name}: {len(text):,} characters, more than {LARGEST:,}")
     return text
@@ -123,7 +128,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="examples to execute anew")
     parser.add_argument("--check", action="store_true", help="only say which are not in step")
     options = parser.parse_args()
-    every = [name for name in sorted(path.stem for path in EXAMPLES.glob("*.py")) if name not in WITHOUT]
+    every = sorted(path.stem for path in EXAMPLES.glob("*.py"))
     stale = options.names or [name for name in every if not in_step(name)]
     if options.check:
         print("\n".join(f"{name}: run tools/notebooks.py" for name in stale))

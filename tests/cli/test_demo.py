@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rushlight.cli import demo
-from rushlight.cli.demo import chart, memory, table, training, ways
+from rushlight.cli.demo import chart, memory, progress, table, training, ways
 
 
 @pytest.fixture
@@ -94,3 +94,17 @@ def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert bound["arrays"] <= training.BUDGET
     assert bound["peak"] <= 1.15 * training.BUDGET
     xml.etree.ElementTree.parse(tmp_path / "chart.svg")
+
+
+def test_without_a_terminal_a_line_comes_for_each_tenth_and_after_four_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    with progress.Progress("Adam") as shown:
+        for step in range(1, 177):
+            now[0] += 0.1 if step < 100 else 3.0  # others use the machine
+            shown.step(step, 176, 1.0)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].split() == ["Adam", "0", "%"] and lines[-1].split()[1:3] == ["100", "%"]
+    assert 1 + 5 + 38 <= len(lines) <= 1 + 5 + 40  # five tenths, then every second step

@@ -11,7 +11,7 @@ import pytest
 from tools import notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = sorted({path.stem for path in (ROOT / "examples").glob("*.py")} - {"four_processes"})
+EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
 
 
 def outputs(name: str) -> list[Any]:
@@ -28,7 +28,7 @@ def test_a_notebook_is_its_script_and_was_executed(name: str) -> None:
     assert len(text) < notebooks.LARGEST and str(ROOT) not in text and "site-packages" not in text
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", sorted(set(EXAMPLES) - set(notebooks.STARTED)))
 def test_cells_hold_the_whole_script_in_its_order(name: str) -> None:
     source = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
     cells = notebooks.cells(name)
@@ -41,8 +41,16 @@ def test_cells_hold_the_whole_script_in_its_order(name: str) -> None:
         compile(text, name, "exec")
 
 
-def test_all_but_one_have_a_notebook() -> None:
-    assert {"four_processes"} == notebooks.WITHOUT
+@pytest.mark.parametrize("name", notebooks.STARTED)
+def test_what_is_started_is_written_to_a_file_first(name: str) -> None:
+    _, (_, written), (_, start) = notebooks.cells(name)
+    assert written.splitlines()[0] == f"%%writefile {name}.py" and start.endswith(f" {name}.py")
+    source = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
+    assert written.split("\n", 1)[1] == source.rstrip()
+    assert "four parts" in str(outputs(name))
+
+
+def test_all_have_a_notebook() -> None:
     assert sorted(path.stem for path in notebooks.NOTEBOOKS.glob("*.ipynb")) == EXAMPLES
 
 

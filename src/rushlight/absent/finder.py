@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import Any
 
@@ -13,7 +12,7 @@ from rushlight.absent.reasons import why
 __all__ = ["install"]
 
 
-class _Reasons(MetaPathFinder):
+class _Reasons:
     """Finds nothing.  An `import` learns the reason; who only asks, as `importlib.util.find_spec` does, is told None."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 settings = {"always": False}  # whether warnings come each time: `torch.set_warn_always`
-PACKAGE = str(Path(__file__).parent.parent) + os.sep
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def user_frame() -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +23,11 @@ def user_line() -> str:
 def user_trace() -> str:
     """The user's part of the call stack as text."""
     frame = user_frame()
-    return "" if frame is None else "".join(traceback.format_stack(frame, limit=16))
+    if frame is None:
+        return ""
+    import traceback  # here: few ever ask
+
+    return "".join(traceback.format_stack(frame, limit=16))
 
 
 class Settings:
