@@ -795,3 +795,12 @@ def test_no_gradient_at_a_marked_output_is_declared_under_vmap(mark, is_declared
     row = "`mark_non_differentiable` of a custom function with `generate_vmap_rule`"
     assert graphs(row, Difference("g2[0]", "value", seen([1.0]), None, program)) is is_declared
     assert not graphs(row, Difference("g2[0]", "value", None, seen([1.0]), program))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("more", "is_declared"), [("", True), (" * len(torch.__name__)", False)])
+def test_exponents_of_zeta_that_wrap_around_are_declared_where_numbers_that_do_not_agree(more, is_declared):
+    pytest.importorskip("torch")
+    program = ["a = torch.tensor([1.5], dtype=torch.float64).requires_grad_()", "b = torch.tensor([3], dtype=torch.uint8)",
+               f"r1 = torch.special.zeta(b, a){more}", "g2 = torch.autograd.grad(r1.sum(), [a])"]  # fmt: skip
+    assert declared("g2[0]", [90.0], [-1.1], *program) is is_declared

@@ -162,6 +162,8 @@ def test_set() -> None:
     assert a[0] == 9 and b.is_set_to(a)
     assert torch.zeros(1).set_(a.untyped_storage(), 1, (2, 2), (2, 1)).tolist() == [[1, 2], [3, 4]]
     assert b.set_().numel() == 0
+    with pytest.raises(TypeError, match="'source' must be Tensor or Storage, not int"):
+        b.set_(3)
     with pytest.raises(RuntimeError, match="out of bounds"):
         torch.zeros(1).set_(a, 4, (3,))
     with pytest.raises(RuntimeError, match="type"):

@@ -563,3 +563,34 @@ def test_a_norm_at_zero_hides_no_gradient_that_is_no_number(slope, at_zero, crea
     norm = torch.linalg.vector_norm(x, dim=1)
     (found,) = torch.autograd.grad(norm, x, torch.tensor([slope, 5.0], dtype=torch.float64), create_graph=create)
     np.testing.assert_array_equal(found.detach().numpy(), [[at_zero, at_zero], [3.0, 4.0]])
+
+
+@pytest.mark.parametrize("exponent", [2, 255])
+def test_the_slope_of_zeta_by_a_small_integer_is_that_by_a_number(exponent):
+    slopes = []
+    for dtype in (torch.uint8, torch.float64):
+        q = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+        slopes.append(torch.autograd.grad(torch.special.zeta(torch.tensor(exponent, dtype=dtype), q).sum(), q)[0])
+    np.testing.assert_array_equal(slopes[0].numpy(), slopes[1].numpy())
+    assert slopes[0][0] == pytest.approx(-exponent, rel=0.3 if exponent == 2 else 1e-12)
+
+
+@pytest.mark.parametrize(("dtype", "far"), [(torch.float64, 1e30), (torch.float32, 20.0), (torch.float16, 6.0)])
+def test_slopes_of_log_ndtr_far_from_0_are_0(dtype, far):
+    x = torch.tensor([far, float("inf"), 1.0], dtype=dtype, requires_grad=True)
+    y, slopes = torch.special.log_ndtr(x), []
+    for _ in range(3):
+        (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        slopes.append(y.detach().float().numpy())
+    assert all((each[:2] == 0).all() and each[2] != 0 for each in slopes), slopes
+    nan = torch.tensor([float("nan")], dtype=dtype, requires_grad=True)
+    assert torch.autograd.grad(torch.special.log_ndtr(nan), nan)[0].isnan().all()
+
+
+def test_the_second_derivative_of_half_a_norm_stays_within_float16():
+    found = []
+    for dtype in (torch.float16, torch.float64):
+        x = torch.linspace(-8, 9, 24, dtype=dtype).requires_grad_()
+        (g,) = torch.autograd.grad(torch.norm(x, 0.5), x, create_graph=True)
+        found.append(torch.autograd.grad((g * torch.arange(1.0, 25.0, dtype=dtype)).sum(), x)[0].double().numpy())
+    np.testing.assert_allclose(found[0], found[1], rtol=0.05, atol=0.05 * float(np.abs(found[1]).max()))

@@ -331,6 +331,13 @@ def beyond_nothing(difference: Difference) -> bool:
     return refused and called is not None and empty(called[1], difference)
 
 
+def exponents_that_wrap(difference: Difference) -> bool:
+    """Whether gradients of zeta differ by small integers as exponents, and agree where those are floating-point numbers."""
+    if not difference.where.startswith("g") or "zeta(" not in text(difference):
+        return False
+    return agree(difference, lambda line: re.sub(r"torch\.u?int\d+", "torch.float64", line))
+
+
 def infinite_behind_cumprod(difference: Difference) -> bool:
     """Whether a gradient is NaN by a product of an infinite one and a 0 among cumprod's factors, as it is not without a 0."""
     where = apart(difference)
@@ -412,6 +419,7 @@ DECLARED: tuple[Declared, ...] = (
     Declared("a view made by `view_as_complex` whose base", made_again_of_another_shape),
     Declared("`index_add`, `index_copy`, `index_fill` of a tensor without elements", beyond_nothing),
     Declared("gradients of `prod` and `cumprod` of infinities", infinite_behind_cumprod),
+    Declared("gradient of `special.zeta` by what is added to", exponents_that_wrap),
     Declared("the sign of 0 as a part of a complex number that `neg` makes", zero_of_a_negative),
     Declared("an in-place operator inside `vmap` around forward mode", tangent_of_all_samples),
     Declared("gradients that a refused backward leaves", half_run),

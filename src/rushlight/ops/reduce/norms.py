@@ -105,13 +105,12 @@ def norm_grad(
     if p == 2:
         return g * keep(x / out, raw(out) != 0)
     size = named.abs(x)
+    if p < 1:  # infinite at zero, and taken as zero there; a quotient's derivative would have large terms in 16 bits
+        return keep(named.sgn(x) * power(size, p - 1), raw(x) != 0) * keep(g * power(out, 1 - p), raw(out) != 0)
     scale = keep(g / power(out, p - 1), raw(out) != 0)
     if p > 2:
         return x * power(size, p - 2) * scale
-    slope = named.sgn(x) * power(size, p - 1)
-    if p < 1:  # infinite at zero, and taken as zero there
-        slope = keep(slope, raw(x) != 0)
-    return slope * scale
+    return named.sgn(x) * power(size, p - 1) * scale
 
 
 def power(x: Array | Tensor, p: float) -> Any:

@@ -152,9 +152,21 @@ def _no_exponent(g: Array | Tensor) -> Any:
     raise NotImplementedError("the derivative for 'zeta: input' is not implemented: detach() it where it is a constant")
 
 
+def _exponents(input: Any, g: Any) -> Any:
+    """Exponents as floating-point numbers: small integers would wrap around where 1 is added."""
+    if raw(input).dtype.kind == "f":
+        return input
+    return input.to(g.dtype) if isinstance(input, Tensor) else input.astype(g.dtype)
+
+
+def _by_base(g: Any, exponent: Any, other: Any) -> Any:
+    """The gradient by what is raised to the exponents, and added to.  (*), (*), (*) -> (*)"""
+    return g * (-exponent * zeta(exponent + 1, other))
+
+
 @elementwise(ns="special", method=False, inplace=False, refuse="c",
              grads={"input": _no_exponent,
-                    "other": lambda g, input, other: g * (-input * zeta(input + 1, other))})  # fmt: skip
+                    "other": lambda g, input, other: _by_base(g, _exponents(input, g), other)})  # fmt: skip
 def zeta(input: Array, other: Array) -> Array:
     """Sum over n >= 0 of (other + n)^-input, broadcast; either may be a number.  (*), (*) -> (*)"""
     return gamma.zeta(np.asarray(input), np.asarray(other))

@@ -9,10 +9,12 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.named import named
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, elementwise
 from rushlight.kernels.reference import bessel, normal, slopes
 from rushlight.ops.elementwise import rounding, two_variables, unary
-from rushlight.ops.elementwise.shared import times
+from rushlight.ops.elementwise.shared import keep, times
 from rushlight.ops.elementwise.unary import exp, log
 from rushlight.ops.special import gamma
 from rushlight.ops.special.scipy_special import scipy_special
@@ -80,8 +82,17 @@ def ndtri(input: Array) -> Array:
     return normal.ndtri(input)
 
 
-@elementwise(**SPECIAL,
-             grads={"input": lambda g, input: g / erfcx(input * -math.sqrt(0.5)) * math.sqrt(2 / math.pi)})  # fmt: skip
+FAR = {"float64": 37.0, "float16": 4.5}  # from where erfcx is infinite in a dtype, about; 13 in the others
+
+
+def _slope_of_log_ndtr(g: Any, input: Any) -> Any:
+    """Beyond that it is 0, and so are its own slopes, which would be products of 0 and infinity."""
+    far = FAR.get(raw(input).dtype.name, 13.0)
+    within = named.clamp(input, None, far) * -math.sqrt(0.5)
+    return keep(g / erfcx(within) * math.sqrt(2 / math.pi), ~(raw(input) > far))
+
+
+@elementwise(**SPECIAL, grads={"input": _slope_of_log_ndtr})
 def log_ndtr(input: Array) -> Array:
     """The logarithm of the normal distribution, exact where that is small.  input: (*) -> (*)"""
     return normal.log_ndtr(input)
