@@ -100,6 +100,32 @@ def test_losses_and_gradients_are_those_of_made_logits(monkeypatch, small, form,
         close(a, b)
 
 
+PRODUCTS = {
+    "@": lambda h, w: h @ w.T, "matmul": lambda h, w: torch.matmul(h, w.t()), "columns": lambda h, w: h @ w.T.contiguous(),
+    "rows": lambda h, w: torch.matmul(h.flatten(0, 1), w.T), "kept columns": lambda h, w: h @ w.t().clone().detach().requires_grad_(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_products_are_layers_too(monkeypatch, small, product):
+    def run():
+        case = Case(lead=(3, 300))
+        z = PRODUCTS[product](case.h, case.w)
+        assert z._view is None
+        loss = F.cross_entropy(z.view(-1, CLASSES), case.y.flatten())
+        loss.backward()
+        return type(z), [loss.detach().numpy(), case.x.grad.numpy(), case.w.grad], repr(z.grad_fn).split()[0]
+
+    late = run()
+    at_once(monkeypatch)
+    usual = run()
+    assert late[0] is Unmade and usual[0] is torch.Tensor and late[2] == usual[2]
+    for a, b in zip(late[1], usual[1], strict=True):
+        assert (a is None) == (b is None)
+        if a is not None:
+            close(np.asarray(a), np.asarray(b))
+
+
 def test_shapes_and_places_in_the_graph_are_seen_without_making(small):
     case = Case()
     z = case.z

@@ -24,8 +24,15 @@ class Program:
         self.b = torch.randn(5, requires_grad=True, **kind) if self.draw.random() < 0.5 else None
         self.h = self.x * 2 if self.draw.random() < 0.7 else self.x
         self.y = torch.randint(0, 5, lead)
-        self.known = [F.linear(self.h, self.w, self.b)]
+        self.by = self.draw.choice([self.layer, self.layer, self.product])
+        self.known = [self.by()]
         self.losses = []
+
+    def layer(self):
+        return F.linear(self.h, self.w, self.b)
+
+    def product(self):
+        return self.h @ self.w.T
 
     def run(self):
         for _ in range(self.draw.randint(3, 9)):
@@ -112,7 +119,7 @@ class Program:
             self.known.pop(0)
 
     def another(self):
-        self.known.append(F.linear(self.h, self.w, self.b))
+        self.known.append(self.by())
 
     def recorded_change(self):
         z = self.any()

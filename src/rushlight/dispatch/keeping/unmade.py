@@ -77,7 +77,7 @@ def is_outline(array: Array) -> bool:
 class Product:
     """How a result is made, and who waits for it.
 
-    given: the arrays of its operands. forward: makes it of `arrays`, the same or copies, which are copied when their memory is about to change. outline: what it will look like.
+    given: the arrays of its operands: input, weight (a class in a row, or in each of the `columns`) and perhaps a bias. forward: makes it of `arrays`, the same or copies, which are copied when their memory is about to change. outline: what it will look like.
     wanted: of which of them gradients are. tensors: weak references to the tensors on it; storage: one to theirs. made: the result, once it is; touched: whether a
     loss had done without it by then.
     """
@@ -85,6 +85,7 @@ class Product:
     __slots__ = (
         "__weakref__",
         "arrays",
+        "columns",
         "done",
         "forward",
         "given",
@@ -104,7 +105,7 @@ class Product:
         self.outline = outlined(shape, dtype)
         self.forward, self.arrays, self.told = forward, arrays, told
         self.wanted: list[bool] = []
-        self.given = arrays
+        self.given, self.columns = arrays, False
         self.made: Any = None
         self.done = False
         self.lock = threading.RLock()
@@ -125,6 +126,11 @@ class Product:
         self.tensors.append(weakref.ref(tensor))
         _set_class(tensor, Unmade)
         return tensor
+
+    def operands(self) -> tuple[Any, Any, Any]:
+        """Input (*, K), weight (N, K) and bias (N) or None, of which it is made."""
+        x, w, *bias = self.arrays
+        return x, w.T if self.columns else w, bias[0] if bias else None
 
     def make(self) -> None:
         """Make the result, and let every tensor see it."""

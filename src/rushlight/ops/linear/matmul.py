@@ -34,7 +34,7 @@ from rushlight.ops.linear.unfit import (
     unfit,
     words_of,
 )
-from rushlight.ops.linear.unmade_products import limits, unmade_product
+from rushlight.ops.linear.unmade_products import limits, unmade_mm, unmade_product
 from rushlight.ops.shape.reshape import permute_op, reshape_op, reshaped, transpose_op
 from rushlight.overrides.public import left_to
 from rushlight.tensor import Tensor
@@ -287,7 +287,8 @@ def matmul(input: Tensor, other: Tensor) -> Any:
         against = f"size {s[-1]} against {t[-2 if n > 1 else 0]}"
         raise explained(RuntimeError(f"matmul: {unfit(s, t)}: {against}"), "sizes-of-a-product")
     if m == 2 and n == 2:
-        return mm_op(input, other)
+        late = unmade_mm(mm_op.op, input, other) if t[1] >= limits.classes else None
+        return mm_op(input, other) if late is None else late
     if m == 1 and n == 1:
         return dot_op(input, other)
     if m == 2 and n == 1:
@@ -303,7 +304,9 @@ def products(input: Tensor, other: Tensor, s: tuple[int, ...], t: tuple[int, ...
     if len(t) == 1:
         return reshaped(mv_op(flat(input), other), s[:-1])
     if len(t) == 2:
-        return reshaped(mm_op(flat(input), other), (*s[:-1], t[-1]))
+        rows, shape = flat(input), (*s[:-1], t[-1])
+        late = unmade_mm(mm_op.op, rows, other, shape) if t[1] >= limits.classes else None
+        return reshaped(mm_op(rows, other), shape) if late is None else late
     if common_shape(s[:-2], t[:-2]) is None:
         raise RuntimeError(f"matmul: {two_sizes(s[:-2], t[:-2])} of the batches of {list(s)} and {list(t)}")
     return matmul_op(input, other)

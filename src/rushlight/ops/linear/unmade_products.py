@@ -35,13 +35,24 @@ plans: dict[Any, Taking] = {}
 tables: dict[Any, dict[int, Any]] = {}
 
 
-def unmade_product(op: Any, operands: tuple[Any, ...], arrays: tuple[Any, ...]) -> Tensor | None:
+def unmade_mm(op: Any, input: Any, mat2: Any, shape: tuple[int, ...] | None = None) -> Tensor | None:
+    """The product of matrices (M, K), (K, N), in another shape, as a tensor that is not made yet; None where it is to be made."""
+    if not isinstance(input, Tensor) or not isinstance(mat2, Tensor):
+        return None
+    found = unmade_product(op, (input, mat2), (input._array, mat2._array), True)
+    if found is not None and shape is not None:
+        found = found.view(shape)
+        found._view = None  # as `reshaped` does: nobody has the matrix
+    return found
+
+
+def unmade_product(op: Any, operands: tuple[Any, ...], arrays: tuple[Any, ...], columns: bool = False) -> Tensor | None:
     """The result of `op`, a linear layer, as a tensor that is not made yet; None where it is to be made at once.
 
-    operands: input (*, K), weight (N, K), bias (N) or None; arrays: theirs.
+    operands: input (*, K), weight (N, K), or (K, N) for columns, and bias (N) or None; arrays: theirs.
     """
     x, w = arrays[:2]
-    shape = (*x.shape[:-1], w.shape[0])
+    shape = (*x.shape[:-1], w.shape[1 if columns else 0])
     if math.prod(shape) * x.itemsize < limits.nbytes or not switch.on or not usual():
         return None
     if not all(map(ordinary, operands, arrays)) or not plainly(*operands) or looked_at(w):
@@ -55,7 +66,7 @@ def unmade_product(op: Any, operands: tuple[Any, ...], arrays: tuple[Any, ...]) 
         product = Product(op.forward if level is None else by_shapes(op), made_of, shape, lambda: look_at(w))
     except OSError:  # not even addresses
         return None
-    product.given, product.wanted = arrays, [e is not None for e in edges]
+    product.columns, product.given, product.wanted = columns, arrays, [e is not None for e in edges]
     ends = tuple(t if e is LEAF else e for t, e in zip(operands, edges, strict=True))
     with Outlined(product):
         found: Tensor = told(op, operands, (), placed, op, operands, ends, product)
@@ -87,7 +98,7 @@ def ordinary(tensor: Any, array: Array) -> bool:
         return True
     if tensor._unusual or tensor._elsewhere or tensor._meta or tensor._spread or tensor._tangents is not None:
         return False
-    plain = array.__class__ is np.ndarray and array.dtype in FLOATS
+    plain: bool = array.__class__ is np.ndarray and array.dtype in FLOATS
     return plain and (rehearsed() is not None or not is_exposed(array))
 
 

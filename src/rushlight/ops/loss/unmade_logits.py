@@ -33,7 +33,7 @@ CLASSES = 4096  # rows of the weight's gradient that are added at once
 
 def rows_of(outline: Array, product: Product) -> Any:
     """Which rows of a product are those of logits (N, C, *), in the order of their targets; None where they are no whole rows."""
-    classes = product.arrays[1].shape[0]
+    classes = product.outline.shape[-1]
     step = classes * outline.itemsize
     start = bytes_before(outline)
     others = [(n, s) for i, (n, s) in enumerate(zip(outline.shape, outline.strides, strict=True)) if i != 1]
@@ -56,7 +56,7 @@ class Ready:
     def __init__(
         self, product: Product, rows: Array, target: Array, weight: Array | None, ignore: int, smoothing: float
     ):
-        x, w, b = product.arrays
+        x, w, _ = operands = product.operands()
         count = math.prod(x.shape[:-1])
         self.product, self.classes = product, len(w)
         self.rows = None if len(rows) == count and np.array_equal(rows, np.arange(count)) else rows
@@ -66,7 +66,7 @@ class Ready:
         level = rehearsed()
         make: Any = np.zeros if level is None else level.standing
         self.grads: Any = [make(operand.shape, operand.dtype) if wanted else None
-                           for operand, wanted in zip((x, w, b), product.wanted, strict=True)]  # fmt: skip
+                           for operand, wanted in zip(operands, product.wanted, strict=False)]  # fmt: skip
         if level is not None:
             self.rehearse(level)
             return
@@ -75,8 +75,8 @@ class Ready:
 
     def rehearse(self, level: Any) -> None:
         """What an estimate has to know of the work."""
+        w = self.product.operands()[1]
         arrays = [x for x in (*self.product.arrays, *self.grads) if x is not None]
-        w = arrays[1]
         flops = 2 * len(self.target) * w.size * (1 + sum(self.product.wanted[:2]))
         level.in_blocks(
             "cross_entropy", flops, arrays, w.itemsize * (self.size() * self.classes + CLASSES * w.shape[1])
@@ -100,7 +100,7 @@ class Ready:
         """Some rows of the logits, to be written over."""
         if self.product.made is not None:
             return np.array(self.of(self.product.made.reshape(-1, self.classes), at))
-        x, w, b = self.product.arrays
+        x, w, b = self.product.operands()
         out = backend.matmul(self.of(x.reshape(-1, x.shape[-1]), at), w.T)
         if b is not None:
             backend.add_row(out, b)
@@ -112,15 +112,15 @@ class Ready:
         _, self.lse[at], sums = backend.cross_entropy(z, self.target[at], self.weight, self.ignore, self.smoothing)
         self.sums += sums
         self.slope(z, at)
-        input, weight, bias = self.grads
+        input, weight, *bias = self.grads
         if input is not None:
             input.reshape(x.shape)[at if self.rows is None else self.rows[at]] = backend.matmul(z, w)
         if weight is not None:
             some = self.of(x, at)
             for c in range(0, len(w), CLASSES):
                 weight[c : c + CLASSES] += backend.matmul(z[:, c : c + CLASSES].T, some)
-        if bias is not None:
-            bias += backend.sum_rows(z)
+        for total in [b for b in bias if b is not None]:
+            total += backend.sum_rows(z)
 
     def slope(self, z: Array, at: slice) -> Array:
         """The gradient of the sum of losses by some logits, written over them."""
@@ -132,12 +132,13 @@ class Ready:
         """The product's gradients, times a number: given away, unless the graph is to be used again."""
         found = self.grads
         if modes.run is None or modes.run.keep:
-            return [None if g is None else self.times(g, scale) for g in found]
-        self.grads = None
-        for g in found:
-            if g is not None and scale != 1 and rehearsed() is None:
-                np.multiply(g, scale, out=g)
-        return found
+            found = [None if g is None else self.times(g, scale) for g in found]
+        else:
+            self.grads = None
+            for g in found:
+                if g is not None and scale != 1 and rehearsed() is None:
+                    np.multiply(g, scale, out=g)
+        return [g.T if i == 1 and g is not None and self.product.columns else g for i, g in enumerate(found)]
 
     def times(self, g: Array, scale: Any) -> Array:
         """A gradient times a number, in memory of its own."""
