@@ -74,6 +74,7 @@ class Tensor(TensorMethods):
     _grad: Any = None
     _hooks: Any = None  # of a leaf: run on each gradient before it is accumulated
     _post_hooks: Any = None  # of a leaf: run after accumulation
+    _fresh = False  # of a leaf whose hooks run: whether its gradient was made now, so that nobody else holds it
     _awaited = False  # of a leaf: whether one of them waits for what the gradient is to become: see `accumulate.LATER`
     _accumulator: Any = None  # of a leaf: weak reference to its AccumulateGrad node
     _node_hooks: Any = None  # of a leaf: hooks registered on that node; they live as long as the leaf

@@ -210,6 +210,51 @@ print(r, *found)
 """) == ["0 1.0 2.0 3.0 4.0 5.0 6.0 7.0 8.0", "1 10.0 11.0 21.0 31.0 41.0 15.0 16.0 26.0"]  # fmt: skip
 
 
+@several
+def test_gradients_become_parts_of_buckets_where_nobody_sees_it(tmp_path: Path) -> None:
+    """A new gradient lies in its bucket and is not copied back; one that is there already stays the tensor that others hold."""
+    assert lines(tmp_path, START + """\
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+net = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2)).double()
+model = DistributedDataParallel(net, find_unused_parameters=True)
+mean = 1.5
+def step():
+    model(torch.full((1, 4), r + 1., dtype=torch.float64)).sum().backward()
+params = list(net.parameters())
+step(); model.zero_grad(); step()  # buckets follow the order of gradients from the second pass on
+bases = {id(p.grad._held.base) for p in params}
+assert len(bases) == 1, bases  # all in one bucket
+first = params[0].grad
+kept = first.clone()
+whole = net[1].weight.detach().sum(0)
+assert torch.allclose(first, mean * whole[:, None].expand(3, 4), rtol=1e-14)
+model.zero_grad(); step()
+assert params[0].grad is not first and torch.equal(first, kept)  # who held it still has what it was
+held, seen = [p.grad for p in params], params[0].grad.numpy()
+step()  # adds to what is there
+assert all(p.grad is g for p, g in zip(params, held))
+assert torch.allclose(params[0].grad, kept + kept, rtol=1e-14) and (seen == params[0].grad.numpy()).all()
+flat = torch.zeros(sum(p.numel() for p in params), dtype=torch.float64)  # a user's own buffer
+model.zero_grad()
+for p, part in zip(params, flat.split([p.numel() for p in params])): p.grad = part.view(p.shape)
+step()
+assert torch.equal(flat[:12].view(3, 4), kept)
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(5))
+    def forward(self, x, both): return self.a.sum() * x + (self.b.sum() * x if both else 0)
+two = DistributedDataParallel(Two(), find_unused_parameters=True)
+two(r + 1., True).backward()
+with two.no_sync(): two(r + 1., True).backward()
+mine = two.module.b.grad.clone()
+two(r + 1., False).backward()
+assert torch.equal(two.module.b.grad, mine) and mine[0] == mean + r + 1  # no process used it: as it was
+print("well")
+""") == ["well"] * 2  # fmt: skip
+
+
 def test_what_hooks_refuse() -> None:
     hooks = torch.distributed.algorithms.ddp_comm_hooks
     with pytest.raises(ValueError, match="start_powerSGD_iter > 1"):

@@ -1,9 +1,10 @@
 """Averaging gradients over processes while the backward pass still computes others.
 
-Parameters are dealt into buckets in the order in which their gradients come.  A bucket whose gradients are all there is sent on
-its way, the buckets in one order on all processes; what has arrived is put into `.grad`, and only then do the other hooks of
-its parameters run: an optimizer in backward steps with the mean, bucket by bucket, and frees it (Li et al., PyTorch Distributed:
-Experiences on Accelerating Data Parallel Training, VLDB 2020).
+Parameters are dealt into buckets in the order in which their gradients come.  A gradient is divided by the number of processes
+on its way into the bucket, and a `.grad` that is new becomes a part of it: nothing is copied back.  A bucket whose gradients are
+all there is sent on its way, the buckets in one order on all processes; what has arrived is in `.grad`, and only then do the
+other hooks of its parameters run: an optimizer in backward steps with the mean, bucket by bucket, and frees it (Li et al.,
+PyTorch Distributed: Experiences on Accelerating Data Parallel Training, VLDB 2020).
 """
 
 from __future__ import annotations
@@ -71,15 +72,28 @@ class Bucket:
         self.flat: Any = None
         self.arrived: Any = None  # waits for the mean and returns it
 
-    def take(self, param: Tensor, grad: Any) -> None:
-        """Collect a gradient; that of a bucket of one is taken as it is.  grad: array of the parameter's shape, or None for 0."""
+    def take(self, param: Tensor, count: int, came: bool, move: bool) -> None:
+        """Collect the gradient of a parameter divided by `count`, or 0 where it has none.
+
+        came: whether it is of this pass; then that of a bucket of one is taken as it is.  move: whether `.grad` becomes the part
+        of the bucket that it is copied to.
+        """
         self.came.add(id(param))
-        if len(self.params) == 1 and grad is not None and grad.flags.c_contiguous:
-            self.flat = grad.reshape(-1)
-            return
-        if self.flat is None:
-            self.flat = np.empty(self.size, self.params[0]._held.dtype)
-        self.flat[self.places[id(param)]] = 0 if grad is None else grad.reshape(-1)
+        grad: Any = None if param._grad is None else param._grad._array
+        if came and len(self.params) == 1 and grad.flags.c_contiguous:
+            self.flat = part = grad.reshape(-1)
+        else:
+            if self.flat is None:
+                self.flat = np.empty(self.size, self.params[0]._held.dtype)
+            part = self.flat[self.places[id(param)]].reshape(param.shape)
+            if move:  # here, so that what it was is freed as soon as it is copied
+                param._grad = wrap(part)
+        if grad is None:
+            part[...] = 0
+        elif count != 1:
+            np.divide(grad.reshape(part.shape), count, out=part)
+        elif not np.may_share_memory(part, grad):
+            part[...] = grad
 
     def full(self) -> bool:
         """Whether all gradients have come."""
@@ -89,6 +103,11 @@ class Bucket:
         """Forget the gradients."""
         self.came.clear()
         self.flat = self.arrived = None
+
+
+def replaceable(param: Tensor) -> bool:
+    """Whether nobody would see that another tensor takes the place of a gradient: the engine has just made it."""
+    return param._fresh and param._held.flags.c_contiguous
 
 
 def dealt(params: Sequence[Tensor], cap: int) -> list[Bucket]:
@@ -155,9 +174,9 @@ class Reducer:
         if not self.running:
             self.running = True
             queue_callback(self.finish, outermost=True)
-        grad = param._grad
-        settle(grad._held)
-        self.of[id(param)].take(param, grad._array)
+        settle(param._grad._held)
+        bucket = self.of[id(param)]
+        bucket.take(param, self.divisor(bucket), True, self.views or replaceable(param))
         if not self.settled:
             self.order.append(param)
         self.advance()
@@ -175,6 +194,12 @@ class Reducer:
             self.begin(self.buckets[self.begun])
             self.begun += 1
 
+    def divisor(self, bucket: Bucket) -> int:
+        """What gradients are divided by before they are sent; those of 16 bits are when they have been added up, in float32."""
+        if self.hook is not None or bucket.params[0].itemsize == 2:
+            return 1
+        return self.count or self.group.size()
+
     def begin(self, bucket: Bucket) -> None:
         """Send a bucket on its way."""
         buffer = wrap(bucket.flat)
@@ -183,16 +208,17 @@ class Reducer:
             future = self.hook(self.state, sent)
             bucket.arrived = lambda wait: first(future.wait()) if wait or future.done() else None
             return
-        count = self.count
-        work = all_reduce(buffer, ReduceOp.AVG if count is None else ReduceOp.SUM, self.group, async_op=True)
+        later = self.count if self.divisor(bucket) == 1 else None  # what sums are divided by when they are there
+        narrow = bucket.params[0].itemsize == 2
+        work = all_reduce(buffer, ReduceOp.AVG if narrow and later is None else ReduceOp.SUM, self.group, async_op=True)
         assert work is not None
 
         def arrived(wait: bool) -> Tensor | None:
             if not wait and not work.is_completed():
                 return None
             work.wait()
-            if wait and count is not None:
-                np.divide(buffer._held, count, out=buffer._held)
+            if wait and narrow and later is not None:
+                np.divide(buffer._held, later, out=buffer._held)
             return buffer
 
         bucket.arrived = arrived
@@ -207,17 +233,19 @@ class Reducer:
         for p in params:
             if id(p) in self.idle:
                 continue
-            self.put(p, flat[places[id(p)]].reshape(p.shape), len(params) == 1)
+            self.put(p, flat[places[id(p)]].reshape(p.shape))
             resumed(p, self.at_parameters)
 
     idle: frozenset[int] | set[int] = frozenset()  # parameters that no process used: their gradients stay as they are
 
-    def put(self, param: Tensor, mean: Any, alone: bool) -> None:
-        """Make an array the gradient of a parameter."""
+    def put(self, param: Tensor, mean: Any) -> None:
+        """Make an array the gradient of a parameter, unless it is its memory already."""
         grad = param._grad
-        if grad is None or self.views:
+        if grad is not None and np.may_share_memory(grad._held, mean):
+            bump(grad)
+        elif grad is None or self.views:
             param._grad = wrap(mean)
-        elif not (alone and np.shares_memory(grad._held, mean)):
+        else:
             grad._held[...] = mean
             bump(grad)
 
@@ -238,7 +266,7 @@ class Reducer:
                     "find_unused_parameters=True, or let every output of the module take part in the loss"
                 )
             for p in missing:
-                self.of[id(p)].take(p, None if p._grad is None else p._grad._array)
+                self.of[id(p)].take(p, self.divisor(self.of[id(p)]), False, False)
             self.begin_full()  # all of them, on all processes, before the next message
             self.idle = self.unused_everywhere(missing)
             while self.ended < len(self.buckets):

@@ -142,10 +142,12 @@ def accumulate_array(leaf: Tensor, g: Array) -> None:
         g = given._array
         if leaf._node_hooks is None or not leaf._node_hooks.post:
             given = None
+    fresh = leaf._grad is None
     while not (became(leaf, wrap(owned_copy(g, leaf._array))) if leaf._grad is None else add_in_place(leaf, g)):
-        pass  # another thread gave the leaf a gradient, or took it, in between
+        fresh = False  # another thread gave the leaf a gradient, or took it, in between
     del g
     if leaf._post_hooks:
+        leaf._fresh = fresh
         accumulated(leaf)
     if given is not None:
         after_node(leaf, given)
@@ -242,6 +244,7 @@ def add(leaf: Tensor, g: Tensor) -> None:
                 leaf._grad = total
                 break
     if leaf._post_hooks:
+        leaf._fresh = False
         accumulated(leaf)
 
 

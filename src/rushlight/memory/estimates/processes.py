@@ -52,9 +52,10 @@ def shares(
     rest = max(found.peak - owned, found.activations + found.inputs)
     grads = sum(map(sum, sizes)) if train else 0
     kept = 0 if fused else grads
-    buckets = min(grads, 2 * BUCKET) if fused else grads  # gradients wait for their bucket, and lie in it
-    waiting = buckets if fused else kept
     largest, one = max(sum(some) for some in sizes), max((n for some in sizes for n in some), default=0)
+    # Gradients are in buckets, which stay where nothing steps in backward; else one fills and one is on its way.
+    waiting = min(grads, 2 * BUCKET) if fused else kept
+    buckets = min(grads, one)  # that of a parameter, before it is copied to its bucket
     # Whole at once: what lies around the blocks, the block that computes and the next; gradients that are computed and on their way.
     gathered = (sum(outer) if blocks else 0) + 2 * largest
     flight = min(largest, max(FLIGHT, one)) + one if train else 0
