@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rushlight import kernels as K
+from rushlight.kernels import elementwise
 from rushlight.kernels.native import loader
 
 Array = np.ndarray[Any, Any]
@@ -157,6 +158,28 @@ def test_16_bits_round_once(path: str, rng: np.random.Generator, dtype: Any) -> 
             want = f(x.astype("f4")).astype(dtype)
         assert f(x).dtype == dtype
         np.testing.assert_array_equal(f(x).astype("f4"), want.astype("f4"))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("name", sorted(name for name in dir(elementwise) if name.endswith("_backward")))
+def test_slopes_of_16_bits_round_once(path: str, rng: np.random.Generator, name: str, dtype: Any) -> None:
+    f = getattr(elementwise, name)
+    g, x = (rng.standard_normal((30, 50)).astype(dtype) for _ in range(2))
+    g[0, :3] = np.inf, np.nan, -np.inf
+    for a, b in ((g, x), (g.T, x.T), (g, x[:, ::-1]), (g[::2], x[::2])):
+        with np.errstate(all="ignore"):
+            want = f(a.astype("f4"), b.astype("f4")).astype(dtype)
+            found = f(a, b)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found.astype("f4"), want.astype("f4"))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_slope_of_relu_by_a_mask_in_16_bits(path: str, rng: np.random.Generator, dtype: Any) -> None:
+    g, mask = rng.standard_normal((40, 50)).astype(dtype), rng.random((40, 50)) < 0.5
+    g[0, :3] = np.inf, np.nan, -np.inf
+    found = elementwise.relu_backward(g, mask)
+    np.testing.assert_array_equal(found.astype("f4"), np.where(mask, g.astype("f4"), 0))
 
 
 def test_the_input_is_left_alone(path: str, rng: np.random.Generator) -> None:

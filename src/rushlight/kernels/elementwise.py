@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numpy import asarray, empty_like, may_share_memory, ndarray
+from ml_dtypes import bfloat16
+from numpy import asarray, dtype, empty_like, may_share_memory, ndarray, uint16
 
 from rushlight.kernels.dispatch import (
     DENSE,
@@ -27,7 +28,11 @@ from rushlight.kernels.dispatch import (
     put,
     through_float32,
 )
+from rushlight.kernels.native import loader
+from rushlight.kernels.native.signatures import MAPS
 from rushlight.kernels.reference import elementwise as reference
+
+BFLOAT16 = dtype(bfloat16)
 
 Kernel = Callable[..., Array]  # of kernels.reference
 
@@ -81,12 +86,35 @@ def map_pair(kernel: Kernel, x: Array, y: Array, out: Array | None, *numbers: ob
 
 def _plain(kernel: Kernel, dtype: Any, *arguments: object) -> Array:
     arrays = [a for a in arguments if isinstance(a, ndarray)]
+    found = _of_bfloat16(kernel, arrays, arguments[len(arrays) :]) if dtype == BFLOAT16 else None
+    if found is not None:
+        return found
     if is_half(dtype) and all(a.dtype == dtype for a in arrays):
         numbers, again = arguments[len(arrays) :], (map_one, map_pair)[len(arrays) - 1]
         found = in_float32_blocks(lambda *blocks: again(kernel, *blocks, None, *numbers), *arrays)
         if found is not None:
             return found
     return asarray(through_float32(kernel, dtype, *arguments) if is_half(dtype) else kernel(*arguments))
+
+
+_MAPS = ("bf16", *MAPS)
+
+
+def _maps() -> Any:
+    """The native kernels of bfloat16 numbers; None where there are none."""
+    tables = loader._tables
+    return (loader.tables() if tables is None else tables).get(_MAPS)
+
+
+def _of_bfloat16(kernel: Kernel, arrays: list[Array], numbers: tuple[object, ...]) -> Array | None:
+    """The native twin of `kernel` that takes bfloat16 numbers; None where there is none."""
+    first, run = arrays[0], getattr(_maps(), kernel.__name__, None)
+    if run is None or any(a.dtype != BFLOAT16 or a.shape != first.shape for a in arrays):
+        return None
+    dense = [first if gapless(first) else first.copy(order="C")] if len(arrays) == 1 else alike(*arrays)
+    out = empty_like(dense[0])
+    run(*(a.view(uint16) for a in dense), out.view(uint16), out.size, *numbers)
+    return out
 
 
 def exp(x: Array, out: Array | None = None) -> Array:
@@ -165,7 +193,12 @@ def relu_backward(g: Array, output: Array, out: Array | None = None) -> Array:
     if output.dtype != bool:
         return map_pair(reference.relu_backward, g, output, out)
     table = native(g.dtype)
-    if table is None or not (dense(g) and output.flags.c_contiguous and g.shape == output.shape):
+    fits = dense(g) and output.flags.c_contiguous and g.shape == output.shape
+    if g.dtype == BFLOAT16 and fits and _maps() is not None:
+        made = empty_like(g)
+        _maps().relu_backward_mask(g.view(uint16), output, made.view(uint16), g.size)
+        return put(made, out)
+    if table is None or not fits:
         return put(_plain(reference.relu_backward_mask, g.dtype, g, output), out)
     target = empty_like(g) if out is None else _target(out, g)
     table.relu_backward_mask(g, output, target, g.size)

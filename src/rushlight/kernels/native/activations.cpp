@@ -27,28 +27,28 @@ template <class T> RL_INLINE T gelu_tanh_slope(T x) {
 }
 
 template <class T> static void gelu(const T *x, T *o, long n, int tanh_form) {
-    if (tanh_form) map1(x, o, n, [](T v) { return gelu_tanh(v); });
-    else map1(x, o, n, [](T v) { return gelu_exact(v); });
+    if (tanh_form) map1(x, o, n, [](WideOf<T> v) { return gelu_tanh(v); });
+    else map1(x, o, n, [](WideOf<T> v) { return gelu_exact(v); });
 }
 
 template <class T> static void gelu_backward(const T *g, const T *x, T *o, long n, int tanh_form) {
-    if (tanh_form) map2(g, x, o, n, [](T d, T v) { return d * gelu_tanh_slope(v); });
-    else map2(g, x, o, n, [](T d, T v) { return d * gelu_exact_slope(v); });
+    if (tanh_form) map2(g, x, o, n, [](WideOf<T> d, WideOf<T> v) { return d * gelu_tanh_slope(v); });
+    else map2(g, x, o, n, [](WideOf<T> d, WideOf<T> v) { return d * gelu_exact_slope(v); });
 }
 
-template <class T> static void softplus(const T *x, T *o, long n, T beta, T limit) {
-    T inverse = T(1) / beta;
-    map1(x, o, n, [=](T v) { return v * beta > limit ? v : log1p_exp(v * beta) * inverse; });
+template <class T> static void softplus(const T *x, T *o, long n, WideOf<T> beta, WideOf<T> limit) {
+    WideOf<T> inverse = WideOf<T>(1) / beta;
+    map1(x, o, n, [=](WideOf<T> v) { return v * beta > limit ? v : log1p_exp(v * beta) * inverse; });
 }
 
-template <class T> static void softplus_backward(const T *g, const T *x, T *o, long n, T beta, T limit) {
-    map2(g, x, o, n, [=](T d, T v) { return v * beta > limit ? d : d * sigmoid(v * beta); });
+template <class T> static void softplus_backward(const T *g, const T *x, T *o, long n, WideOf<T> beta, WideOf<T> limit) {
+    map2(g, x, o, n, [=](WideOf<T> d, WideOf<T> v) { return choose(v * beta > limit, d, d * sigmoid(v * beta)); });
 }
 
 template <class T> static void relu_backward_mask(const T *g, const uint8_t *mask, T *o, long n) {
     parallel_for(n, kGrain, [=](long begin, long end) {
 #pragma omp simd
-        for (long i = begin; i < end; ++i) o[i] = mask[i] ? g[i] : T(0);
+        for (long i = begin; i < end; ++i) o[i] = mask[i] ? g[i] : T{};
     });
 }
 
@@ -83,14 +83,14 @@ BINARY(relu_backward, v <= 0 ? T(0) : g)
         rl::Call call("softplus");                                                                     \
         const T *x = call.pair_in<T>("input", x_, n);                                                  \
         T *o = call.pair_out<T>("out", o_, n);                                                         \
-        call.run([=] { rl::softplus(x, o, n, (T)beta, (T)limit); });                                   \
+        call.run([=] { rl::softplus(x, o, n, (rl::WideOf<T>)beta, (rl::WideOf<T>)limit); });                                   \
     }                                                                                                  \
     RL_EXPORT void rl_softplus_backward_##S(Array *g_, Array *x_, Array *o_, long n, double beta,      \
                                             double limit) {                                            \
         rl::Call call("softplus_backward");                                                            \
         const T *g = call.pair_in<T>("gradient", g_, n), *x = call.pair_in<T>("input", x_, n);         \
         T *o = call.pair_out<T>("out", o_, n);                                                         \
-        call.run([=] { rl::softplus_backward(g, x, o, n, (T)beta, (T)limit); });                       \
+        call.run([=] { rl::softplus_backward(g, x, o, n, (rl::WideOf<T>)beta, (rl::WideOf<T>)limit); });                       \
     }                                                                                                  \
     RL_EXPORT void rl_relu_backward_mask_##S(Array *g_, Array *mask_, Array *o_, long n) {             \
         rl::Call call("relu_backward_mask");                                                           \
@@ -100,3 +100,4 @@ BINARY(relu_backward, v <= 0 ? T(0) : g)
         call.run([=] { rl::relu_backward_mask(g, mask, o, n); });                                      \
     }
 RL_BOTH(REST)
+REST(rl::Bf16, bf16)

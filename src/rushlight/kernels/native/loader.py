@@ -26,7 +26,7 @@ from rushlight import cpu
 from rushlight.basics import heap
 from rushlight.kernels.native import compiler as compiling
 from rushlight.kernels.native.compiler import SOURCES, find_compiler
-from rushlight.kernels.native.signatures import ABI, BFLOAT16, CHECKING, HALVES, SIGNATURES, TILES
+from rushlight.kernels.native.signatures import ABI, BFLOAT16, CHECKING, HALVES, MAPS, SIGNATURES, TILES
 
 Tables = dict[Any, SimpleNamespace]
 
@@ -318,6 +318,7 @@ def _open(library: Path) -> Tables | None:
     for suffix, signatures, there in (
         ("f16", HALVES, True),
         ("bf16", HALVES, True),
+        ("bf16", MAPS, True),
         ("bf16", BFLOAT16, "avx512_bf16" in cpu.flags()),
         ("bf16", TILES, {"amx_tile", "amx_bf16"} <= cpu.flags()),
     ):

@@ -6,7 +6,7 @@ i int, d double.
 
 from __future__ import annotations
 
-ABI = 19
+ABI = 20
 
 SIGNATURES: dict[str, str] = {
     # activations.cpp: inputs, output, elements
@@ -120,6 +120,16 @@ SIGNATURES: dict[str, str] = {
 
 # ``rl_<name>_bf16`` and ``rl_<name>_f16``: 16-bit floats as unsigned numbers.  halves.cpp: input, output, elements
 HALVES: dict[str, str] = {"widen": "aan", "narrow": "aan"}
+
+# ``rl_<name>_bf16``: as above, of bfloat16 numbers, computed in float32 and rounded once.
+MAPS: dict[str, str] = {
+    name: SIGNATURES[name]
+    for name in (
+        "exp", "log", "tanh", "erf", "sigmoid", "silu", "gelu", "softplus", "sign", "hardswish",
+        "silu_backward", "sigmoid_backward", "tanh_backward", "relu_backward", "relu_backward_mask", "gelu_backward",
+        "softplus_backward", "hardswish_backward",
+    )
+}  # fmt: skip
 
 # ``rl_<name>_bf16`` on processors that multiply such numbers, and ``rl_<name>_tiles_bf16`` on those that do so by tiles.  product.cpp,
 # tiles.cpp: as `attention` above, in and out of bfloat16; and factors, row, result, panels; which are turned; batch, M, K, N

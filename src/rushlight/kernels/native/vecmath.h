@@ -19,6 +19,16 @@ template <class To, class From> RL_INLINE To bits(From x) {
     return out;
 }
 
+// c ? a : b, of numbers both computed before: where either is dear, compilers make a branch of the ternary, and no SIMD code.
+RL_INLINE float choose(bool c, float a, float b) {
+    const uint32_t mask = -(uint32_t)c;
+    return bits<float>((bits<uint32_t>(a) & mask) | (bits<uint32_t>(b) & ~mask));
+}
+RL_INLINE double choose(bool c, double a, double b) {
+    const uint64_t mask = -(uint64_t)c;
+    return bits<double>((bits<uint64_t>(a) & mask) | (bits<uint64_t>(b) & ~mask));
+}
+
 template <class T> constexpr T infinity() { return std::numeric_limits<T>::infinity(); }
 
 // e^x: x = n ln 2 + r, e^r by a polynomial, 2^n as two factors so that subnormal results are exact too.
