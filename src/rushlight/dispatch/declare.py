@@ -47,7 +47,7 @@ class Op:
     added_at: int = -1  # the dimension of the result along which that one lies
     samples: Any = None  # what makes samples for tests
     refuse: str = ""  # letters of kinds of dtypes that it has no result for: bool, integer, floating point, complex
-    refusal: Any = NotImplementedError  # what is raised for those
+    refusal: Any = NotImplementedError  # what is raised for those, made of words about dtypes
     strict: bool = False  # whether Python numbers are refused in the place of tensors, as where nothing promotes
     complex_half: str = ""  # complex32: "moves": the forward takes it, as views do; "widens": to complex64; "": refused
     repeatable: bool = False  # whether it costs little beside a product, and may run again; so are all elementwise ones

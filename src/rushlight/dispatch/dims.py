@@ -89,6 +89,23 @@ def two_sizes(s: tuple[int, ...], t: tuple[int, ...]) -> str:
     return ""
 
 
+def unexpandable(have: tuple[int, ...], target: tuple[int, ...]) -> str:
+    """Why a shape does not broadcast to `target`, in PyTorch's words; nothing where it does."""
+    lead = len(target) - len(have)
+    if lead < 0:
+        return (
+            f"the number of sizes provided ({len(target)}) must be greater or equal to the number of dimensions in the tensor "
+            f"({len(have)})"
+        )
+    wrong = [i for i, n in enumerate(have) if n not in (1, target[i + lead])]
+    if not wrong:
+        return ""
+    return (
+        f"The expanded size of the tensor ({target[wrong[-1] + lead]}) must match the existing size ({have[wrong[-1]]}) at "
+        f"non-singleton dimension {wrong[-1] + lead}.  Target sizes: {list(target)}.  Tensor sizes: {list(have)}"
+    )
+
+
 def common_shape(s: tuple[int, ...], t: tuple[int, ...]) -> Any:
     """The shape to which two shapes broadcast; None if there is none."""
     if s == t:

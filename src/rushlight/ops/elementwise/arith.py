@@ -58,7 +58,13 @@ def conj_physical(input: Tensor) -> Any:
     return conj_op(input) if raw(input).dtype.kind in COMPLEX_KINDS else input
 
 
-@elementwise(linear=True, ufunc="negative", promote="arith", aliases=("negative",), refuse="b", refusal=RuntimeError,
+def _no_negative(words: str) -> RuntimeError:
+    """What is raised for bools, instead of that they are none of the dtypes that `words` names."""
+    return RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
+                        "the `~` or `logical_not()` operator instead.")  # fmt: skip
+
+
+@elementwise(linear=True, ufunc="negative", promote="arith", aliases=("negative",), refuse="b", refusal=_no_negative,
              grads={"input": lambda g: -g}, complex_half="widens")  # fmt: skip
 def neg(input: Array) -> Array:
     """-input.  input: (*) -> (*).  Raises RuntimeError for bool tensors: use ~ or logical_not() there."""

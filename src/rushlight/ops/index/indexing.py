@@ -11,6 +11,7 @@ from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.call import check_single_writes
 from rushlight.dispatch.compute import fitted
+from rushlight.dispatch.dims import unexpandable
 from rushlight.dispatch.fast_views import at_once, made_view
 from rushlight.dispatch.operands import held
 from rushlight.engine import inplace
@@ -211,19 +212,26 @@ def lead_ones(have: tuple[int, ...], want: tuple[int, ...]) -> int:
     return extra
 
 
-def fitting(array: Array, shape: tuple[int, ...]) -> Array:
-    """`array` without leading ones that are too many.  Raises RuntimeError where it does not broadcast to `shape`."""
+def fitting(array: Array, shape: tuple[int, ...], by_tensors: bool = False) -> Array:
+    """`array` without leading ones that are too many.  Raises RuntimeError where it does not broadcast to `shape`.
+
+    by_tensors: whether that is of an index with tensors or lists, of which PyTorch has other words.
+    """
     have = array.shape[lead_ones(array.shape, shape) :]
-    lead = len(shape) - len(have)
-    if lead < 0 or any(n not in (1, shape[i + lead]) for i, n in enumerate(have)):
+    words = unexpandable(have, shape)
+    if words and by_tensors:
         raise RuntimeError(f"shape mismatch: value tensor of shape {list(array.shape)} cannot be broadcast to indexing "
                            f"result of shape {list(shape)}")  # fmt: skip
+    if words:
+        raise RuntimeError(
+            f"__setitem__: {words}: a value of shape {list(array.shape)} for a part of shape {list(shape)}"
+        )
     return array if have == array.shape else array.reshape(have)
 
 
-def trimmed(value: Tensor, shape: tuple[int, ...]) -> Tensor:
+def trimmed(value: Tensor, shape: tuple[int, ...], by_tensors: bool = False) -> Tensor:
     """As `fitting`, for a tensor."""
-    have = fitting(value._held, shape).shape
+    have = fitting(value._held, shape, by_tensors).shape
     return value if have == value._held.shape else reshape_op(value, have)
 
 

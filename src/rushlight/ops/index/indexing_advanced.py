@@ -67,6 +67,9 @@ def explained(error: IndexError, shape: tuple[int, ...], slots: Slots, indices: 
                     f"index {int(bad.reshape(-1)[0])} is out of bounds for dimension {d} with size {shape[d]}"
                 )
             d += 1
+    if "broadcast" in str(error):
+        given = ", ".join(str(list(part.shape)) for part in indices)
+        return IndexError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {given}")
     return IndexError(str(error).replace("indexing arrays", "indexing tensors"))
 
 
@@ -173,6 +176,9 @@ def as_index(part: Tensor) -> Tensor:
     kind = part._array.dtype.kind
     if kind in "US":
         raise TypeError(f"indices are ints, slices, ..., None, bools, or tensors and lists of these, got {given!r:.40}")
+    if kind not in "biu" and isinstance(given, float):
+        words = "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices"
+        raise IndexError(f"{words} (got {kind_of(given)})")
     if kind not in "biu":
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     if part._array.dtype == np.uint8:
@@ -318,7 +324,7 @@ def setitem_advanced(self: Tensor, whole: Any, value: Any) -> None:
         value = wrap(value_array(self, value))
     slots = trailing(slots)
     shape = result_shape(target._array.shape, slots, indices)
-    value = trimmed(value, shape)
+    value = trimmed(value, shape, True)
     if value._held.dtype != self._held.dtype:
         if whole is not True and whole is not False:  # which stand for all elements, or none
             check_put("__setitem__", self, value, indices)

@@ -13,7 +13,7 @@ from rushlight.basics.dtype_words import in_c, older
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes
-from rushlight.dispatch.dims import common_shape
+from rushlight.dispatch.dims import common_shape, unexpandable
 from rushlight.dispatch.operands import held
 
 Words = Callable[[Any, Any], str]
@@ -161,14 +161,6 @@ def check_vector(name: str, mat: Any, vec: Any, input: Any = None) -> None:
 
 def check_expands(name: str, input: Any, shape: tuple[int, ...]) -> None:
     """Raise RuntimeError unless `input` broadcasts to `shape`."""
-    have = held(input).shape
-    lead = len(shape) - len(have)
-    if lead < 0:
-        raise RuntimeError(
-            f"{name}: input of shape {list(have)} has more dimensions than the product, of {list(shape)}"
-        )
-    wrong = [i for i, n in enumerate(have) if n not in (1, shape[i + lead])]
-    if wrong:
-        raise RuntimeError(f"{name}: The expanded size of the tensor ({shape[wrong[-1] + lead]}) must match the existing size "
-                           f"({have[wrong[-1]]}) at non-singleton dimension {wrong[-1] + lead}.  Target sizes: {list(shape)}.  "
-                           f"Tensor sizes: {list(have)}")  # fmt: skip
+    words = unexpandable(held(input).shape, shape)
+    if words:
+        raise RuntimeError(f"{name}: {words}")
