@@ -13,7 +13,9 @@ from tools.fuzzing.declared_graphs import GRAPHS
 from tools.fuzzing.declared_operators import OPERATORS
 from tools.fuzzing.observing import Seen
 from tools.fuzzing.operands import agree, executed, reference_otherwise
-from tools.fuzzing.program import Raised, Side, entering
+from tools.fuzzing.program import Raised, Side, entering, run
+
+import rushlight
 
 
 def declared(where: str, reference: object, subject: object, *statements: str) -> bool:
@@ -615,8 +617,23 @@ def test_factors_of_two_dtypes_are_declared_where_the_product_has_no_elements(sh
         f"v1 = torch.ones({shape}, dtype=torch.complex128)",
         "v2 = v1 @ torch.ones(1, 1, 1, dtype=torch.float64)",
     ]
-    refusal = Raised("refusal", "RuntimeError: matmul: expected input and other to have the same dtype")
-    found = Difference("statement 1", "outcome", "no error", refusal, program, step=1)
+    found = Difference("statement 1", "outcome", "no error", refusal_of(program), program, step=1)
+    assert rows("dtypes that an operator does not compute with", found) is is_declared
+
+
+def refusal_of(program):
+    """What rushlight says of the last statement, whose words are the product's to change."""
+    raised = run(program, Side("rushlight", rushlight)).outcomes[-1]
+    assert isinstance(raised, Raised)
+    return raised
+
+
+@pytest.mark.parametrize("call", ["torch.linalg.cholesky(a)", "torch.linalg.inv(a)", "a.inverse()"])
+@pytest.mark.parametrize(("shape", "is_declared"), [("(0, 5, 5)", True), ("(1, 5, 5)", False)])
+def test_low_precision_is_declared_to_be_refused_where_there_is_nothing(call, shape, is_declared):
+    values = "[]" if is_declared else "[1.0] * 25"
+    program = [f"a = torch.tensor({values}, dtype=torch.bfloat16).reshape({shape})", f"r1 = {call}"]
+    found = Difference("statement 1", "outcome", "no error", refusal_of(program), program, step=1)
     assert rows("dtypes that an operator does not compute with", found) is is_declared
 
 

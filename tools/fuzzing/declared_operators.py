@@ -49,8 +49,8 @@ OF_NONE = (
 OF_NUMBERS = "ldexp|addcdiv|addcmul"  # which PyTorch multiplies by Python's numbers
 # What has no order, no rounding or no smaller form in PyTorch either, but is not asked where nothing is computed.
 NO_KERNEL = ("not implemented for", "xpected a floating point", "complex numbers have no order", "expected a tensor of", "must have a floating-point dtype",
-             "only supported for float32 and float64", "expected both inputs to be float32",
-             "Bool input is not supported", "a bool tensor cannot hold")  # fmt: skip
+             "only supported for float32 and float64", "expected both inputs to be float32", "Low precision dtypes not supported",
+             "on a bool tensor is not supported", "Bool input is not supported", "a bool tensor cannot hold")  # fmt: skip
 
 
 def of(pattern: str, what: tuple[str, ...] = NUMBERS) -> Callable[[Difference], bool]:
@@ -269,7 +269,7 @@ def without_kernel(difference: Difference) -> bool:
 def mixed_of_nothing(difference: Difference) -> bool:
     """Whether factors of two dtypes are refused that PyTorch does not look at: the product has no elements."""
     target = re.match(r"\s*(\w+) = ", statement(difference).split("\n")[-1])
-    if target is None or not refused_by(difference, "to have the same dtype"):
+    if target is None or not refused_by(difference, "have the same dtype", "have same dtype", "expected scalar type"):
         return False
     made = there(difference).get(target[1])
     return made is not None and hasattr(made, "numel") and made.numel() == 0
