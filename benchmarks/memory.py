@@ -1,6 +1,6 @@
-"""Peak memory and time of training ViT-L/16 and ResNet-152 in several ways, each in a process of its own.
+"""Peak memory and time of training ViT-L/16, ResNet-152 and GPT-2 (124 M) in several ways, each in a process of its own.
 
-    python benchmarks/memory.py [--only vit resnet] [--steps 3] [--batch 42]
+    python benchmarks/memory.py [--only vit resnet gpt2] [--steps 3] [--batch 42]
 
 Peaks are of resident memory (VmHWM) above that of the process after its imports; seconds are of the last step. PyTorch is
 measured in the same run where it is installed.
@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,13 @@ WAYS = {
         "rushlight, optim.in_backward": ("rushlight", "fused"),
         "rushlight, budget of 2 GiB": ("rushlight", "budget:2 GiB"),
         "rushlight, budget of 2 GiB, in backward": ("rushlight", "budget+fused:2 GiB"),
+    },
+    "gpt2": {
+        "PyTorch": ("torch", "plain"),
+        "PyTorch, an optimizer for each parameter, in hooks": ("torch", "hooks"),
+        "rushlight": ("rushlight", "plain"),
+        "rushlight, optim.in_backward": ("rushlight", "fused"),
+        "rushlight, optim.in_backward, all logits": ("rushlight", "fused:logits"),
     },
     "resnet": {
         "rushlight": ("rushlight", "plain"),
@@ -49,6 +57,8 @@ def resident(name: str) -> int:
 
 def model_of(torch: Any, net: str) -> Any:
     """The model, from one source for both libraries."""
+    if net == "gpt2":
+        return load(MODELS / "language.py", torch).GPT(50257, 1024, 12, 768, 12)
     if net == "vit":
         module = load(MODELS / "vision_transformer.py", torch)
         return module.VisionTransformer(
@@ -66,13 +76,16 @@ def train(library: str, way: str, net: str, batch: int, steps: int) -> dict[str,
     torch.manual_seed(0)
     way, _, limit = way.partition(":")
     model = model_of(torch, net)
-    if net == "vit":
-        optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, foreach=True if way == "foreach" else None)
+    if limit == "logits":
+        importlib.import_module("rushlight.ops.linear.unmade_products").limits.nbytes = 1 << 62
+    if net != "resnet":
+        adam = torch.optim.AdamW if net == "gpt2" else torch.optim.Adam
+        optimizer = adam(model.parameters(), lr=1e-4, foreach=True if way == "foreach" else None)
     else:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    images, labels = torch.rand(batch, 3, 224, 224), torch.arange(batch)
+    loss_of = losses_of(torch, net, model, batch)
     if way == "hooks":
-        own = {p: torch.optim.Adam([p], lr=1e-4, foreach=False) for p in model.parameters()}
+        own = {p: adam([p], lr=1e-4, foreach=False) for p in model.parameters()}
 
         def hook(p: Any) -> None:
             own[p].step()
@@ -85,7 +98,7 @@ def train(library: str, way: str, net: str, batch: int, steps: int) -> dict[str,
     def loop() -> None:
         for _ in range(steps):
             start = time.perf_counter()
-            loss = torch.nn.functional.cross_entropy(model(images), labels)
+            loss = loss_of()
             loss.backward()
             if way != "hooks":
                 optimizer.step()
@@ -98,6 +111,16 @@ def train(library: str, way: str, net: str, batch: int, steps: int) -> dict[str,
         peak = importlib.import_module("rushlight.memory").peak() if library == "rushlight" else 0
         found = resident("VmHWM") - base
     return {"resident": found, "arrays": peak, "seconds": seconds[-1], "losses": losses}
+
+
+def losses_of(torch: Any, net: str, model: Any, batch: int) -> Callable[[], Any]:
+    """What computes the loss of a step: of random images, or of so many rows of 1,024 random tokens."""
+    cross_entropy = torch.nn.functional.cross_entropy
+    if net != "gpt2":
+        images, labels = torch.rand(batch, 3, 224, 224), torch.arange(batch)
+        return lambda: cross_entropy(model(images), labels)
+    text = torch.randint(0, 50257, (batch, 1025))
+    return lambda: cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
 
 
 def context(torch: Any, way: str, limit: str, optimizer: Any) -> Any:
@@ -139,8 +162,10 @@ def main() -> None:
         print(json.dumps(train(*json.loads(options.worker))))
         return
     for net in options.only:
-        batch = 1 if net == "vit" else options.batch
-        name = "ViT-L/16, batch 1, Adam" if net == "vit" else f"ResNet-152, batch {batch}, SGD with momentum"
+        batch = {"vit": 1, "gpt2": 4}.get(net, options.batch)
+        name = {"vit": "ViT-L/16, batch 1, Adam", "gpt2": "GPT-2 (124 M), 4 x 1,024 tokens, AdamW"}.get(
+            net, f"ResNet-152, batch {batch}, SGD with momentum"
+        )
         print(f"\n| {name} | peak, resident | peak of arrays | seconds a step | losses |\n|---|---|---|---|---|")
         for title, (library, way) in WAYS[net].items():
             found = measured(net, library, way, batch, options.steps)
