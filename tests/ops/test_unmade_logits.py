@@ -166,6 +166,25 @@ def test_who_looks_sees_the_values(monkeypatch, small, look):
     np.testing.assert_array_equal(found, seen(Case()))
 
 
+def test_it_can_be_given_another_class_saved_and_moved(small, tmp_path):
+    class Named(torch.Tensor):
+        pass
+
+    case = Case()
+    case.z.__class__ = Named
+    assert type(case.z) is Named
+    np.testing.assert_array_equal(case.z.detach().numpy(), case.values)
+    case = Case()
+    torch.save(case.z.detach(), tmp_path / "z")
+    np.testing.assert_array_equal(torch.load(tmp_path / "z").numpy(), case.values)
+    case = Case()
+    assert case.z.detach_() is case.z and case.z.grad_fn is None
+    np.testing.assert_array_equal(case.z.t_().numpy(), case.values.T)
+    case = Case()
+    np.testing.assert_array_equal(case.z.as_subclass(Named).detach().numpy(), case.values)
+    assert type(copy.copy(Case().z)) is torch.Tensor and len({Case().z, case.z}) == 2
+
+
 def test_values_are_those_of_when_it_was_computed(small):
     case = Case()
     expected = case.values

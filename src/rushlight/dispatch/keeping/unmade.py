@@ -206,6 +206,11 @@ class Unmade(Tensor):
     def __class__(self) -> type[Any]:
         return Tensor
 
+    @__class__.setter
+    def __class__(self, value: type[Any]) -> None:
+        self._array  # noqa: B018  # made: from here on it is no tensor of this class
+        _set_class(self, value)
+
     @property
     def _array(self) -> Any:
         place = _ARRAY.__get__(self)
