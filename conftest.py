@@ -1,4 +1,6 @@
-"""What tests are collected from, and what is known to the collector of cycles while they run.
+"""What tests are collected from, why one may be skipped, and what is known to the collector of cycles while they run.
+
+Skips are counted at the end, by reason; a reason that is not in `tests/skips.txt` fails the run.
 
 Twenty thousand tests that wait are a million objects, which each collection would look through (0.4 s).  They are set
 aside, except for tests that search all objects for what holds memory: what is set aside is slower to search.
@@ -10,6 +12,7 @@ import functools
 import gc
 import importlib.util
 import re
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +29,40 @@ collect_ignore = [
 SEARCHING = re.compile(r"budget\(|frontier\(|snapshot\(|memory\.(live|report)|DryRun|replay")
 RUNNING = ("documents", "fuzzing")
 ASIDE = {"now": False}
+
+
+SKIPS = Path(__file__).parent / "tests" / "skips.txt"
+
+
+def allowed() -> re.Pattern[str]:
+    """What reasons of skips begin with."""
+    lines = SKIPS.read_text(encoding="utf-8").splitlines()
+    return re.compile("|".join(f"(?:{line})" for line in lines if line and not line.startswith("#")))
+
+
+def skipped(config: pytest.Config) -> Counter[str]:
+    """How many tests of a run were skipped, by reason."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    reports = reporter.stats.get("skipped", ()) if reporter is not None else ()
+    reasons = (r.longrepr[2] if isinstance(r.longrepr, tuple) else str(r.longrepr) for r in reports)
+    return Counter(reason.removeprefix("Skipped: ") for reason in reasons)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """A run in which a test was skipped for a reason that is not on the list has failed."""
+    known = allowed()
+    if exitstatus == 0 and not all(known.match(reason) for reason in skipped(session.config)):
+        session.exitstatus = 1
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Count the skips."""
+    found, known = skipped(terminalreporter.config), allowed()
+    if found:
+        terminalreporter.section(f"{found.total()} skipped")
+    for reason, count in found.most_common():
+        told = "" if known.match(reason) else "  <- not in tests/skips.txt: the run fails"
+        terminalreporter.line(f"{count:>6}  {reason}{told}", red=bool(told))
 
 
 def pytest_collection_finish() -> None:
