@@ -50,7 +50,7 @@ def main() -> int:
     if probe.returncode != 77:
         print(f"sanitize: the kernels could not be built or loaded\n{probe.stdout}\n{probe.stderr}")
         return 1
-    options = sys.argv[1:] or ["--fast", "--operators", "no", "--dtypes", "float32,float16"]
+    options = sys.argv[1:] or ["--fast", "--operators", "no", "--dtypes", "float32,bfloat16"]
     sweep = [sys.executable, str(ROOT / "tools" / "sweep_kernels.py"), *options]
     done = subprocess.run(sweep, env=environment).returncode
     print("sanitize: no report" if done == 0 else f"sanitize: FAILED with exit status {done}")

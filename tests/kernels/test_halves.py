@@ -88,6 +88,12 @@ def test_sums_in_parts(way: products.Way, rng: np.random.Generator, sizes: tuple
     np.testing.assert_array_equal(products.product(a, b), (a.astype(float) @ b.astype(float)).astype(BFLOAT16))
 
 
+def test_a_row_may_be_misaligned(way: products.Way) -> None:
+    row = np.zeros(7, np.uint8)[1:].view(BFLOAT16)
+    row[...] = 1, 2, 3
+    np.testing.assert_array_equal(products.product(np.ones((2, 4), BFLOAT16), np.ones((4, 3), BFLOAT16), row), [[5, 6, 7]] * 2)
+
+
 def test_products_of_strided_matrices_and_special_numbers(way: products.Way, rng: np.random.Generator) -> None:
     x, y = (rng.integers(-4, 5, shape).astype(BFLOAT16) for shape in ((60, 80), (80, 90)))
     for a in (x, x[::2], x[:, ::-1], np.asfortranarray(x)[3:], np.broadcast_to(x[:1], x.shape)):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import ml_dtypes
 import numpy as np
 
-from rushlight.kernels.dispatch import Array
+from rushlight.kernels.dispatch import Array, contiguous
 from rushlight.kernels.native import loader
 from rushlight.kernels.native.signatures import BFLOAT16 as DOTS
 from rushlight.kernels.native.signatures import TILES
@@ -107,7 +107,7 @@ def product(a: Array, b: Array, row: Array | None = None) -> Array | None:
         lead_rows[0] < 8 or lead_rows[1] * steps * columns > _SHARED << 6
     )
     packed = np.empty(_packed_numbers(found[0], steps, columns), np.uint32) if shared else None
-    bias = None if row is None else np.ascontiguousarray(row).view(np.uint16)
+    bias = None if row is None else contiguous(row).view(np.uint16)
     target = out.view(np.uint16)
     found[0].product(left, right, bias, target, packed, turned, right_turned, *lead_rows, steps, columns)
     return out
