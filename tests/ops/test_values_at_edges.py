@@ -568,10 +568,11 @@ def test_a_norm_at_zero_hides_no_gradient_that_is_no_number(slope, at_zero, crea
 @pytest.mark.parametrize("exponent", [2, 255])
 def test_the_slope_of_zeta_by_a_small_integer_is_that_by_a_number(exponent):
     slopes = []
-    for dtype in (torch.uint8, torch.float64):
+    for x in (torch.tensor(exponent, dtype=torch.uint8), torch.tensor(float(exponent), dtype=torch.float64), exponent):
         q = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
-        slopes.append(torch.autograd.grad(torch.special.zeta(torch.tensor(exponent, dtype=dtype), q).sum(), q)[0])
-    np.testing.assert_array_equal(slopes[0].numpy(), slopes[1].numpy())
+        slopes.append(torch.autograd.grad(torch.special.zeta(x, q).sum(), q)[0])
+    for each in slopes[1:]:
+        np.testing.assert_array_equal(slopes[0].numpy(), each.numpy())
     assert slopes[0][0] == pytest.approx(-exponent, rel=0.3 if exponent == 2 else 1e-12)
 
 

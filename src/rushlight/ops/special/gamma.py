@@ -153,8 +153,9 @@ def _no_exponent(g: Array | Tensor) -> Any:
 
 
 def _exponents(input: Any, g: Any) -> Any:
-    """Exponents as floating-point numbers: small integers would wrap around where 1 is added."""
-    if raw(input).dtype.kind == "f":
+    """Exponents as floating-point numbers: small integers would wrap around where 1 is added.  Python's numbers do not."""
+    values = raw(input)
+    if not hasattr(values, "dtype") or values.dtype.kind == "f":
         return input
     return input.to(g.dtype) if isinstance(input, Tensor) else input.astype(g.dtype)
 
