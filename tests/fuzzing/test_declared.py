@@ -821,3 +821,30 @@ def test_exponents_of_zeta_that_wrap_around_are_declared_where_numbers_that_do_n
     program = ["a = torch.tensor([1.5], dtype=torch.float64).requires_grad_()", "b = torch.tensor([3], dtype=torch.uint8)",
                f"r1 = torch.special.zeta(b, a){more}", "g2 = torch.autograd.grad(r1.sum(), [a])"]  # fmt: skip
     assert declared("g2[0]", [90.0], [-1.1], *program) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("row", "values", "call", "other"), [
+    ("gradient of `ldexp` by its first", (-128.0, 128.0), "torch.ldexp(a, torch.tensor([7], dtype=torch.int8))",
+     "torch.ldexp(a, torch.tensor([7], dtype=torch.int8)) * len(torch.__name__)"),
+    ("gradient of `xlog1py` beside a number", (0.0, NAN), "torch.special.xlog1py(a, float('nan'))",
+     "torch.special.xlog1py(a, 2.0) * len(torch.__name__)"),
+])  # fmt: skip
+def test_gradients_that_pytorch_has_of_numbers_are_declared_where_those_of_others_agree(row, values, call, other):
+    pytest.importorskip("torch")
+    for r1, is_declared in ((call, True), (other, False)):
+        program = ["a = torch.tensor([0.0], dtype=torch.float64).requires_grad_()", f"r1 = {r1}",
+                   "g2 = torch.autograd.grad(r1.sum(), [a])"]  # fmt: skip
+        there, here = map(np.array, ([values[0]], [values[1]]))
+        assert rows(row, Difference("g2[0]", "value", there, here, program, tolerance=1e-9)) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("call", "is_declared"), [("torch.all(a, out=o)", True), ("torch.all(a * 1, out=o.zero_()).zero_()", False)]
+)
+def test_truth_in_bytes_is_declared_where_nan_makes_the_difference(call, is_declared):
+    pytest.importorskip("torch")
+    program = ["a = torch.tensor([float('nan'), 1.0])", "o = torch.zeros((), dtype=torch.uint8)", call]
+    found = Difference("o", "value", np.uint8(0), np.uint8(1), program)
+    assert rows("`all(out=...)` of bytes, of NaN", found) is is_declared

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import numpy as np
 
@@ -331,11 +332,26 @@ def beyond_nothing(difference: Difference) -> bool:
     return refused and called is not None and empty(called[1], difference)
 
 
-def exponents_that_wrap(difference: Difference) -> bool:
-    """Whether gradients of zeta differ by small integers as exponents, and agree where those are floating-point numbers."""
-    if not difference.where.startswith("g") or "zeta(" not in text(difference):
+def exponents_that_wrap(name: str, difference: Difference) -> bool:
+    """Whether gradients of an operator differ by small integers as exponents, and agree where those are floating-point numbers."""
+    if not difference.where.startswith("g") or f"{name}(" not in text(difference):
         return False
     return agree(difference, lambda line: re.sub(r"torch\.u?int\d+", "torch.float64", line))
+
+
+def beside_a_number(difference: Difference) -> bool:
+    """Whether a gradient of xlog1py beside a number that is NaN is that beside a tensor here."""
+    if not difference.where.startswith("g"):
+        return False
+    number = re.compile(r"(xlog1py\(\w+, )(float\('nan'\))\)")
+    return agree(difference, lambda line: number.sub(r"\1torch.tensor(\2, dtype=torch.float64))", line))
+
+
+def cut_to_a_byte(difference: Difference) -> bool:
+    """Whether what PyTorch makes a byte first, where bytes are to be written, is no truth there: NaN, and what a byte cannot hold."""
+    if re.search(r"\ball\(.*out=", text(difference)) is None:
+        return False
+    return agree(difference, lambda line: re.sub(r"\ball\((\w+)", r"all((\1 != 0)", line))
 
 
 def infinite_behind_cumprod(difference: Difference) -> bool:
@@ -419,7 +435,10 @@ DECLARED: tuple[Declared, ...] = (
     Declared("a view made by `view_as_complex` whose base", made_again_of_another_shape),
     Declared("`index_add`, `index_copy`, `index_fill` of a tensor without elements", beyond_nothing),
     Declared("gradients of `prod` and `cumprod` of infinities", infinite_behind_cumprod),
-    Declared("gradient of `special.zeta` by what is added to", exponents_that_wrap),
+    Declared("gradient of `special.zeta` by what is added to", partial(exponents_that_wrap, "zeta")),
+    Declared("gradient of `ldexp` by its first", partial(exponents_that_wrap, "ldexp")),
+    Declared("gradient of `xlog1py` beside a number that is NaN", beside_a_number),
+    Declared("`all(out=...)` of bytes, of NaN", cut_to_a_byte),
     Declared("the sign of 0 as a part of a complex number that `neg` makes", zero_of_a_negative),
     Declared("an in-place operator inside `vmap` around forward mode", tangent_of_all_samples),
     Declared("gradients that a refused backward leaves", half_run),
