@@ -827,7 +827,7 @@ def test_exponents_of_zeta_that_wrap_around_are_declared_where_numbers_that_do_n
 @pytest.mark.parametrize(("row", "values", "call", "other"), [
     ("gradient of `ldexp` by its first", (-128.0, 128.0), "torch.ldexp(a, torch.tensor([7], dtype=torch.int8))",
      "torch.ldexp(a, torch.tensor([7], dtype=torch.int8)) * len(torch.__name__)"),
-    ("gradient of `xlog1py` beside a number", (0.0, NAN), "torch.special.xlog1py(a, float('nan'))",
+    ("slopes of `xlogy` and `xlog1py` beside a number", (0.0, NAN), "torch.special.xlog1py(a, float('nan'))",
      "torch.special.xlog1py(a, 2.0) * len(torch.__name__)"),
 ])  # fmt: skip
 def test_gradients_that_pytorch_has_of_numbers_are_declared_where_those_of_others_agree(row, values, call, other):

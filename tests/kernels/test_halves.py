@@ -91,7 +91,9 @@ def test_sums_in_parts(way: products.Way, rng: np.random.Generator, sizes: tuple
 def test_a_row_may_be_misaligned(way: products.Way) -> None:
     row = np.zeros(7, np.uint8)[1:].view(BFLOAT16)
     row[...] = 1, 2, 3
-    np.testing.assert_array_equal(products.product(np.ones((2, 4), BFLOAT16), np.ones((4, 3), BFLOAT16), row), [[5, 6, 7]] * 2)
+    np.testing.assert_array_equal(
+        products.product(np.ones((2, 4), BFLOAT16), np.ones((4, 3), BFLOAT16), row), [[5, 6, 7]] * 2
+    )
 
 
 def test_products_of_strided_matrices_and_special_numbers(way: products.Way, rng: np.random.Generator) -> None:

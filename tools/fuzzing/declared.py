@@ -340,10 +340,10 @@ def exponents_that_wrap(name: str, difference: Difference) -> bool:
 
 
 def beside_a_number(difference: Difference) -> bool:
-    """Whether a gradient of xlog1py beside a number that is NaN is that beside a tensor here."""
-    if not difference.where.startswith("g"):
+    """Whether a slope of xlogy or xlog1py beside a number that is NaN is that beside a tensor here."""
+    if difference.where[0] not in "gt":
         return False
-    number = re.compile(r"(xlog1py\(\w+, )(float\('nan'\))\)")
+    number = re.compile(r"(xlog(?:1p)?y\(.*, )(float\('nan'\))\)")
     return agree(difference, lambda line: number.sub(r"\1torch.tensor(\2, dtype=torch.float64))", line))
 
 
@@ -437,7 +437,7 @@ DECLARED: tuple[Declared, ...] = (
     Declared("gradients of `prod` and `cumprod` of infinities", infinite_behind_cumprod),
     Declared("gradient of `special.zeta` by what is added to", partial(exponents_that_wrap, "zeta")),
     Declared("gradient of `ldexp` by its first", partial(exponents_that_wrap, "ldexp")),
-    Declared("gradient of `xlog1py` beside a number that is NaN", beside_a_number),
+    Declared("slopes of `xlogy` and `xlog1py` beside a number that is NaN", beside_a_number),
     Declared("`all(out=...)` of bytes, of NaN", cut_to_a_byte),
     Declared("the sign of 0 as a part of a complex number that `neg` makes", zero_of_a_negative),
     Declared("an in-place operator inside `vmap` around forward mode", tangent_of_all_samples),
