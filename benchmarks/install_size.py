@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-LIMIT = 110_000_000
+LIMIT = 95_000_000
 ROOT = Path(__file__).resolve().parents[1]
 
 

@@ -67,3 +67,13 @@ def test_a_module_whose_own_imports_fail_says_so(monkeypatch: pytest.MonkeyPatch
         rushlight.broken
     monkeypatch.setitem(rushlight._LAZY, "broken", "rushlight.nowhere")
     assert not hasattr(rushlight, "broken")
+
+
+def test_a_star_brings_what_scripts_name() -> None:
+    names: dict[str, object] = {}
+    exec("from rushlight import *", names)
+    wanted = "Tensor arange cat exp float32 from_numpy int64 load manual_seed nn no_grad ones optim randn relu save tensor zeros"
+    assert not [name for name in wanted.split() if name not in names]
+    assert "ops" in names and not [
+        name for name in names if name.startswith("_") and name not in ("__builtins__", "__version__")
+    ]
