@@ -17,6 +17,8 @@ import numpy as np
 
 from rushlight import cpu, kernels
 from rushlight.backends import blas
+from rushlight.backends.blas import matmul
+from rushlight.kernels import products
 from rushlight.kernels.native import loader
 from rushlight.version import __version__
 
@@ -44,6 +46,7 @@ def in_use() -> Facts:
     """Versions, BLAS, native kernels, optional packages."""
     kernels.softmax(np.zeros((1, 2), np.float32), 1)  # makes the loader decide
     info = blas.info()
+    ways = products.ways()
     return {
         "machine": {
             "processor": cpu.description().get("model name", platform.processor() or cpu.machine()),
@@ -60,7 +63,11 @@ def in_use() -> Facts:
         }
         | {name: _version(name) or "not installed" for name in ("scipy", "cupy", "safetensors", "torch")},
         "blas": info,
-        "native kernels": {"threads": kernels.get_num_threads(), **loader.status()},
+        "native kernels": {
+            "threads": kernels.get_num_threads(),
+            "bfloat16_by": ways[0].name if ways else "float32",
+            **loader.status(),
+        },
     }
 
 
@@ -119,7 +126,7 @@ def measured() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     n = 1024
     a, b = (rng.standard_normal((n, n), dtype=np.float32) for _ in "ab")
-    product = np.empty_like(a)
+    product, halves = np.empty_like(a), [y.astype(products.BFLOAT16) for y in (a, b)]
     x = rng.standard_normal((1024, 1024), dtype=np.float32)
     big = np.ones(16_000_000, np.float32)
     copy = np.empty_like(big)
@@ -133,6 +140,7 @@ def measured() -> dict[str, Any]:
 
     return {
         "gemm_gflops_float32": 2 * n**3 / _seconds(lambda: np.matmul(a, b, out=product)) / 1e9,
+        "gemm_gflops_bfloat16": 2 * n**3 / _seconds(lambda: matmul(*halves)) / 1e9,
         "memory_gb_per_s": 2 * big.nbytes / _seconds(lambda: np.copyto(copy, big)) / 1e9,
         "softmax_ms": _seconds(softmax) * 1e3,
         "softmax_reference_ms": _without_native(softmax) * 1e3,
@@ -198,7 +206,7 @@ def _measured_rows(m: dict[str, Any]) -> dict[str, str]:
         return f"{ours:.2f} ms (NumPy alone {plain:.2f} ms, {plain / ours:.1f} times)"
 
     return {
-        "matrix product": f"{m['gemm_gflops_float32']:.0f} GFLOP/s float32",
+        "matrix product": f"{m['gemm_gflops_float32']:.0f} GFLOP/s float32, {m['gemm_gflops_bfloat16']:.0f} bfloat16",
         "memory": f"{m['memory_gb_per_s']:.1f} GB/s copied",
         "softmax 1024 x 1024": pair("softmax"),
         "Adam, 4 M parameters": pair("adam_4m"),

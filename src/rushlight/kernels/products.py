@@ -20,8 +20,9 @@ _WIDEST = 1 << 26  # elements between the rows of a factor
 
 
 class Way(NamedTuple):
-    """Kernels.  panel: columns side by side in their packed right factor; unit: steps of the sum, of which they take multiples"""
+    """Kernels.  name: of the instructions; panel: columns side by side in their packed right factor; unit: steps of the sum, of which they take multiples"""
 
+    name: str
     product: Callable[..., None]
     attention: Callable[..., None]
     attention_backward: Callable[..., None]
@@ -34,9 +35,9 @@ def _find_ways(tables: loader.Tables) -> list[Way]:
     found = []
     tiles, dots = tables.get(("bf16", *TILES)), tables.get(("bf16", *DOTS))
     if tiles is not None and tiles.leave() == 0:
-        found.append(Way(tiles.product_tiles, tiles.attention_tiles, tiles.attention_backward_tiles, 32, 32))
+        found.append(Way("AMX", tiles.product_tiles, tiles.attention_tiles, tiles.attention_backward_tiles, 32, 32))
     if dots is not None:
-        found.append(Way(dots.product, dots.attention, dots.attention_backward, 48, 2))
+        found.append(Way("AVX512-BF16", dots.product, dots.attention, dots.attention_backward, 48, 2))
     return found
 
 
