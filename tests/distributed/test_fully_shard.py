@@ -331,3 +331,31 @@ for step in range(2):
 assert held < room, held / block
 print("well")
 """) == ["well"] * 2  # fmt: skip
+
+
+@pytest.mark.slow
+def test_stores_and_budgets_leave_gradients_as_they_are(tmp_path: Path) -> None:
+    assert lines(tmp_path, START + """\
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+import tempfile
+from rushlight import memory, stores
+def net():
+    torch.manual_seed(0)
+    return nn.Sequential(*(nn.Sequential(nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 256), nn.GELU()) for _ in range(4)))
+def sharded(model):
+    for block in model: fully_shard(block)
+    return fully_shard(model)
+x = torch.randn(64, 256, generator=torch.Generator().manual_seed(r))
+def grads(model, context=None):
+    if context is None: model(x).square().mean().backward()
+    else:
+        with context: model(x).square().mean().backward()
+    return [p.grad.full_tensor() if way is sharded else p.grad for p in model.parameters()]
+for way in (sharded, DistributedDataParallel):
+    plain = grads(way(net()))
+    for context in (stores.disk(tempfile.mkdtemp(dir=".")), memory.budget("40MB")):
+        assert all(torch.equal(a, b) for a, b in zip(plain, grads(way(net()), context), strict=True)), (way, context)
+print("well")
+""") == ["well"] * 2  # fmt: skip
