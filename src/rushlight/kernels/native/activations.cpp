@@ -38,7 +38,7 @@ template <class T> static void gelu_backward(const T *g, const T *x, T *o, long 
 
 template <class T> static void softplus(const T *x, T *o, long n, WideOf<T> beta, WideOf<T> limit) {
     WideOf<T> inverse = WideOf<T>(1) / beta;
-    map1(x, o, n, [=](WideOf<T> v) { return v * beta > limit ? v : log1p_exp(v * beta) * inverse; });
+    map1(x, o, n, [=](WideOf<T> v) { return choose(v * beta > limit, v, log1p_exp(v * beta) * inverse); });
 }
 
 template <class T> static void softplus_backward(const T *g, const T *x, T *o, long n, WideOf<T> beta, WideOf<T> limit) {

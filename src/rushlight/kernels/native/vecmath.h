@@ -78,17 +78,22 @@ RL_INLINE double exp(double x) {
     return p * bits<double>(half << 52) * bits<double>((i - half) << 52);
 }
 
-// log x: x = 2^e m with m in [sqrt 1/2, sqrt 2), log m = 2 artanh((m - 1) / (m + 1)).
-RL_INLINE float log(float x) {
-    bool tiny = x < 1.17549435e-38f;
-    float y = tiny ? x * 8388608.0f : x;
-    uint32_t i = bits<uint32_t>(y) - 0x3f3504f3u;  // sqrt(1/2)
-    float e = (float)((int32_t)i >> 23) - (tiny ? 23.0f : 0.0f);
+// log x of normal numbers over 0: x = 2^e m with m in [sqrt 1/2, sqrt 2), log m = 2 artanh((m - 1) / (m + 1)).  more: added to e.
+RL_INLINE float log_of_normal(float x, float more = 0.0f) {
+    uint32_t i = bits<uint32_t>(x) - 0x3f3504f3u;  // sqrt(1/2)
+    float e = (float)((int32_t)i >> 23) + more;
     float m = bits<float>((i & 0x007fffffu) + 0x3f3504f3u);
     float f = m - 1.0f, s = f / (m + 1.0f), z = s * s;
     float q = (2.958219349e-01f * z + 3.998872936e-01f) * z + 6.666668653e-01f;
     // 2 s = f - s f exactly in the reals, and rounds better
-    float out = e * 0.693145751953125f + (f + (s * (z * q - f) + e * 1.42860682030941723e-6f));
+    return e * 0.693145751953125f + (f + (s * (z * q - f) + e * 1.42860682030941723e-6f));
+}
+
+RL_INLINE double log_of_normal(double x) { return std::log(x); }
+
+RL_INLINE float log(float x) {
+    bool tiny = x < 1.17549435e-38f;
+    float out = log_of_normal(tiny ? x * 8388608.0f : x, tiny ? -23.0f : 0.0f);
     out = x == infinity<float>() ? x : out;
     out = x == 0.0f ? -infinity<float>() : out;
     return x < 0.0f || x != x ? std::numeric_limits<float>::quiet_NaN() : out;
@@ -188,8 +193,8 @@ template <class T> RL_INLINE T log1p_exp(T x) {
     T e = rl::exp(-std::fabs(x));
     // log1p(e) = log(u) * e / (u - 1), u = 1 + e rounded: the rounding of u cancels (Kahan)
     T u = T(1) + e, d = u - T(1);
-    T l = d == T(0) ? e : rl::log(u) * e / (d == T(0) ? T(1) : d);
-    return (x > T(0) ? x : T(0)) + (x != x ? x : l);
+    T l = choose(d == T(0), e, log_of_normal(u) * e / choose(d == T(0), T(1), d));
+    return (x > T(0) ? x : T(0)) + choose(x != x, x, l);
 }
 
 }  // namespace rl
