@@ -12,6 +12,7 @@ import functools
 import gc
 import importlib.util
 import re
+import signal
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,10 @@ SEARCHING = re.compile(r"budget\(|frontier\(|snapshot\(|memory\.(live|report)|Dr
 RUNNING = ("documents", "fuzzing")
 ASIDE = {"now": False}
 
+
+# What a shell starts in the background ignores Ctrl-C, and so would the processes whose interruption is tested.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SKIPS = Path(__file__).parent / "tests" / "skips.txt"
 
