@@ -47,7 +47,7 @@ def test_every_exported_kernel_checks_its_arrays() -> None:
         text = path.read_text(encoding="utf-8")
         if path.name not in ("call.h", "call.cpp", "memory.cpp"):
             assert "->data" not in text and "reinterpret_cast<Array" not in text, path.name
-    exported = "".join(path.read_text(encoding="utf-8") for path in NATIVE.glob("*.cpp"))
+    exported = "".join(path.read_text(encoding="utf-8") for path in (*NATIVE.glob("*.cpp"), *NATIVE.glob("*.h")))
     for body in re.findall(r"RL_EXPORT [^\n{]*\bArray \*.*?\n(?:    )?\}", exported.replace("\\\n", "\n"), re.S):
         name = re.search(r"rl_[\w#]+", body)
         assert name is not None

@@ -59,9 +59,7 @@ class Op:
     shown: str = ""  # the name that users see in the graph and in profiles, where that is not its own
     cheap: bool = False  # whether a large result is computed again for backward rather than kept: see `rebuilt`
     again: int = 0  # operations of a product that take as long as making an element again; 0: it is not made again
-    behind: str = (
-        ""  # what it is made again of where it keeps too little: its "input", the two of a "sum" or of a "product"
-    )
+    behind: str = ""  # of what it is made again: its "input", or the two of a "sum" or a "product"
     over: bool = False  # whether it may be made again over its first input, where that was made for it alone
     gates: bool = False  # whether of its result, which it keeps, the gradient asks where it is not <= 0 only
     heavy: bool = False  # whether it costs so much more than its inputs' making that they may be

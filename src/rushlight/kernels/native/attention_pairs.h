@@ -140,3 +140,18 @@ void attend_backward_all(Array *g_, Array *q, Array *k, Array *v, Array *mask, A
 }
 
 }  // namespace rl
+
+// What an engine exports.  Arguments: see `multiply_all`; `attention` as of float32.
+#define RL_PAIRS(ENGINE, SUFFIX)                                                                                                \
+    RL_EXPORT void rl_product##SUFFIX(Array *a, Array *b, Array *row, Array *out, Array *packed, int a_turned, int b_turned,     \
+                                      long batch, long rows, long steps, long columns) {                                       \
+        rl::multiply_all<ENGINE>("product", a, b, row, out, packed, a_turned, b_turned, batch, rows, steps, columns);          \
+    }                                                                                                                          \
+    RL_EXPORT void rl_attention##SUFFIX(Array *q, Array *k, Array *v, Array *mask, Array *out, Array *lse, int causal,         \
+                                        double scale) {                                                                        \
+        rl::attend_all<ENGINE>(q, k, v, mask, out, lse, causal, scale);                                                        \
+    }                                                                                                                          \
+    RL_EXPORT void rl_attention_backward##SUFFIX(Array *g, Array *q, Array *k, Array *v, Array *mask, Array *lse, Array *gq,   \
+                                                 Array *gk, Array *gv, int causal, double scale) {                             \
+        rl::attend_backward_all<ENGINE>(g, q, k, v, mask, lse, gq, gk, gv, causal, scale);                                     \
+    }

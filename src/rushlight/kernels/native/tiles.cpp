@@ -13,17 +13,5 @@ RL_EXPORT long rl_leave_bf16() {
     return syscall(SYS_arch_prctl, kAsk, kTileData);
 }
 
-RL_EXPORT void rl_product_tiles_bf16(Array *a, Array *b, Array *row, Array *out, Array *packed, int a_turned, int b_turned,
-                                     long batch, long rows, long steps, long columns) {
-    rl::multiply_all<rl::Tiles>("product", a, b, row, out, packed, a_turned, b_turned, batch, rows, steps, columns);
-}
-
-RL_EXPORT void rl_attention_tiles_bf16(Array *q, Array *k, Array *v, Array *mask, Array *out, Array *lse, int causal, double scale) {
-    rl::attend_all<rl::Tiles>(q, k, v, mask, out, lse, causal, scale);
-}
-
-RL_EXPORT void rl_attention_backward_tiles_bf16(Array *g, Array *q, Array *k, Array *v, Array *mask, Array *lse, Array *gq, Array *gk,
-                                          Array *gv, int causal, double scale) {
-    rl::attend_backward_all<rl::Tiles>(g, q, k, v, mask, lse, gq, gk, gv, causal, scale);
-}
+RL_PAIRS(rl::Tiles, _tiles_bf16)
 #endif
