@@ -157,8 +157,7 @@ __all__ = ["Generator", "Size", "Tensor", "__version__", "autograd", "default_ge
            "enable_grad", "finfo", "get_default_dtype", "iinfo", "inference_mode", "is_grad_enabled",
            "is_inference_mode_enabled", "layout", "no_grad", "ops", "promote_types", "set_default_dtype",
            "set_grad_enabled", "strided"]  # fmt: skip
-if (
-    not TYPE_CHECKING
-):  # what `import *` brings: functions and dtypes as in PyTorch, and the rooms that every script names
+# What `import *` brings: functions and dtypes as in PyTorch, and the rooms that every script names.
+if not TYPE_CHECKING:
     __all__.extend(name for name in (*_NAMESPACES[""], *(d.name for d in _DTYPES), *_DTYPE_ALIASES) if name[0] != "_")
     __all__.extend(("load", "nn", "optim", "save"))

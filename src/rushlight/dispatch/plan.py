@@ -259,9 +259,7 @@ class Plan:
 
     __slots__ = ("full", "functions", "mask", "needs_shapes", "op", "order", "real", "save_aux", "save_inputs", "save_outs",
                  "saves", "slim")  # fmt: skip
-    takes_deferred = (
-        False  # of a class: whether its nodes can be given a gradient that is no array: see `engine.deferred`
-    )
+    takes_deferred = False  # whether its nodes can be given a gradient that is no array: see `engine.deferred`
 
     def __init__(self, op: Op, mask: int, count: int, real: bool = False):
         """real: for the slim nodes of fast paths, which are of real numbers only: conjugation is left out."""

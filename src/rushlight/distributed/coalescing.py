@@ -53,10 +53,15 @@ def all_reduce_coalesced(
 
 def dealt(flat: Array, places: Sequence[Place]) -> None:
     """Bring parts of an array into the tensors that they are for.  flat: (sum of elements,)"""
-    ends = list(itertools.accumulate(place.array.size for place in places))
-    for place, end in zip(places, ends, strict=True):
-        place.array[...] = flat[end - place.array.size : end].reshape(place.array.shape)
+    for place, at in zip(places, parts([place.array for place in places]), strict=True):
+        place.array[...] = flat[at].reshape(place.array.shape)
         place.put()
+
+
+def parts(arrays: Sequence[Array]) -> list[slice]:
+    """Where each of several arrays stands among the elements of all."""
+    ends = list(itertools.accumulate(array.size for array in arrays))
+    return [slice(end - array.size, end) for array, end in zip(arrays, ends, strict=True)]
 
 
 def all_gather_coalesced(
@@ -100,9 +105,8 @@ def gathered(name: str, given: Sequence[Array], places: Sequence[Sequence[Place]
 
     def after() -> None:
         for row, some in zip(found, places, strict=True):
-            ends = list(itertools.accumulate(x.size for x in given))
-            for place, part, end in zip(some, given, ends, strict=True):
-                octets(place.array)[...] = row[end - part.size : end]
+            for place, at in zip(some, parts(given), strict=True):
+                octets(place.array)[...] = row[at]
                 place.put()
 
     return run(name, group, lambda way: way.all_gather(found, sent), after, async_op, *shown)
@@ -162,11 +166,10 @@ def _gathered(calls: Sequence[Call], group: ProcessGroup) -> Work | None:
     given = [octets(readable(t)) for t in inputs]
     sent = np.concatenate(given)
     found = np.empty((group.size(), sent.size), np.uint8)
-    ends = list(itertools.accumulate(x.size for x in given))
 
     def after() -> None:
-        for place, part, end in zip(outputs, given, ends, strict=True):
-            octets(place.array).reshape(group.size(), -1)[...] = found[:, end - part.size : end]
+        for place, at in zip(outputs, parts(given), strict=True):
+            octets(place.array).reshape(group.size(), -1)[...] = found[:, at]
             place.put()
 
     return run("all_gather_into_tensor", group, lambda way: way.all_gather(found, sent), after, True, *inputs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from numpy import ndarray
 
@@ -15,10 +15,6 @@ from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.storage import storage_of
 from rushlight.tensor import LEAF, Tensor, twin, wrap
-
-if TYPE_CHECKING:
-    pass
-
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
