@@ -102,7 +102,6 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "parts that are set": lambda t: t.ones(3).__setitem__(t.tensor([0, 1]), t.ones(3)),
     "indices of two sizes": lambda t: t.ones(3, 4)[t.tensor([0, 1]), t.tensor([0, 1, 2])],
     "a fraction as an index": lambda t: t.ones(3)[1.5],
-    "a negative of bools": lambda t: -t.ones(3).bool(),
     "take": lambda t: t.ones(3).take(t.ones(1)),
     "copy": lambda t: t.ones(2, 3).copy_(t.ones(2)),
     "cholesky": lambda t: t.linalg.cholesky(t.stack([t.eye(2), -t.eye(2)])),
@@ -128,6 +127,16 @@ def test_a_message_has_the_words_that_programs_look_for(name: str) -> None:
         CASES[name](rushlight)
     assert type(here.value).__name__ == type(there.value).__name__
     assert str(there.value).rstrip(".") in str(here.value)
+
+
+@pytest.mark.parametrize("refused", [lambda t: -t.ones(3).bool(), lambda t: t.ones(3).bool() - t.ones(3).bool(),
+                                     lambda t: t.ones(3) - t.ones(3).bool()])  # fmt: skip
+def test_of_bools_the_words_are_the_same_and_the_advice_is_our_own(refused: Callable[[Any], Any]) -> None:
+    with pytest.raises(RuntimeError) as there:
+        refused(reference)
+    with pytest.raises(RuntimeError) as here:
+        refused(rushlight)
+    assert str(here.value).startswith(str(there.value).partition(". ")[0] + ": logical_")
 
 
 def test_what_linear_algebra_raises_is_found_where_programs_look_for_it() -> None:

@@ -142,7 +142,7 @@ class _coalescing_manager:
 
     def __enter__(self) -> _CoalescingManager:
         if self.group in collecting:
-            raise ValueError("ProcessGroup has non-empty op list at the start of coalescing")
+            raise ValueError("_coalescing_manager: the group is in such a block already, whose messages have not begun")
         collecting[self.group] = []
         return self.manager
 
