@@ -265,8 +265,8 @@ LOOKS = ("size", "dim", "ndimension", "numel", "nelement", "stride", "element_si
 SEEN = ("shape", "dtype", "device", "ndim", "itemsize", "nbytes", "requires_grad", "is_leaf", "grad_fn", "output_nr")
 UNCHANGED = ("contiguous", "float", "double", "cpu")
 shaped: dict[
-    Any, Any
-] = {}  # plans of view operators that take deferred gradients, by the plan; `deferring` sets what makes one
+    str, Any
+] = {}  # "of": makes of a view operator's plan one that takes deferred gradients; `deferring` sets it
 
 
 def look(name: str) -> Callable[..., Any]:
