@@ -87,6 +87,27 @@ def test_a_test_above_its_limit_fails_and_says_where(pytester: Any) -> None:
     assert "memory of arrays" not in text and not memory.is_recording()
 
 
+def test_what_earlier_code_left_in_cycles_makes_no_room(pytester: Any) -> None:
+    result = run(pytester, """
+        import gc
+        import pytest
+        import rushlight as torch
+
+        def test_before():
+            gc.disable()
+            left = [torch.ones(1_000_000)]
+            left.append(left)
+
+        @pytest.mark.limit_memory("1 MB")
+        def test_after():
+            gc.enable()
+            gc.collect()
+            x = torch.ones(500_000)
+    """)  # fmt: skip
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["test_it.py::test_after: peak 2.00 MB, *"])
+
+
 def test_advice_is_given(pytester: Any) -> None:
     result = run(pytester, TRAINING)
     result.assert_outcomes(failed=1)

@@ -34,7 +34,7 @@ class Deferred:
             return False
         if run.looks or run.create or modes.anomaly is not None or edge in run.ends or edge.count != 1:
             return False
-        return run.records[edge][0] == 1 and edge.shape == self.shape and edge.dtype == self.dtype  # type: ignore[no-any-return]
+        return bool(run.records[edge][0] == 1 and edge.shape == self.shape and edge.dtype == self.dtype)
 
     def arriving(self, edge: Any, first: bool) -> Any:
         """What arrives at an edge: itself, or the array."""

@@ -61,12 +61,13 @@ class OfRows(Deferred):
     def array(self) -> Array:
         level = rehearsed()
         if level is not None:
-            return level.standing(self.shape, self.dtype)  # type: ignore[no-any-return]
+            found: Array = level.standing(self.shape, self.dtype)
+            return found
         found = self.ready.whole(self.scale, self.first)
         for usual, node in self.back:
             edge = node.edges[0]
             found = conform_array(usual(node, found)[0], edge, edge.shape, edge.dtype)
-        return found  # type: ignore[no-any-return]
+        return found
 
 
 def through_view(usual: Any, wanted: int, node: OpNode, g: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -66,6 +67,7 @@ def measuring() -> Iterator[Measured]:
     Raises RuntimeError where memory cannot be counted.
     """
     found = Measured()
+    gc.collect()  # what earlier code left in cycles would go at any moment, and make room for what is counted
     own = None
     if not recorder.is_recording():
         recorder.record_history()
