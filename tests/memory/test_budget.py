@@ -95,6 +95,18 @@ def test_half_of_the_memory_gives_the_same_results(kind: str, make: Any, monkeyp
 
 
 @native
+def test_memory_that_was_freed_and_kept_for_the_next_counts_for_the_limit() -> None:
+    with memory.budget(memory.current() + 1_000_000) as b:
+        np.empty(600_000, np.uint8)
+        other = np.empty(8, np.uint8)
+        other.resize(900_000)  # not of what was freed
+        with pytest.raises(MemoryError):
+            np.empty(600_000, np.uint8)
+        assert len(other) == 900_000
+    assert b.report().peak <= b.limit
+
+
+@native
 def test_what_a_kernel_works_with_is_within_the_limit_or_refused() -> None:
     x, w = torch.randn(8, 64, 16, 16), torch.randn(64, 64, 3, 3)
     whole = torch.nn.functional.conv2d(x, w, padding=1)

@@ -265,7 +265,7 @@ std::atomic<int64_t> limit{0};
 void (*make_room)(int64_t) = nullptr;  // takes the GIL itself
 
 // Count `bytes` more; asks for room where they are too many.  False, with nothing counted, if there is none.
-bool counted(size_t bytes) {
+bool claimed(size_t bytes) {
     int64_t more = int64_t(bytes), most = limit.load(std::memory_order_relaxed);
     if (is(kLimited) && make_room && gil() && !making) {
         if (count_below(more, most)) return true;
@@ -330,11 +330,11 @@ struct Pool {
         return true;
     }
 
-    // Give back until all together and `more` bytes are below `most`.
-    void trim(int64_t more, int64_t most) {
+    // Give back until all together are below `most`.
+    void trim(int64_t most) {
         std::lock_guard<std::mutex> hold(lock);
         for (auto &[size, blocks] : free)
-            while (!blocks.empty() && totals.bytes.load(std::memory_order_relaxed) + bytes + more > most) {
+            while (!blocks.empty() && totals.bytes.load(std::memory_order_relaxed) + bytes > most) {
                 discard(blocks.back(), size);
                 std::free(blocks.back());
                 blocks.pop_back();
@@ -344,17 +344,24 @@ struct Pool {
 };
 Pool *pool = new Pool();
 
+// Give back what was kept beyond the limit.
+void trim_pool() {
+    if (is(kLimited)) pool->trim(limit.load(std::memory_order_relaxed));
+}
+
+// As `claimed`, of memory that is not looked for among what was freed: that makes way.
+bool counted(size_t bytes) {
+    if (!claimed(bytes)) return false;
+    trim_pool();
+    return true;
+}
+
 // Count `bytes`, and find a block of that size that was freed, if there is one; false if the limit forbids another.
 bool admitted(size_t bytes, void *&block) {
     bool pools = bytes >= kPooled && is(kExact) && is(kLimited);
+    if (!claimed(bytes)) return false;
     block = pools ? pool->take(rounded(bytes)) : nullptr;
-    if (block) {
-        count(int64_t(bytes));
-        return true;
-    }
-    if (!counted(bytes)) return false;
-    if (pools) block = pool->take(rounded(bytes));  // of what made room
-    if (!block && is(kLimited)) pool->trim(0, limit.load(std::memory_order_relaxed));
+    if (!block) trim_pool();
     return true;
 }
 
@@ -525,7 +532,7 @@ RL_EXPORT void rl_memory_limit(int64_t most, void (*room)(int64_t)) {
     make_room = room;
     limit.store(most);
     if (most) flags |= kLimited;
-    else flags &= ~kLimited, pool->trim(0, 0);
+    else flags &= ~kLimited, pool->trim(0);
 }
 
 // Whether what this thread allocates from now on is about the recording: large blocks are then not counted.  Returns what
