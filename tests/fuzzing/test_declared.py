@@ -288,6 +288,21 @@ def test_a_freed_product_that_is_to_run_again_is_declared_and_no_other_operator(
         assert graphs(row, found) is is_declared
 
 
+def test_a_freed_graph_below_a_variance_is_declared_where_it_is_of_a_number_without_dimensions():
+    refusal = Raised("refusal", "RuntimeError: Trying to backward through the graph a second time")
+    for factor, is_declared in (("v1.sum()", True), ("v1 * 2", False)):
+        program = ["v1 = torch.ones(2).requires_grad_()", f"v2 = {factor}", "v3 = v2.var(0)", "g4 = torch.autograd.grad(v3, v1)"]
+        found = Difference("statement 3", "outcome", "no error", refusal, program, step=3)
+        assert any(entry.applies(found) for entry in OPERATORS) is is_declared
+
+
+def test_tangents_of_powers_are_declared_by_imaginary_parts_and_at_zero():
+    program = ("a = torch.tensor([1.0, 0.0])", "b = torch.tensor([1.5 + 1j, 1.5 + 1j])", "t2 = torch.pow(a, b)")
+    assert declared("t2[0][1]", [1.5 + 0j, NAN], [1.5 + 1j, 0j], *program)
+    assert not declared("t2[0][1]", [1.5 + 0j, NAN], [1.6 + 1j, 0j], *program)
+    assert not declared("t2[0][1]", [NAN, 0j], [1.5 + 1j, 0j], *program)
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("first", "is_declared"), [("v2.sum().backward(inputs=[v2])", True), ("v2.sum().backward()", False)]

@@ -334,3 +334,9 @@ def test_dtypes_that_are_there_by_name_alone() -> None:
     for make in (torch.zeros(2).to, lambda kind: torch.zeros(2, dtype=kind), lambda kind: torch.ones(1).type(kind)):
         with pytest.raises(NotImplementedError, match=r"torch\.float8_e5m2 is there by name alone"):
             make(torch.float8_e5m2)
+
+
+@pytest.mark.parametrize("uneven", [[[], [1]], [[[]], [[], []]], [[[]], [[1.0]]], [[], [[]]]])
+def test_numbers_behind_an_empty_list_are_not_lost_in_silence(uneven):
+    with pytest.raises(ValueError, match="expected sequence of length"):
+        torch.tensor(uneven)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import combinations, pairwise
 from typing import Any
@@ -142,12 +143,13 @@ def multivariate_pole(x: Any, p: Any = 1) -> Any:
 
 
 def real_parts_agree(difference: Difference) -> bool:
-    """Whether complex numbers differ by their imaginary parts alone."""
+    """Whether complex numbers of a power differ by their imaginary parts alone, or where its base or exponent is 0."""
     a, b = difference.reference, difference.subject
-    return (
-        numbers(difference)
-        and np.iscomplexobj(a)
-        and bool(np.allclose(np.real(a), np.real(b), rtol=precision(difference), equal_nan=True))
+    if not numbers(difference) or not np.iscomplexobj(a):
+        return False
+    alike = np.isclose(np.real(a), np.real(b), rtol=precision(difference), equal_nan=True)
+    return bool(alike.all()) or only_at(
+        "pow|float_power", lambda x, y: (x == 0) | (y == 0), replace(difference, reference=np.real(a), subject=np.real(b))
     )
 
 
@@ -653,6 +655,13 @@ OPERATORS: tuple[Declared, ...] = (
     Declared(
         "derivatives of `var` and `std` of a number without dimensions",
         lambda d: turned_zero("var|std", lambda x: True, d) and given("var|std", d)[0].ndim == 0,
+    ),
+    Declared(
+        "derivatives of `var` and `std` of a number without dimensions",
+        lambda d: (
+            refused_by(d, "backward through the graph a second time")
+            and any(value.ndim == 0 for value in given("var|std", d)[:1])
+        ),
     ),
     Declared("gradients of `prod` of infinities", beside_infinities),
     Declared(
