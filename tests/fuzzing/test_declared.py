@@ -291,7 +291,12 @@ def test_a_freed_product_that_is_to_run_again_is_declared_and_no_other_operator(
 def test_a_freed_graph_below_a_variance_is_declared_where_it_is_of_a_number_without_dimensions():
     refusal = Raised("refusal", "RuntimeError: Trying to backward through the graph a second time")
     for factor, is_declared in (("v1.sum()", True), ("v1 * 2", False)):
-        program = ["v1 = torch.ones(2).requires_grad_()", f"v2 = {factor}", "v3 = v2.var(0)", "g4 = torch.autograd.grad(v3, v1)"]
+        program = [
+            "v1 = torch.ones(2).requires_grad_()",
+            f"v2 = {factor}",
+            "v3 = v2.var(0)",
+            "g4 = torch.autograd.grad(v3, v1)",
+        ]
         found = Difference("statement 3", "outcome", "no error", refusal, program, step=3)
         assert any(entry.applies(found) for entry in OPERATORS) is is_declared
 

@@ -149,7 +149,9 @@ def real_parts_agree(difference: Difference) -> bool:
         return False
     alike = np.isclose(np.real(a), np.real(b), rtol=precision(difference), equal_nan=True)
     return bool(alike.all()) or only_at(
-        "pow|float_power", lambda x, y: (x == 0) | (y == 0), replace(difference, reference=np.real(a), subject=np.real(b))
+        "pow|float_power",
+        lambda x, y: (x == 0) | (y == 0),
+        replace(difference, reference=np.real(a), subject=np.real(b)),
     )
 
 
