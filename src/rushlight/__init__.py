@@ -15,42 +15,44 @@ import warnings as _warnings
 from typing import TYPE_CHECKING, Any
 
 from rushlight.backends import blas as _blas
+from rushlight.basics.collecting import paused as _paused
 
 _blas.prepare()  # before NumPy loads its BLAS
 # As in PyTorch, 1 / 0 is inf without a warning. Only NumPy calls made by this package are silent, not the user's own.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"rushlight\.")
 
-from rushlight import autograd, ops  # noqa: E402
-from rushlight.absent import finder as _finder  # noqa: E402
-from rushlight.absent.reasons import TYPES as _TYPES  # noqa: E402
-from rushlight.autograd import tensor_methods as _tensor_methods  # noqa: E402, F401
-from rushlight.basics.devices import device  # noqa: E402
-from rushlight.basics.dtypes import ALIASES as _DTYPE_ALIASES  # noqa: E402
-from rushlight.basics.dtypes import ALL as _DTYPES  # noqa: E402
-from rushlight.basics.dtypes import NAMED as _NAMED_DTYPES  # noqa: E402
-from rushlight.basics.dtypes import dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype  # noqa: E402
-from rushlight.basics.size import Size  # noqa: E402
-from rushlight.dispatch.registry import NAMESPACES as _NAMESPACES  # noqa: E402
-from rushlight.engine.modes import (  # noqa: E402
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    no_grad,
-    set_grad_enabled,
-)
-from rushlight.generator import Generator, default_generator  # noqa: E402
-from rushlight.kernels import allocator as _allocator  # noqa: E402
-from rushlight.overrides.attach import attach as _attach  # noqa: E402
-from rushlight.tensor import Tensor, layout, sparse_coo, sparse_csc, sparse_csr, strided  # noqa: E402, F401
-from rushlight.version import __version__  # noqa: E402
+with _paused():  # the searches for garbage among what an import makes would take a fifth of its time, and find none
+    from rushlight import autograd, ops
+    from rushlight.absent import finder as _finder
+    from rushlight.absent.reasons import TYPES as _TYPES
+    from rushlight.autograd import tensor_methods as _tensor_methods  # noqa: F401
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import ALIASES as _DTYPE_ALIASES
+    from rushlight.basics.dtypes import ALL as _DTYPES
+    from rushlight.basics.dtypes import NAMED as _NAMED_DTYPES
+    from rushlight.basics.dtypes import dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
+    from rushlight.basics.size import Size
+    from rushlight.dispatch.registry import NAMESPACES as _NAMESPACES
+    from rushlight.engine.modes import (
+        enable_grad,
+        inference_mode,
+        is_grad_enabled,
+        is_inference_mode_enabled,
+        no_grad,
+        set_grad_enabled,
+    )
+    from rushlight.generator import Generator, default_generator
+    from rushlight.kernels import allocator as _allocator
+    from rushlight.overrides.attach import attach as _attach
+    from rushlight.tensor import Tensor, layout, sparse_coo, sparse_csc, sparse_csr, strided  # noqa: F401
+    from rushlight.version import __version__
 
-for _public in (Tensor, Size, Generator, device, dtype, layout, finfo, iinfo):
-    _public.__module__ = "rushlight"  # where they are known
-globals().update({d.name: d for d in (*_DTYPES, *_NAMED_DTYPES)}, **_DTYPE_ALIASES)
-_attach(_NAMESPACES, autograd)  # before anything takes a function from there
-globals().update(_NAMESPACES[""])
-_allocator.install(build=False)  # so that all memory is counted; the kernels may have to be compiled first
+    for _public in (Tensor, Size, Generator, device, dtype, layout, finfo, iinfo):
+        _public.__module__ = "rushlight"  # where they are known
+    globals().update({d.name: d for d in (*_DTYPES, *_NAMED_DTYPES)}, **_DTYPE_ALIASES)
+    _attach(_NAMESPACES, autograd)  # before anything takes a function from there
+    globals().update(_NAMESPACES[""])
+    _allocator.install(build=False)  # so that all memory is counted; the kernels may have to be compiled first
 
 # Rooms that are loaded when they are first asked for.
 for _room in ("backends", "ops"):  # `torch.backends` and `torch.ops` are not the rooms of these names

@@ -18,9 +18,9 @@ from rushlight.kernels.native import compiler, loader
 
 ROOT = Path(K.__file__).parents[3]
 FIRST_USE = """
-import sys, pathlib, numpy as np
+import sys, numpy as np
 from rushlight.kernels.native import loader
-loader.BROUGHT = pathlib.Path(sys.argv[1])
+loader.BROUGHT = sys.argv[1]
 from rushlight import kernels
 assert loader.built()
 assert (kernels.softmax(np.ones((2, 4), 'f4'), 1) == 0.25).all()
@@ -44,7 +44,7 @@ def first_use(folder: Path, cache: Path) -> subprocess.CompletedProcess[str]:
 def test_kernels_that_came_compiled_need_no_compiler_and_no_cache(tmp_path: Path) -> None:
     folder, cache = tmp_path / "compiled", tmp_path / "cache"
     folder.mkdir()
-    shutil.copy(str(loader.library()), folder / compiler.in_wheel(cpu.machine(), cpu.level()))
+    shutil.copy(loader.library(), folder / compiler.in_wheel(cpu.machine(), cpu.level()))
     done = first_use(folder, cache)
     assert done.stdout.strip() == "loaded came compiled", done.stderr
     assert not cache.exists() or not list(cache.iterdir())

@@ -8,9 +8,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-SOURCES = Path(__file__).parent
+if TYPE_CHECKING:
+    from pathlib import Path  # as the others here, not imported before it is used: the import of rushlight is short
+
+SOURCES = os.path.dirname(os.path.abspath(__file__))
 _BASE = ("-std=c++17", "-fPIC", "-pthread", "-fvisibility=hidden")
 # Not -ffast-math: sums that may be reordered say so themselves (omp simd), NaN and infinities keep their
 # meaning, and linking with it would flush subnormals to zero in the whole process.
@@ -95,10 +98,11 @@ def say(what: str) -> None:
 
 def compile_kernels(compiler: list[str], flags: tuple[str, ...], work: Path, jobs: int) -> str | None:
     """Compile every source side by side, and link: None on success (``kernels.so`` lies in ``work``), else the messages."""
-    sources = sorted(SOURCES.glob("*.cpp"), key=lambda path: -path.stat().st_size)
-    objects = [str(work / f"{path.stem}.o") for path in sources]
+    sources = [os.path.join(SOURCES, name) for name in os.listdir(SOURCES) if name.endswith(".cpp")]
+    sources.sort(key=os.path.getsize, reverse=True)
+    objects = [str(work / f"{os.path.basename(source)}.o") for source in sources]
     commands = [
-        [*compiler, *flags, "-c", str(source), "-o", target] for source, target in zip(sources, objects, strict=True)
+        [*compiler, *flags, "-c", source, "-o", target] for source, target in zip(sources, objects, strict=True)
     ]
     errors = _run_side_by_side(commands, work, jobs)
     link = [*compiler, *flags, "-shared", *objects, "-o", str(work / "kernels.so")]

@@ -13,10 +13,10 @@ compiler is gone.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,7 +31,7 @@ from rushlight.kernels.native.signatures import ABI, BFLOAT16, CHECKING, HALVES,
 Tables = dict[Any, SimpleNamespace]
 
 _HEAD = object.__basicsize__  # bytes before an ndarray's data pointer
-BROUGHT = SOURCES / "compiled"  # the kernels that a wheel brings, for each kind of machine
+BROUGHT = os.path.join(SOURCES, "compiled")  # the kernels that a wheel brings, for each kind of machine
 
 _lock = threading.RLock()
 _tables: Tables | None = None
@@ -63,13 +63,13 @@ def built() -> bool:
     """Whether the kernels need not be compiled before they are used."""
     if _tables is not None or _switched_off():
         return bool(_tables)
-    if any(path.exists() for path in _brought()):
+    if any(map(os.path.exists, _brought())):
         return True
     with contextlib.suppress(OSError):
         compiler = find_compiler()
         if compiler is None:
             return any(True for _ in _compiled_before(cache_folder()))
-        return _file(cache_folder(), compiler, _flag_sets()[0]).exists()
+        return os.path.exists(_file(cache_folder(), compiler, _flag_sets()[0]))
     return False
 
 
@@ -92,6 +92,7 @@ def forget() -> None:
     global _tables
     with _lock:
         _tables = None
+        _sources.cache_clear()
         _status.clear()
         _status["state"] = "not loaded yet"
 
@@ -129,20 +130,21 @@ def _load() -> Tables:
         return {}
 
 
-def _brought() -> list[Path]:
+def _brought() -> list[str]:
     """Where a wheel's kernels for this machine would lie, the best first; none where they are to be compiled otherwise."""
     if _HEAD != compiling.HEAD or os.environ.get("RUSHLIGHT_CXXFLAGS"):
         return []
     machine, level = cpu.machine(), cpu.level()
-    return [BROUGHT / compiling.in_wheel(machine, n) for n in range(level, -1, -1) if (machine, n) in compiling.TARGETS]
+    levels = (n for n in range(level, -1, -1) if (machine, n) in compiling.TARGETS)
+    return [os.path.join(BROUGHT, compiling.in_wheel(machine, n)) for n in levels]
 
 
 def _find_brought() -> Tables:
     """The kernels that the wheel brought."""
     for library in _brought():
-        found = _open(library) if library.exists() else None
+        found = _open(library) if os.path.exists(library) else None
         if found is not None:
-            _status.update(state="loaded", library=str(library), compiler="came compiled")
+            _status.update(state="loaded", library=library, compiler="came compiled")
             return found
     return {}
 
@@ -158,44 +160,44 @@ def _find_or_build() -> Tables:
     folder = cache_folder()
     for flags in _flag_sets():
         library = _file(folder, compiler, flags)
-        failed = library.with_suffix(".failed")
         _ensure(compiler, flags, library)
         for _ in range(2):
-            if library.exists():
+            if os.path.exists(library):
                 found = _open(library)
                 if found is not None:
-                    _status.update(state="loaded", library=str(library), flags=" ".join(flags))
+                    _status.update(state="loaded", library=library, flags=" ".join(flags))
                     return found
-                _build(compiler, flags, library, failed)  # cut short or from elsewhere: once more
-    _status.setdefault("error", "could not be compiled; see the .failed files in " + str(folder))
+                _build(compiler, flags, library)  # cut short or from elsewhere: once more
+    _status.setdefault("error", "could not be compiled; see the .failed files in " + folder)
     _status["state"] = "failed"
     return {}
 
 
-def cache_folder() -> Path:
+def cache_folder() -> str:
     """``$RUSHLIGHT_CACHE``, else ``rushlight`` in the user's cache, else a private folder for temporary files."""
     wanted = os.environ.get("RUSHLIGHT_CACHE")
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     for candidate in ([wanted] if wanted else []) + [os.path.join(base, "rushlight")]:
-        path = Path(candidate).absolute()
+        path = os.path.abspath(candidate)
         with contextlib.suppress(OSError):
-            path.mkdir(parents=True, exist_ok=True)
+            os.makedirs(path, exist_ok=True)
             if os.access(path, os.W_OK | os.X_OK):
                 return path
     return _temporary_folder()
 
 
-def _temporary_folder() -> Path:
+def _temporary_folder() -> str:
     """A folder only this user can write to: what is loaded from it runs."""
     import stat
     import tempfile
 
     owner = os.getuid() if hasattr(os, "getuid") else 0
-    path = Path(tempfile.gettempdir()) / f"rushlight-{owner}"
-    path.mkdir(mode=0o700, exist_ok=True)
-    facts = path.lstat()
+    path = os.path.join(tempfile.gettempdir(), f"rushlight-{owner}")
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, mode=0o700)
+    facts = os.lstat(path)
     if not stat.S_ISDIR(facts.st_mode) or (hasattr(os, "getuid") and facts.st_uid != owner) or facts.st_mode & 0o022:
-        return Path(tempfile.mkdtemp(prefix="rushlight-"))
+        return tempfile.mkdtemp(prefix="rushlight-")
     return path
 
 
@@ -203,29 +205,40 @@ def _flag_sets() -> list[tuple[str, ...]]:
     return compiling.flag_sets(cpu.level(), _HEAD, ABI)
 
 
-def _file(folder: Path, compiler: list[str], flags: tuple[str, ...]) -> Path:
+def _file(folder: str, compiler: list[str], flags: tuple[str, ...]) -> str:
     """Where the kernels lie: named by what they are made from, and by what."""
     import hashlib
 
     binary = os.stat(os.path.realpath(compiler[0]))
     made_by = hashlib.sha256(repr((compiler, binary.st_size, binary.st_mtime_ns)).encode()).hexdigest()[:8]
-    return folder / f"kernels-{_key(flags)}-{made_by}.so"
+    return os.path.join(folder, f"kernels-{_key(flags)}-{made_by}.so")
 
 
 def _key(flags: tuple[str, ...]) -> str:
     import hashlib
 
-    digest = hashlib.sha256(repr((flags, cpu.machine())).encode())
-    for path in sorted(SOURCES.iterdir()):
-        if path.suffix in (".cpp", ".h"):
-            digest.update(path.name.encode() + path.read_bytes())
-    return digest.hexdigest()[:20]
+    return hashlib.sha256(repr((flags, cpu.machine(), _sources())).encode()).hexdigest()[:20]
 
 
-def _compiled_before(folder: Path) -> Iterator[Path]:
+@functools.cache
+def _sources() -> str:
+    """What tells the sources of the kernels from others, read once."""
+    import hashlib
+
+    digest = hashlib.sha256()
+    for name in sorted(os.listdir(SOURCES)):
+        if name.endswith((".cpp", ".h")):
+            with open(os.path.join(SOURCES, name), "rb") as file:
+                digest.update(name.encode() + file.read())
+    return digest.hexdigest()
+
+
+def _compiled_before(folder: str) -> Iterator[str]:
     """Kernels of these sources and this machine that some compiler made, the best first."""
+    there = sorted(name for name in os.listdir(folder) if name.endswith(".so"))
     for flags in _flag_sets():
-        yield from sorted(folder.glob(f"kernels-{_key(flags)}-*.so"))
+        start = f"kernels-{_key(flags)}-"
+        yield from (os.path.join(folder, name) for name in there if name.startswith(start))
 
 
 def _find_compiled() -> Tables:
@@ -233,24 +246,29 @@ def _find_compiled() -> Tables:
     for library in _compiled_before(cache_folder()):
         found = _open(library)
         if found is not None:
-            _status.update(state="loaded", library=str(library), compiler="none now; compiled before")
+            _status.update(state="loaded", library=library, compiler="none now; compiled before")
             return found
     _status.update(state="no compiler", error="no C++ compiler found (set CXX or install g++)")
     return {}
 
 
-def _ensure(compiler: list[str], flags: tuple[str, ...], library: Path) -> None:
+def _failure(library: str) -> str:
+    """The file of the compiler's words where the library could not be compiled."""
+    return f"{library.removesuffix('.so')}.failed"
+
+
+def _ensure(compiler: list[str], flags: tuple[str, ...], library: str) -> None:
     """Compile the kernels, unless that was done or tried before, perhaps by another process just now."""
-    failed = library.with_suffix(".failed")
-    if library.exists() or failed.exists():
+    tried = library, _failure(library)
+    if any(map(os.path.exists, tried)):
         return
-    with _alone(library.parent):
-        if not library.exists() and not failed.exists():
-            _build(compiler, flags, library, failed)
+    with _alone(os.path.dirname(library)):
+        if not any(map(os.path.exists, tried)):
+            _build(compiler, flags, library)
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _alone(folder: str) -> Iterator[None]:
     """Hold the lock under which kernels are compiled, or go on without where there are no locks.
 
     The system lets go of it with the process, however that ends.
@@ -258,7 +276,7 @@ def _alone(folder: Path) -> Iterator[None]:
     try:
         import fcntl
 
-        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except (ImportError, OSError):
         yield
         return
@@ -274,15 +292,17 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _build(compiler: list[str], flags: tuple[str, ...], library: Path, failed: Path) -> None:
+def _build(compiler: list[str], flags: tuple[str, ...], library: str) -> None:
     """Compile every source side by side, link, and rename into place; on failure keep the compiler's words."""
     import shutil
     import tempfile
     import time
+    from pathlib import Path
 
-    compiling.say(f"compiling its kernels into {library.parent}: once, for some 10 seconds")
+    folder = os.path.dirname(library)
+    compiling.say(f"compiling its kernels into {folder}: once, for some 10 seconds")
     start = time.perf_counter()
-    work = Path(tempfile.mkdtemp(prefix="build-", dir=library.parent))
+    work = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
     try:
         error = compiling.compile_kernels(compiler, flags, work, cpu.count())
         if error is None:
@@ -290,26 +310,26 @@ def _build(compiler: list[str], flags: tuple[str, ...], library: Path, failed: P
             _status["compile_seconds"] = round(time.perf_counter() - start, 2)
         else:
             (work / "log").write_text(error)
-            os.replace(work / "log", failed)
+            os.replace(work / "log", _failure(library))
             _status["error"] = error[-2000:]
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _open(library: Path) -> Tables | None:
+def _open(library: str) -> Tables | None:
     """Load and check a compiled file; None if it is not what was asked for."""
     global _library
     import ctypes
 
     try:
-        lib = ctypes.PyDLL(str(library))  # with the GIL: kernels give it back once they have looked at their arguments
+        lib = ctypes.PyDLL(library)  # with the GIL: kernels give it back once they have looked at their arguments
         if lib.rl_abi() != ABI:
             return None
     except (OSError, AttributeError) as error:
         _status["error"] = str(error)
-        if library.parent != BROUGHT:
+        if os.path.dirname(library) != BROUGHT:
             with contextlib.suppress(OSError):
-                library.unlink()
+                os.unlink(library)
         return None
     if not _reads_arrays(lib):
         _status["error"] = "this NumPy's arrays are laid out in another way"

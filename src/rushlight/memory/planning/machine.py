@@ -66,7 +66,7 @@ def processor() -> str:
 
 def file() -> Path:
     """Where what was measured is kept."""
-    return cache_folder() / "machine.json"
+    return Path(cache_folder(), "machine.json")
 
 
 def kept(key: str) -> Machine | None:
