@@ -66,7 +66,7 @@ wheel: $(VENV)/.ready-wheel
 
 bench: $(VENV)/.ready-parity
 	$(BIN)/python benchmarks/overhead.py
-	$(BIN)/python benchmarks/steps.py
+	$(BIN)/python benchmarks/bench.py --json bench.json --picture bench.svg $(ARGS)
 
 # Without PyTorch, which .ci/run installs and nothing here demands, rushlight is compared with itself.
 fuzz: $(VENV)/.ready-test

@@ -22,7 +22,6 @@ from rushlight.storage import root_of
 
 import torch
 
-from steps import gpt, lstm
 from twin import load
 
 MODELS = Path(__file__).resolve().parent.parent / "src" / "rushlight" / "models"
@@ -59,20 +58,23 @@ def vit_b_16(lib: ModuleType) -> tuple[Any, Callable[[Any], Any]]:
     return classifier(lib, model, 224, 1)
 
 
-def of_task(make: Callable[[ModuleType], Any]) -> Build:
-    """A training task's model and loss."""
+def gpt(lib: ModuleType) -> tuple[Any, Callable[[Any], Any]]:
+    """A 6-layer GPT, d 384, 256 tokens, batch 8."""
+    model = load(MODELS / "language.py", lib).GPT(vocabulary=8192, length=256, layers=6, width=384, heads=6)
+    text = lib.from_numpy(np.random.default_rng(0).integers(0, 8192, (8, 257)))
+    return model, lambda model: model(text[:, :-1], text[:, 1:])[1]
 
-    def build(lib: ModuleType) -> tuple[Any, Callable[[Any], Any]]:
-        task = make(lib)
-        return task.model, task.loss
 
-    build.__doc__ = make.__doc__
-    return build
+def lstm(lib: ModuleType) -> tuple[Any, Callable[[Any], Any]]:
+    """A 2-layer LSTM of width 256 over 64 steps, batch 16."""
+    x = lib.from_numpy(np.random.default_rng(0).standard_normal((16, 64, 128), dtype=np.float32))
+    y = lib.from_numpy(np.random.default_rng(0).integers(0, 10, 16))
+    model = load(Path(__file__).resolve().parent / "recurrent_model.py", lib).Reader()
+    return model, lambda model: lib.nn.functional.cross_entropy(model(x), y)
 
 
 CASES: dict[str, Build] = {
-    "resnet18": resnet18, "resnet18_frozen": resnet18_frozen, "vit_b_16": vit_b_16, "gpt": of_task(gpt),
-    "lstm": of_task(lstm),
+    "resnet18": resnet18, "resnet18_frozen": resnet18_frozen, "vit_b_16": vit_b_16, "gpt": gpt, "lstm": lstm,
 }  # fmt: skip
 
 
