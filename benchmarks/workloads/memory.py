@@ -131,5 +131,5 @@ def store_disk(torch: Any) -> Step:
 
 @workload()
 def store_compressed(torch: Any) -> Step:
-    """stores.compressed() beside PyTorch's plain step, 8 blocks of width 512, 512 rows"""
-    return stored(torch, "compressed")
+    """stores.compress() beside PyTorch's plain step, 8 blocks of width 512, 512 rows"""
+    return stored(torch, "compress")

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch import functions as ops
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.registry import elementwise
+from rushlight.dispatch.operands import raw
+from rushlight.dispatch.registry import elementwise, op
 from rushlight.kernels.reference import slopes
 from rushlight.ops.elementwise.arith import conj, own_conj
 from rushlight.ops.elementwise.complex_log import complex_log1p
@@ -198,7 +200,21 @@ def _tanh_raw(g: Array, out: Array) -> Array:
     return backend.tanh_backward(g, out)
 
 
-tanh.grad("input", raw=_tanh_raw)(lambda g, out: g * conj(1 - out * out))
+@op(ns=None, shape=shapes.dense_grad, batch=families.targeted)
+def tanh_backward(grad: Array, output: Array) -> Array:
+    """grad * (1 - output^2), of real numbers: one operator, so that derivatives of it save and compute less.  (*), (*) -> (*)"""
+    return _tanh_raw(grad, output)
+
+
+tanh_backward.grad("grad")(lambda g, output: tanh_backward(g, output))
+tanh_backward.grad("output")(lambda g, grad, output: g * grad * (output * -2))
+
+
+@tanh.grad("input", raw=_tanh_raw)
+def _(g: Tensor, out: Tensor) -> Tensor:
+    return g * conj(1 - out * out) if raw(out).dtype.kind == "c" else tanh_backward(g, out)
+
+
 tanh.into(inplace_kernel(tanh.op, _tanh))
 
 
@@ -266,7 +282,21 @@ def _sigmoid_raw(g: Array, out: Array) -> Array:
     return backend.sigmoid_backward(g, out)
 
 
-sigmoid.grad("input", raw=_sigmoid_raw)(lambda g, out: g * conj((1 - out) * out))
+@op(ns=None, shape=shapes.dense_grad, batch=families.targeted)
+def sigmoid_backward(grad: Array, output: Array) -> Array:
+    """grad * (1 - output) * output, of real numbers.  (*), (*) -> (*)"""
+    return _sigmoid_raw(grad, output)
+
+
+sigmoid_backward.grad("grad")(lambda g, output: sigmoid_backward(g, output))
+sigmoid_backward.grad("output")(lambda g, grad, output: g * grad * (1 - output * 2))
+
+
+@sigmoid.grad("input", raw=_sigmoid_raw)
+def _(g: Tensor, out: Tensor) -> Tensor:
+    return g * conj((1 - out) * out) if raw(out).dtype.kind == "c" else sigmoid_backward(g, out)
+
+
 sigmoid.into(inplace_kernel(sigmoid.op, _sigmoid))
 
 
