@@ -114,10 +114,10 @@ def gradient_hooks(torch: Any) -> Step:
     return classifying(torch, model, normal(torch, 8, 3, 32, 32), 10)
 
 
-def stored(torch: Any, name: str) -> Step:
+def stored(torch: Any, name: str, *how: str) -> Step:
     """With a store of rushlight's; with PyTorch, plain."""
     if torch.__name__ == "rushlight":
-        return hooked(torch, lambda: getattr(torch.stores, name)())
+        return hooked(torch, lambda: getattr(torch.stores, name)(*how))
     from contextlib import nullcontext
 
     return hooked(torch, nullcontext)
@@ -131,5 +131,5 @@ def store_disk(torch: Any) -> Step:
 
 @workload()
 def store_compressed(torch: Any) -> Step:
-    """stores.compress() beside PyTorch's plain step, 8 blocks of width 512, 512 rows"""
-    return stored(torch, "compress")
+    """stores.compress("lossless") beside PyTorch's plain step, 8 blocks of width 512, 512 rows"""
+    return stored(torch, "compress", "lossless")
