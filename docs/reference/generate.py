@@ -62,7 +62,7 @@ def index(found: dict[str, str]) -> str:
     ]
     for path, text in found.items():
         title = text.splitlines()[0].removeprefix("# Operators: ")
-        names = re.findall(r"^### (\S+)$", text, re.MULTILINE)
+        names = re.findall(r"^## (\S+)$", text, re.MULTILINE)
         target = path.removeprefix("reference/operators/")
         links = ", ".join(f"[{name.removeprefix('torch.')}]({target}#{anchor(name)})" for name in names)
         parts.append(f"\n## [{title}]({target})\n\n{links}\n")
@@ -99,7 +99,7 @@ def page(title: str, prefix: str, functions: dict[str, Any]) -> str:
 def entry(title: str, name: str, function: Any) -> str:
     """One function: heading, signature, docstring."""
     text = inspect.getdoc(function) or ""
-    return f"### {title}\n\n```python\n{name}{signature(function)}\n```\n\n```text\n{text}\n```\n"
+    return f"## {title}\n\n```python\n{name}{signature(function)}\n```\n\n```text\n{text}\n```\n"
 
 
 def tensor() -> str:
@@ -112,7 +112,7 @@ def tensor() -> str:
         found = inspect.getattr_static(torch.Tensor, name)
         target = getattr(torch.Tensor, name)
         text = (inspect.getdoc(target if callable(target) else found) or "").strip()
-        parts.append(f"\n### Tensor.{name}\n")
+        parts.append(f"\n## Tensor.{name}\n")
         if callable(target):
             parts.append(f"```python\nTensor.{name}{signature(target)}\n```\n")
         if name in functions and not name.startswith("_") and text:

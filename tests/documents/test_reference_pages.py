@@ -23,7 +23,7 @@ def pages() -> dict[str, str]:
 
 
 def headings(text: str) -> list[str]:
-    return re.findall(r"^### (\S+)$", text, re.MULTILINE)
+    return re.findall(r"^## (\S+)$", text, re.MULTILINE)
 
 
 def test_no_two_pages_have_one_title(pages: dict[str, str]) -> None:
