@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.memory.awake import awake
 
 import rushlight as torch
 from rushlight import memory
@@ -139,7 +140,7 @@ def test_what_is_quick_to_compute_again_is_not_written(
 
 def test_memory_that_changes_between_two_saves_is_two_pages() -> None:
     w = torch.randn(64, 512, requires_grad=True)
-    with memory.budget(memory.current() + 4_000_000) as b:
+    with awake(memory.current() + 4_000_000) as b:
         x = torch.randn(64, 512)
         before = (x * w).sum()
         page = next(iter(b.pager.saved.values()))()
@@ -159,7 +160,7 @@ def test_memory_that_changes_between_two_saves_is_two_pages() -> None:
 
 def test_what_is_computed_from_memory_that_changes_is_computed_before() -> None:
     w = torch.randn(64, 512, requires_grad=True)
-    with memory.budget(memory.current() + 4_000_000) as b:
+    with awake(memory.current() + 4_000_000) as b:
         b.pager.spill.seconds_per_byte = lambda guess: 1.0
         x = torch.randn(64, 512)
         unused = (x * w).sum()
@@ -179,7 +180,7 @@ def test_what_is_computed_from_memory_that_changes_is_computed_before() -> None:
 
 def test_what_nobody_will_get_is_not_computed_before_a_change() -> None:
     w = torch.randn(64, 512, requires_grad=True)
-    with memory.budget("1 TB"):
+    with awake():
         x = torch.randn(64, 512)
         unused = (x * w).sum()
         y = x * 2.0
@@ -227,13 +228,20 @@ def test_tensors_are_ordinary_to_their_users() -> None:
 
 
 def test_changes_in_place_of_what_was_saved_are_found() -> None:
-    with memory.budget(memory.current() + 50_000_000):
-        x = torch.randn(300, 300, requires_grad=True)
-        y = x.exp()
-        z = y * y
-        y.add_(1)
-        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-            z.sum().backward()
+    for when in range(4):
+        with memory.budget(memory.current() + 50_000_000) as b:
+            x = torch.randn(300, 300, requires_grad=True)
+            if when == 0:
+                b.pager.wake()
+            y = x.exp()
+            z = y * y
+            if when == 1:
+                b.pager.wake()
+            y.add_(1)
+            if when == 2:
+                b.pager.wake()
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                z.sum().backward()
 
 
 def test_views_of_one_array_are_one_page() -> None:
@@ -372,7 +380,7 @@ def test_what_need_not_leave_is_not_written(monkeypatch: pytest.MonkeyPatch) -> 
 def test_arrays_of_a_step_are_used_again_in_the_next() -> None:
     resource = pytest.importorskip("resource")
     model, x = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(30)]), torch.randn(512, 64)
-    with memory.budget("10 GB"):
+    with awake("10 GB"):
         for _ in range(2):
             model(x).sum().backward()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.memory.awake import awake
 
 import rushlight as torch
 from rushlight import memory, nn
@@ -306,7 +307,7 @@ def test_sgd_needs_small_parameters_one_after_the_other(momentum: float) -> None
 def test_the_pager_forgets_tensors_that_died() -> None:
     model = model_of()
     optimizer = torch.optim.Adam(model.parameters())
-    with memory.budget("10 GB") as b:
+    with awake("10 GB") as b:
         counts = []
         for _ in range(4):
             step(model, optimizer)

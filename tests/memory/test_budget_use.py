@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.memory.awake import awake
 
 import rushlight as torch
 from rushlight import memory, nn, stores
@@ -48,7 +49,7 @@ def test_deep_copies_are_as_many_as_their_originals() -> None:
     model = layers(4, 256)
     optimizer = torch.optim.Adam(model.parameters())
     step(model, optimizer, torch.randn(4, 256))
-    with memory.budget("1 GB"):
+    with awake():
         other, state = copy.deepcopy(model), copy.deepcopy(optimizer.state_dict())
         averaged = torch.optim.swa_utils.AveragedModel(model)
     assert len(set(map(id, other.parameters()))) == 8
@@ -67,7 +68,7 @@ def test_files_that_are_written_can_be_read_anywhere() -> None:
     step(model, optimizer, torch.randn(4, 256))
     model[0][0].weight.note = "kept"
     file = io.BytesIO()
-    with memory.budget("1 GB"):
+    with awake():
         assert any(isinstance(p, PagedTensor.__mro__[1]) for p in model.parameters())
         torch.save({"state": optimizer.state_dict(), "list": list(model.parameters())}, file)
     assert b"pages" not in file.getvalue()
@@ -177,7 +178,7 @@ def test_state_that_is_loaded_is_moved_too() -> None:
     step(model, optimizer, x)
     file = io.BytesIO()
     torch.save(optimizer.state_dict(), file)
-    with memory.budget("1 GB"):
+    with awake():
         step(model, optimizer, x)
         optimizer.load_state_dict(torch.load(io.BytesIO(file.getvalue())))
         step(model, optimizer, x)
@@ -185,7 +186,7 @@ def test_state_that_is_loaded_is_moved_too() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::rushlight.stores.StoreWarning")
-@pytest.mark.parametrize("around", [stores.recompute, lambda: memory.budget("1 GB")])
+@pytest.mark.parametrize("around", [stores.recompute, awake])
 def test_evaluation_in_inference_mode(around: Any) -> None:
     model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(inplace=True), nn.Linear(8, 1024))
     with around():

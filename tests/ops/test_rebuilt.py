@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.memory.awake import awake
 
 import rushlight as torch
 from rushlight.dispatch.declare import OPS
@@ -141,9 +142,7 @@ def scale_weight(x: Any, h: Any, weight: Any) -> None:
         weight.mul_(3)
 
 
-@pytest.mark.parametrize(
-    "around", [contextlib.nullcontext, torch.stores.recompute, lambda: torch.memory.budget("1 GB")]
-)
+@pytest.mark.parametrize("around", [contextlib.nullcontext, torch.stores.recompute, awake])
 @pytest.mark.parametrize("change", [scale_data, scale_result_data, scale_alias, scale_result, scale_weight])
 @pytest.mark.parametrize("norm", [False, True])
 @pytest.mark.filterwarnings("ignore::rushlight.stores.StoreWarning")
@@ -218,7 +217,7 @@ def test_an_adapter_beside_a_frozen_product_keeps_no_input(
 AROUND = {
     "plain": contextlib.nullcontext,
     "recompute": torch.stores.recompute,
-    "budget": lambda: torch.memory.budget("1 GB"),
+    "budget": awake,
     "tight budget": lambda: torch.memory.budget(torch.memory.current() + 2_500_000),
 }
 

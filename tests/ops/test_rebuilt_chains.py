@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.memory.awake import awake
 
 import rushlight as torch
 from rushlight import memory, nn
@@ -259,7 +260,8 @@ def test_graphs_that_are_kept_and_second_order(name: str, kept: Any) -> None:
 AROUND = {
     "recompute": torch.stores.recompute,
     "disk": lambda: torch.stores.disk(memory=0),
-    "budget": lambda: memory.budget("1 GB"),
+    "sleeping budget": lambda: memory.budget("1 GB"),
+    "budget": awake,
     "tight budget": lambda: memory.budget(memory.current() + 14 * UNIT),
 }
 

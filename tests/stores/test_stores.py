@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.memory.awake import awake
 from tests.stores.test_files import failing, ran
 
 import rushlight as torch
@@ -613,7 +614,7 @@ def test_a_weight_that_was_given_other_memory_is_refused_as_without(around: str)
     makers = {
         "recompute": torch.stores.recompute,
         "cpu": torch.stores.cpu,
-        "budget": lambda: torch.memory.budget("1 GB"),
+        "budget": awake,
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", torch.stores.StoreWarning)
@@ -627,7 +628,7 @@ def test_a_weight_that_was_given_other_memory_is_refused_as_without(around: str)
 
 @pytest.mark.parametrize("store", ["cpu", "disk", "recompute"])
 def test_a_result_that_was_changed_and_forgotten_is_refused_inside_a_budget_too(store: str) -> None:
-    with warnings.catch_warnings(), torch.memory.budget("1 TB"):
+    with warnings.catch_warnings(), awake():
         warnings.simplefilter("ignore", StoreWarning)
         with getattr(stores, store)():
             loss = torch.randn(40, 300, requires_grad=True).sigmoid().mul_(3).sum()

@@ -45,6 +45,8 @@ class saved_tensors_hooks:
         if not (callable(self.pack_hook) and callable(self.unpack_hook)):
             raise TypeError("saved_tensors_hooks: pack_hook and unpack_hook must be functions, got "
                             f"{type(self.pack_hook).__name__} and {type(self.unpack_hook).__name__}")  # fmt: skip
+        if modes.sleeper is not None:
+            modes.sleeper()
         set_mode("saved_hooks", (*modes.saved_hooks, (self.pack_hook, self.unpack_hook)))
 
     def __exit__(self, kind: type[BaseException] | None = None, error: BaseException | None = None,

@@ -10,6 +10,8 @@ times from `time.perf_counter_ns`:
 
     note(kind, what, inputs, statics, start, stop, result)
 
+One that is not passive, and does nothing with results and gradients that would have them in memory, says so: `looks` is False.
+
 What goes on beside the thread that began it, a message among processes, is told at its end to observers that have a method for
 it, in whichever thread sees the end:
 
@@ -42,6 +44,11 @@ DRAW = 9  # numbers are drawn: what is the name of the function
 def observers() -> tuple[Any, ...]:
     """Who observes this thread."""
     return modes.observers + special.everywhere
+
+
+def unseen(watchers: tuple[Any, ...]) -> bool:
+    """Whether none of these observers looks at results and gradients."""
+    return all(watcher.passive or not getattr(watcher, "looks", True) for watcher in watchers)
 
 
 def begin(

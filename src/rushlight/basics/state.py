@@ -80,6 +80,7 @@ class _Modes(threading.local):
     transform: Any
     odd: int  # how many differ from their default
     way: int  # RECORDED, UNRECORDED, INFERENCE or 0
+    sleeper: Any = None  # what is called before hooks on saved tensors are entered, if anybody wants to be around them
 
     def __init__(self) -> None:
         self.__dict__.update(DEFAULTS, odd=0, way=RECORDED)

@@ -20,7 +20,7 @@ from rushlight.dispatch.keeping.watched import note_written
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.node import Port, Severed, edge_of, next_seq
-from rushlight.engine.saved import Constant, Packed, PackedResults, SavedOutput, active_hooks
+from rushlight.engine.saved import Constant, Packed, PackedResults, SavedOutput, Sparing, active_hooks
 from rushlight.engine.views import make_view
 from rushlight.overrides.public import unfit
 from rushlight.signs import to_hold, turn, turned
@@ -289,8 +289,8 @@ def save_outputs(node: OpNode, results: tuple[Tensor, ...]) -> Any:
             outs[k] = Packed(results[k], hooks, (node.plan.op.name, node.plan.op.out_names[k]), True)
         else:
             outs[k] = SavedOutput(results[k], k)
-            if node.plan.op.gates:
-                follow(node, results[k])
+        if node.plan.op.gates and all(isinstance(pair, Sparing) for pair in hooks):
+            follow(node, results[k])
     return outs
 
 

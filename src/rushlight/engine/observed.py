@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter_ns as clock
 from typing import Any
 
-from rushlight.basics.events import EVALUATE, EVALUATE_LEAF, LEAF, NODE, ROOT, observed, observers
+from rushlight.basics.events import EVALUATE, EVALUATE_LEAF, LEAF, NODE, ROOT, observed, observers, unseen
 from rushlight.basics.state import modes
 from rushlight.engine.node import Node
 from rushlight.engine.run import Run
@@ -19,7 +19,7 @@ class ObservedRun(Run):
 
     @property
     def looks(self) -> bool:  # type: ignore[override]
-        return not all(watcher.passive for watcher in observers())
+        return not unseen(observers())
 
     def deposit(self, edge: Any, g: Any) -> None:
         observed(ROOT, edge, (g,), (), super().deposit, edge, g)

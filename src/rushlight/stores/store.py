@@ -72,6 +72,8 @@ class Store:
     def __enter__(self) -> Any:
         if modes.saved_hooks_disabled is not None:
             raise RuntimeError(modes.saved_hooks_disabled)
+        if modes.sleeper is not None:
+            modes.sleeper()
         hooks = modes.saved_hooks
         inner = hooks[-1].stores if hooks and hooks[-1].__class__ is Chain else ()
         around = hooks[:-1] if inner else hooks

@@ -7,6 +7,7 @@ follows), the tensor dies while the graph lives, and all that the gradient asks 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ import numpy as np
 
 from rushlight.basics.state import modes
 from rushlight.dispatch.keeping.rebuilt import LARGE, switch
-from rushlight.engine.saved import SavedOutput
+from rushlight.engine.saved import Packed, SavedOutput
 from rushlight.storage import root_of
 from rushlight.tensor import Tensor, wrap
 
@@ -72,22 +73,31 @@ def follow(node: OpNode, tensor: Tensor) -> None:
 def reduce(node: OpNode) -> None:
     """Have a node keep bits in place of its result, while the last tensor on that is being freed, if nobody else holds it."""
     if fits(node.outs) and holders(node) in ALONE:
-        array = node.outs[0].array
+        out = node.outs[0]
+        array = out.packed.alive() if out.__class__ is Packed else out.array
         with suppress(MemoryError):  # then the result stays, which answers as well
             node.outs = (Gates(array.shape, packed(array)),)
 
 
 def fits(outs: Any) -> bool:
     """Whether what a node keeps is its result, unchanged, in C order."""
-    if not outs or outs[0].__class__ is not SavedOutput:
+    out = outs[0] if outs else None
+    if out.__class__ is Packed and hasattr(out.packed, "held_by"):
+        found = out.packed.alive() if out.packed.current else None
+        return out.tangents is None and found is not None and bool(found.flags.c_contiguous)
+    if out.__class__ is not SavedOutput:
         return False
-    out = outs[0]
     return bool(out.storage.version == out.version and out.tangents is None and out.array.flags.c_contiguous)
 
 
 def holders(node: Any) -> tuple[int, ...]:
-    """How many hold a saved result: the record of it, the array, its storage, and the array that owns the memory."""
+    """How many hold a saved result: the record of it, the array, its storage, and the array that owns the memory.
+
+    Where a budget made a page of it: the record, and what that says.
+    """
     out = node.outs[0]
+    if out.__class__ is Packed:
+        return (getrefcount(out), *out.packed.held_by())
     root = root_of(out.array)
     own = () if root is out.array else (getrefcount(root),)
     return (getrefcount(out), getrefcount(out.array), getrefcount(out.storage), *own)
@@ -109,16 +119,19 @@ class _Node:
     outs: Any
 
 
-def _alone() -> set[tuple[int, ...]]:
-    """What `holders` says where nobody else holds a result, whose memory is its own or of an array that it is a shape of."""
+def alone(saved: Callable[[Tensor], Any]) -> set[tuple[int, ...]]:
+    """What `holders` says where nobody else holds a result, whose memory is its own or of an array that it is a shape of.
+
+    saved: what a node keeps of a tensor.
+    """
     found = set()
     for array in (np.empty(4), np.empty(4).reshape(2, 2)):
         node, tensor = _Node(), wrap(array.reshape(array.shape) if array.base is not None else array.copy())
         del array
-        node.outs = (SavedOutput(tensor, 0),)
+        node.outs = (saved(tensor),)
         reference = weakref.ref(tensor, lambda _, node=node: found.add(holders(node)))
         del tensor, reference
     return found
 
 
-ALONE = _alone()
+ALONE = alone(lambda tensor: SavedOutput(tensor, 0))

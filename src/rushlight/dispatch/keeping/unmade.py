@@ -20,6 +20,7 @@ from rushlight.basics import events
 from rushlight.basics.addresses import reserved
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.memory_views import view_at
+from rushlight.engine.saved import Sparing
 from rushlight.overrides.protocol import switched_off
 from rushlight.storage import Storage, bytes_before, depend, independent, root_of
 from rushlight.tensor import Tensor
@@ -238,12 +239,14 @@ def place_of(tensor: Any) -> Place | None:
 
 
 def usual() -> bool:
-    """Whether this thread records and nothing else; observers that change nothing may look on, and an estimate may be made."""
+    """Whether this thread records and nothing else; observers that change nothing may look on, an estimate may be made, and a
+    budget be kept."""
     if not special.count:
         return True
-    if not all(watcher.passive for watcher in (*modes.observers, *special.everywhere)):
+    if not events.unseen(events.observers()) or not all(isinstance(pair, Sparing) for pair in modes.saved_hooks):
         return False
-    return modes.odd == bool(modes.observers) or (modes.odd == 1 and rehearsed() is not None)
+    odd = modes.odd - bool(modes.saved_hooks)
+    return odd == bool(modes.observers) or (odd == 1 and rehearsed() is not None)
 
 
 def rehearsed() -> Any:

@@ -10,12 +10,11 @@ from types import TracebackType
 from typing import Any
 
 from rushlight import storage
-from rushlight.basics import heap
 from rushlight.basics.errors import explained
-from rushlight.basics.state import Setting, modes
-from rushlight.engine.saved import Sparing
+from rushlight.basics.state import modes
 from rushlight.kernels import allocator
 from rushlight.memory.budgets.pager import KINDS, Pager
+from rushlight.memory.budgets.waking import Waking
 from rushlight.memory.counting.account import given, human, process_memory, totals
 from rushlight.optim import optimizer as optimizers
 from rushlight.stores.errors import bytes_of
@@ -141,21 +140,17 @@ class budget:
             lambda optimizer, args, kwargs: pager.adopt_state(optimizer)
         )
         stack.callback(hook.remove)
-        library, former = allocator.library(), heap.exact(True)
-        stack.callback(heap.exact, former)
-        stack.callback(library.exact, former)
-        library.exact(True)
-        pager.scan()
         storage.guests = pager.guest
         stack.callback(setattr, storage, "guests", None)
         stack.callback(allocator.limit, 0, None)
         self.room = allocator.limit(self.limit, pager.make_room)  # lives as long as it may be called
+        waking = Waking(pager)
+        stack.callback(waking.end)
+        pager.wake = waking.wake
         if totals().bytes > self.limit:
             pager.make_room(totals().bytes - self.limit)
-        library.reset_peak()
+        allocator.library().reset_peak()
         stack.callback(self._end)
-        stack.enter_context(Setting("saved_hooks", (*modes.saved_hooks, Sparing((pager.pack, pager.unpack)))))
-        stack.enter_context(Setting("observers", (*modes.observers, pager)))
 
     def _end(self) -> None:
         self.ended = allocator.totals().peak, perf_counter() - self.start

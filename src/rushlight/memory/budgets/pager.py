@@ -57,7 +57,7 @@ class Pager:
     to be away at once; ready: bytes that were written ahead of need and are in memory still.
     """
 
-    passive = False
+    passive = looks = False
 
     def __init__(self, limit: int, spill: Spill, slack: int):
         self.limit, self.spill, self.slack = limit, spill, slack
@@ -78,6 +78,11 @@ class Pager:
         self.count = self.behind = 0  # pages of saved tensors ever; the number of the first that was not written yet
         # of optimizers: which state of how many parameters was there when last looked at
         self.known: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
+        self.asleep, self.guests = (
+            True,
+            list[Any](),
+        )  # whether nothing was adopted yet; what files gave until then, weakly
+        self.wake: Any = None  # what is called whenever memory is short: see `waking`
         for other in list(_ended):
             self.take_over(other)
 
@@ -269,8 +274,7 @@ class Pager:
         demand = self.limit + used() - goal + self.away - self.coming
         if demand > self.demand:
             self.demand = max(self.demand, demand - self.twice())
-        if self.asked == 1:
-            self.scan()
+        self.wake()
         if not self.reach(goal):
             self.scan()
             if not self.reach(goal):
@@ -346,7 +350,20 @@ class Pager:
 
     def guest(self, tensor: Any) -> None:
         """Adopt a tensor that a file gave."""
-        self.adopt(tensor, PARAMETER)
+        if self.asleep:
+            self.guests.append(weakref.ref(tensor))
+        else:
+            self.adopt(tensor, PARAMETER)
+
+    def adopt_all(self) -> None:
+        """Adopt whatever there is, for the first time."""
+        self.asleep = False
+        self.scan()
+        for reference in self.guests:
+            tensor = reference()
+            if tensor is not None:
+                self.adopt(tensor, PARAMETER)
+        self.guests = []
 
     def scan(self) -> None:
         """Adopt all parameters, gradients and state of optimizers that there are."""
@@ -362,7 +379,7 @@ class Pager:
     def adopt_state(self, optimizer: Optimizer, again: bool = False) -> None:
         """Adopt what an optimizer keeps, if that is not what it was when last looked at, or to look once more."""
         kept = optimizer.__dict__.get("state")
-        if not isinstance(kept, dict):  # it is being made
+        if self.asleep or not isinstance(kept, dict):  # it is being made
             return
         now = id(kept), len(kept)  # loading puts another dictionary there
         if not again and self.known.get(optimizer) == now:
@@ -402,21 +419,27 @@ class Pager:
     def page_of(self, root: Array, tensor: Tensor) -> SavedPage:
         """The page of a saved tensor's memory: that of another tensor on it, or a new one."""
         storage = storage_of(tensor)
-        reference = self.roots.get(id(root))
-        page = reference() if reference is not None else None
-        if page is not None and page.data is root:
+        page = self.known_page(root)
+        if page is not None:
             if page.version == storage.version:
                 return page  # type: ignore[no-any-return]
             self.outdate(page, storage.version)
         page = SavedPage(root, SAVED, self, storage)
         self.roots[id(root)] = weakref.ref(page)
-        innermost = modes.saved_hooks[-1][0] == self.pack  # else hooks within made something else of a result
+        hooks = modes.saved_hooks
+        innermost = bool(hooks) and hooks[-1][0] == self.pack  # else hooks within made something else of a result
         page.compute_with(self.recipes.again(storage, page.version, tensor._held if innermost else None))
         self.recipes.learn(storage, page.version, page)
         if self.asked:
             with self.lock:
                 self.write_behind()
         return page
+
+    def known_page(self, root: Array) -> Any:
+        """The page of a saved tensor's memory, None where there is none."""
+        reference = self.roots.get(id(root))
+        page = None if reference is None else reference()
+        return page if page is not None and page.data is root else None
 
     def unpack(self, packed: Bare | Kept) -> Any:
         """The tensor again."""

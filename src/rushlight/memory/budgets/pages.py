@@ -12,6 +12,8 @@ from weakref import ref
 
 import numpy as np
 
+from rushlight.dispatch.keeping import gates
+from rushlight.engine.saved import Packed
 from rushlight.signs import turn
 from rushlight.storage import counter_of, depend, independent, root_of, storage_of
 from rushlight.tensor import wrap
@@ -263,6 +265,17 @@ class Kept:
         return self.page.seen(), self.page.version
 
     @property
+    def current(self) -> bool:
+        """Whether it is in memory, as it was saved."""
+        storage = self.page.seen()
+        now = self.page.later if storage is None else storage.version
+        return self.page.data is not None and now == self.page.version
+
+    def held_by(self) -> tuple[int, ...]:
+        """How many hold this, the page, the memory and its storage."""
+        return getrefcount(self), getrefcount(self.page), getrefcount(self.page.data), getrefcount(self.page.seen())
+
+    @property
     def away(self) -> bool:
         """Whether it is not in memory, so that nobody else has it, and as it was saved."""
         return self.page.data is None and self.page.later == self.page.version and self.page.seen() is None
@@ -277,3 +290,23 @@ class Kept:
             self.page.seen = ref(storage)
         found._storage = storage
         return found
+
+
+class _Nobody:
+    """The pager of an example."""
+
+    def add(self, page: Any) -> None: ...
+
+    def drop(self, page: Any) -> None: ...
+
+
+def _example(tensor: Any) -> Packed:
+    """What a node keeps of a result in a budget."""
+    array = tensor._held
+    root = root_of(array)
+    page = SavedPage(root, "activation", _Nobody(), storage_of(tensor))
+    made = [Kept(page, None if array is root else View(array, root))]
+    return Packed(tensor, ((lambda _: made.pop(), None),), None, True)
+
+
+gates.ALONE |= gates.alone(_example)

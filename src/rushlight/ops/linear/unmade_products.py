@@ -96,7 +96,7 @@ def ordinary(tensor: Any, array: Array) -> bool:
     """Whether an operand's memory is its own, so that whoever changes it says so; also of none."""
     if tensor is None:
         return True
-    if tensor._unusual or tensor._elsewhere or tensor._meta or tensor._spread or tensor._tangents is not None:
+    if tensor._unusual or tensor._meta or tensor._spread or tensor._tangents is not None:
         return False
     plain: bool = array.__class__ is np.ndarray and array.dtype in FLOATS
     return plain and (rehearsed() is not None or not is_exposed(array))

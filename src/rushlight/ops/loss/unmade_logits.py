@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
-from rushlight.basics.state import modes
+from rushlight.basics.state import Setting, modes
 from rushlight.dispatch.call import make_node
 from rushlight.dispatch.keeping.deferring import OfRows, Taking
 from rushlight.dispatch.keeping.unmade import Outlined, Product, place_of, rehearsed, told, usual
@@ -224,8 +224,9 @@ def recorded(product: Product, rows: Array, inputs: tuple[Any, ...], statics: tu
     aux = Found((ready.lse, total))
     aux.ready, ready.given = ready, tuple(None if x is None else x._array for x in (target, weight))
     loss = wrap(np.array(over(float(ready.sums[0]), total), ready.lse.dtype))
-    loss._edge = node = make_node(op, (input, target, weight), statics, (edge_of(input), None, None), 1, aux)
-    node.shape, node.dtype = (), loss._held.dtype
+    with Setting("saved_hooks", ()):  # of a budget, whose pages these are not: the loss knows them by their memory
+        node = make_node(op, (input, target, weight), statics, (edge_of(input), None, None), 1, aux)
+    loss._edge, node.shape, node.dtype = node, (), loss._held.dtype
     node.plan = plans.get(node.plan) or plans.setdefault(node.plan, Taking(node.plan, of_loss))
     return loss
 
