@@ -79,6 +79,7 @@ class Product:
     """How a result is made, and who waits for it.
 
     given: the arrays of its operands: input, weight (a class in a row, or in each of the `columns`) and perhaps a bias. forward: makes it of `arrays`, the same or copies, which are copied when their memory is about to change. outline: what it will look like.
+    of: the product of which this is the result in another dtype, until it is made; None of others.
     wanted: of which of them gradients are. tensors: weak references to the tensors on it; storage: one to theirs. made: the result, once it is; touched: whether a
     loss had done without it by then.
     """
@@ -93,6 +94,7 @@ class Product:
         "keys",
         "lock",
         "made",
+        "of",
         "outline",
         "storage",
         "tensors",
@@ -100,10 +102,19 @@ class Product:
         "wanted",
     )
 
-    def __init__(self, forward: Callable[..., Any], arrays: tuple[Any, ...], shape: tuple[int, ...], told: Any = None):
-        """told: called, without arguments, when the result is made after all though a loss had done without."""
-        dtype = arrays[0].dtype
-        self.outline = outlined(shape, dtype)
+    def __init__(
+        self,
+        forward: Callable[..., Any],
+        arrays: tuple[Any, ...],
+        shape: tuple[int, ...],
+        told: Any = None,
+        dtype: Any = None,
+        of: Product | None = None,
+    ):
+        """told: called, without arguments, when the result is made after all though a loss had done without; dtype: of the
+        result, that of the first array if None."""
+        self.outline = outlined(shape, arrays[0].dtype if dtype is None else dtype)
+        self.of = of
         self.forward, self.arrays, self.told = forward, arrays, told
         self.wanted: list[bool] = []
         self.given, self.columns = arrays, False
@@ -138,7 +149,8 @@ class Product:
         with self.lock:
             if self.made is None:
                 self.made = self.forward(*self.arrays)
-                self.arrays = ()
+                self.arrays, self.of = (), None
+                del self.forward  # with what it holds
                 if self.done and self.told is not None:
                     self.told()
             self.hand_out(self.made)  # also to views that another thread made meanwhile
@@ -239,13 +251,13 @@ def place_of(tensor: Any) -> Place | None:
 
 
 def usual() -> bool:
-    """Whether this thread records and nothing else; observers that change nothing may look on, an estimate may be made, and a
-    budget be kept."""
+    """Whether this thread records and nothing else; observers that change nothing may look on, an estimate may be made, a
+    budget be kept, and autocast be on: who asks converts what is to be converted."""
     if not special.count:
         return True
     if not events.unseen(events.observers()) or not all(isinstance(pair, Sparing) for pair in modes.saved_hooks):
         return False
-    odd = modes.odd - bool(modes.saved_hooks)
+    odd = modes.odd - bool(modes.saved_hooks) - (modes.autocast is not None)
     return odd == bool(modes.observers) or (odd == 1 and rehearsed() is not None)
 
 

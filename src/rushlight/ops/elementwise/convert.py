@@ -14,6 +14,7 @@ from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import two_sizes
 from rushlight.dispatch.formats import contiguous_format, empty_in_format, has_format, is_format, preserve_format
+from rushlight.dispatch.keeping.unmade import Unmade
 from rushlight.dispatch.options import META, check_device, numpy_dtype
 from rushlight.dispatch.registry import function, op
 from rushlight.engine.conform import cast_array, tensor_functions
@@ -230,8 +231,15 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return to_dtype(self, dtype, fresh, format_)
 
 
+unmade: dict[str, Any] = {}  # what converts what is not made: `unmade_products` sets that
+
+
 def to_dtype(self: Tensor, dtype: dtype | None, fresh: bool = False, format_: Any = None) -> Tensor:
     """This tensor in `dtype` and a memory format; a copy where that is asked for or something changes."""
+    if type(self) is Unmade and dtype is not None and not fresh and format_ in (None, preserve_format):
+        late: Tensor | None = unmade["cast"](self, dtype.numpy)
+        if late is not None:
+            return late
     result = self
     if dtype is not None and dtype.numpy != self._held.dtype:
         result = cast(self, dtype.numpy)

@@ -11,6 +11,7 @@ from rushlight.backends import blas
 from rushlight.backends.numpy import backend
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import is_theirs, kind_of
+from rushlight.basics.state import modes
 from rushlight.dispatch import call, costs, families, shapes
 from rushlight.dispatch.compute import HALVES
 from rushlight.dispatch.declare import Array
@@ -372,12 +373,13 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
         return call.write_out("linear", out, linear(input, weight, bias))
     try:
         x, w, b = input._array, weight._array, None if bias is None else bias._array
-        usual = w.ndim == 2 and x.shape[-1] == w.shape[1] and x.dtype is w.dtype
-        if usual and (b is None or (b.shape == w.shape[:1] and b.dtype is w.dtype)):
-            if len(w) >= limits.classes:
-                late = unmade_product(linear_op.op, (input, weight, bias), (x, w, b))
-                if late is not None:
-                    return late
+        fits = w.ndim == 2 and x.shape[-1] == w.shape[1] and (b is None or b.shape == w.shape[:1])
+        usual = fits and x.dtype is w.dtype and (b is None or b.dtype is w.dtype)
+        if fits and len(w) >= limits.classes and (usual or modes.autocast is not None):
+            late = unmade_product(linear_op.op, (input, weight, bias), (x, w, b))
+            if late is not None:
+                return late
+        if usual:
             return linear_op(input, weight, bias)
     except (AttributeError, IndexError):
         pass

@@ -8,19 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.basics import dtypes
+from rushlight.basics.state import modes
 from rushlight.dispatch import fast
-from rushlight.dispatch.keeping.deferring import Taking, of_product
+from rushlight.dispatch.keeping.deferring import Taking, of_product, of_view
 from rushlight.dispatch.keeping.rebuilt import switch
-from rushlight.dispatch.keeping.unmade import Outlined, Product, UnmadeStorage, rehearsed, told, usual
+from rushlight.dispatch.keeping.unmade import Outlined, Product, UnmadeStorage, place_of, rehearsed, told, usual
+from rushlight.dispatch.memory_views import view_at
 from rushlight.engine.node import Severed, edge_of
+from rushlight.kernels.dispatch import widened
+from rushlight.ops.elementwise.convert import cast
+from rushlight.ops.elementwise.convert import unmade as late_casts
 from rushlight.overrides.protocol import plainly
-from rushlight.storage import UNSEEN, is_exposed, root_of
+from rushlight.storage import UNSEEN, bytes_before, is_exposed, root_of
 from rushlight.tensor import LEAF, Tensor, bare
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
 
-FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+BFLOAT16 = dtypes.bfloat16.numpy
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64), BFLOAT16)
 
 
 class Limits:
@@ -52,10 +59,16 @@ def unmade_product(op: Any, operands: tuple[Any, ...], arrays: tuple[Any, ...], 
     operands: input (*, K), weight (N, K), or (K, N) for columns, and bias (N) or None; arrays: theirs.
     """
     x, w = arrays[:2]
+    script = w
     shape = (*x.shape[:-1], w.shape[1 if columns else 0])
     if math.prod(shape) * x.itemsize < limits.nbytes or not switch.on or not usual():
         return None
-    if not all(map(ordinary, operands, arrays)) or not plainly(*operands) or looked_at(w):
+    if not plainly(*operands) or looked_at(w):
+        return None
+    if modes.autocast is not None:
+        operands = tuple(modes.autocast("lower", x) for x in operands)
+        arrays = tuple(None if x is None else x._array for x in operands)
+    if not all(map(ordinary, operands, arrays)) or any(a is not None and a.dtype != arrays[0].dtype for a in arrays):
         return None
     edges = [None if t is None else t._edge if t._view is None else edge_of(t) for t in operands]
     if all(e is None for e in edges) or any(e.__class__ is Severed for e in edges):
@@ -63,7 +76,7 @@ def unmade_product(op: Any, operands: tuple[Any, ...], arrays: tuple[Any, ...], 
     level = rehearsed()
     try:
         made_of = tuple(map(kept, arrays)) if level is None else arrays
-        product = Product(op.forward if level is None else by_shapes(op), made_of, shape, lambda: look_at(w))
+        product = Product(op.forward if level is None else by_shapes(op), made_of, shape, lambda: look_at(script))
     except OSError:  # not even addresses
         return None
     product.columns, product.given, product.wanted = columns, arrays, [e is not None for e in edges]
@@ -73,6 +86,49 @@ def unmade_product(op: Any, operands: tuple[Any, ...], arrays: tuple[Any, ...], 
     if level is not None:
         level.noted(op, (found,), level.counted(op, arrays, ()))
     return found
+
+
+def unmade_cast(input: Any, dtype: np.dtype[Any]) -> Tensor | None:
+    """A product of bfloat16 in float32, as a tensor that is not made yet either; None where it is to be made."""
+    place = place_of(input)
+    if place is None or input._edge is None or not usual() or dtype != np.float32 or place.outline.dtype != BFLOAT16:
+        return None
+    product, outline = place.product, place.outline
+    if outline.nbytes != product.outline.nbytes or bytes_before(outline) or 0 in outline.strides:
+        return None
+    level = rehearsed()
+
+    def made() -> Any:
+        product.make()
+        return widened(product.made) if level is None else level.again(cast.op, [product.made], (dtype,))[0][0]
+
+    try:
+        later = Product(made, (), product.outline.shape, dtype=dtype, of=product)
+    except OSError:
+        return None
+    with Outlined(product):
+        found: Tensor = told(cast.op, (input,), (dtype,), converted, later, input, outline, dtype)
+    if level is not None:
+        level.noted(cast.op, (found,), 0)
+    return found
+
+
+def converted(later: Product, input: Tensor, outline: Array, dtype: np.dtype[Any]) -> Tensor:
+    """The tensor on a product in another dtype, in the graph and laid out as `cast` does it."""
+    t, whole = bare(), later.outline
+    if outline.shape != whole.shape or outline.strides != tuple(
+        s * outline.itemsize // dtype.itemsize for s in whole.strides
+    ):
+        whole = view_at(whole, outline.shape, tuple(s * dtype.itemsize // outline.itemsize for s in outline.strides), 0)
+    t._array, t._edge, t._view = whole, None, None
+    t._storage = UnmadeStorage(later)
+    edge = edge_of(input)
+    fast.record(cast.op, tables.setdefault(cast.op, {}), t, (input,), (dtype,), (edge,), 1, None)
+    t._edge.plan = of_view(t._edge.plan)
+    return later.take(t)
+
+
+late_casts["cast"] = unmade_cast
 
 
 def by_shapes(op: Any) -> Any:

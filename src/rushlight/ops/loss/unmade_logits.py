@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.backends import blas
 from rushlight.backends.numpy import backend
 from rushlight.basics.state import Setting, modes
 from rushlight.dispatch.call import make_node
@@ -20,6 +21,8 @@ from rushlight.dispatch.keeping.deferring import OfRows, Taking
 from rushlight.dispatch.keeping.unmade import Outlined, Product, place_of, rehearsed, told, usual
 from rushlight.engine.node import edge_of
 from rushlight.engine.saved import freed
+from rushlight.kernels.dispatch import blocks_of_rows, rounded, widened
+from rushlight.ops.elementwise.floats import wide
 from rushlight.ops.loss.cross_entropy import by_class, check_target, cross_entropy_op, over, unmade
 from rushlight.storage import bytes_before, root_of
 from rushlight.tensor import Tensor, wrap
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
 
 BLOCK = 1 << 23  # logits at once, unless that is under 256 rows
+WIDER = 6  # times as many of 16 bits, at most a quarter: each product of these packs the whole weight
 CLASSES = 4096  # rows of the weight's gradient that are added at once
 
 
@@ -50,42 +54,58 @@ def rows_of(outline: Array, product: Product) -> Any:
 class Ready:
     """What a loss found of a product: the sums of its losses, and the gradients of the product by the loss's sum.
 
-    grads: those of input, weight and bias, None where not wanted. lse: a number a row, which the gradient of logits needs.
+    product: that makes logits, 16-bit ones perhaps that `shown` has in float32. grads: those of input, weight and bias, None where not wanted. lse: a number a row, which the gradient of logits needs.
     """
 
     def __init__(
         self, product: Product, rows: Array, target: Array, weight: Array | None, ignore: int, smoothing: float
     ):
-        x, w, _ = operands = product.operands()
-        count = math.prod(x.shape[:-1])
-        self.product, self.classes = product, len(w)
+        self.shown, self.product = product, product.of or product
+        x, w, _ = operands = self.product.operands()
+        count, dtype = math.prod(x.shape[:-1]), wide(w.dtype)
+        self.classes = len(w)
         self.rows = None if len(rows) == count and np.array_equal(rows, np.arange(count)) else rows
         self.target, self.weight, self.ignore, self.smoothing = target, weight, ignore, smoothing
         self.given: tuple[Any, ...] = ()  # the arrays of target and weight
-        self.lse, self.sums = np.empty(len(target), w.dtype), np.zeros(2)
+        self.lse, self.sums = np.empty(len(target), dtype), np.zeros(2)
         level = rehearsed()
         make: Any = np.zeros if level is None else level.standing
-        self.grads: Any = [make(operand.shape, operand.dtype) if wanted else None
-                           for operand, wanted in zip(operands, product.wanted, strict=False)]  # fmt: skip
+        self.grads: Any = [make(operand.shape, dtype if i else w.dtype) if wanted else None
+                           for i, (operand, wanted) in enumerate(zip(operands, self.product.wanted, strict=False))]  # fmt: skip
         if level is not None:
             self.rehearse(level)
-            return
-        for at in self.blocks():
-            self.add(at, x.reshape(count, -1), w)
+        else:
+            for at in self.blocks():
+                self.add(at, x.reshape(count, -1), w)
+        if dtype != w.dtype:  # what was added up in float32
+            self.round(w.dtype)
+
+    def round(self, dtype: np.dtype[Any]) -> None:
+        """Have the gradients in 16 bits."""
+        level = rehearsed()
+        for i, g in enumerate(self.grads):
+            if g is not None and g.dtype != dtype:
+                self.grads[i] = rounded(g, dtype) if level is None else level.standing(g.shape, dtype)
 
     def rehearse(self, level: Any) -> None:
         """What an estimate has to know of the work."""
         w = self.product.operands()[1]
         arrays = [x for x in (*self.product.arrays, *self.grads) if x is not None]
+        packed = blas.work_of_halves(w.dtype, self.size(), *w.T.shape) if w.itemsize == 2 else 0
         flops = 2 * len(self.target) * w.size * (1 + sum(self.product.wanted[:2]))
         level.in_blocks(
-            "cross_entropy", flops, arrays, w.itemsize * (self.size() * self.classes + CLASSES * w.shape[1])
+            "cross_entropy", flops, arrays, w.itemsize * (self.size() * self.classes + CLASSES * w.shape[1]) + packed
         )
         self.sums[:] = len(self.target)
 
     def size(self) -> int:
         """How many rows are worked on together."""
-        return min(max(256, BLOCK // max(self.classes, 1)), len(self.target))
+        count = len(self.target)
+        most = max(256, BLOCK // max(self.classes, 1))
+        if self.product.outline.itemsize == 2:
+            most = max(most, min(WIDER * most, -(-count // 4)))
+            most = -(-count // -(-count // most)) if count else most  # blocks of a size
+        return min(most, count)
 
     def blocks(self) -> Iterator[slice]:
         """The slices of rows that are worked on together."""
@@ -101,7 +121,10 @@ class Ready:
         if self.product.made is not None:
             return np.array(self.of(self.product.made.reshape(-1, self.classes), at))
         x, w, b = self.product.operands()
-        out = backend.matmul(self.of(x.reshape(-1, x.shape[-1]), at), w.T)
+        rows = self.of(x.reshape(-1, x.shape[-1]), at)
+        if b is not None and w.itemsize == 2:
+            return backend.matmul(rows, w.T, None, b)
+        out = backend.matmul(rows, w.T)
         if b is not None:
             backend.add_row(out, b)
         return out
@@ -118,9 +141,11 @@ class Ready:
         if weight is not None:
             some = self.of(x, at)
             for c in range(0, len(w), CLASSES):
-                weight[c : c + CLASSES] += backend.matmul(z[:, c : c + CLASSES].T, some)
+                part = backend.matmul(z[:, c : c + CLASSES].T, some)
+                weight[c : c + CLASSES] += widened(part) if part.itemsize == 2 else part
         for total in [b for b in bias if b is not None]:
-            total += backend.sum_rows(z)
+            for few in blocks_of_rows(z):
+                total += backend.sum_rows(widened(z[few]) if z.itemsize == 2 else z[few])
 
     def slope(self, z: Array, at: slice) -> Array:
         """The gradient of the sum of losses by some logits, written over them."""
@@ -137,20 +162,32 @@ class Ready:
             self.grads = None
             for g in found:
                 if g is not None and scale != 1 and rehearsed() is None:
-                    np.multiply(g, scale, out=g)
+                    multiplied(g, scale, g)
         return [g.T if i == 1 and g is not None and self.product.columns else g for i, g in enumerate(found)]
 
     def times(self, g: Array, scale: Any) -> Array:
         """A gradient times a number, in memory of its own."""
         level = rehearsed()
-        return g * scale if level is None else level.standing(g.shape, g.dtype)
+        return multiplied(g, scale, np.empty_like(g)) if level is None else level.standing(g.shape, g.dtype)
 
     def whole(self, scale: Any, shape: tuple[int, ...]) -> Array:
         """The gradient of the logits (N, C, *) of the loss, times a number: in memory after all."""
-        out = np.empty((len(self.target), self.classes), self.lse.dtype)
+        out = np.empty((len(self.target), self.classes), self.shown.outline.dtype)
         for at in self.blocks():
-            np.multiply(self.slope(self.logits(at), at), scale, out=out[at])
+            z = self.logits(at)
+            multiplied(self.slope(z if z.dtype == out.dtype else widened(z), at), scale, out[at])
         return by_class(out, shape)
+
+
+def multiplied(x: Array, by: Any, out: Array) -> Array:
+    """An array times a number, into `out` of its dtype; 16-bit ones through float32, some rows at a time."""
+    if x.itemsize > 2:
+        return np.multiply(x, by, out=out)
+    rows, into = (y.reshape(len(y), -1) if y.ndim > 1 else y.reshape(1, -1) for y in (x, out))
+    for some in blocks_of_rows(rows):
+        part = widened(rows[some])
+        rounded(np.multiply(part, by, out=part), x.dtype, into[some])
+    return out
 
 
 class Found(tuple[Any, ...]):
@@ -178,7 +215,7 @@ def of_loss(usual: Any, wanted: int, node: Any, g: Array) -> Any:
 def as_found(node: Any, ready: Ready) -> bool:
     """Whether what a loss saved is what it was computed of: of the same version, and no other memory by `.data`."""
     logits, *others = node.saved
-    if place_of(logits) is None and root_of(logits._held) is not root_of(ready.product.made):
+    if place_of(logits) is None and root_of(logits._held) is not root_of(ready.shown.made):
         return False
     if any(x is not None and x._array is not given for x, given in zip(others, ready.given, strict=True)):
         return False
@@ -200,6 +237,11 @@ def unmade_cross_entropy(
     place = place_of(input)
     if place is None or not usual() or reduction == "none" or not plain(target, weight) or place.outline.ndim < 2:
         return None
+    if modes.autocast is not None:
+        input, weight = modes.autocast("float32", input), modes.autocast("float32", weight)
+        place = place_of(input)
+        if place is None:
+            return None
     product, outline = place.product, place.outline
     if input._edge is None or (input._view is not None and input._view.kind):
         return None
@@ -217,13 +259,16 @@ def unmade_cross_entropy(
 def recorded(product: Product, rows: Array, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Tensor:
     """The loss, in the graph as `cross_entropy_op` puts it there."""
     (input, target, weight), (reduction, ignore, smoothing) = inputs, statics
-    op, by = cross_entropy_op.op, None if weight is None else weight._array.astype(product.outline.dtype, copy=False)
+    op, by = (
+        cross_entropy_op.op,
+        None if weight is None else weight._array.astype(wide(product.outline.dtype), copy=False),
+    )
     ready = Ready(product, rows, target._array.reshape(-1), by, ignore, smoothing)
-    product.done = True
+    product.done = ready.product.done = True
     total = float(ready.sums[1]) if reduction == "mean" else 1.0
     aux = Found((ready.lse, total))
     aux.ready, ready.given = ready, tuple(None if x is None else x._array for x in (target, weight))
-    loss = wrap(np.array(over(float(ready.sums[0]), total), ready.lse.dtype))
+    loss = wrap(np.array(over(float(ready.sums[0]), total), product.outline.dtype))
     with Setting("saved_hooks", ()):  # of a budget, whose pages these are not: the loss knows them by their memory
         node = make_node(op, (input, target, weight), statics, (edge_of(input), None, None), 1, aux)
     loss._edge, node.shape, node.dtype = node, (), loss._held.dtype
