@@ -168,6 +168,27 @@ def test_a_script_for_several_processes_runs_on_one(run) -> None:
     assert done.stderr.splitlines()[-1].startswith("NotImplementedError: torch.multiprocessing.spawn")
 
 
+@pytest.mark.parametrize("way", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("early", [True, False])
+def test_processes_of_multiprocessing_find_torch(run, way: str, early: bool) -> None:
+    script = f"""
+        {"import multiprocessing.spawn" if early else ""}
+        import torch
+        import multiprocessing
+
+        def work(x):
+            return x.cuda().double().sum().item() + torch.ones(2).sum().item()
+
+        if __name__ == "__main__":
+            with multiprocessing.get_context({way!r}).Pool(2) as pool:
+                print(pool.map(work, [torch.zeros(1), torch.ones(3)], chunksize=1))
+    """
+    done = run(script=script)
+    assert done.stdout == "[2.0, 5.0]\n"
+    said = "rushlight: no CUDA device: tensors sent to 'cuda' stay on the CPU"
+    assert said in done.stderr and not done.stderr.replace(said, "").strip()  # by one process or by both at once
+
+
 def test_cuda_stays_on_the_cpu(run) -> None:
     script = """
         import torch

@@ -15,10 +15,10 @@ from types import CodeType, ModuleType
 
 import rushlight
 from rushlight.absent import walls
-from rushlight.compat import naming
+from rushlight.compat import children, naming
 from rushlight.compat.aliases import real_name
 
-__all__ = ["install", "uninstall"]
+__all__ = ["install", "installed", "uninstall"]
 
 
 class _Alias(Loader):
@@ -59,7 +59,9 @@ class _Finder(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname.startswith("rushlight."):
-            return _renaming(PathFinder.find_spec(fullname, path, target))
+            return _loaded_by(_Renaming, PathFinder.find_spec(fullname, path, target))
+        if fullname == "multiprocessing.spawn":
+            return _loaded_by(children.Teaching, PathFinder.find_spec(fullname, path, target))
         if fullname.partition(".")[0] == "torchvision" and _installed("torchvision"):
             return None  # the package itself, on these operators
         real = real_name(fullname)
@@ -89,9 +91,10 @@ def _spec(name: str) -> ModuleSpec | None:
         return None
 
 
-def _renaming(spec: ModuleSpec | None) -> ModuleSpec | None:
+def _loaded_by(loader: type[SourceFileLoader], spec: ModuleSpec | None) -> ModuleSpec | None:
+    """A specification whose module is loaded in another way than files of Python are."""
     if spec is not None and type(spec.loader) is SourceFileLoader:
-        spec.loader = _Renaming(spec.loader.name, spec.loader.path)
+        spec.loader = loader(spec.loader.name, spec.loader.path)
     return spec
 
 
@@ -111,7 +114,7 @@ def install() -> None:
 
     Raises RuntimeError if another ``torch`` has been imported already.
     """
-    if _finder in sys.meta_path:
+    if installed():
         return
     if "torch" in sys.modules:
         raise RuntimeError("torch has been imported already: install the import hook before it")
@@ -120,6 +123,14 @@ def install() -> None:
     naming.silence_numpy()
     for module in naming.loaded():
         naming.show_public(module)
+    spawning = sys.modules.get("multiprocessing.spawn")
+    if spawning is not None and not isinstance(spawning.__loader__, children.Teaching):
+        children.teach(spawning)
+
+
+def installed() -> bool:
+    """Whether the hook is there."""
+    return _finder in sys.meta_path
 
 
 def _show_version(room: str, module: str, name: str) -> None:
@@ -130,7 +141,7 @@ def _show_version(room: str, module: str, name: str) -> None:
 
 def uninstall() -> None:
     """Undo :func:`install`: the names are forgotten, the modules stay."""
-    if _finder in sys.meta_path:
+    if installed():
         sys.meta_path.remove(_finder)
         _show_version("rushlight.version", "rushlight.version", "__version__")
         naming.show_own()

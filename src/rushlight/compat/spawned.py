@@ -9,6 +9,7 @@ import sys
 import tempfile
 from typing import Any
 
+from rushlight.compat import children
 from rushlight.distributed import launch, mpi
 
 __all__ = ["ProcessException", "ProcessRaisedException", "spawn"]
@@ -54,10 +55,7 @@ def main(path: str) -> None:
     with open(path, "rb") as file:
         as_torch, preparation = pickle.load(file)
         if as_torch:
-            from rushlight.compat import devices, imports
-
-            imports.install()
-            devices.stay_on_cpu()
+            children.resolve()
         multiprocessing.spawn.prepare(preparation)
         fn, args = pickle.load(file)
     from rushlight.distributed import faults
