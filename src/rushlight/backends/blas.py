@@ -1,4 +1,4 @@
-"""Which BLAS runs, with which core type, and products on it.
+"""Which BLAS runs, with which core type.
 
 OpenBLAS, which NumPy's wheels carry, chooses kernels ("core type") by the processor's model when it loads.  On
 processors newer than itself it may fall back to AVX2 where AVX-512 is there, at half the speed.  So
@@ -18,12 +18,9 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight import cpu
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 _VARIABLE = "OPENBLAS_CORETYPE"
 _TIMEOUT = "OPENBLAS_THREAD_TIMEOUT"
@@ -197,120 +194,3 @@ def info() -> dict[str, Any]:
         "threads": get_num_threads(),
         "how": _how,
     }
-
-
-def _ready(a: Array) -> Array:
-    """``a``, copied if the strides of its last two axes are such that NumPy would not hand it to BLAS."""
-    if a.flags.c_contiguous or a.ndim < 2:
-        return a
-    rows, columns = a.strides[-2:]
-    size = a.itemsize
-    plain = columns == size and rows >= size * a.shape[-1] and not rows % size
-    turned = rows == size and columns >= size * a.shape[-2] and not columns % size
-    return a if plain or turned else a.copy(order="C")
-
-
-def matmul(a: Array, b: Array, out: Any = None, row: Any = None) -> Any:
-    """The product of matrices; float16 goes through float32, blocks at a time, and bfloat16 where the processor has nothing for it.
-
-    a: (*, M, K), b: (*, K, N) -> (*, M, N); one-dimensional operands as in :func:`numpy.matmul`.  row: (N), added to the
-    rows of a product of 16-bit matrices before it is rounded.
-    """
-    if a.dtype.itemsize == 2 and a.dtype.kind in "fV":
-        return _of_halves(a, b, out, row)
-    if a.size + b.size > 4096:
-        a, b = _ready(a), _ready(b)
-    if out is None:
-        return a @ b
-    import numpy as np
-
-    return np.matmul(a, b, out=out)
-
-
-_BLOCK = 1 << 18  # numbers whose float32 copies are made at once, of 16-bit factors
-
-
-def _of_halves(a: Array, b: Array, out: Any, row: Array | None) -> Any:
-    """The product of 16-bit factors: sums in float32, rounded once."""
-    from rushlight.kernels import products
-
-    product = products.product(a, b, row)
-    if product is None:
-        return _through_float32(a, b, out, row)
-    if out is None:
-        return product
-    out[...] = product
-    return out
-
-
-def _through_float32(a: Array, b: Array, out: Any, row: Array | None) -> Any:
-    """The product of 16-bit factors, without float32 copies of all of them."""
-    import numpy as np
-
-    from rushlight.kernels.dispatch import rounded, widened
-
-    if a.ndim == b.ndim == 2:
-        product = _matrices(a, b, row)
-    elif (a.ndim < 3 and b.ndim < 3) or a.size + b.size <= _BLOCK:
-        product = rounded(np.asarray(widened(a) @ widened(b)), a.dtype)
-    else:
-        product = _batch(a, b)
-    if out is None:
-        return product
-    out[...] = product
-    return out
-
-
-def _batch(a: Any, b: Any) -> Any:
-    """Some products at a time, along the first dimension."""
-    import numpy as np
-
-    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a, b = (np.broadcast_to(x, lead + x.shape[-2:]) for x in (a, b))
-    product = np.empty((*lead, a.shape[-2], b.shape[-1]), a.dtype)
-    some = _BLOCK * len(a) // max(a.size + b.size + product.size, 1)
-    for i in range(0, len(a), some or 1):
-        at = slice(i, i + some) if some else i
-        product[at] = _through_float32(a[at], b[at], None, None)
-    return product
-
-
-def _matrices(a: Array, b: Array, row: Array | None) -> Array:
-    """One product.  `row` is added to each row before it is rounded."""
-    import numpy as np
-
-    from rushlight.kernels.dispatch import rounded, widened
-
-    rows, steps = a.shape
-    if rows < steps:  # cut along the sum
-        total = np.zeros((rows, b.shape[1]), "f4")
-        some = _steps(rows, b.shape[1])
-        for k in range(0, steps, some):
-            total += widened(a[:, k : k + some]) @ widened(b[k : k + some])
-        return rounded(total if row is None else total + widened(row), a.dtype)
-    right, product = widened(b), np.empty((rows, b.shape[1]), a.dtype)
-    some = _steps(steps, b.shape[1])
-    for i in range(0, rows, some):
-        part = widened(a[i : i + some]) @ right
-        if row is not None:
-            part += widened(row)
-        rounded(part, a.dtype, product[i : i + some])
-    return product
-
-
-def _steps(*sizes: int) -> int:
-    """How many rows of so many numbers a block has."""
-    return max(_BLOCK // max(*sizes, 1), 1)
-
-
-def work_of_halves(dtype: Any, rows: int, steps: int, columns: int) -> int:
-    """Bytes of the arrays that the product of two 16-bit matrices takes at once, beside its result."""
-    from rushlight.kernels import products
-
-    packed = products.working_bytes(rows, steps, columns) if dtype == products.BFLOAT16 else None
-    if packed is not None:
-        return packed
-    if rows < steps:
-        some = min(_steps(rows, columns), steps)
-        return 4 * (2 * rows * columns + some * (rows + columns))
-    return 4 * (steps * columns + min(_steps(steps, columns), rows) * (steps + columns))

@@ -16,12 +16,7 @@ class NumPyBackend:
     def __getattr__(self, name: str) -> Any:
         from rushlight import kernels
 
-        if name == "matmul":
-            from rushlight.backends import blas
-
-            found: Any = blas.matmul
-        else:
-            found = getattr(kernels, name, None) or getattr(np, name)
+        found: Any = getattr(kernels, name, None) or getattr(np, name)
         self.__dict__[name] = found
         return found
 

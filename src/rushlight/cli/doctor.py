@@ -17,8 +17,8 @@ import numpy as np
 
 from rushlight import cpu, kernels
 from rushlight.backends import blas
-from rushlight.backends.blas import matmul
 from rushlight.kernels import products
+from rushlight.kernels.matrices import matmul
 from rushlight.kernels.native import loader
 from rushlight.version import __version__
 

@@ -34,6 +34,7 @@ from rushlight.kernels.gather import (
     embedding_backward,
     index_add_rows,
 )
+from rushlight.kernels.matrices import matmul
 from rushlight.kernels.native.loader import get_num_threads, set_num_threads
 from rushlight.kernels.native.loader import status as native_status
 from rushlight.kernels.norms import (
@@ -104,6 +105,7 @@ __all__ = [
     "conv_input",
     "conv_weight",
     "im2col",
+    "matmul",
     "max_pool",
     "pool_gather",
     "pool_scatter",

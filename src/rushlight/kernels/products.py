@@ -1,15 +1,15 @@
-"""Products of bfloat16 matrices, on processors that have instructions for them (AMX, AVX512-BF16)."""
+"""Products of 16-bit matrices: bfloat16 by instructions for them (AMX, AVX512-BF16), the others through float32."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, contiguous
+from rushlight.kernels.dispatch import Array, contiguous, rounded, widened
 from rushlight.kernels.native import loader
 from rushlight.kernels.native.signatures import BFLOAT16 as DOTS
 from rushlight.kernels.native.signatures import TILES
@@ -119,3 +119,78 @@ def _batched(x: Array, lead: tuple[int, ...]) -> Array:
     if x.ndim == 3 and x.shape[:1] == lead:
         return x
     return np.broadcast_to(x, (*lead, *x.shape[-2:])).reshape(-1, *x.shape[-2:])
+
+
+_BLOCK = 1 << 18  # numbers whose float32 copies are made at once, of 16-bit factors
+
+
+def of_halves(a: Array, b: Array, out: Any, row: Array | None) -> Any:
+    """The product of 16-bit factors: sums in float32, rounded once."""
+    found = product(a, b, row)
+    if found is None:
+        return _through_float32(a, b, out, row)
+    if out is None:
+        return found
+    out[...] = found
+    return out
+
+
+def _through_float32(a: Array, b: Array, out: Any, row: Array | None) -> Any:
+    """The product of 16-bit factors, without float32 copies of all of them."""
+    if a.ndim == b.ndim == 2:
+        found = _matrices(a, b, row)
+    elif (a.ndim < 3 and b.ndim < 3) or a.size + b.size <= _BLOCK:
+        found = rounded(np.asarray(widened(a) @ widened(b)), a.dtype)
+    else:
+        found = _batch(a, b)
+    if out is None:
+        return found
+    out[...] = found
+    return out
+
+
+def _batch(a: Any, b: Any) -> Any:
+    """Some products at a time, along the first dimension."""
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (np.broadcast_to(x, lead + x.shape[-2:]) for x in (a, b))
+    product = np.empty((*lead, a.shape[-2], b.shape[-1]), a.dtype)
+    some = _BLOCK * len(a) // max(a.size + b.size + product.size, 1)
+    for i in range(0, len(a), some or 1):
+        at = slice(i, i + some) if some else i
+        product[at] = _through_float32(a[at], b[at], None, None)
+    return product
+
+
+def _matrices(a: Array, b: Array, row: Array | None) -> Array:
+    """One product.  `row` is added to each row before it is rounded."""
+    rows, steps = a.shape
+    if rows < steps:  # cut along the sum
+        total = np.zeros((rows, b.shape[1]), "f4")
+        some = _steps(rows, b.shape[1])
+        for k in range(0, steps, some):
+            total += widened(a[:, k : k + some]) @ widened(b[k : k + some])
+        return rounded(total if row is None else total + widened(row), a.dtype)
+    right, product = widened(b), np.empty((rows, b.shape[1]), a.dtype)
+    some = _steps(steps, b.shape[1])
+    for i in range(0, rows, some):
+        part = widened(a[i : i + some]) @ right
+        if row is not None:
+            part += widened(row)
+        rounded(part, a.dtype, product[i : i + some])
+    return product
+
+
+def _steps(*sizes: int) -> int:
+    """How many rows of so many numbers a block has."""
+    return max(_BLOCK // max(*sizes, 1), 1)
+
+
+def work_of_halves(dtype: Any, rows: int, steps: int, columns: int) -> int:
+    """Bytes of the arrays that the product of two 16-bit matrices takes at once, beside its result."""
+    packed = working_bytes(rows, steps, columns) if dtype == BFLOAT16 else None
+    if packed is not None:
+        return packed
+    if rows < steps:
+        some = min(_steps(rows, columns), steps)
+        return 4 * (2 * rows * columns + some * (rows + columns))
+    return 4 * (steps * columns + min(_steps(steps, columns), rows) * (steps + columns))

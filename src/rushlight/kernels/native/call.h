@@ -80,6 +80,15 @@ template <class T> struct Place {
     T *from(long r) const { return data + r * row; }
 };
 
+// A matrix, or a batch of them: element (i, j) of one `pitch` elements behind that of row i - 1, or, turned, of column j - 1.
+template <class T> struct Matrix {
+    T *data = nullptr;
+    long batch = 0, rows = 0, columns = 0, apart = 0, pitch = 0;
+    bool turned = false;
+    T *at(long i, long j) const { return data + (turned ? j * pitch + i : i * pitch + j); }
+    Matrix one(long i) const { return {data + i * apart, 1, rows, columns, 0, pitch, turned}; }
+};
+
 // One call of a kernel: arguments are asked for one by one; `run` runs it if all were as they must be.
 class Call {
     const char *kernel_;
@@ -188,6 +197,19 @@ class Call {
         }
         if (width > 1 && strides[3] != 1) return refuse(name, "rows without gaps", a, 0), Place<T>();
         return {static_cast<T *>(a->data), strides[0], strides[1], strides[2]};
+    }
+    // A matrix of T's, or a batch of them, to be read, whose rows or columns are gapless; without data if neither are.
+    template <class T> Matrix<const T> matrix(const char *name, const Array *a) {
+        if (!holds<T>(name, a, false)) return {};
+        const long last = a->dims - 1, size = sizeof(T);
+        if (last < 1 || last > 2) return refuse(name, "two or three dimensions", a, 0), Matrix<const T>();
+        const long batch = last == 2 ? (long)a->shape[0] : 1, apart = last == 2 ? (long)a->strides[0] : 0;
+        const long rows = a->shape[last - 1], columns = a->shape[last], down = a->strides[last - 1], across = a->strides[last];
+        if (apart % size || down % size || across % size) return {};
+        const T *data = static_cast<const T *>(a->data);
+        if (across == size || columns == 1) return {data, batch, rows, columns, apart / size, down / size, false};
+        if (down == size || rows == 1) return {data, batch, rows, columns, apart / size, across / size, true};
+        return {};
     }
     // Of all elements, and of an axis; -1 if there is none.
     long size(const char *name, const Array *a) { return is_array(name, a) ? product(a) : -1; }

@@ -6,7 +6,7 @@ i int, d double.
 
 from __future__ import annotations
 
-ABI = 20
+ABI = 21
 
 SIGNATURES: dict[str, str] = {
     # activations.cpp: inputs, output, elements
@@ -36,6 +36,8 @@ SIGNATURES: dict[str, str] = {
     "huber": "aaandd",
     "huber_slope": "aaandd",
     "lerp": "aaand",
+    # matrices.cpp: two factors, row or None, result
+    "multiply": "aaaa",
     # rows.cpp: matrix, row, rows, columns
     "add_row": "aann",
     "add": "aaan",
@@ -141,7 +143,8 @@ BFLOAT16: dict[str, str] = {
 TILES: dict[str, str] = {"leave": ""} | {f"{name}_tiles": letters for name, letters in BFLOAT16.items()}
 
 # These return a size: the first index that lies outside, -1 where there is none; of `sgd_many`, how many triples were stepped
-# before one that it is not for; of `conv_room`, bytes; of `leave`, 0 where it is given.  The others return nothing.
+# before one that it is not for; of `conv_room`, bytes; of `leave`, 0 where it is given; of `multiply`, 1 where it was done.  The others return nothing.
 CHECKING = frozenset({
     "gather_along", "add_along", "index_add_rows", "cross_entropy", "cross_entropy_backward", "sgd_many", "conv_room", "leave",
+    "multiply",
 })  # fmt: skip

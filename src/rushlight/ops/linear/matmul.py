@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.backends import blas
 from rushlight.backends.numpy import backend
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import is_theirs, kind_of
@@ -19,6 +18,7 @@ from rushlight.dispatch.dims import common_shape, two_sizes
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op, publish
+from rushlight.kernels.products import work_of_halves
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.old_orders import in_old_order
 from rushlight.ops.linear.unfit import (
@@ -55,7 +55,7 @@ def adj(x: Any) -> Any:
 def copies_for_blas(input: Array, mat2: Array) -> int:
     """The bytes of copies in which a product is computed: of 16-bit numbers, and of matrices that BLAS cannot take."""
     if input.dtype in HALVES:
-        return blas.work_of_halves(input.dtype, input.shape[-2], input.shape[-1], mat2.shape[-1])
+        return work_of_halves(input.dtype, input.shape[-2], input.shape[-1], mat2.shape[-1])
     return sum(int(x.nbytes) for x in (input, mat2) if not strided_for_blas(x))
 
 
@@ -152,12 +152,7 @@ def linear_op(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """input @ weight^T + bias as one matrix product.  (*, K), (N, K), (N) -> (*, N)"""
     k = input.shape[-1]
     rows = input if input.ndim == 2 else input.reshape(_count(input.shape), k)
-    if bias is not None and rows.dtype in HALVES:
-        out = backend.matmul(rows, weight.T, None, bias)
-    else:
-        out = backend.matmul(rows, weight.T)
-        if bias is not None:
-            backend.add_row(out, bias)
+    out = backend.matmul(rows, weight.T, None, bias)
     return out if input.ndim == 2 else out.reshape(*input.shape[:-1], weight.shape[0])
 
 
@@ -174,7 +169,7 @@ def _(input: Array, weight: Array) -> int:
     folded = 0 if input.ndim == 2 or input.flags.c_contiguous else int(input.nbytes)  # to rows
     if input.dtype not in HALVES:
         return folded
-    return folded + blas.work_of_halves(input.dtype, math.prod(input.shape[:-1]), input.shape[-1], weight.shape[0])
+    return folded + work_of_halves(input.dtype, math.prod(input.shape[:-1]), input.shape[-1], weight.shape[0])
 
 
 def _count(shape: tuple[int, ...]) -> int:
