@@ -410,6 +410,35 @@ def steps() -> Iterator[Case]:
                    (0, 2, 3, 4), large, 4)  # fmt: skip
 
 
+PRODUCTS = (
+    (80, 81, 82),
+    (9, 1001, 65),
+    (65, 9, 1001),
+    (1001, 65, 9),
+    (15, 500, 96),
+    (160, 700, 130),
+)  # rows, steps, columns
+
+
+def products() -> Iterator[Case]:
+    """Products that are large enough for the native kernel."""
+    for m, k, n in PRODUCTS:
+        large = m * k * n > 1 << 21
+        yield Case(f"matmul {(m, k, n)}", normal((m, k), (k, n)), lambda K, a, b: K.matmul(a, b), (), large, 8)
+        yield Case(
+            f"matmul and row {(m, k, n)}",
+            normal((m, k), (k, n), (n,)),
+            lambda K, a, b, r: K.matmul(a, b, None, r),
+            (),
+            large,
+            8,
+        )
+        yield Case(
+            f"matmul transposed {(m, k, n)}", normal((m, k), (n, k)), lambda K, a, b: K.matmul(a, b.T), (), large, 8
+        )
+    yield Case("matmul of a batch", normal((3, 2, 48, 47), (3, 2, 47, 49)), lambda K, a, b: K.matmul(a, b), loose=8)
+
+
 def cases() -> list[Case]:
     """All of them, by name."""
     return [
@@ -418,6 +447,7 @@ def cases() -> list[Case]:
             elementwise,
             piecewise,
             scans,
+            products,
             along,
             rowwise,
             norms,

@@ -10,7 +10,8 @@ from rushlight.kernels.dispatch import Array, native
 from rushlight.kernels.products import of_halves
 from rushlight.kernels.rows import add_row
 
-_SMALL = 1 << 18  # multiplications up to which the call of NumPy's costs less
+_SMALL = 1 << 19  # multiplications up to which the call of NumPy's costs less
+_FEW = 8  # rows or columns below which a product does little but read its factors
 
 
 def matmul(a: Array, b: Array, out: Any = None, row: Any = None) -> Any:
@@ -22,7 +23,7 @@ def matmul(a: Array, b: Array, out: Any = None, row: Any = None) -> Any:
     if a.dtype.itemsize == 2 and a.dtype.kind in "fV":
         return of_halves(a, b, out, row)
     if a.size + b.size > 4096:
-        found = _multiplied(a, b, row) if out is None else None
+        found = _natively(a, b, row) if out is None else None
         if found is not None:
             return found
         a, b = _ready(a), _ready(b)
@@ -30,22 +31,41 @@ def matmul(a: Array, b: Array, out: Any = None, row: Any = None) -> Any:
     return found if row is None else add_row(found, row)
 
 
-def _multiplied(a: Array, b: Array, row: Array | None) -> Array | None:
-    """The product by the native kernel; None where NumPy shall do it.  Factors as in `matmul`."""
-    if a.dtype != b.dtype or a.ndim != b.ndim or not 2 <= a.ndim <= 3:
+def _natively(a: Array, b: Array, row: Array | None) -> Array | None:
+    """The product by the native kernel; None where NumPy shall do it.  Arguments as of `matmul`."""
+    if a.ndim < 2 or b.ndim < 2 or a.dtype != b.dtype:
         return None
-    *lead, rows, steps = a.shape
-    columns = b.shape[-1]
-    if rows < 8 or columns < 8 or rows * steps * columns < _SMALL:
+    rows, steps, columns = a.shape[-2], a.shape[-1], b.shape[-1]
+    if rows < _FEW or columns < _FEW or steps != b.shape[-2] or a.size * columns < _SMALL:
         return None
     table = native(a.dtype)
-    if table is None or b.shape[:-1] != (*lead, steps):
+    if table is None:
         return None
-    beside = row is None or (row.dtype == a.dtype and row.shape == (columns,) and row.flags.c_contiguous)
-    out = np.empty((*lead, rows, columns), a.dtype)
-    if not table.multiply(a, b, row if beside else None, out):
+    if a.ndim == b.ndim == 2:
+        return _multiplied(table, a, b, row)
+    left, right = _batch(a), _batch(b)
+    if left is None or right is None or a.shape[:-2] != b.shape[:-2]:
         return None
-    return out if beside else add_row(out, row)
+    found = _multiplied(table, left, right, None)
+    return None if found is None else found.reshape(*a.shape[:-1], columns)
+
+
+def _batch(x: Array) -> Array | None:
+    """x (*, R, C) as (B, R, C) on the same memory; None where its strides do not allow that."""
+    if any(x.strides[i] != x.strides[i + 1] * x.shape[i + 1] for i in range(x.ndim - 3)):
+        return None
+    return x if x.ndim == 3 else x.reshape(-1, *x.shape[-2:])
+
+
+def _multiplied(table: Any, a: Array, b: Array, row: Array | None) -> Array | None:
+    """a (M, K) @ b (K, N) + row, or a (B, M, K) @ b (B, K, N); None where the strides are not such that it can be done."""
+    out = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
+    fits = row is None or (
+        row.dtype == a.dtype and row.shape == out.shape[1:] and row.flags.c_contiguous and row.flags.aligned
+    )
+    if not table.multiply(a, b, row if fits else None, out):
+        return None
+    return out if fits else add_row(out, row)
 
 
 def _ready(a: Array) -> Array:

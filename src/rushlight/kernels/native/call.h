@@ -198,9 +198,10 @@ class Call {
         if (width > 1 && strides[3] != 1) return refuse(name, "rows without gaps", a, 0), Place<T>();
         return {static_cast<T *>(a->data), strides[0], strides[1], strides[2]};
     }
-    // A matrix of T's, or a batch of them, to be read, whose rows or columns are gapless; without data if neither are.
+    // A matrix of T's, or a batch of them, to be read, whose rows or columns are gapless; without data if neither are, or memory
+    // is not aligned.
     template <class T> Matrix<const T> matrix(const char *name, const Array *a) {
-        if (!holds<T>(name, a, false)) return {};
+        if (!is_array(name, a) || !(a->flags & kAligned) || !holds<T>(name, a, false)) return {};
         const long last = a->dims - 1, size = sizeof(T);
         if (last < 1 || last > 2) return refuse(name, "two or three dimensions", a, 0), Matrix<const T>();
         const long batch = last == 2 ? (long)a->shape[0] : 1, apart = last == 2 ? (long)a->strides[0] : 0;

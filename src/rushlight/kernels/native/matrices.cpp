@@ -2,128 +2,166 @@
 //
 // The right factor is packed, a block that stays in the second-level cache at a time, into panels of columns; rows of the left
 // one are read where they lie, and packed a tile at a time where memory runs along its columns (after Goto and van de Geijn,
-// "Anatomy of High-Performance Matrix Multiplication", 2008).  A sum is made in the same order whatever the number of threads
-// and wherever its row lies.
+// "Anatomy of High-Performance Matrix Multiplication", 2008).
+// A sum is made in the same order whatever the number of threads.
 #include "gemm.h"
 
 namespace rl {
 namespace {
 
-template <class T> constexpr long kDeep = 1536 / sizeof(T);      // steps of a block
-template <class T> constexpr long kBroad = 10 * kWide<T>;        // columns of a block
-template <class T> constexpr long kNarrow = 3 * kWide<T>;        // columns for which packing the left factor's tiles pays
-constexpr long kShared = 1L << 21;                               // multiplications from which on threads share a product
-constexpr long kTall = 8 * kRows;                                // rows for which packing the right factor again pays
+constexpr long kPanels = 10;                                            // of a block, at most
+template <class T> constexpr long kBlock = kPanels * 1536 / sizeof(T);  // steps times panels of a block: 737 KB with AVX-512
+template <class T> constexpr long kNarrow = 3 * kWide<T>;               // columns for which another pass over the left factor pays
+constexpr long kTall = 8 * kRows;                                       // rows for which packing the right factor again pays
+constexpr long kShared = 1L << 21;                                      // multiplications from which on threads share a product
 
-template <class T> struct Block {
+template <class T> struct Product {
     Matrix<const T> a, b;  // (M, K), (K, N)
-    const T *bias;         // (N), or nullptr
-    T *out;                // (M, N)
-    long pitch;            // N
+    const T *bias;         // of the columns of out, or nullptr
+    T *out;                // (M, N), or (N, M) if across
+    long pitch, deep;      // steps at a time
+    bool across;           // so that the factors changed places
 
-    // Columns [first, first + width) of the right factor, for some steps: (panels, steps, kWide), with zeros at the end.
-    void pack_right(long k, long steps, long first, long width, T *to) const {
-        for (long c = 0; c < width; c += kWide<T>, to += steps * kWide<T>) {
-            const long some = std::min<long>(kWide<T>, width - c);
-            const T *from = b.at(k, first + c);
-            if (some < kWide<T>) std::fill(to, to + steps * kWide<T>, T(0));
-            if (!b.turned)
-                for (long s = 0; s < steps; ++s) std::copy_n(from + s * b.pitch, some, to + s * kWide<T>);
-            else
-                for (long s = 0; s < steps; s += 64)  // as many as stay in the first-level cache
-                    for (long j = 0; j < some; ++j)
-                        for (long t = s; t < std::min(s + 64, steps); ++t) to[t * kWide<T> + j] = from[j * b.pitch + t];
-        }
+    // Columns [first, first + some) of the right factor, for some steps, as (steps, kWide), with zeros at the end.
+    void pack_panel(long k, long steps, long first, long some, T *to) const {
+        const T *from = b.at(k, first);
+        if (some < kWide<T>) std::fill(to, to + steps * kWide<T>, T(0));
+        if (!b.turned)
+            for (long s = 0; s < steps; ++s) std::copy_n(from + s * b.pitch, some, to + s * kWide<T>);
+        else
+            for (long s = 0; s < steps; s += 64)  // as many as stay in the first-level cache
+                for (long j = 0; j < some; ++j)
+                    for (long t = s; t < std::min(s + 64, steps); ++t) to[t * kWide<T> + j] = from[j * b.pitch + t];
     }
 
     // kRows numbers a step; rows past `count` stand for the last.
-    void pack_left(long k, long steps, long first, long count, T *to) const {
+    void pack_rows(long k, long steps, long first, long count, T *to) const {
         const T *from = a.at(first, k);
         for (long s = 0; s < steps; ++s, from += a.pitch, to += kRows) {
             if (count >= kRows) std::copy_n(from, kRows, to);
-            else for (long i = 0; i < kRows; ++i) to[i] = from[std::min(i, count - 1)];
+            else
+                for (long i = 0; i < kRows; ++i) to[i] = from[std::min(i, count - 1)];
         }
     }
 
-    // A tile of out: as many rows and columns as count.
-    template <bool kPacked>
-    void tile_of(const T *const *left, const T *panel, long steps, long rows, long columns, T *to, bool add) const {
-        if (rows >= kRows && columns % kLanes<T> == 0) return product<T, kPacked>(left, panel, steps, columns, to, pitch, add);
+    // Some rows and columns of out.
+    struct Place {
+        long row, rows, column, columns;
+    };
+
+    // Of a tile that is not written as it is made: what counts of it, into its place.
+    void put(const T *edge, Place at, bool add) const {
+        for (long i = 0; i < at.rows; ++i)
+            for (long j = 0; j < at.columns; ++j) {
+                T *to = across ? out + (at.column + j) * pitch + at.row + i : out + (at.row + i) * pitch + at.column + j;
+                *to = add ? *to + edge[i * kWide<T> + j] : edge[i * kWide<T> + j];
+            }
+    }
+
+    template <bool kPacked> void tile_of(const T *const *left, const T *right, long steps, Place at, bool add) const {
+        if (!across && at.rows == kRows && at.columns % kLanes<T> == 0)
+            return product<T, kPacked>(left, right, steps, at.columns, out + at.row * pitch + at.column, pitch, add);
         T edge[kRows * kWide<T>];
-        product<T, kPacked>(left, panel, steps, columns, edge, kWide<T>, false);
-        for (long i = 0; i < std::min<long>(rows, kRows); ++i)
-            for (long j = 0; j < columns; ++j) {
-                T *at = to + i * pitch + j;
-                *at = add ? *at + edge[i * kWide<T> + j] : edge[i * kWide<T> + j];
-            }
+        product<T, kPacked>(left, right, steps, at.columns, edge, kWide<T>, false);
+        put(edge, at, add);
     }
 
-    template <bool kPacked>
-    void strip(const T *const *left, const T *right, long steps, long rows, long width, T *to, bool add) const {
-        for (long c = 0; c < width; c += kWide<T>)
-            tile_of<kPacked>(left, right + c * steps, steps, rows, std::min<long>(kWide<T>, width - c), to + c, add);
+    template <bool kPacked> void strip(const T *const *left, const T *right, long steps, Place at, bool add) const {
+        for (long c = 0; c < at.columns; c += kWide<T>)
+            tile_of<kPacked>(left, right + c * steps, steps, {at.row, at.rows, at.column + c, std::min<long>(kWide<T>, at.columns - c)}, add);
     }
 
-    // Rows [top, top + count) of columns [first, first + width): of one block.
-    void run(long top, long count, long first, long width, long steps_in_all) const {
-        T *right = scratch<T, 0>(kDeep<T> * ceil_div(width, kWide<T>) * kWide<T>);
-        T *packed = a.turned ? scratch<T, 1>(kDeep<T> * kRows) : nullptr;
-        for (long k = 0; k < steps_in_all; k += kDeep<T>) {
-            const long steps = std::min(kDeep<T>, steps_in_all - k);
-            pack_right(k, steps, first, width, right);
-            for (long i = top; i < top + count; i += kRows) {
-                const long rows = std::min<long>(kRows, top + count - i);
-                T *to = out + i * pitch + first;
-                if (packed) {
-                    pack_left(k, steps, i, rows, packed);
-                    strip<true>(&packed, right, steps, rows, width, to, k > 0);
-                } else {
-                    const Rows<T> left(a.at(i, k), a.pitch, 0, rows);
-                    strip<false>(left.at, right, steps, rows, width, to, k > 0);
-                }
-                if (bias && k + steps == steps_in_all) add_bias(to, rows, first, width);
-            }
+    void add_bias(Place at) const {
+        for (long i = 0; i < (across ? at.columns : at.rows); ++i) {
+            T *to = across ? out + (at.column + i) * pitch + at.row : out + (at.row + i) * pitch + at.column;
+            const T *more = bias + (across ? at.row : at.column);
+            for (long j = 0; j < (across ? at.rows : at.columns); ++j) to[j] += more[j];
         }
     }
 
-    void add_bias(T *to, long rows, long first, long width) const {
-        for (long i = 0; i < rows; ++i)
-            for (long j = 0; j < width; ++j) to[i * pitch + j] += bias[first + j];
+    // Some steps of a block.
+    void add_steps(Place block, long k, long steps, const T *right, T *packed) const {
+        for (long i = 0; i < block.rows; i += kRows) {
+            const Place at{block.row + i, std::min<long>(kRows, block.rows - i), block.column, block.columns};
+            if (packed) {
+                pack_rows(k, steps, at.row, at.rows, packed);
+                strip<true>(&packed, right, steps, at, k > 0);
+            } else {
+                const Rows<T> left(a.at(at.row, k), a.pitch, 0, at.rows);
+                strip<false>(left.at, right, steps, at, k > 0);
+            }
+            if (bias && k + steps == a.columns) add_bias(at);
+        }
+    }
+
+    void run(Place block) const {
+        T *right = scratch<T, 0>(deep * ceil_div(block.columns, kWide<T>) * kWide<T>);
+        T *packed = a.turned ? scratch<T, 1>(deep * kRows) : nullptr;
+        for (long k = 0; k < a.columns; k += deep) {
+            const long steps = std::min(deep, a.columns - k);
+            for (long c = 0; c < block.columns; c += kWide<T>)
+                pack_panel(k, steps, block.column + c, std::min<long>(kWide<T>, block.columns - c), right + c * steps);
+            add_steps(block, k, steps, right, packed);
+        }
     }
 };
 
-// How a product is cut for several threads: by columns first, for then nothing is packed twice.
+// How a product is cut.  For several threads by columns first, for then nothing is packed twice; along the sum always in the same
+// way, so that results do not depend on how many there are.
 template <class T> struct Cut {
+    long deep;                     // steps of a block
     long wide, broad, tall, high;  // columns of a block, blocks of columns, rows of a block, blocks of rows
 
     Cut(long rows, long columns, long steps, long batch) {
         const long wanted = threads() > 1 && rows * columns * steps >= kShared ? ceil_div(2 * threads(), batch) : 1;
-        broad = std::max(ceil_div(columns, kBroad<T>), std::min(wanted, columns / kNarrow<T>));
+        const long fewest = ceil_div(columns, kPanels * kWide<T>);
+        deep = std::min(steps, kBlock<T> / ceil_div(ceil_div(columns, fewest), kWide<T>));
+        broad = std::max(fewest, std::min(wanted, columns / kNarrow<T>));
         wide = ceil_div(ceil_div(columns, broad), kWide<T>) * kWide<T>;
         broad = ceil_div(columns, wide);
         high = std::max(1L, std::min(ceil_div(wanted, broad), rows / kTall));
         tall = ceil_div(ceil_div(rows, high), kRows) * kRows;
         high = ceil_div(rows, tall);
     }
+
+    long blocks() const { return broad * high; }
+
+    typename Product<T>::Place block(long i, long rows, long columns) const {
+        const long top = i % high * tall, left = i / high * wide;
+        return {top, std::min(tall, rows - top), left, std::min(wide, columns - left)};
+    }
 };
+
+template <class T> Matrix<const T> transposed(Matrix<const T> x) {
+    std::swap(x.rows, x.columns);
+    x.turned = !x.turned;
+    return x;
+}
 
 // a (M, K), b (K, N), row (N) or None, out (M, N); of a batch (B, M, K), (B, K, N), (B, M, N).  Whether the factors' strides
 // are such that this was done.
 template <class T> long multiply(const char *name, Array *a_, Array *b_, Array *row_, Array *out_) {
     Call call(name);
-    const auto a = call.matrix<T>("left", a_), b = call.matrix<T>("right", b_);
+    auto a = call.matrix<T>("left", a_), b = call.matrix<T>("right", b_);
     if (!a.data || !b.data) return 0;
-    const long rows = a.rows, steps = a.columns, columns = b.columns, batch = a.batch;
-    const T *bias = call.maybe_in<T>("row", row_, columns);
-    T *out = call.out<T>("out", out_, batch, rows, columns);
-    call.expect(b.rows == steps && b.batch == batch, "sizes of a product");
-    const Cut<T> cut(rows, columns, steps, batch);
+    const long batch = a.batch, pitch = b.columns, size = a.rows * b.columns;
+    const T *bias = call.maybe_in<T>("row", row_, pitch);
+    T *out = call.out<T>("out", out_, batch, a.rows, b.columns);
+    call.expect(b.rows == a.columns && b.batch == batch, "sizes of a product");
+    // What is packed is transposed where memory runs along the sum: rather the smaller factor.
+    const bool across = b.turned && (a.turned || 2 * a.rows <= b.columns);
+    if (across) {
+        std::swap(a, b);
+        a = transposed(a), b = transposed(b);
+    }
+    const Cut<T> cut(a.rows, b.columns, a.columns, batch);
     call.run([&] {
-        parallel_for(batch * cut.broad * cut.high, 1 + kShared / (cut.tall * cut.wide * steps + 1), [&](long begin, long end) {
+        const long work = cut.tall * cut.wide * a.columns;
+        parallel_for(batch * cut.blocks(), 1 + kShared / (work + 1), [&](long begin, long end) {
             for (long i = begin; i < end; ++i) {
-                const long one = i / (cut.broad * cut.high), left = i / cut.high % cut.broad * cut.wide, top = i % cut.high * cut.tall;
-                const Block<T> block{a.one(one), b.one(one), bias, out + one * rows * columns, columns};
-                block.run(top, std::min(cut.tall, rows - top), left, std::min(cut.wide, columns - left), steps);
+                const long one = i / cut.blocks();
+                const Product<T> product{a.one(one), b.one(one), bias, out + one * size, pitch, cut.deep, across};
+                product.run(cut.block(i % cut.blocks(), a.rows, b.columns));
             }
         });
     });
