@@ -10,7 +10,7 @@ from rushlight.kernels.dispatch import Array, native
 from rushlight.kernels.products import of_halves
 from rushlight.kernels.rows import add_row
 
-_SMALL = 1 << 19  # multiplications up to which the call of NumPy's costs less
+_SMALL = 3 << 18  # multiplications up to which the call of NumPy's costs less
 _FEW = 8  # rows or columns below which a product does little but read its factors
 
 
@@ -60,12 +60,15 @@ def _batch(x: Array) -> Array | None:
 def _multiplied(table: Any, a: Array, b: Array, row: Array | None) -> Array | None:
     """a (M, K) @ b (K, N) + row, or a (B, M, K) @ b (B, K, N); None where the strides are not such that it can be done."""
     out = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
-    fits = row is None or (
-        row.dtype == a.dtype and row.shape == out.shape[1:] and row.flags.c_contiguous and row.flags.aligned
-    )
-    if not table.multiply(a, b, row if fits else None, out):
+    beside = None if row is None or not _fits(row, out) else row
+    if not table.multiply(a, b, beside, out):
         return None
-    return out if fits else add_row(out, row)
+    return out if row is None or beside is not None else add_row(out, row)
+
+
+def _fits(row: Array, out: Array) -> bool:
+    """Whether a row is one that the kernel adds itself."""
+    return row.dtype == out.dtype and row.shape == out.shape[1:] and row.flags.c_contiguous and row.flags.aligned
 
 
 def _ready(a: Array) -> Array:

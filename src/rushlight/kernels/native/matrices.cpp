@@ -49,13 +49,13 @@ template <class T> struct Product {
         long row, rows, column, columns;
     };
 
-    // Of a tile that is not written as it is made: what counts of it, into its place.
+    // Of a tile that is not written as it is made: what counts of it, into its place, along out's rows.
     void put(const T *edge, Place at, bool add) const {
-        for (long i = 0; i < at.rows; ++i)
-            for (long j = 0; j < at.columns; ++j) {
-                T *to = across ? out + (at.column + j) * pitch + at.row + i : out + (at.row + i) * pitch + at.column + j;
-                *to = add ? *to + edge[i * kWide<T> + j] : edge[i * kWide<T> + j];
-            }
+        const long outer = across ? at.columns : at.rows, inner = across ? at.rows : at.columns;
+        const long down = across ? 1 : kWide<T>, along = across ? kWide<T> : 1;
+        T *to = across ? out + at.column * pitch + at.row : out + at.row * pitch + at.column;
+        for (long i = 0; i < outer; ++i, to += pitch, edge += down)
+            for (long j = 0; j < inner; ++j) to[j] = add ? to[j] + edge[j * along] : edge[j * along];
     }
 
     template <bool kPacked> void tile_of(const T *const *left, const T *right, long steps, Place at, bool add) const {
@@ -149,7 +149,7 @@ template <class T> long multiply(const char *name, Array *a_, Array *b_, Array *
     T *out = call.out<T>("out", out_, batch, a.rows, b.columns);
     call.expect(b.rows == a.columns && b.batch == batch, "sizes of a product");
     // What is packed is transposed where memory runs along the sum: rather the smaller factor.
-    const bool across = b.turned && (a.turned || 2 * a.rows <= b.columns);
+    const bool across = b.turned && (a.turned || (a.rows <= kNarrow<T> && 2 * a.rows <= b.columns));
     if (across) {
         std::swap(a, b);
         a = transposed(a), b = transposed(b);
