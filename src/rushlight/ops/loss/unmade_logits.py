@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.backends import blas
 from rushlight.backends.numpy import backend
 from rushlight.basics.state import Setting, modes
 from rushlight.dispatch.call import make_node
@@ -22,6 +21,7 @@ from rushlight.dispatch.keeping.unmade import Outlined, Product, place_of, rehea
 from rushlight.engine.node import edge_of
 from rushlight.engine.saved import freed
 from rushlight.kernels.dispatch import blocks_of_rows, rounded, widened
+from rushlight.kernels.products import work_of_halves
 from rushlight.ops.elementwise.floats import wide
 from rushlight.ops.loss.cross_entropy import by_class, check_target, cross_entropy_op, over, unmade
 from rushlight.storage import bytes_before, root_of
@@ -91,7 +91,7 @@ class Ready:
         """What an estimate has to know of the work."""
         w = self.product.operands()[1]
         arrays = [x for x in (*self.product.arrays, *self.grads) if x is not None]
-        packed = blas.work_of_halves(w.dtype, self.size(), *w.T.shape) if w.itemsize == 2 else 0
+        packed = work_of_halves(w.dtype, self.size(), *w.T.shape) if w.itemsize == 2 else 0
         flops = 2 * len(self.target) * w.size * (1 + sum(self.product.wanted[:2]))
         level.in_blocks(
             "cross_entropy", flops, arrays, w.itemsize * (self.size() * self.classes + CLASSES * w.shape[1]) + packed
