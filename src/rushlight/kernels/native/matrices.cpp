@@ -140,7 +140,7 @@ template <class T> Matrix<const T> transposed(Matrix<const T> x) {
 
 // a (M, K), b (K, N), row (N) or None, out (M, N); of a batch (B, M, K), (B, K, N), (B, M, N).  Whether the factors' strides
 // are such that this was done.
-template <class T> long multiply(const char *name, Array *a_, Array *b_, Array *row_, Array *out_) {
+template <class T> long multiply_all(const char *name, Array *a_, Array *b_, Array *row_, Array *out_) {
     Call call(name);
     auto a = call.matrix<T>("left", a_), b = call.matrix<T>("right", b_);
     if (!a.data || !b.data) return 0;
@@ -173,6 +173,6 @@ template <class T> long multiply(const char *name, Array *a_, Array *b_, Array *
 
 #define RL_MULTIPLY(T, suffix)                                                                       \
     RL_EXPORT long rl_multiply_##suffix(Array *a, Array *b, Array *row, Array *out) {                \
-        return rl::multiply<T>("multiply", a, b, row, out);                                          \
+        return rl::multiply_all<T>("multiply", a, b, row, out);                                          \
     }
 RL_BOTH(RL_MULTIPLY)
