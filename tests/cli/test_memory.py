@@ -126,3 +126,60 @@ def test_ctrl_c_shows_the_scripts_lines_only(tmp_path: Path) -> None:
     assert done.returncode == 128 + signal.SIGINT and "KeyboardInterrupt" in lines
     assert "peak, measured" in done.stderr
     assert [line for line in lines if "File " in line] == ['  File "train.py", line 2, in <module>']
+
+
+def test_a_process_that_the_script_forks_reports_nothing(tmp_path: Path) -> None:
+    script = """
+        import os, torch
+        x = torch.ones(1000)
+        child = os.fork()
+        if not child:
+            y = torch.ones(100_000)
+            raise SystemExit(3)
+        assert os.waitpid(child, 0)[1] >> 8 == 3
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(script))
+    for words, said in ((["memory", "report"], "report.html: "), (["run", "--memory-budget", "1GB"], "peak, measured")):
+        command = [*COMMAND[:3], *words, "train.py"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0 and done.stderr.count(said) == 1 and "404 kB" not in done.stderr, done.stderr
+
+
+def test_without_standard_output_nothing_is_printed(report: Any, tmp_path: Path) -> None:
+    report("train.py", "--text")
+    command = " ".join([*COMMAND, "--text", "train.py", ">&-"])
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_a_full_standard_output_is_a_line(report: Any, tmp_path: Path) -> None:
+    report("--save", "s.pickle", "train.py")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, "--text", "s.pickle"], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1 and done.stderr == "rushlight memory: standard output: No space left on device\n"
+
+
+def test_a_script_in_the_place_of_a_snapshot_is_told_of(report: Any, tmp_path: Path) -> None:
+    report("train.py")
+    (tmp_path / "train").write_bytes((tmp_path / "train.py").read_bytes())
+    done = subprocess.run([*COMMAND, "train"], cwd=tmp_path, capture_output=True, text=True)
+    assert (
+        done.returncode == 1
+        and "it looks like text: what `rushlight memory report` is to run has a name in .py" in done.stderr
+    )
+
+
+def test_lines_that_calls_only_pass_through_are_nobodys(report: Any) -> None:
+    script = """
+        import functools, torch
+        class Data:
+            @functools.cached_property
+            def numbers(self):
+                return torch.ones(1000)
+        Data().numbers
+        torch.randint(0, 9, (1000,))
+    """
+    assert "functools.py" not in report("--text", "train.py", script=script).stdout

@@ -44,7 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in ``argv`` (default: the process's arguments) and return its exit status."""
     parser = argparse.ArgumentParser(
         prog="rushlight",
-        description="Automatic differentiation with PyTorch's API, whose product is memory.",
+        description="Automatic differentiation with PyTorch's API on CPUs, whose product is memory: what training costs,\n"
+        "and how to train with less of it.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
     except SnapshotError as error:
         print(f"rushlight memory: {error}", file=sys.stderr)
     except OSError as error:
-        print(f"rushlight memory: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+        print(f"rushlight memory: {error.filename or 'standard output'}: {error.strerror or error}", file=sys.stderr)
     return 1
 
 
@@ -167,7 +167,11 @@ def _of_script(options: argparse.Namespace, job: run.Job, told: Callable[[Any], 
     """Run a script, have `told` report what it did, whatever ended it, and return its exit status."""
     from rushlight import memory
 
+    process = os.getpid()
+
     def finish(status: int) -> int:
+        if os.getpid() != process:  # one that the script forked, and that went on to the script's end
+            return status
         with noted("the report is being written") as signals:
             recording = stopped(status)
             if options.save:
@@ -198,7 +202,7 @@ def _is_script(path: str) -> bool:
 def _print(recording: Any, others: list[Any], name: str, titles: list[str], width: int | None) -> None:
     from rushlight.memory.reports.terminal import shown_in, text_report
 
-    encoding = sys.stdout.encoding or "ascii"
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"  # there is no standard output if it was closed
     print(shown_in(text_report(recording, width, None, others, name, titles), encoding), end="", flush=True)
 
 

@@ -232,12 +232,13 @@ def _within(limit: int, spill: str | None, start: Callable[[str, list[str]], Non
     def bounded(target: str, rest: list[str]) -> None:
         from rushlight import memory
 
-        used = memory.budget(limit, spill)
+        used, process = memory.budget(limit, spill), os.getpid()
         try:
             with used:
                 start(target, rest)
         finally:
-            print(f"\n{used.report()}", file=sys.stderr)
+            if os.getpid() == process:  # not one that the script forked
+                print(f"\n{used.report()}", file=sys.stderr)
 
     return bounded
 

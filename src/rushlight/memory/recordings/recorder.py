@@ -6,6 +6,8 @@ operator they were made in, and tells categories as the engine comes to know the
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 import os
 import threading
@@ -268,12 +270,15 @@ def frames(stack: list[Any]) -> tuple[Frame, ...]:
 
 
 def is_ours(filename: str) -> bool:
-    """Whether a file is of this package, of NumPy below it, or of what it writes out."""
+    """Whether a file is of this package, of NumPy below it, of what it writes out, or of what calls only pass through."""
+    if filename in PASSED:
+        return True
     return filename.startswith((PACKAGE, NUMPY, "<")) and not filename.startswith(("<stdin", "<ipython", "<string"))
 
 
 PACKAGE = __file__.rsplit("memory", 1)[0]
 NUMPY = os.path.join(os.path.dirname(np.__file__), "")  # what is called of it is no user's line
+PASSED = frozenset({contextlib.__file__, functools.__file__})
 LAUNCHERS = tuple(os.path.join(PACKAGE, "cli", name) for name in ("__init__.py", "memory.py", "run.py", "record.py"))
 
 

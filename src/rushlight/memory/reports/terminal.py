@@ -80,9 +80,14 @@ def text_report(
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def colourful(stream: IO[str]) -> bool:
-    """Whether to colour what is written to a stream, where nobody said."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") not in ("dumb", "unknown")
+def colourful(stream: IO[str] | None) -> bool:
+    """Whether to colour what is written to a stream, where nobody said; None: one that was closed."""
+    return (
+        stream is not None
+        and stream.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM", "") not in ("dumb", "unknown")
+    )
 
 
 def shown_in(text: str, encoding: str) -> str:

@@ -257,7 +257,10 @@ def _kind(data: bytes) -> str:
     """What else a file may be, by its first bytes."""
     begins = {b"PK\x03\x04": "a zip archive, perhaps a model's checkpoint", b"\x1f\x8b": "compressed with gzip: unpack it first",
               b"{": "JSON", b"<": "HTML or XML", b"\x89HDF": "HDF5"}  # fmt: skip
-    return next((f" (it looks like {kind})" for head, kind in begins.items() if data.startswith(head)), "")
+    found = next((kind for head, kind in begins.items() if data.startswith(head)), "")
+    if not found and data[:1000].isascii() and b"\0" not in data[:1000]:
+        found = "text: what `rushlight memory report` is to run has a name in .py"
+    return found and f" (it looks like {found})"
 
 
 def _ours(text: str, name: str) -> Recording:
