@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from operator import itemgetter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -87,7 +88,7 @@ class OpNode(Node):
         return self.plan.full(self, g) if wanted == EVERY else self.plan.compiled(wanted)(self, g)
 
     def run_tensors(self, g: Tensor | list[Any], wanted: int) -> Any:
-        return interpret(self, g, wanted, True)
+        return self.plan.compiled(wanted, True)(self, g)
 
     def release(self) -> None:
         self.saved = None
@@ -223,50 +224,19 @@ def in_levels(fn: Callable[..., Any], op: Op, args: list[Any]) -> Any:
     return fn(*args) if level is None else level.formula(fn, op, args)
 
 
-def interpret(node: OpNode, g: Array | Tensor | list[Any], wanted: int, tensors: bool) -> list[Any]:
-    """Run a node's formulas one request at a time: for tensors, and for operators on sequences of tensors."""
-    plan = node.plan
-    if node.saved is None and plan.saves:
-        freed(node)
-    results: list[Any] = [None] * len(node.edges)
-    mask = plan.mask & wanted
-    fetched: dict[str, Any] = {}  # what formulas share is unpacked once
-    for formula in plan.op.formulas:
-        places = plan.places(formula, len(node.edges))
-        needs = tuple(any(mask >> i & 1 for i in place) for place in places)
-        if not any(needs):
-            continue
-        raw = formula.raw if not tensors else None
-        requests = formula.raw_requests if raw is not None else formula.requests
-        args = []
-        for r in requests:
-            if r not in fetched or r == "needs":
-                fetched[r] = fetch(node, r, g, tensors, needs)
-            args.append(fetched[r])
-        fn = raw or formula.fn
-        given = fn(*args) if not (tensors and modes.levels) else in_levels(fn, plan.op, args)
-        for place, value in zip(places, given if formula.joint else (given,), strict=True):
-            values = value if len(place) != 1 or plan.op.sequence == place[0] else (value,)
-            if values is not None:
-                for i, v in zip(place, values, strict=True):
-                    if mask >> i & 1:
-                        results[i] = wrap(v) if tensors and v.__class__ is np.ndarray else v
-    return results
-
-
 class Plan:
     """How one operator, for one set of inputs that need gradients, saves and runs."""
 
-    __slots__ = ("full", "functions", "mask", "needs_shapes", "op", "order", "real", "save_aux", "save_inputs", "save_outs",
-                 "saves", "slim")  # fmt: skip
+    __slots__ = ("count", "full", "functions", "mask", "needs_shapes", "op", "order", "real", "save_aux", "save_inputs",
+                 "save_outs", "saves", "slim")  # fmt: skip
     takes_deferred = False  # whether its nodes can be given a gradient that is no array: see `engine.deferred`
 
     def __init__(self, op: Op, mask: int, count: int, real: bool = False):
         """real: for the slim nodes of fast paths, which are of real numbers only: conjugation is left out."""
-        self.op, self.mask, self.real = op, mask, real
+        self.op, self.mask, self.count, self.real = op, mask, count, real
         # What puts gradients into the order in which they are handed on, where it is not that of the inputs.
         self.order = itemgetter(*op.order) if op.order and mask.bit_count() > 1 else None
-        self.functions: dict[int, Any] = {}
+        self.functions: dict[tuple[int, bool], Any] = {}
         requests: dict[str, None] = {}  # in the order in which formulas ask: so hooks are called
         kept = frozenset((*op.tensors, *op.out_names, *op.aux))
         for formula in op.formulas:
@@ -295,17 +265,12 @@ class Plan:
         """The input positions of each of a formula's targets."""
         return [self.positions(name, count) for name in formula.targets]
 
-    def compiled(self, wanted: int) -> Callable[..., Any]:
-        """The function (node, g) -> gradients as arrays, for the wanted inputs."""
-        fn = self.functions.get(wanted)
+    def compiled(self, wanted: int, tensors: bool = False) -> Callable[..., Any]:
+        """The function (node, g) -> gradients for the wanted inputs, as arrays, or as tensors that record what was done."""
+        key = self.mask & wanted, tensors
+        fn = self.functions.get(key)
         if fn is None:
-            if self.op.sequence is not None or self.op.out_count != 1:
-
-                def fn(node: OpNode, g: Array | list[Any]) -> Any:
-                    return interpret(node, g, wanted, False)
-            else:
-                fn = compile_backward(self, self.mask & wanted, self.real)
-            self.functions[wanted] = fn
+            fn = self.functions[key] = Backward(self, *key).function()
         return fn
 
 
@@ -320,42 +285,148 @@ def without_conj(fn: Callable[..., Any]) -> Callable[..., Any]:
     return FunctionType(fn.__code__, {**fn.__globals__, "conj": _same}, fn.__name__, fn.__defaults__)
 
 
-def compile_backward(plan: Plan, mask: int, real: bool = False) -> Any:
-    """Write out `interpret` for arrays, one output and the inputs in `mask`: the code below, without its loops."""
-    lines: list[str] = []
-    absent = {name for k, name in enumerate(plan.op.out_names) if k not in plan.save_outs}
-    absent |= {name for i, name in enumerate(plan.op.tensors) if i not in plan.save_inputs}
-    absent |= set() if plan.save_aux else set(plan.op.aux)
-    op = plan.op
-    # The name is what filters of warnings go by.
-    scope: dict[str, Any] = {"__name__": __name__, "freed": freed, "spare": spare}
-    scope.update(input_array=input_array, output_array=output_array)
-    fetched: set[str] = set()
-    results = ["None"] * len(op.tensors)
-    for f, formula in enumerate(op.formulas):
-        indices = [op.tensors.index(t) for t in formula.targets]
-        needs = tuple(bool(mask >> i & 1) for i in indices)
-        if not any(needs):
-            continue
-        if real and op.inline and formula.targets[0] in op.inline:
-            given = expressions(op, formula.requests, needs, fetched, lines, absent)
-            results[indices[0]] = op.inline[formula.targets[0]].format(
-                **dict(zip(formula.requests, given, strict=True))
-            )
-            continue
-        chosen = formula.raw or formula.fn
-        scope[f"f{f}"] = without_conj(chosen) if real else chosen
-        requests = formula.raw_requests if formula.raw is not None else formula.requests
-        arguments_of_f = ", ".join(expressions(op, requests, needs, fetched, lines, absent))
-        lines.append(f"r{f} = f{f}({arguments_of_f})")
-        for t, i in enumerate(indices):
-            if needs[t]:
-                results[i] = f"r{f}[{t}]" if formula.joint else f"r{f}"
-    opening = ["s = node.saved", "if s is None: freed(node)"] if plan.saves else []
-    body = [*opening, *(dropped(lines) if op.heavy else lines), f"return [{', '.join(results)}]"]
-    source = "def backward(node, g):\n    " + "\n    ".join(body)
-    exec(compile(source, f"<backward of {op.name}>", "exec"), scope)
-    return scope["backward"]
+class Backward:
+    """The backward of a plan's nodes for the inputs in `mask`, written out as source: no loop is left, and no lookup by name.
+
+    tensors: whether formulas are given tensors, and their results are recorded; else arrays, and raw twins run.
+    """
+
+    def __init__(self, plan: Plan, mask: int, tensors: bool):
+        self.plan, self.op, self.mask, self.tensors = plan, plan.op, mask, tensors
+        self.lines: list[str] = []
+        self.fetched: set[str] = set()  # what formulas share is unpacked once
+        # Inputs and results that the plan does not save, which no formula that runs takes.
+        self.absent = {name for k, name in enumerate(self.op.out_names) if k not in plan.save_outs}
+        self.absent |= {name for i, name in enumerate(self.op.tensors) if i not in plan.save_inputs}
+        self.absent |= set() if plan.save_aux else set(self.op.aux)
+        # The name is what filters of warnings go by.
+        self.scope: dict[str, Any] = {"__name__": __name__, "op": self.op, **NAMES}
+
+    def function(self) -> Any:
+        """(node, g) -> a list of gradients, None for inputs that are not wanted."""
+        plan, op = self.plan, self.op
+        results = ["None"] * len(op.tensors)
+        if op.sequence is not None:
+            results[op.sequence] = ", ".join(["None"] * (plan.count - op.sequence))
+        for f, formula in enumerate(op.formulas):
+            places = plan.places(formula, plan.count)
+            needs = tuple([any(self.mask >> i & 1 for i in place) for place in places])
+            if any(needs):
+                given = self.call(f, formula, needs)
+                for target, place, need in zip(formula.targets, places, needs, strict=True):
+                    if need:
+                        i = op.tensors.index(target)
+                        part = f"{given}[{formula.targets.index(target)}]" if formula.joint else given
+                        results[i] = self.result(part, place, i == op.sequence)
+        opening = ["s = node.saved", "if s is None: freed(node)"] if plan.saves else []
+        body = [*opening, *(dropped(self.lines) if op.heavy else self.lines), f"return [{', '.join(results)}]"]
+        exec(code_of("def backward(node, g):\n    " + "\n    ".join(body), op.name), self.scope)
+        return self.scope["backward"]
+
+    def call(self, f: int, formula: Formula, needs: tuple[bool, ...]) -> str:
+        """What the f-th formula gives, as an expression; the lines before it are added."""
+        op, raw = self.op, formula.raw is not None and not self.tensors
+        given = self.expressions(formula.raw_requests if raw else formula.requests, needs)
+        if self.plan.real and not self.tensors and op.inline and formula.targets[0] in op.inline:
+            return str(op.inline[formula.targets[0]].format(**dict(zip(formula.requests, given, strict=True))))
+        chosen = formula.raw if raw else formula.fn
+        self.scope[f"f{f}"] = without_conj(chosen) if self.plan.real else chosen
+        args = ", ".join(given)
+        levels = f" if not modes.levels else in_levels(f{f}, op, [{args}])" if self.tensors else ""
+        self.lines.append(f"r{f} = f{f}({args}){levels}")
+        return f"r{f}"
+
+    def result(self, part: str, place: tuple[int, ...], several: bool) -> str:
+        """The gradients of the inputs at `place`, as items of a list; several: whether `part` is a sequence of them."""
+        if several:
+            wanted = self.scope["wanted"] = tuple([bool(self.mask >> i & 1) for i in place])
+            part = f"none_missing({part}, wanted)" if all(wanted) else f"some_missing({part}, wanted)"
+            return f"*map(as_tensor, {part})" if self.tensors else f"*{part}"
+        return f"as_tensor({part})" if self.tensors else part
+
+    def expressions(self, requests: tuple[str, ...], needs: tuple[bool, ...]) -> list[str]:
+        """The expressions for requests; the lines that prepare those not yet fetched are added."""
+        found = []
+        for request in requests:
+            expression, setup = ("None", "") if request in self.absent else self.source_of(request, needs)
+            if setup and expression not in self.fetched:
+                self.fetched.add(expression)
+                self.lines += setup.splitlines()
+            found.append(expression)
+        return found
+
+    def source_of(self, request: str, needs: tuple[bool, ...]) -> tuple[str, str]:
+        """The expression for a request, and the lines that prepare it."""
+        op = self.op
+        if request == "g":
+            return (request, "") if op.out_count == 1 else self.gradient(op.differentiable[0])
+        if request in op.tensors:
+            return self.input(op.tensors.index(request))
+        if request in op.static_names:
+            return f"node.statics[{op.static_names.index(request)}]", ""
+        if request in op.out_names:
+            k = op.out_names.index(request)
+            return f"out{k}", f"out{k} = output_{self.kind}(node, {k})"
+        if request in op.aux:
+            return f"node.aux[{op.aux.index(request)}]", ""
+        if request.endswith("_spare"):
+            i = op.tensors.index(request.removesuffix("_spare"))
+            return ("None", "") if self.tensors else (f"spare{i}", f"spare{i} = spare(node, {i})")
+        if request.endswith("_shape"):
+            i = op.tensors.index(request.removesuffix("_shape"))
+            return f"node.shapes[{i}{':' * (i == op.sequence)}]", ""
+        if request == "needs":
+            return repr(needs), ""
+        if request == "gs":
+            return ("[g]", "") if op.out_count == 1 else ("gs", "gs = [g] if node.count == 1 else g")
+        return self.gradient(op.out_names.index(request.removeprefix("g_")))
+
+    @property
+    def kind(self) -> str:
+        return "tensor" if self.tensors else "array"
+
+    def gradient(self, k: int) -> tuple[str, str]:
+        """The gradient of output `k`: the expression, and the line before."""
+        return f"g{k}", f"g{k} = grad_of(node, g, {k}, {self.tensors})"
+
+    def input(self, i: int) -> tuple[str, str]:
+        """The saved input at position `i`, or those of the sequence: the expression, and the lines before."""
+        if i == self.op.sequence:
+            return f"x{i}", f"x{i} = tuple([input_{self.kind}(node, j) for j in range({i}, {self.plan.count})])"
+        if self.tensors:
+            return f"x{i}", f"x{i} = None if s[{i}] is None else input_tensor(node, {i})"
+        checked = f"x{i} = None if x{i} is None else x{i}._array if x{i}._storage is None else input_array(node, {i})"
+        return f"x{i}", f"x{i} = s[{i}]\n{checked}"
+
+
+def as_tensor(value: Any) -> Any:
+    """What a formula on tensors gave, where it gave an array."""
+    return wrap(value) if value.__class__ is np.ndarray else value
+
+
+def none_missing(values: Any, wanted: tuple[bool, ...]) -> Any:
+    """The gradients of a sequence of tensors, all of which are wanted."""
+    return some_missing(values, wanted) if values is None else values
+
+
+def some_missing(values: Any, wanted: tuple[bool, ...]) -> list[Any]:
+    """The gradients of a sequence of tensors, None for those that are not wanted, or of all for None."""
+    if values is None:
+        return [None] * len(wanted)
+    return [value if need else None for value, need in zip(values, wanted, strict=True)]
+
+
+NAMES: dict[str, Any] = {
+    "as_tensor": as_tensor, "freed": freed, "grad_of": grad_of, "in_levels": in_levels, "input_array": input_array,
+    "input_tensor": input_tensor, "modes": modes, "none_missing": none_missing, "output_array": output_array,
+    "output_tensor": output_tensor, "some_missing": some_missing, "spare": spare,
+}  # fmt: skip
+
+
+@lru_cache(256)
+def code_of(source: str, name: str) -> Any:
+    """Source as code: of joining two tensors it is that of joining three."""
+    return compile(source, f"<backward of {name}>", "exec")
 
 
 def dropped(lines: list[str]) -> list[str]:
@@ -365,47 +436,3 @@ def dropped(lines: list[str]) -> list[str]:
         last = max(i for i, line in enumerate(lines) if re.search(rf"\b{name}\b", line))
         lines = [*lines[: last + 1], f"{name} = None", *lines[last + 1 :]]
     return lines
-
-
-def expressions(
-    op: Op, requests: tuple[str, ...], needs: tuple[bool, ...], fetched: set[str], lines: list[str], absent: set[str]
-) -> list[str]:
-    """The expressions for requests; the lines that prepare those not yet `fetched` are added to `lines`.
-
-    absent: inputs and results that this plan does not save, which no formula that runs takes.
-    """
-    args = []
-    for request in requests:
-        if request in absent:
-            args.append("None")
-            continue
-        expression, setup = source_of(op, request, needs)
-        if setup and expression not in fetched:
-            fetched.add(expression)
-            lines += setup
-        args.append(expression)
-    return args
-
-
-def source_of(op: Op, request: str, needs: tuple[bool, ...]) -> tuple[str, list[str]]:
-    """The expression for a request, and the lines that prepare it."""
-    if request == "g":
-        return request, []
-    if request == "needs":
-        return repr(needs), []
-    if request in op.tensors:
-        i = op.tensors.index(request)
-        quick = f"x{i} = s[{i}]"
-        checked = f"x{i} = None if x{i} is None else x{i}._array if x{i}._storage is None else input_array(node, {i})"
-        return f"x{i}", [quick, checked]
-    if request in op.static_names:
-        return f"node.statics[{op.static_names.index(request)}]", []
-    if request in op.out_names:
-        k = op.out_names.index(request)
-        return f"out{k}", [f"out{k} = output_array(node, {k})"]
-    if request in op.aux:
-        return f"node.aux[{op.aux.index(request)}]", []
-    if request.endswith("_spare"):
-        i = op.tensors.index(request.removesuffix("_spare"))
-        return f"spare{i}", [f"spare{i} = spare(node, {i})"]
-    return f"node.shapes[{op.tensors.index(request.removesuffix('_shape'))}]", []

@@ -121,7 +121,7 @@ class Derivative:
             if t is not None:
                 if t._array.dtype != out._array.dtype:
                     t = tensor_functions["cast"](t, out._array.dtype)
-                term = plan.interpret(node, t, 1 << i, True)[i]
+                term = node.run_tensors(t, 1 << i)[i]
                 if term is not None:
                     total = term if total is None else total + term
         return total
@@ -141,7 +141,7 @@ class Derivative:
             u = in_level(wrap(np.zeros(out.shape, out.dtype)), (*node.saved, *node.outs, *self.given))
             u._edge = LEAF
             g = u if node.count == 1 else [u if i == k else None for i in range(node.count)]
-            grads = plan.interpret(node, g, EVERY, True)
+            grads = node.run_tensors(g, EVERY)
             roots = [(edge_of(v), conformed(t, v)) for v, t in zip(grads, self.given, strict=True)
                      if v is not None and t is not None and edge_of(v) is not None]  # fmt: skip
             run = Run(True, True, {(u, 0): []}, False)

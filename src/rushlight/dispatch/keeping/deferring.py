@@ -16,7 +16,19 @@ if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.plan import OpNode
 
-COPIED = ("mask", "needs_shapes", "op", "order", "real", "save_aux", "save_inputs", "save_outs", "saves", "slim")
+COPIED = (
+    "count",
+    "mask",
+    "needs_shapes",
+    "op",
+    "order",
+    "real",
+    "save_aux",
+    "save_inputs",
+    "save_outs",
+    "saves",
+    "slim",
+)
 
 
 class Taking(Plan):
@@ -33,15 +45,17 @@ class Taking(Plan):
             setattr(self, name, getattr(plain, name))
         self.plain, self.way, self.functions, self.full = plain, way, {}, self._first
 
-    def compiled(self, wanted: int) -> Callable[..., Any]:
-        fn = self.functions.get(wanted)
+    def compiled(self, wanted: int, tensors: bool = False) -> Callable[..., Any]:
+        if tensors:  # which no gradient is deferred among
+            return self.plain.compiled(wanted, True)
+        fn = self.functions.get((wanted, False))
         if fn is None:
             usual, way = self.plain.compiled(wanted), self.way
 
             def fn(node: OpNode, g: Any) -> Any:
                 return way(usual, wanted, node, g)
 
-            self.functions[wanted] = fn
+            self.functions[wanted, False] = fn
         return fn
 
 

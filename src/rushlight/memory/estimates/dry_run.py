@@ -86,7 +86,7 @@ class DryRun(Run):
         return grads
 
     def by_formulas(self, node: Any, g: Any, wanted: int) -> list[Any]:
-        """As `plan.interpret`: formulas on tensors, through the level; of raw twins the shapes of their results."""
+        """As `plan.Backward`: formulas on tensors, through the level; of raw twins the shapes of their results."""
         plan = node.plan
         if node.saved is None and plan.saves:
             freed(node)
