@@ -265,7 +265,7 @@ class Plan:
         """The input positions of each of a formula's targets."""
         return [self.positions(name, count) for name in formula.targets]
 
-    def compiled(self, wanted: int, tensors: bool = False) -> Callable[..., Any]:
+    def compiled(self, wanted: int, tensors: bool = False) -> Any:
         """The function (node, g) -> gradients for the wanted inputs, as arrays, or as tensors that record what was done."""
         key = self.mask & wanted, tensors
         fn = self.functions.get(key)

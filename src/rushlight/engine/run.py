@@ -105,7 +105,7 @@ class Run:
 
     def loop(self, ready: list[Any]) -> None:
         """Run nodes until none is ready.  With one follower no queue is needed: a chain never touches the heap."""
-        if not self.create and self.masks is None and modes.anomaly is None and not self.observes:
+        if not self.create and modes.anomaly is None and not self.observes:
             first = self.fast_loop(ready)
             if first is None:
                 return
@@ -155,23 +155,23 @@ class Run:
                 node = heappushpop(ready, (-node.seq, node))[1]
 
     def fast_loop(self, ready: list[Any]) -> Any:
-        """`loop` for arrays, with `deliver_array` written into it, up to a node that has hooks; that node, or None."""
-        records, keep = self.records, self.keep
+        """`loop` for arrays, with `deliver_array` written into it, up to a node that has hooks or is a target; that, or None."""
+        records, keep, masks, ends = self.records, self.keep, self.masks, self.ends
         node: Any = None
         own: Any = None  # the record of `node`
         while node is not None or ready:
             if node is None:
                 node = heappop(ready)[1]
                 own = records[node]
-            if node.extra is not None:
+            if node.extra is not None or (ends and node in ends):
                 return node
             g, own[1] = own[1], None
-            plan = None
+            plan, wanted = None, EVERY if masks is None else masks[node]
             if g is None and not node.runs_without_grad:
                 grads = [None] * len(node.edges)
             else:
                 plan = node.plan
-                grads = node.run(g, EVERY) if plan is None else plan.full(node, g)
+                grads = node.run(g, wanted) if plan is None or wanted != EVERY else plan.full(node, g)
                 g = None
                 if grads.__class__ is not list:
                     grads = list(grads)
@@ -190,6 +190,8 @@ class Run:
                     continue
                 record = records.get(edge)
                 if record is None:
+                    if edge.__class__ is not Port or edge.node not in records:  # it leads to no target
+                        continue
                     done = self.deliver_port(edge, g)
                     record = records.get(done)
                 else:

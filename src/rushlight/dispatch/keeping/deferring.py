@@ -45,7 +45,7 @@ class Taking(Plan):
             setattr(self, name, getattr(plain, name))
         self.plain, self.way, self.functions, self.full = plain, way, {}, self._first
 
-    def compiled(self, wanted: int, tensors: bool = False) -> Callable[..., Any]:
+    def compiled(self, wanted: int, tensors: bool = False) -> Any:
         if tensors:  # which no gradient is deferred among
             return self.plain.compiled(wanted, True)
         fn = self.functions.get((wanted, False))
