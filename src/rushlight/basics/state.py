@@ -89,9 +89,16 @@ class _Modes(threading.local):
 modes = _Modes()
 
 
+def way_of(inputs: Any) -> int:
+    """What of this thread's modes matters to an operator: RECORDED, UNRECORDED, INFERENCE; 0 where more does."""
+    return 0 if special.everywhere or (special.meta is not None and special.meta.owns(inputs)) else modes.way
+
+
 def set_mode(name: str, value: Any) -> Any:
     """Set a mode of this thread and return its former value."""
     former = modes.__dict__[name]
+    if former is value:
+        return former
     default = DEFAULTS[name]
     change = (value != default) - (former != default)
     if change:

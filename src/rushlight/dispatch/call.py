@@ -12,7 +12,7 @@ from rushlight.basics import caller, dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
-from rushlight.basics.state import modes, special
+from rushlight.basics.state import RECORDED, modes, special, way_of
 from rushlight.dispatch.compute import HALVES, check_kind, compute
 from rushlight.dispatch.keeping.gates import follow
 from rushlight.dispatch.keeping.rebuilt import may_rebuild, pass_on, rebuilt, watch
@@ -52,18 +52,20 @@ def flatten(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def arrays_of(op: Op, flat: tuple[Any, ...]) -> tuple[list[Any], bool]:
     """The raw inputs, and whether any was a tensor.  Raises TypeError for what is neither tensor nor number."""
-    arrays, tensors = [], False
+    arrays, tensors, scalars = [], False, False
     for i, x in enumerate(flat):
         if isinstance(x, Tensor):
             arrays.append(x._array)
             tensors = True
-        elif x is None or isinstance(x, (ndarray, np.generic, *NUMBERS)):
-            arrays.append(x)
-        else:
+            continue
+        arrays.append(x)
+        if isinstance(x, np.generic):
+            scalars = True
+        elif x is not None and not isinstance(x, (ndarray, *NUMBERS)):
             raise unfit(x)(
                 f"{op.name}(): argument '{op.input_name(i)}' (position {i + 1}) must be Tensor, not {kind_of(x)}"
             )
-    if tensors:  # NumPy's own Python numbers beside tensors are Python numbers
+    if tensors and scalars:  # NumPy's own Python numbers beside tensors are Python numbers
         arrays = [x.item() if isinstance(x, (np.float64, np.complex128)) else x for x in arrays]
     if op.strict:
         for i, x in enumerate(arrays):
@@ -198,16 +200,15 @@ def record(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], results: tup
 
 def edges_of(op: Op, flat: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
     """The edges of the inputs that formulas cover, and the mask of those that lead somewhere."""
-    mask, edges = 0, []
-    targets, sequence = op.targets, op.sequence
-    for i, x in enumerate(flat):
+    mask, edges, bit, covered = 0, [], 1, op.covered
+    for x in flat:
         edge = None
-        covered = i in targets if sequence is None or i < sequence else sequence in targets
-        if covered and isinstance(x, Tensor):
+        if covered & bit and isinstance(x, Tensor):
             edge = edge_of(x)
             if edge is not None:
-                mask |= 1 << i
+                mask |= bit
         edges.append(edge)
+        bit += bit
     return mask, tuple(edges)
 
 
@@ -304,6 +305,8 @@ def apply_inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], wat
     target = inputs[0]
     if not isinstance(target, Tensor):
         raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {kind_of(target)}")
+    if op.ufunc is not None and changed_at_once(op, op.ufunc, *inputs):
+        return target
     flat = flatten(op, inputs)
     if special.meta is not None and special.meta.owns(flat):
         return special.meta.apply_inplace(op, flat, statics)  # type: ignore[no-any-return]
@@ -312,16 +315,16 @@ def apply_inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], wat
         for level in reversed(modes.levels):
             if level.owns(flat):
                 return level.apply_inplace(op, flat, statics)  # type: ignore[no-any-return]
-    mask, edges = edges_of(op, flat) if modes.grad and op.formulas else (0, ())
+    mask, edges = edges_of(op, (inplace.origin(target), *flat[1:])) if modes.grad and op.formulas else (0, ())
     if mask and target._held.dtype.kind in "biu":
         mask = 0  # what is rounded to integers depends on nothing
     inplace.check(target, bool(mask))
     if not op.one_value:
         check_single_writes(op.name, target._held)
     original = None
-    if mask and any(flat[i] is target for i in op.plan(mask, len(flat)).save_inputs):
+    if mask and True in [flat[i] is target for i in op.plan(mask, len(flat)).save_inputs]:
         original = wrap(target._array.copy())
-        original._edge = edges[0]
+        original._edge = edge_of(target)
         flat = (original, *(original if x is target else x for x in flat[1:]))
     if mask:  # what it saves is packed as it is now: an operand may lie on the memory that changes
         node = make_node(op, flat, statics, edges, mask, None)
@@ -332,13 +335,44 @@ def apply_inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], wat
         aux = store(op, target._array, arrays, statics)
     if mask and node.plan.save_aux:
         node.aux = save_aux(aux, op)
-    inplace.written(target, f"{op.name.rstrip('_')}_")
+    inplace.written(target, op.writes)
     if mask:
         inplace.rebase(target, node)
         node.outs = save_outputs(node, (target,))
         if dependents and op.again:
             note_written(node, target._held)
     return target
+
+
+def changed_at_once(op: Op, ufunc: str, target: Tensor, *others: Any) -> bool:
+    """Change a tensor by a ufunc of it and another, or a number, in the usual case, unless it is to be recorded; whether it was.
+
+    That case is float32 or float64, and no mode but those that decide what is recorded.
+    """
+    way = way_of((target, *others)) if special.count else RECORDED
+    if (
+        not way
+        or dependents
+        or target._unusual
+        or len(others) != 1
+        or op.promote not in ("arith", "float")
+        or "f" in op.refuse
+    ):
+        return False
+    x, y = target._array, others[0]
+    dtype, tensor = x.dtype, isinstance(y, Tensor)
+    if way is RECORDED and (target.requires_grad or (tensor and y.requires_grad)):
+        return False
+    y = y._array if tensor else y
+    number = y.__class__ is float or y.__class__ is int
+    if (dtype is not F32 and dtype is not F64) or not (number or getattr(y, "dtype", None) is dtype) or 0 in x.strides:
+        return False
+    try:
+        getattr(backend, ufunc)(x, y, out=x)
+    except ValueError:  # the sizes do not fit: the general path raises
+        return False
+    inplace.written(target, op.writes)
+    return True
 
 
 def store(op: Op, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -82,6 +82,7 @@ class Op:
     formulas: list[Formula]
     targets: frozenset[int] = frozenset()
     target_mask = 0  # the same as bits
+    covered = 0  # the same of flat positions: of a sequence, all from its own on
     jvp: Any = None
     made: Rule | None = None  # what it makes, from shapes alone: declared by `shape`
     needed: Rule | None = None  # the bytes that its kernel needs for a moment: declared by `work`
@@ -103,6 +104,7 @@ class Op:
 
     # What follows from the forward and from what is said.
     name: str
+    writes: str  # the name of its form in place
     forward: Callable[..., Any]
     names: tuple[str, ...]
     tensors: tuple[str, ...]
@@ -136,6 +138,7 @@ class Op:
         record.update(Op.SETTINGS, **settings)
         record.update(name=name or fn.__name__, forward=fn, formulas=[], plans={}, __doc__=fn.__doc__)
         record["shown"] = self.shown or self.name.removesuffix("_op")
+        record["writes"] = f"{self.name.rstrip('_')}_"
         self._signature(fn)
         names = ("out",) if outputs in (1, None) else tuple(outputs)
         record.update(out_names=names, out_count=None if outputs is None else len(names))
@@ -224,7 +227,12 @@ class Op:
                 )
         self.formulas.append(formula)
         targets = self.targets | {self.tensors.index(t) for t in formula.targets}
-        vars(self).update(targets=targets, target_mask=sum(1 << i for i in targets))
+        mask = sum(1 << i for i in targets)
+        vars(self).update(
+            targets=targets,
+            target_mask=mask,
+            covered=mask if self.sequence not in targets else mask | -1 << self.sequence,
+        )
 
     def tangent(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Declare the tangent rule: a function of values and tangents that returns those of the outputs.

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.makers import maker
-from rushlight.basics.state import RECORDED, modes, special
+from rushlight.basics.state import RECORDED, modes, special, way_of
 from rushlight.dispatch import call
 from rushlight.dispatch.call import apply
-from rushlight.dispatch.quick import made, way_of
+from rushlight.dispatch.quick import made
 from rushlight.engine.node import Port, edge_of, next_seq
 from rushlight.storage import Storage
 from rushlight.tensor import LEAF, Tensor, ViewInfo, bare

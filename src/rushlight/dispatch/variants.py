@@ -15,7 +15,7 @@ def with_auxiliaries(op: Op) -> Op:
     made = _MADE.get(op.name)
     if made is None:
         names = (*op.out_names, *op.aux)
-        made = op.variant(out_names=names, aux=(), out_count=len(names), formulas=[], targets=frozenset(), target_mask=0,
+        made = op.variant(out_names=names, aux=(), out_count=len(names), formulas=[], targets=frozenset(), target_mask=0, covered=0,
                           differentiable=())  # fmt: skip
         _MADE[op.name] = made
     return made

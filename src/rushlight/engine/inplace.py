@@ -16,7 +16,7 @@ from rushlight.engine import anomaly
 from rushlight.engine.conform import Holders
 from rushlight.engine.node import Node, edge_of, next_seq
 from rushlight.engine.saved import OfView, freed
-from rushlight.engine.views import chain_of, follow_retained, refusal, repeats, replay
+from rushlight.engine.views import Step, chain_of, follow_retained, lags, refusal, repeats, replay
 from rushlight.levels.batch import batched_like, batches_of
 from rushlight.signs import to_hold, turned
 from rushlight.storage import bump, dependents, refuse_inference, settle
@@ -31,7 +31,8 @@ def check(tensor: Tensor, requires_grad: bool) -> None:
 
     requires_grad: whether the change would make its result require grad.
     """
-    refuse_inference(tensor)
+    if tensor._inference:
+        refuse_inference(tensor)
     if dependents:
         settle(tensor._held)
     if not modes.grad:
@@ -53,10 +54,19 @@ def check(tensor: Tensor, requires_grad: bool) -> None:
                 RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation."),
                 "leaf-in-place",
             )
-    if needs and (tensor.is_leaf or getattr(tensor._edge, "leaf_like", False)):
+    if needs and not lags(tensor) and (tensor.is_leaf or getattr(tensor._edge, "leaf_like", False)):
         raise explained(
             RuntimeError("a leaf Variable that requires grad is being used in an in-place operation."), "leaf-in-place"
         )
+
+
+def origin(tensor: Tensor) -> Tensor:
+    """Whose history a change of `tensor` in place goes on from: of a view that lags behind its base, that of the base."""
+    info = tensor._view
+    if info is None or info.kind or info.base._edge is None or not lags(tensor):
+        return tensor
+    base: Tensor = info.base
+    return base
 
 
 def written(tensor: Tensor, name: str) -> None:
@@ -102,9 +112,9 @@ class CopySlices(Node):
         self.released = False  # a second backward is refused also where `fn` saved nothing
         self.shape, self.dtype = base._held.shape, base._held.dtype
         self.strides = None if base._held.flags.c_contiguous else base._held.strides
-        self.turned = any(op is not None and op.turns for op in (getattr(step, "op", None) for step in chain))
-        self.edges = (edge_of(base) if base._edge is not None else None, *fn.edges[1:])
-        fn.edges = (None, *fn.edges[1:])
+        self.turned = any(step.__class__ is Step and step.op.turns for step in chain)
+        rest = fn.edges[1:]
+        self.edges, fn.edges = (edge_of(base), *rest), (None, *rest)
 
     def input_places(self) -> tuple[int, ...] | None:
         """Which edges are shown: that of the base, and those that the operation shows."""

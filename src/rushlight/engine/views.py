@@ -116,6 +116,12 @@ def replay(chain: tuple[Any, ...], base: Array | Tensor) -> Any:
     return base
 
 
+def lags(tensor: Tensor) -> bool:
+    """Whether it is a view whose base was changed in place since its edge was made."""
+    info = tensor._view
+    return info is not None and info.version != tensor._storage.version
+
+
 def refresh(view: Tensor) -> None:
     """Bring the edge of a view up to date with its base, which was changed in place since.
 

@@ -82,7 +82,14 @@ def positive(input: Tensor) -> Tensor:
 
 def by(g: Array | Tensor, x: Array | Tensor | complex) -> Any:
     """g * x: where `x` is a number, and `g` an array of 16-bit numbers, as the operator has it."""
-    return g * x if x.__class__ is np.ndarray or g.__class__ is not np.ndarray else mul(g, x)
+    if x.__class__ is np.ndarray or g.__class__ is not np.ndarray or exact(g, x):
+        return g * x
+    return mul(g, x)
+
+
+def exact(g: Array, x: object) -> bool:
+    """Whether NumPy takes the number `x` beside `g` as the operator does."""
+    return (x.__class__ is float or x.__class__ is int) and g.itemsize > 2 and g.dtype.kind in "fc"
 
 
 # Addition --------------------------------------------------------------------------------------------

@@ -13,12 +13,11 @@ import numpy as np
 
 from rushlight.basics import caller
 from rushlight.basics.foreign import kind_of
-from rushlight.basics.state import modes, special
+from rushlight.basics.state import modes, special, way_of
 from rushlight.dispatch import call, families, quick, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.operands import raw
-from rushlight.dispatch.quick import way_of
 from rushlight.dispatch.registry import function, op
 from rushlight.engine.conform import cast_array
 from rushlight.ops.index.indexing import ALL, as_int, checked_slice, takes, too_many, trimmed, value_array

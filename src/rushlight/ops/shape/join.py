@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
-from rushlight.basics.state import modes, special
+from rushlight.basics.state import modes, special, way_of
 from rushlight.dispatch import families, observed, shapes
 from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.dims import wrap_dim
@@ -16,7 +16,6 @@ from rushlight.dispatch.fast_views import joined
 from rushlight.dispatch.formats import channels_last, channels_last_3d, has_format
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
-from rushlight.dispatch.quick import way_of
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.shape.reshape import reshape_op, slice_op
 from rushlight.overrides.public import Unnoticed, public_of, retried, unfit
