@@ -26,6 +26,8 @@ FLOAT32, COMPLEX64, COMPLEX32 = np.dtype(np.float32), np.dtype(np.complex64), dt
 
 def promoted(op: Op, arrays: list[Any]) -> list[Any]:
     """The arrays and numbers in the dtype in which `op` computes."""
+    if alike(arrays) and (op.promote != "float" or arrays[0].dtype.kind in "fc"):
+        return arrays
     target = dtypes.result_dtype([x for x in arrays if x is not None])
     if op.promote == "float" and target.category < dtypes.FLOAT:
         target = dtypes.get_default_dtype()
@@ -36,6 +38,17 @@ def promoted(op: Op, arrays: list[Any]) -> list[Any]:
         dimensions = any(x.__class__ is ndarray and x.ndim for x in arrays)
         return [x if x is None else cast(x, FLOAT32 if is_number(x, dimensions) else wanted) for x in arrays]
     return [x if x is None or (x.__class__ is ndarray and x.dtype == wanted) else cast(x, wanted) for x in arrays]
+
+
+def alike(arrays: list[Any]) -> bool:
+    """Whether all are arrays of one dtype, of those that NumPy computes in: they decide it together."""
+    kind = arrays[0].dtype if arrays[0].__class__ is ndarray else None
+    if kind is None or kind.kind not in "biufc" or kind.itemsize == 2:
+        return False
+    for x in arrays:
+        if x.__class__ is not ndarray or x.dtype is not kind:
+            return False
+    return True
 
 
 def cast(x: Array | complex, dtype: np.dtype[Any]) -> Array:

@@ -45,13 +45,13 @@ new = object.__new__
 NOTHING = (None,) * 16
 
 
-def slow(op: Op, inputs: tuple[Any, ...], out: Tensor | None, statics: tuple[Any, ...] = ()) -> Any:
-    """The general path from a fast one."""
+def slow(op: Op, inputs: tuple[Any, ...], out: Tensor | None, statics: tuple[Any, ...] = (), run: Any = applied) -> Any:
+    """The general path from a fast one.  run: what takes it."""
     if out is not None and not statics and computed_into(op, inputs, out):
         return out
     try:
         if out is None:
-            return applied(op, inputs, statics)
+            return run(op, inputs, statics)
         return write_out(op.name, out, apply(op, inputs, statics))
     except Unnoticed as error:
         public, given = sys._getframe(1).f_globals.get("public"), {} if out is None else {"out": out}

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.makers import maker
-from rushlight.basics.state import special
+from rushlight.basics.state import UNRECORDED, modes, special
 from rushlight.dispatch import fast
-from rushlight.dispatch.call import shape_of
+from rushlight.dispatch.call import apply, shape_of
 from rushlight.dispatch.compute import check_broadcast
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.plan import OpNode, Plan
+from rushlight.dispatch.quick import unrecorded
 from rushlight.engine.node import Severed, edge_of, next_seq
 from rushlight.engine.saved import Constant
 from rushlight.kernels.rows import LARGE
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
 
 NAMES: dict[str, Any] = {
-    "Constant": Constant, "F32": fast.F32, "F64": fast.F64, "LEAF": LEAF, "Tensor": Tensor, "asarray": np.asarray,
+    "BOOL": np.dtype(bool), "Constant": Constant, "I64": np.dtype(np.int64), "F32": fast.F32, "F64": fast.F64, "LEAF": LEAF, "Tensor": Tensor, "asarray": np.asarray,
     "check_broadcast": check_broadcast, "completed": fast.completed, "edge_of": edge_of, "keep_rest": fast.keep_rest,
     "ndarray": np.ndarray, "bare": bare, "next_seq": next_seq, "note_view": fast.note_view, "Severed": Severed,
     "record": fast.record, "rebuilt": rebuilt, "shape_of": shape_of, "slow": fast.slow, "special": special,
+    "PLAIN": (Tensor, float, int), "UNRECORDED": UNRECORDED, "general": partial(fast.slow, run=apply), "modes": modes,
+    "unrecorded": unrecorded,
 }  # fmt: skip
 
 
@@ -78,12 +81,17 @@ def runner(op: Op) -> Any:
 
 # Elementwise, of one or two ---------------------------------------------------------------------------------------
 
+# Where no graph is recorded, and nothing else is unusual; all arguments follow.
+UNRECORDED_HERE = """if special.count and modes.way is UNRECORDED and not special.everywhere and special.meta is None{more}:
+    return (op.unrecorded or unrecorded(op))"""
+
 UNARY = """
 def call(input, *, out=None):
     if input.__class__ is ndarray and (input.dtype is F32 or input.dtype is F64):
         result = run(input)
         return result if result.__class__ is ndarray else asarray(result)
     if special.count or out is not None or not isinstance(input, Tensor):
+        {unrecorded}(input)
         return slow(op, (input,), out)
     x = input._array
     d = x.dtype
@@ -103,10 +111,11 @@ def call(input, *, out=None):
 BINARY = """
 def call(input, other, *, out=None):
     if special.count or out is not None or not isinstance(input, Tensor):
+        {unrecorded}(input, other)
         return slow(op, (input, other), out)
     x = input._array
     d = x.dtype
-    if d is not F32 and d is not F64:
+    if {unusual}:
         x = None  # what a tensor with bits shows is held once
         return slow(op, (input, other), out)
     if isinstance(other, Tensor):
@@ -127,6 +136,8 @@ def call(input, other, *, out=None):
     except ValueError:
         check_broadcast(op.name, (x, y))
         raise
+    except OverflowError:
+        return slow(op, (input, other), out)
     if result.__class__ is not ndarray:
         result = asarray(result)
     ex = input._edge
@@ -166,6 +177,11 @@ def indented(text: str, by: int) -> str:
     return ("\n" + " " * by).join(line for line in text.strip().splitlines() if line.strip())
 
 
+def unrecorded_here(more: str, by: int) -> str:
+    """The lines that leave a function for its twin that records nothing, up to the arguments, where `more` holds too."""
+    return indented(UNRECORDED_HERE.format(more=more), by)
+
+
 def node_source(op: Op, scope: dict[str, Any], mask: int, number: bool = False) -> str:
     """The lines that record a result for the inputs in `mask`; number: the second input is one, which has no version."""
     count = len(op.tensors)
@@ -197,7 +213,8 @@ def node_source(op: Op, scope: dict[str, Any], mask: int, number: bool = False) 
 def unary_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
     """Source of an elementwise operator on one tensor."""
     plain = "if ex is None:\n    t._edge = None\n    return t\n"
-    return UNARY.format(recorded=indented(plain + node_source(op, scope, 1) if recorded else PLAIN, 4))
+    here = unrecorded_here(" and out is None", 8)
+    return UNARY.format(unrecorded=here, recorded=indented(plain + node_source(op, scope, 1) if recorded else PLAIN, 4))
 
 
 def binary_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
@@ -208,7 +225,23 @@ def binary_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
         scope["large"], scope["LARGE"] = op.large, LARGE
         result = "run(x, y) if x.nbytes < LARGE else large(x, y)"
     lines = binary_lines(op, scope) if recorded else PLAIN
-    return BINARY.format(numbers=numbers, result=result, recorded=indented(lines, 4))
+    here = unrecorded_here(" and out is None and isinstance(input, Tensor) and isinstance(other, PLAIN)", 8)
+    return BINARY.format(
+        unusual=unusual(op), unrecorded=here, numbers=numbers, result=result, recorded=indented(lines, 4)
+    )
+
+
+def unusual(op: Op) -> str:
+    """The condition under which a dtype `d` beside `other` is left to the general path."""
+    if "f" in op.refuse:
+        return "d is not BOOL and d is not I64 or not isinstance(other, Tensor)"
+    floats = "d is not F32 and d is not F64"
+    return f"{floats} and (d is not I64 or other.__class__ is float)" if of_integers(op) else floats
+
+
+def of_integers(op: Op) -> bool:
+    """Whether NumPy has an operator on two tensors as it is for int64 too, and for Python integers beside it."""
+    return op.ufunc is not None and op.promote != "float" and "i" not in op.refuse
 
 
 def binary_lines(op: Op, scope: dict[str, Any]) -> str:
@@ -249,6 +282,7 @@ INPUT = """
     e{i} = None
     if isinstance(a{i}, Tensor):
         if special.count:
+            {unrecorded}(*args)
             return slow(op, {inputs}, None, {statics})
         tensors, x{i} = True, a{i}.{memory}
         e{i} = a{i}._edge
@@ -306,7 +340,9 @@ def fixed_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
     same = " or kind is not None" if op.promote is not None else ""
     for i in range(n):
         memory = "_held" if op.view else "_array"  # views are made of memory: see `fast.note_view`
-        source += INPUT.format(i=i, bit=1 << i, inputs=inputs, statics=statics, memory=memory)
+        source += INPUT.format(
+            i=i, unrecorded=unrecorded_here("", 12), bit=1 << i, inputs=inputs, statics=statics, memory=memory
+        )
         if not op.free >> i & 1:
             source += DTYPE.format(i=i, unlike=same, inputs=inputs, statics=statics, forget=forget)
     arrays = ", ".join(f"x{i}" for i in range(n))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from rushlight.basics.state import INFERENCE, RECORDED, modes, special
+from rushlight.basics.state import INFERENCE, RECORDED, modes, special, way_of
 from rushlight.dispatch.call import apply
 from rushlight.storage import InferenceStorage
 from rushlight.tensor import Tensor
@@ -55,7 +55,7 @@ def unrecorded(op: Op) -> Any:
     if scope is None or op.view:
         op.unrecorded = general(op)
     else:
-        own = {**scope, "special": Usual, "slow": unnoticed, "edge_of": no_edge}
+        own = {**scope, "special": Usual, "slow": scope["general"], "edge_of": no_edge}
         exec(compile(scope["source"](op, own, recorded=False), f"<{op.name}>", "exec"), own, found)
         op.unrecorded = found["call"]
     return op.unrecorded
@@ -90,11 +90,6 @@ def applied(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         return (op.unwatched or usual(op))(*inputs, *statics)
     result = (op.unrecorded or unrecorded(op))(*inputs, *statics)
     return made(result) if way is INFERENCE and result.__class__ is Tensor and result._view is None else result
-
-
-def way_of(inputs: Any) -> int:
-    """What of this thread's modes matters to an operator: RECORDED, UNRECORDED, INFERENCE; 0 where more does."""
-    return 0 if special.everywhere or (special.meta is not None and special.meta.owns(inputs)) else modes.way
 
 
 def made(result: Tensor) -> Tensor:

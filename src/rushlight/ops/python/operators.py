@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import call
 from rushlight.dispatch.fast import of_operator
-from rushlight.dispatch.fast_source import binary
+from rushlight.dispatch.fast_source import binary, of_integers
 from rushlight.ops.elementwise.arith import add, mul, neg, positive, sub, subtracted
 from rushlight.ops.elementwise.compare import eq, ge, gt, le, lt, ne
 from rushlight.ops.elementwise.divide import divided, floor_divide, remainder, true_divide
@@ -36,7 +36,7 @@ def _named(name: str, fn: Callable[..., Any], doc: str) -> None:
 
 def _operator(name: str, op: Op) -> Any:
     """The Python operator `name`, which leaves what it does not know to the other operand's class."""
-    if op.elementwise and "f" not in op.refuse:
+    if op.elementwise and ("f" not in op.refuse or of_integers(op)):
         return binary(op, partial(of_operator, name))
     return lambda self, other: of_operator(name, op, (self, other), None)
 
