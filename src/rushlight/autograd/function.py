@@ -30,18 +30,21 @@ class FunctionCtx:
     Its node is another object, so that no attribute of the user's can be one of the engine's.
     """
 
+    _node: Any = None  # the node, while backward or the user looks at what was saved
+    _saved: Any = ()
+    _recorded = False
+    materialize_grads = True
+    dirty_tensors: tuple[Any, ...] = ()
+    non_differentiable: tuple[Any, ...] = ()
+    to_save: tuple[Any, ...] = ()
+    saved_for_forward: tuple[Any, ...] = ()
+    _pushing = False  # whether jvp runs
+    _of_view: Any = None  # while the node runs for a view that forward changed: the edge of that view as it then was
+    _tensors: Any = None  # which arguments of forward were tensors
+    extra = None  # of a node: `stale` asks for the traceback that anomaly mode kept
+
     def __init__(self, function: Any, needs_input_grad: tuple[bool, ...]):
-        self._function = function
-        self._node: Any = None  # the node, while backward or the user looks at what was saved
-        self._saved: Any = ()
-        self._recorded = False
-        self.needs_input_grad = needs_input_grad
-        self.materialize_grads = True
-        self.dirty_tensors: tuple[Any, ...] = ()
-        self.non_differentiable: tuple[Any, ...] = ()
-        self.to_save: tuple[Any, ...] = ()
-        self.saved_for_forward: tuple[Any, ...] = ()
-        self._pushing = False  # whether jvp runs
+        self._function, self.needs_input_grad = function, needs_input_grad
 
     def name(self) -> str:
         """The name of the node."""
@@ -122,7 +125,7 @@ class FunctionCtx:
         hooks = saved_hooks()
         saved: list[Any] = []
         for t in self.to_save:
-            nr = next((k for k, out in reversed([*enumerate(outputs)]) if out is t), None)  # as `finish` takes the last
+            nr = last_place(t, outputs)  # as `finish` takes the last
             if t is None:
                 saved.append(None)
             elif nr is not None and made_by(node, t):
@@ -152,14 +155,26 @@ class FunctionCtx:
             freed(self)
         return tuple(RawSaved(self, i) for i in range(len(self._saved)))
 
-    _of_view: Any = None  # while the node runs for a view that forward changed: the edge of that view as it then was
-    _tensors: Any = None  # which arguments of forward were tensors
-    extra = None  # of a node: `stale` asks for the traceback that anomaly mode kept
-
 
 def ends(edge: Any) -> bool:
     """Whether an edge leads to an input of a function transformation that is a constant to those outside."""
     return getattr(edge, "leaf_like", False) and edge.edges == (None,)
+
+
+def among(x: object, some: Any) -> bool:
+    """Whether an object is one of some: itself, not its equal."""
+    for each in some:  # many times faster than `any` of a generator
+        if each is x:
+            return True
+    return False
+
+
+def last_place(x: object, some: list[Any]) -> int | None:
+    """The last place at which a list holds this object, None for none."""
+    for k in range(len(some) - 1, -1, -1):
+        if some[k] is x:
+            return k
+    return None
 
 
 def made_by(node: Any, t: Tensor) -> bool:
@@ -328,9 +343,10 @@ class Function:
                 if kwargs:
                     refuse_keywords(cls, kwargs, "inside vmap")
                 return function_vmap.apply(level, cls, args)
-        edges = tuple(edge_of(x) if modes.grad and isinstance(x, Tensor) else None for x in args)
-        ctx = FunctionCtx(cls, tuple(isinstance(x, Tensor) and x.requires_grad for x in args))
-        ctx._tensors = tuple(isinstance(x, Tensor) for x in args)
+        tensors, grad = tuple([isinstance(x, Tensor) for x in args]), modes.grad
+        edges = tuple([edge_of(x) if grad and t else None for x, t in zip(args, tensors, strict=True)])
+        ctx = FunctionCtx(cls, tuple([t and x.requires_grad for x, t in zip(args, tensors, strict=True)]))
+        ctx._tensors = tensors
         node = cls._node_class(ctx, edges)
         if modes.levels:
             return cls._in_levels(node, args, kwargs)
@@ -399,7 +415,7 @@ def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
     ctx = node.ctx
     several = isinstance(output, (tuple, list))
     outputs = list(output) if several else [output]
-    recorded = modes.grad and any(e is not None for e in node.edges)
+    recorded = modes.grad and bool([edge for edge in node.edges if edge is not None])
     if recorded:
         check_saved(ctx.to_save)  # before anything has its place in the graph
     ctx.dirty_tensors = check_dirty(ctx, args, outputs, recorded) if ctx.dirty_tensors else ()
@@ -411,20 +427,12 @@ def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
     node.count = len(outputs)
     if recorded and modes.anomaly is not None:
         anomaly.note(node)
-    apart = inside_func()
     results: list[Any] = []
     for k, out in enumerate(outputs):
-        first = next((j for j in range(k) if outputs[j] is out and out is not None), k)
-        if first < k and apart and isinstance(out, Tensor) and not any(out is t for t in ctx.dirty_tensors):
-            results.append(place(node, args, alias(out), k, recorded))  # inside of torch.func, each output is its own
-        elif first < k and isinstance(out, Tensor) and results[first] is not out and any(out is x for x in args):
-            results.append(place(node, args, out, k, recorded))  # an input that is shown by aliases
-        elif first < k and not any(out is x for x in inputs) and isinstance(out, Tensor):
-            if results[first]._edge is not None and recorded:
-                results[first]._edge = node.port(k)  # one tensor returned twice is the last of its outputs
-            results.append(results[first])
-        else:
-            results.append(place(node, args, out, k, recorded))
+        repeated = isinstance(out, Tensor) and among(out, outputs[:k])
+        results.append(
+            again(node, args, outputs, results, inputs, recorded) if repeated else place(node, args, out, k, recorded)
+        )
     shapes = [out._array.shape if isinstance(out, Tensor) else None for out in results]
     kinds = [out._array.dtype if isinstance(out, Tensor) else None for out in results]
     node.shape, node.dtype = (shapes, kinds) if node.count != 1 else (shapes[0], kinds[0])
@@ -439,6 +447,21 @@ def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
     return (results if isinstance(output, list) else tuple(results)) if several else results[0]
 
 
+def again(node: FunctionNode, args: tuple[Any, ...], outputs: list[Any], results: list[Any], inputs: list[Any],
+          recorded: bool) -> Any:  # fmt: skip
+    """The next output, which is the same tensor as one before.  results: those so far."""
+    k = len(results)
+    out = outputs[k]
+    former = results[next(j for j in range(k) if outputs[j] is out)]
+    if inside_func() and not among(out, node.ctx.dirty_tensors):
+        return place(node, args, alias(out), k, recorded)  # inside of torch.func, each output is its own
+    if (former is not out and among(out, args)) or among(out, inputs):
+        return place(node, args, out, k, recorded)  # an input that is shown by aliases
+    if former._edge is not None and recorded:
+        former._edge = node.port(k)  # one tensor returned twice is the last of its outputs
+    return former
+
+
 def inside_func() -> bool:
     """Whether a transformation of `torch.func` runs: of gradients, or of tangents."""
     return modes.transform is not None or any(getattr(level, "of_function", False) for level in modes.levels)
@@ -446,8 +469,7 @@ def inside_func() -> bool:
 
 def returned_inputs(ctx: Any, args: tuple[Any, ...], outputs: list[Any]) -> list[Any]:
     """The inputs that are outputs as they are, unchanged.  RuntimeError where one is saved, if setup_context is overridden."""
-    found = [x for x in args if isinstance(x, Tensor) and any(x is out for out in outputs)
-             and not any(x is t for t in ctx.dirty_tensors)]  # fmt: skip
+    found = [x for x in args if isinstance(x, Tensor) and among(x, outputs) and not among(x, ctx.dirty_tensors)]
     if found and ctx._function.setup_context is not Function.setup_context:
         kept = (*ctx.to_save, *ctx.saved_for_forward)
         if any(t is x and (differentiable(ctx, x) or not x.requires_grad) for t in kept for x in found):
@@ -461,24 +483,24 @@ def returned_inputs(ctx: Any, args: tuple[Any, ...], outputs: list[Any]) -> list
 
 def differentiable(ctx: Any, out: Tensor) -> bool:
     """Whether an output is to have a gradient where the call is recorded."""
-    return out._array.dtype.kind not in "biu" and not any(out is t for t in ctx.non_differentiable)
+    return out._array.dtype.kind not in "biu" and not among(out, ctx.non_differentiable)
 
 
 def renamed(t: Any, outputs: list[Any], results: list[Any], inputs: list[Any]) -> Any:
     """The tensor that stands for an output which was returned under another object; inputs: they stay what they are."""
-    if any(t is x for x in inputs):
+    if not among(t, outputs) or among(t, inputs):
         return t
-    return next((r for out, r in zip(outputs, results, strict=True) if out is t), t)
+    return next(r for out, r in zip(outputs, results, strict=True) if out is t)
 
 
 def place(node: FunctionNode, args: tuple[Any, ...], out: Any, k: int, recorded: bool) -> Any:
     """One output, with its edge."""
     if not isinstance(out, Tensor):
         return out
-    is_input, recorded = any(out is x for x in args), recorded and differentiable(node.ctx, out)
+    is_input, recorded = among(out, args), recorded and differentiable(node.ctx, out)
     if is_input and not recorded and out.requires_grad:
         return alias(out)  # the input goes on requiring grad, this output does not
-    if any(out is t for t in node.ctx.dirty_tensors):
+    if among(out, node.ctx.dirty_tensors):
         if recorded:
             node.shape, node.dtype = out._array.shape, out._array.dtype
             inplace.rebase(out, node.port(k))
