@@ -131,6 +131,11 @@ class _OneHot(Constraint):
         return binary.all(-1) & (value.sum(-1) == 1)
 
 
+def _whole(value: Any, inside: Any) -> Any:
+    """Whether numbers that are inside of bounds, or not, are whole too, as integers are."""
+    return (value % 1 == 0) & inside if value.is_floating_point() or value.is_complex() else inside
+
+
 class _IntegerInterval(_Bounded):
     """Whole numbers from lower_bound to upper_bound, both included."""
 
@@ -138,7 +143,7 @@ class _IntegerInterval(_Bounded):
     bounds = ("lower_bound", "upper_bound")
 
     def check(self, value: Any) -> Any:
-        return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
+        return _whole(value, (self.lower_bound <= value) & (value <= self.upper_bound))
 
 
 class _IntegerGreaterThan(_Bounded):
@@ -147,7 +152,7 @@ class _IntegerGreaterThan(_Bounded):
     is_discrete = True
 
     def check(self, value: Any) -> Any:
-        return (value % 1 == 0) & (value >= self.lower_bound)
+        return _whole(value, value >= self.lower_bound)
 
 
 class _Real(Constraint):

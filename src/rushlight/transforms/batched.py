@@ -44,7 +44,10 @@ class BatchedLevel(Level):
 
     def owns(self, flat: tuple[Any, ...]) -> bool:
         """Whether any of the inputs is batched at this level."""
-        return any(self.part(x) is not None for x in flat)
+        for x in flat:  # many times faster than `any` of a generator
+            if self.part(x) is not None:
+                return True
+        return False
 
     def part(self, x: Any) -> Any:
         """The BatchedArray of an input that belongs to this level, or None."""

@@ -116,12 +116,15 @@ def broadcast_tensors(*tensors: Any) -> Any:
     (*), ... -> [(*), ...]
     """
     found = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    shapes = [raw(x).shape for x in found]
+    if len(set(shapes)) <= 1:
+        return tuple(found)
     try:
-        shape = broadcast_shapes(*[raw(x).shape for x in found])
-    except RuntimeError:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
         check_broadcast("broadcast_tensors", found)
         raise
-    return tuple(x if held(x).shape == tuple(shape) else broadcast(x, tuple(shape)) for x in found)
+    return tuple([x if x_shape == shape else broadcast(x, shape) for x, x_shape in zip(found, shapes, strict=True)])
 
 
 def atleast(input: Any, ndim: int) -> Any:
