@@ -3,6 +3,7 @@
 import pytest
 
 import rushlight as torch
+from rushlight.engine import views
 
 
 def leaf(*values):
@@ -201,3 +202,37 @@ def test_a_changed_view_that_is_another_by_now_leaves_the_second_derivative_as_i
     (g,) = torch.autograd.grad((whole * torch.tensor([1.0, 2.0])).sum(), x, create_graph=True)
     (h,) = torch.autograd.grad(g.sum(), x)
     torch.testing.assert_close(h, x.detach().exp() * torch.tensor([1.0, 2.0], dtype=torch.float64))
+
+
+def test_a_view_that_lags_behind_its_base_is_not_replayed_to_be_changed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.arange(6.0).requires_grad_()
+    h = x * 1.0
+    row = h.view(2, 3)[0]
+    with monkeypatch.context() as patched:
+        patched.setattr(views, "replay", None)
+        row.mul_(2).add_(1).mul_(3)
+    assert row.grad_fn is not None
+    (h.square().sum() + row.sum()).backward()
+    inner = 6 * torch.arange(6.0) + 3
+    assert x.grad.tolist() == [*(2 * inner * 6 + 6)[:3].tolist(), *(2 * torch.arange(6.0))[3:].tolist()]
+
+
+def test_a_view_that_lags_behind_and_is_saved_has_its_own_history() -> None:
+    x = torch.tensor([1.0, 2.0, 3.0]).requires_grad_()
+    h = x * 1.0
+    part = h[1:]
+    part.mul_(2)
+    part.mul_(part)  # saves what it had before, which depends on the first change
+    h.sum().backward()
+    assert x.grad.tolist() == [1, 16, 24]
+
+
+def test_a_view_that_lags_behind_retains_the_gradient_of_its_last_history() -> None:
+    x = torch.ones(3).requires_grad_()
+    h = x * 1.0
+    part = h[:2]
+    part.retain_grad()
+    part.mul_(3).add_(1).mul_(5)
+    (h * torch.tensor([1.0, 2.0, 3.0])).sum().backward()
+    part.sum()  # brings its edge up to date
+    assert x.grad.tolist() == [15, 30, 3]

@@ -14,7 +14,7 @@ from tools.replaying.cases import Case, called
 
 import rushlight as torch
 from rushlight.basics.state import INFERENCE, RECORDED, UNRECORDED, modes, special
-from rushlight.dispatch import quick
+from rushlight.dispatch import call, quick
 
 DTYPES = ("float32", "float64", "int64", "bfloat16")
 
@@ -68,8 +68,8 @@ def told(case: Case, way: int, general: bool) -> list[Any]:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("way", WAYS)
 def test_each_call_gives_what_it_gives_in_general(way: int, dtype: str) -> None:
-    for call in CALLS:
-        case = called(call, dtype)
+    for each in CALLS:
+        case = called(each, dtype)
         assert told(case, way, False) == told(case, way, True), case.name
 
 
@@ -105,3 +105,68 @@ def test_a_view_whose_history_must_not_be_used_is_an_operand_like_any_where_noth
     with WAYS[way]():
         assert (v * 3).tolist() == (3 * v).tolist() == [6, 6] and (-v).tolist() == [-2, -2]
         assert torch.where(v > 0, v, v).sum().item() == 4
+
+
+INTEGERS: list[Callable[[Any], Any]] = [
+    lambda a: a + 1, lambda a: a - a, lambda a: a * 2.5, lambda a: a * True, lambda a: a + 2**70, lambda a: a < 2**70,
+    lambda a: a == 1.5, lambda a: a & 1, lambda a: a | a, lambda a: (a > 1) & (a < 3), lambda a: (a > 1) ^ True,
+    lambda a: (a > 1) & a, lambda a: a + a.int(), lambda a: a[:2] + a[:, None], lambda a: a.float() < a, lambda a: a != a[0],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(INTEGERS)))
+def test_integers_and_bools_give_what_they_give_in_general(number: int) -> None:
+    fn, a = INTEGERS[number], torch.tensor([0, 1, 2, 3])
+    quick_way = fn(a)
+    with torch.autocast("cpu", enabled=True):  # anything unusual: the general path
+        general = fn(a)
+    assert quick_way.dtype is general.dtype and quick_way.tolist() == general.tolist()
+
+
+def test_integers_that_do_not_fit_raise_what_they_raise_in_general() -> None:
+    a = torch.arange(3)
+    for fn in (lambda: a + torch.arange(4), lambda: a & torch.arange(4)):
+        with pytest.raises(RuntimeError, match="The size of tensor a"):
+            fn()
+    with pytest.raises(RuntimeError, match="Subtraction"):
+        (a > 0) - (a > 1)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        torch.ones(2) & torch.ones(2)
+    assert a.__and__("x") is NotImplemented and a.__add__(object()) is NotImplemented
+
+
+def test_a_foreign_operand_is_asked_where_nothing_is_recorded() -> None:
+    class Foreign:
+        def __radd__(self, other: Any) -> str:
+            return "asked"
+
+    with torch.no_grad():
+        assert torch.ones(2) + Foreign() == "asked"
+
+
+@pytest.mark.parametrize("fn", [lambda x: x.add_(2), lambda x: x.mul_(torch.tensor([2.0])), lambda x: x[0].sub_(x[1]),
+                                lambda x: x.div_(x), lambda x: x.t().mul_(3), lambda x: x.pow_(2)])  # fmt: skip
+def test_what_is_changed_at_once_gives_what_it_gives_in_general(
+    fn: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = (torch.arange(1.0, 7).reshape(2, 3) for _ in range(2))
+    fn(x)
+    monkeypatch.setattr(call, "changed_at_once", lambda *_: False)
+    fn(y)
+    assert x.tolist() == y.tolist() and x._version == y._version == 1
+    assert x.untyped_storage().writer == y.untyped_storage().writer
+
+
+def test_nothing_is_changed_at_once_that_must_not_be() -> None:
+    with pytest.raises(RuntimeError, match="leaf Variable"):
+        torch.ones(2, requires_grad=True).add_(1)
+    with pytest.raises(RuntimeError, match="broadcast shape"):
+        torch.ones(2).add_(torch.ones(3, 2))
+    with pytest.raises(RuntimeError, match="more than one element"):
+        torch.ones(1).expand(3).add_(1)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.ones(2).add_(1j)
+    with torch.inference_mode():
+        frozen = torch.ones(2)
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor"):
+        frozen.add_(1)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
 
 NAMES: dict[str, Any] = {
-    "BOOL": np.dtype(bool), "Constant": Constant, "I64": np.dtype(np.int64), "F32": fast.F32, "F64": fast.F64, "LEAF": LEAF, "Tensor": Tensor, "asarray": np.asarray,
+    "BEYOND": 1 << 63, "BOOL": np.dtype(bool), "Constant": Constant, "I64": np.dtype(np.int64), "F32": fast.F32, "F64": fast.F64, "LEAF": LEAF, "Tensor": Tensor, "asarray": np.asarray,
     "check_broadcast": check_broadcast, "completed": fast.completed, "edge_of": edge_of, "keep_rest": fast.keep_rest,
     "ndarray": np.ndarray, "bare": bare, "next_seq": next_seq, "note_view": fast.note_view, "Severed": Severed,
     "record": fast.record, "rebuilt": rebuilt, "shape_of": shape_of, "slow": fast.slow, "special": special,
@@ -136,8 +136,6 @@ def call(input, other, *, out=None):
     except ValueError:
         check_broadcast(op.name, (x, y))
         raise
-    except OverflowError:
-        return slow(op, (input, other), out)
     if result.__class__ is not ndarray:
         result = asarray(result)
     ex = input._edge
@@ -236,7 +234,10 @@ def unusual(op: Op) -> str:
     if "f" in op.refuse:
         return "d is not BOOL and d is not I64 or not isinstance(other, Tensor)"
     floats = "d is not F32 and d is not F64"
-    return f"{floats} and (d is not I64 or other.__class__ is float)" if of_integers(op) else floats
+    if not of_integers(op):
+        return floats
+    whole = "isinstance(other, Tensor) or (other.__class__ is int and -BEYOND <= other < BEYOND)"
+    return f"{floats} and (d is not I64 or not ({whole}))"
 
 
 def of_integers(op: Op) -> bool:
