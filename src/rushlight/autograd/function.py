@@ -251,10 +251,11 @@ class FunctionNode(Node):
             ctx._node = former
         given = list(results) if isinstance(results, (tuple, list)) else [results]
         captures = modes.transform is not None
-        nowhere = [not wanted >> i & 1 if captures else ends(edge) for i, edge in enumerate(self.edges)]
-        edges = [None if lost else edge for edge, lost in zip(self.edges, nowhere, strict=True)]
+        edges = [
+            None if (not wanted >> i & 1 if captures else ends(edge)) else edge for i, edge in enumerate(self.edges)
+        ]
         found = check_gradients(self.name(), given, edges, ctx._tensors)
-        return [None if lost else r for r, lost in zip(found, nowhere, strict=True)]
+        return [r if edge is own else None for r, edge, own in zip(found, edges, self.edges, strict=True)]
 
 
 class Function:

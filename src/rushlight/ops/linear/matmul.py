@@ -204,9 +204,9 @@ def _(g: Tensor, input: Tensor) -> Tensor:
 
 @linear_op.grad("input", raw=_input_raw)
 def _(g: Tensor, weight: Tensor) -> Tensor:
-    shape = held(g).shape
-    found = mm_op(flat(g), conj(weight))
-    return found if len(shape) == 2 else reshape_op(found, (*shape[:-1], held(weight).shape[1]))
+    if held(g).ndim == 2:
+        return mm_op(g, conj(weight))
+    return linear_op(g, transpose_op(conj(weight), 0, 1), None)  # one product of rows, also of each sample inside vmap
 
 
 def _bias_raw(g: Array) -> Array:
