@@ -38,6 +38,8 @@ WAYS = {
         "rushlight": ("rushlight", "plain"),
         "rushlight, optim.in_backward": ("rushlight", "fused"),
         "rushlight, optim.in_backward, all logits": ("rushlight", "fused:logits"),
+        "rushlight, budget of 10 GB, in backward": ("rushlight", "budget+fused:10 GB"),
+        "rushlight, budget of 2.6 GB, in backward": ("rushlight", "budget+fused:2.6 GB"),
     },
     "resnet": {
         "rushlight": ("rushlight", "plain"),

@@ -153,6 +153,8 @@ def norms() -> Iterator[Case]:
         yield Case(f"batch_stats {shape}", normal(shape), lambda K, x: K.batch_stats(x))
         yield Case(f"batch_apply {shape}", normal(shape, (c,), (c,), (c,), (c,)),
                    lambda K, x, m, s, w, b: K.batch_apply(x, _wide(m), _wide(s), w, b))  # fmt: skip
+        yield Case(f"batch_apply {shape} positive", normal(shape, (c,), (c,), (c,), (c,)),
+                   lambda K, x, m, s, w, b: K.batch_apply(x, _wide(m), _wide(s), w, b, True))  # fmt: skip
         for training in (True, False):
             yield Case(f"batch_norm_backward {shape} {training}", normal(shape, shape, (c,), (c,), (c,)),
                        lambda K, g, x, m, s, w, t=training: K.batch_norm_backward(g, x, _wide(m), _wide(s), w, training=t),

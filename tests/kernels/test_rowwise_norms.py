@@ -192,3 +192,16 @@ def test_results_do_not_depend_on_the_number_of_threads(rng: np.random.Generator
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16, np.float16])
+@pytest.mark.parametrize("shape", [(4, 7, 33), (9, 16), (2, 3, 5, 7), (8, 64, 40, 40)])
+def test_what_is_below_zero_becomes_zero_in_the_same_pass(dtype, shape):
+    rng, c = np.random.default_rng(0), shape[1]
+    wide = np.float32 if np.dtype(dtype).itemsize == 2 else dtype
+    x, w, b = (rng.standard_normal(s).astype(dtype) for s in (shape, c, c))
+    mean, rstd = rng.standard_normal(c).astype(wide), rng.random(c).astype(wide)
+    w[0], b[0], x.flat[3] = 0, 0, np.nan  # zeros of either sign
+    want = np.maximum(K.batch_apply(x, mean, rstd, w, b), np.array(0, dtype))
+    found = K.batch_apply(x, mean, rstd, w, b, True)
+    np.testing.assert_array_equal(found.view(f"u{found.itemsize}"), want.view(f"u{found.itemsize}"))

@@ -284,3 +284,27 @@ def test_what_a_checkpoint_packed_is_not_asked_for_from_outside(monkeypatch: pyt
         return int(norm.num_batches_tracked.item())
 
     assert runs(1) == runs(1 << 30)
+
+
+def test_a_norm_and_the_relu_behind_it_are_made_again_in_one_pass(monkeypatch, keeping_all):
+    from rushlight.ops.norm.batch_norm import batch_norm_eval_op
+
+    calls, then = [], batch_norm_eval_op.op.then["relu"]
+    monkeypatch.setitem(batch_norm_eval_op.op.then, "relu", lambda *given: calls.append(1) or then(*given))
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 32, 3), torch.nn.BatchNorm2d(32), torch.nn.ReLU(), torch.nn.Conv2d(32, 32, 3)
+    )
+    x = torch.randn(4, 3, 34, 34)
+
+    def gradients():
+        net.zero_grad()
+        net(x).square().sum().backward()
+        return [p.grad.numpy().copy() for p in net.parameters()]
+
+    found = gradients()
+    assert len(calls) == 1
+    with keeping_all():
+        want = gradients()
+    assert len(calls) == 1
+    for one, other in zip(found, want, strict=True):
+        np.testing.assert_array_equal(one, other)

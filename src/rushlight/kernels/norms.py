@@ -226,23 +226,23 @@ def batch_stats(x: Array) -> tuple[Array, Array]:
     return mean, var
 
 
-def batch_apply(x: Array, mean: Array, rstd: Array, weight: Maybe, bias: Maybe) -> Array:
-    """(x - mean) * rstd * weight + bias by channel.  x: (N, C, *S), the others (C,)."""
+def batch_apply(x: Array, mean: Array, rstd: Array, weight: Maybe, bias: Maybe, positive: bool = False) -> Array:
+    """(x - mean) * rstd * weight + bias by channel, and 0 where that is below if `positive`.  x: (N, C, *S), the others (C,)."""
     if is_half(x.dtype):
         found, (w, b) = empty(x.shape, x.dtype), up(weight, bias)
         for some in _blocks_of_channels(x):
-            mine = [None if a is None else a[some] for a in (w, b)]
-            made = batch_apply(widened(x[:, some]), *up(mean[some], rstd[some]), *mine)
+            w_some, b_some = (None if a is None else a[some] for a in (w, b))
+            mean_some, rstd_some = up(mean[some], rstd[some])
+            made = batch_apply(widened(x[:, some]), mean_some, rstd_some, w_some, b_some, positive)
             rounded(made, found.dtype, found[:, some])
         return found
     flat = _planes(x)
     table = native(x.dtype)
     if table is None or not _one_dtype(x, mean, rstd, weight, bias):
-        return reference.batch_apply(flat, mean, rstd, weight, bias).reshape(x.shape)
+        return reference.batch_apply(flat, mean, rstd, weight, bias, positive).reshape(x.shape)
     out = empty(x.shape, x.dtype)
-    table.batch_apply(
-        flat, contiguous(mean), contiguous(rstd), _dense(weight, x.shape[1]), _dense(bias, x.shape[1]), out, *flat.shape
-    )
+    by_channel = contiguous(mean), contiguous(rstd), _dense(weight, x.shape[1]), _dense(bias, x.shape[1])
+    table.batch_apply(flat, *by_channel, out, *flat.shape, positive)
     return out
 
 

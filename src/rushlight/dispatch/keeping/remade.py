@@ -79,7 +79,19 @@ class Rebuilt:
 
     def computed(self) -> Any:
         """The result, computed again; in a rehearsal, by shapes."""
+        if self.op is not None and len(self.saved) == 1 and self.saved[0].__class__ is Rebuilt and not modes.levels:
+            both = self.saved[0].with_next(self.op)
+            if both is not None:
+                return both
         return self.made_again(*self.sources())
+
+    def with_next(self, op: Any) -> Any:
+        """The result of `op` of this one's, in one pass; None where there is none, or somebody else is to have this one."""
+        then = None if self.op is None or self.op.then is None else self.op.then.get(op.name)
+        if then is None or self.chain or self.asks > 1 or self.left is not None or self.kept() is not None:
+            return None
+        self.asks -= 1
+        return then(*self.sources()[0], *self.statics)
 
     def sources(self) -> tuple[list[Any], bool]:
         """What it is computed from, and whether the first of it was made for this alone."""

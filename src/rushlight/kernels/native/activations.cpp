@@ -45,10 +45,14 @@ template <class T> static void softplus_backward(const T *g, const T *x, T *o, l
     map2(g, x, o, n, [=](WideOf<T> d, WideOf<T> v) { return choose(v * beta > limit, d, d * sigmoid(v * beta)); });
 }
 
+// g where the mask is set.  It is read in any case: a load that depends on the mask is not made SIMD code of.
+template <class T> RL_INLINE T masked(T g, uint8_t mask) { return mask ? g : T(0); }
+RL_INLINE Bf16 masked(Bf16 g, uint8_t mask) { return {uint16_t(g.bits & -uint16_t(mask != 0))}; }
+
 template <class T> static void relu_backward_mask(const T *g, const uint8_t *mask, T *o, long n) {
     parallel_for(n, kGrain, [=](long begin, long end) {
 #pragma omp simd
-        for (long i = begin; i < end; ++i) o[i] = mask[i] ? g[i] : T{};
+        for (long i = begin; i < end; ++i) o[i] = masked(g[i], mask[i]);
     });
 }
 

@@ -250,15 +250,19 @@ template <class T> static void batch_stats(const T *x, T *mean, T *var, long N, 
     });
 }
 
-// o = (x - mean) * rstd * w + b per channel
+// o = (x - mean) * rstd * w + b per channel, and 0 where that is below if positive
 template <class T>
-static void batch_apply(const T *x, const T *mean, const T *rstd, const T *w, const T *b, T *o, long N, long C, long S) {
+static void batch_apply(const T *x, const T *mean, const T *rstd, const T *w, const T *b, T *o, long N, long C, long S,
+                        bool positive) {
     if (S == 1) {
         parallel_for(N, row_grain(C), [=](long begin, long end) {
             for (long n = begin; n < end; ++n)
 #pragma omp simd
                 for (long c = 0; c < C; ++c)
                     o[n * C + c] = (x[n * C + c] - mean[c]) * (w ? rstd[c] * w[c] : rstd[c]) + (b ? b[c] : T(0));
+            if (positive)
+#pragma omp simd
+                for (long i = begin * C; i < end * C; ++i) o[i] = o[i] <= 0 ? T(0) : o[i];
         });
         return;
     }
@@ -268,8 +272,16 @@ static void batch_apply(const T *x, const T *mean, const T *rstd, const T *w, co
             T m = mean[c], scale = w ? rstd[c] * w[c] : rstd[c], shift = b ? b[c] : T(0);
             const T *v = x + r * S;
             T *out = o + r * S;
+            if (!positive) {
 #pragma omp simd
-            for (long i = 0; i < S; ++i) out[i] = (v[i] - m) * scale + shift;
+                for (long i = 0; i < S; ++i) out[i] = (v[i] - m) * scale + shift;
+            } else {
+#pragma omp simd
+                for (long i = 0; i < S; ++i) {
+                    T found = (v[i] - m) * scale + shift;
+                    out[i] = found <= 0 ? T(0) : found;
+                }
+            }
         }
     });
 }
@@ -410,13 +422,13 @@ template <class T> static void batch_norm_backward(BatchGrads<T> k) {
         call.run([=] { rl::batch_stats<T>(x, mean, var, N, C, P); });                                          \
     }                                                                                                          \
     RL_EXPORT void rl_batch_apply_##S(Array *x_, Array *mean_, Array *rstd_, Array *w_, Array *b_, Array *o_,  \
-                                      long N, long C, long P) {                                                \
+                                      long N, long C, long P, int positive) {                                  \
         rl::Call call("batch_apply");                                                                          \
         const T *x = call.in<T>("input", x_, N, C, P);                                                         \
         const T *mean = call.in<T>("mean", mean_, C), *rstd = call.in<T>("rstd", rstd_, C);                    \
         const T *w = call.maybe_in<T>("weight", w_, C), *b = call.maybe_in<T>("bias", b_, C);                  \
         T *o = call.out<T>("out", o_, N, C, P);                                                                \
-        call.run([=] { rl::batch_apply<T>(x, mean, rstd, w, b, o, N, C, P); });                                \
+        call.run([=] { rl::batch_apply<T>(x, mean, rstd, w, b, o, N, C, P, positive); });                      \
     }                                                                                                          \
     RL_EXPORT void rl_batch_norm_backward_##S(Array *g_, Array *x_, Array *mean_, Array *rstd_, Array *w_,     \
                                               Array *gx_, Array *gw_, Array *gb_, long N, long C, long P,      \

@@ -63,7 +63,7 @@ SIGNATURES: dict[str, str] = {
     "group_norm": "aaaaaa" + "nnnnd",
     "group_norm_backward": "aaaaaaaa" + "nnnn",
     "batch_stats": "aaa" + "nnn",
-    "batch_apply": "aaaaaa" + "nnn",
+    "batch_apply": "aaaaaa" + "nnni",
     "batch_norm_backward": "aaaaaaaa" + "nnni",
     # along.cpp: values, index, values, extents
     "gather_along": "aaannnn",

@@ -110,12 +110,12 @@ def batch_stats(x: Array) -> tuple[Array, Array]:
     return mean, _dots(d, d).sum(axis=0, dtype=np.float64).astype(d.dtype) / (x.shape[0] * x.shape[2])
 
 
-def batch_apply(x: Array, mean: Array, rstd: Array, weight: Maybe, bias: Maybe) -> Array:
+def batch_apply(x: Array, mean: Array, rstd: Array, weight: Maybe, bias: Maybe, positive: bool = False) -> Array:
     out = x - mean[:, None]
     out *= (rstd if weight is None else rstd * weight)[:, None]
     if bias is not None:
         out += bias[:, None]
-    return out
+    return np.maximum(out, 0, out=out) if positive else out
 
 
 def batch_norm_backward(

@@ -141,8 +141,7 @@ class Ready:
         if weight is not None:
             some = self.of(x, at)
             for c in range(0, len(w), CLASSES):
-                part = backend.matmul(z[:, c : c + CLASSES].T, some)
-                weight[c : c + CLASSES] += widened(part) if part.itemsize == 2 else part
+                weight[c : c + CLASSES] += in_float32(backend.matmul(z[:, c : c + CLASSES].T, some))
         for total in [b for b in bias if b is not None]:
             for few in blocks_of_rows(z):
                 total += backend.sum_rows(widened(z[few]) if z.itemsize == 2 else z[few])
@@ -177,6 +176,11 @@ class Ready:
             z = self.logits(at)
             multiplied(self.slope(z if z.dtype == out.dtype else widened(z), at), scale, out[at])
         return by_class(out, shape)
+
+
+def in_float32(part: Array) -> Array:
+    """A product to be added up: of 16 bits in float32."""
+    return widened(part) if part.itemsize == 2 else part
 
 
 def multiplied(x: Array, by: Any, out: Array) -> Array:

@@ -117,6 +117,14 @@ def _eval_raw(
 batch_norm_op.op.declare("remade", (batch_norm_eval_op.op, ("mean", "var")))
 
 
+def _then_relu(input: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array, eps: float) -> Array:
+    """relu of the normalised input, in one pass."""
+    return backend.batch_apply(input, mean, reciprocal_deviation(var, eps), weight, bias, True)
+
+
+batch_norm_eval_op.op.declare("then", {"relu": _then_relu})
+
+
 @batch_norm_eval_op.grad("input", "weight", "bias", raw=_eval_raw,
                          uses={"input": "weight var", "weight": "input mean var", "bias": ""})  # fmt: skip
 def _(g: Tensor, input: Tensor, weight: Tensor, mean: Tensor, var: Tensor, eps: float, needs: tuple[bool, ...]) -> Any:
