@@ -36,6 +36,7 @@ from rushlight.ops.index import (
 from rushlight.ops.linear import (
     bilinear,
     cdist,
+    cholesky,
     decompositions,
     distance,
     einsum,
@@ -48,6 +49,7 @@ from rushlight.ops.linear import (
     matrix_functions,
     products,
     spectral,
+    triangular,
 )
 from rushlight.ops.loss import (
     binary,

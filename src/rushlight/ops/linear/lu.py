@@ -18,7 +18,8 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.convert import cast
-from rushlight.ops.linear.decompositions import floating, like, lower, matrix, mH, mT, pack, solve_op
+from rushlight.ops.linear.decompositions import floating, like, lower, matrix, mH, mT, pack
+from rushlight.ops.linear.triangular import triangular_op
 from rushlight.tensor import wrap
 
 if TYPE_CHECKING:
@@ -96,15 +97,15 @@ def _(g: Array | Tensor, LU: Array | Tensor, pivots: Array | Tensor) -> Any:
     square, g1 = LU[..., :k, :k], g[..., :k, :k]
     L, U = lower(square, -1) + like(np.eye(k), square), upper(square)
     gL, gU = lower(g1, -1), upper(g1)
-    below = mT(solve_op(conj_of(U), mT(g[..., k:, :]))) if m > n else None  # of the rows below: gL2 U^-H
-    beside = solve_op(mH(L), g[..., k:]) if n > m else None
+    below = mT(triangular_op(conj_of(U), mT(g[..., k:, :]), True)) if m > n else None  # of the rows below: gL2 U^-H
+    beside = triangular_op(mH(L), g[..., k:], True) if n > m else None
     inner_L, inner_U = mH(L) @ gL, gU @ mH(U)
     if beside is not None:
         inner_L = inner_L - g[..., k:] @ mH(LU[..., k:])
     if below is not None:
         inner_U = inner_U - mH(LU[..., k:, :]) @ g[..., k:, :]
     inner = lower(inner_L, -1) + upper(inner_U)
-    found = mT(solve_op(conj_of(U), mT(solve_op(mH(L), inner))))
+    found = mT(triangular_op(conj_of(U), mT(triangular_op(mH(L), inner, True)), True))
     if beside is not None:
         found = named.cat([found, beside], -1)
     if below is not None:
@@ -213,8 +214,8 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     L, U = parts(LU)
     P = permutation_like(pivots, LU)
     if adjoint:
-        return P @ solve_op(mH(L), solve_op(mH(U), B))
-    return solve_op(U, solve_op(L, mT(P) @ B))
+        return P @ triangular_op(mH(L), triangular_op(mH(U), B, False), True)
+    return triangular_op(U, triangular_op(L, mT(P) @ B, False), True)
 
 
 def check_lu_solve(LU: Any, pivots: Any, B: Any, left: bool) -> None:

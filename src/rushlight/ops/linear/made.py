@@ -8,8 +8,10 @@ import numpy as np
 
 from rushlight.dispatch.shapes import Made
 from rushlight.ops.linear import decompositions as base
+from rushlight.ops.linear.cholesky import cholesky_inverse_op, cholesky_op, factor_op, positive_op
 from rushlight.ops.linear.lu import lu_op, permutation_op
 from rushlight.ops.linear.matrix_functions import det_op, pinv_op, slogdet_op
+from rushlight.ops.linear.triangular import triangular_op
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
@@ -34,6 +36,15 @@ def _batch(shape: tuple[int, ...], *ends: int) -> tuple[int, ...]:
 
 @base.solve_op.shape
 def _(A: Array, B: Array) -> list[Made]:
+    return _solution(A, B)
+
+
+@triangular_op.shape
+def _(A: Array, B: Array, upper: bool) -> list[Made]:
+    return _solution(A, B)
+
+
+def _solution(A: Array, B: Array) -> list[Made]:
     batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     return [Made((*batch, *B.shape[-2:]), np.result_type(A.dtype, B.dtype))]
 
@@ -43,7 +54,7 @@ def _(A: Array) -> list[Made]:
     return [Made(A.shape[:-2], INT32)]
 
 
-@base.positive_op.shape
+@positive_op.shape
 def _(A: Array) -> list[Made]:
     return [Made(A.shape[:-2], INT32)]
 
@@ -53,17 +64,17 @@ def _(A: Array) -> list[Made]:
     return [Made(A.shape, A.dtype)]
 
 
-@base.cholesky_op.shape
+@cholesky_op.shape
 def _(A: Array, upper: bool) -> list[Made]:
     return [Made(A.shape, A.dtype)]
 
 
-@base.factor_op.shape
+@factor_op.shape
 def _(input: Array, upper: bool) -> list[Made]:
     return [Made(input.shape, input.dtype)]
 
 
-@base.cholesky_inverse_op.shape
+@cholesky_inverse_op.shape
 def _(input: Array, upper: bool) -> list[Made]:
     return [Made(input.shape, input.dtype)]
 

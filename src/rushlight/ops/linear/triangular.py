@@ -1,0 +1,87 @@
+"""Triangular matrices: what solves with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.backends.numpy import backend
+from rushlight.dispatch import families
+from rushlight.dispatch import functions as ops
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import function, op
+from rushlight.ops.linear.decompositions import NS, guarded_solve, like, matrix, mH, mT, pack
+from rushlight.tensor import Tensor
+
+_LEAF = 48  # rows that LAPACK solves for at once
+
+
+@op(autocast="float32", shown="linalg_solve_triangular", ns=None, batch=families.leading)
+def triangular_op(A: Array, B: Array, upper: bool) -> Array:
+    """A^-1 B of matrices that are zero beyond that triangle.  A: (*, N, N), B: (*, N, M) -> (*, N, M)
+
+    Its derivatives are those by all elements of A.
+    """
+    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    out = np.empty((*batch, *B.shape[-2:]), np.result_type(A, B))
+    out[...] = B
+    solve_by = _by_halves if np.diagonal(A, 0, -2, -1).all() else _by_rows
+    with np.errstate(all="ignore"):
+        solve_by(A, out, upper)
+    return out
+
+
+def _by_halves(A: Array, x: Array, upper: bool) -> None:
+    """Solve for one half, then for the other without what the first gives: most of it is products.  In place of x."""
+    n = A.shape[-1]
+    if n <= _LEAF:
+        x[...] = (
+            guarded_solve(A, x) if x.shape[-1] <= n else backend.matmul(guarded_solve(A, np.eye(n, dtype=A.dtype)), x)
+        )
+        return
+    low, high = slice(0, n // 2), slice(n // 2, n)
+    first, second = (high, low) if upper else (low, high)
+    _by_halves(A[..., first, first], x[..., first, :], upper)
+    x[..., second, :] -= backend.matmul(A[..., second, first], x[..., first, :])
+    _by_halves(A[..., second, second], x[..., second, :], upper)
+
+
+def _by_rows(A: Array, x: Array, upper: bool) -> None:
+    """By substitution, where a matrix is singular: what is divided by 0 becomes infinite, and what comes of it.  In place of x."""
+    n = A.shape[-1]
+    for i in reversed(range(n)) if upper else range(n):
+        known = slice(i + 1, n) if upper else slice(0, i)
+        x[..., i, :] -= np.matmul(A[..., i : i + 1, known], x[..., known, :])[..., 0, :]
+        x[..., i, :] /= A[..., i, i][..., None]
+
+
+@triangular_op.grad("A", "B", uses={"A": "A out", "B": "A"})
+def _(g: Any, A: Any, out: Any, upper: bool) -> Any:
+    gB = triangular_op(mH(A), g, not upper)
+    return None if out is None else -(gB @ mH(out)), gB
+
+
+@function(ns=NS, out=True)
+def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+    """X with A X = B (or X A = B) for triangular A, whose other triangle is not looked at."""
+    matrix("solve_triangular", A, True)
+    matrix("solve_triangular", B)
+    if A.shape[-1] != B.shape[-2 if left else -1]:
+        raise RuntimeError(f"linalg.solve_triangular: Incompatible shapes of A and B for the equation "
+                           f"{'AX = B' if left else 'XA = B'} ({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})")  # fmt: skip
+    A = ops.triu(A, int(unitriangular)) if upper else ops.tril(A, -int(unitriangular))
+    if unitriangular:
+        A = A + like(np.eye(A.shape[-1]), A)
+    return triangular_op(A, B, upper) if left else mT(triangular_op(mT(A), mT(B), not upper))
+
+
+@function(out=True, autocast="float32")
+def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = False,
+                     unitriangular: bool = False) -> Any:  # fmt: skip
+    """Deprecated: use linalg.solve_triangular.  The solution, and a copy of A."""
+    x = solve_triangular(mT(A) if transpose else A, input, upper=upper != transpose, unitriangular=unitriangular)
+    return pack("triangular_solve", ("solution", "cloned_coefficient"), (x, A.clone()))
+
+
+Tensor.triangular_solve = triangular_solve  # type: ignore[assignment, method-assign]
