@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.kernels.reference.optim import blocks
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import check, check_lr, given, number
@@ -111,13 +112,13 @@ def orthogonal(x: Any, coefficients: tuple[float, float, float], steps: int, eps
     x /= np.float32(max(float(_rounded(np.float32(np.sqrt(np.vdot(x, x))))), eps))
     _round(x)
     for _ in range(steps):
-        gram = _round(x @ x.T)
-        square = gram @ gram
+        gram = _round(backend.matmul(x, x.T))
+        square = backend.matmul(gram, gram)
         square *= np.float32(c)
         gram *= np.float32(b)
         gram += square
         del square
-        change = _round(gram) @ x
+        change = backend.matmul(_round(gram), x)
         del gram
         x *= np.float32(a)
         x += change

@@ -12,9 +12,10 @@ from typing import IO, Any
 
 @contextmanager
 def replacing_path(path: Any) -> Iterator[str]:
-    """A new, empty file beside `path` to write to, which takes its place when it is complete and on the disk.
+    """A new, empty file beside `path` to write to, which takes its place when it is complete.
 
-    Whatever goes wrong, the file that was there stays as it was.  Devices and pipes are given as they are.
+    Whatever goes wrong, the file that was there stays as it was: it is replaced when the new one is on the disk.  Where there was
+    none, nobody waits for the disk.  Devices and pipes are given as they are.
     """
     target = os.path.realpath(os.fsdecode(path))
     if os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
@@ -29,7 +30,8 @@ def replacing_path(path: Any) -> Iterator[str]:
         if os.path.exists(target):
             os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
         yield temporary
-        _to_disk(temporary)
+        if os.path.exists(target):
+            _to_disk(temporary)
         os.replace(temporary, target)
     except BaseException as error:
         os.unlink(temporary)
