@@ -70,7 +70,8 @@ def test_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["no_such_model", "1x3"], "no_such_model"),
+        (["no_such_model", "1x3"], "rushlight.models has no 'no_such_model'; a model of yours is FILE.py:NAME"),
+        (["resnet5O", "1x3x32x32"], "rushlight.models has no 'resnet5O', but resnet50"),
         (["nowhere.py:make", "1x3"], "nowhere.py"),
         (["resnet18", "1x3xmany"], "expected a SHAPE"),
         (["resnet18", "1x3x32x32:int99"], "expected a SHAPE"),

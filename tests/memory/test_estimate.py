@@ -415,3 +415,12 @@ def test_values_that_are_known_may_be_read() -> None:
     model = Deciding(lambda y, known: bool(known.sum() > 0) and known.max().item() > 0)
     found = memory.estimate(model, (torch.randn(512, 256), torch.ones(3)))
     assert not found.read and "guess" not in str(found)
+
+
+def test_what_trains_less_stands_last() -> None:
+    model = nn.Sequential(*[layer for _ in range(4) for layer in (nn.Linear(64, 64), nn.ReLU())])
+    found = memory.estimate(model, (256, 64), torch.optim.Adam).savings
+    less = ["trains less" in s.how for s in found]
+    assert any(less) and not all(less) and less == sorted(less)
+    for part in (found[: less.index(True)], found[less.index(True) :]):
+        assert [s.peak for s in part] == sorted(s.peak for s in part)

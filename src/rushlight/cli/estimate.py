@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import json
 import os
@@ -38,7 +39,8 @@ def main(argv: Sequence[str]) -> int:
         found = memory.estimate(build, samples, kind, train=train, processes=options.processes)
         largest = found.largest_batch(options.limit) if options.limit and found.peak <= options.limit else 0
     except (OSError, ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError, RuntimeError) as error:
-        print(f"rushlight estimate: {options.model}: {type(error).__name__}: {error}", file=sys.stderr)
+        kind = "" if type(error) is ValueError else f"{type(error).__name__}: "  # our own words, or anybody's
+        print(f"rushlight estimate: {options.model}: {kind}{error}", file=sys.stderr)
         return 2
     if options.json:
         print(json.dumps(figures(found, largest, options), indent=1))
@@ -80,10 +82,22 @@ def builder(text: str) -> Callable[[], Any]:
 
     place, _, name = text.rpartition(":")
     scope = scope_of(place)
-    found = eval(name, scope)
+    try:
+        found = eval(name, scope)
+    except NameError as error:
+        raise ValueError(unknown(error.name or name, place, scope)) from None
     if isinstance(found, nn.Module) or not callable(found):
         return lambda: found
     return found  # type: ignore[no-any-return]
+
+
+def unknown(name: str, place: str, scope: dict[str, Any]) -> str:
+    """What to say of a name that is not there, with those like it."""
+    known = [key for key, value in scope.items() if callable(value) and key[0] != "_"]
+    like = ", ".join(difflib.get_close_matches(name, known, 3))
+    where = place or "rushlight.models"
+    other = "" if place else "; a model of yours is FILE.py:NAME or MODULE:NAME"
+    return f"{where} has no {name!r}{like and f', but {like}'}{other}"
 
 
 def scope_of(place: str) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from rushlight.storage import root_of
 from rushlight.tensor import LEAF, Tensor, wrap
 
 WORTH = 0.005  # of the peak: what saves less is not mentioned
+LESS = ("train the last module alone", "LoRA of rank 8, all else frozen")  # which do not train what was asked for
 WRITTEN, READ, PACKED = "to disk", "from disk", "compressed"  # what keeping elsewhere costs: operators of `Work`
 LATELY = 64  # saved tensors that are looked at for reading ahead
 SMALL = 4096  # bytes up to which a store leaves saved tensors where they are
@@ -102,7 +103,7 @@ class Setup:
     # Techniques -------------------------------------------------------------------------------------
 
     def savings(self, peak: int) -> list[Saving]:
-        """Every technique that lowers the peak by more than next to nothing."""
+        """Every technique that lowers the peak by more than next to nothing; those that train less, and so something else, last."""
         found = []
         for name, how, change, batch in self.techniques():
             try:
@@ -113,14 +114,14 @@ class Setup:
                 continue  # the loss needs targets of the size that the batch has
             if peak - least >= peak * WORTH:
                 found.append(Saving(name, least, peak - least, how))
-        return sorted(found, key=lambda s: s.peak)
+        return sorted(found, key=lambda s: (s.name in LESS, s.peak))
 
     def techniques(self) -> Iterator[tuple[str, str, Change | None, int | None]]:
         """Name, how to do it, and what to rehearse."""
         if self.train:
             yield "checkpoint each block", "checkpoint(block, x, use_reentrant=False)", checkpointed, None
             yield "saved tensors on disk", "with stores.disk():", stored, None
-            yield "train the last module alone", "requires_grad_(False) on the others", frozen, None
+            yield LESS[0], "requires_grad_(False) on the others: trains less", frozen, None
         if self.train and self.optimizer is not None and not self.is_fused():
             yield "optimizer in backward", "optim.in_backward(optimizer)", in_backward, None
             yield "checkpoint, and optimizer in backward", "both", both, None
@@ -128,7 +129,7 @@ class Setup:
         if self.train and form is not None:
             yield "optimizer state in 8 bits", f"optim.{form}(optimizer.param_groups)", in_8_bits, None
         if self.train:
-            yield "LoRA of rank 8, all else frozen", "nn.utils.lora.apply(model)", adapted, None
+            yield LESS[1], "nn.utils.lora.apply(model): trains less", adapted, None
         if self.batch > 1:
             yield f"half the batch ({self.batch // 2})", "accumulate gradients over two", None, self.batch // 2
 

@@ -46,6 +46,14 @@ def said(found: Frontier) -> str:
     return f"{how}; {found.machine}"
 
 
+def lost(found: Frontier) -> list[tuple[str, str]]:
+    """What was not possible, and why: the names of all ways that failed for one reason, and it."""
+    names = dict[str, list[str]]()
+    for name, why in found.failed.items():
+        names.setdefault(why, []).append(name)
+    return [("; ".join(several), why) for why, several in names.items()]
+
+
 # Terminal ----------------------------------------------------------------------------------------------------
 
 
@@ -63,7 +71,7 @@ def text(found: Frontier, width: int | None = None) -> str:
         lines.append(f"  {mark} {name:<{wide}}{peak:>10}{seconds:>10}{times:>8}  {code if beside else ''}".rstrip())
     if not beside:
         lines += ["", *(f"  {row[0]} {row[5]}" for row in table if row[5])]
-    told = [*(f"not possible: {name}: {why}" for name, why in found.failed.items()), said(found)]
+    told = [*(f"not possible: {names}: {why}" for names, why in lost(found)), said(found)]
     for line in told:
         lines += textwrap.wrap(line, max(columns, 20), initial_indent="  ", subsequent_indent="    ")
     return "\n".join(lines)
@@ -171,9 +179,9 @@ def html_table(found: Frontier) -> str:
                          for k, cell in enumerate(row)) + "</tr>"
         for row in rows(found)
     )  # fmt: skip
-    lost = "".join(f"<li>{html.escape(name)}: {html.escape(why)}</li>" for name, why in found.failed.items())
+    failed = "".join(f"<li>{html.escape(names)}: {html.escape(why)}</li>" for names, why in lost(found))
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{html.escape(said(found))}</p>" + (
-        f"<p>Not possible:</p><ul>{lost}</ul>" if lost else ""
+        f"<p>Not possible:</p><ul>{failed}</ul>" if failed else ""
     )
 
 

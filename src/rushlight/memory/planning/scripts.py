@@ -142,9 +142,9 @@ def bounded(
     """Points of budgets, down to the least that can be kept; what is not possible goes into `failed`.
 
     A budget that is too small says what would have done until there, which is tried next, as often as that is less than
-    the smallest that was kept.
+    the smallest that was kept.  Of those that are too small one after another only the last is told of.
     """
-    found, kept = list[Point](), plain
+    found, kept, small = list[Point](), plain, ""
     limits = [int(plain * share) for share in SHARES]
     while limits:
         way = ways.within(limits.pop(0), fused)
@@ -152,7 +152,8 @@ def bounded(
             found.append(measured(start, way, count, told))
             kept = way.limit
         except TrialFailed as error:
-            failed[way.name] = str(error)
+            failed.pop(small, None)
+            small, failed[way.name] = way.name, str(error)
             limits = [error.least] if way.limit < error.least < kept * WORTH else []
     return found
 
