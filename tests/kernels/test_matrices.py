@@ -9,12 +9,18 @@ import rushlight as torch
 from rushlight.kernels import matrices
 from rushlight.kernels.native import loader
 
-pytestmark = pytest.mark.skipif(not loader.tables(), reason="the native kernels cannot be built here")
 DRAW = np.random.default_rng(0)
 
 
 def drawn(*shape: int) -> np.ndarray:
     return DRAW.standard_normal(shape, dtype=np.float32)
+
+
+def used() -> bool:
+    return matrices._natively(drawn(200, 200), drawn(200, 200), None) is not None
+
+
+pytestmark = pytest.mark.skipif(not loader.tables() or not used(), reason="no AVX-512 here, or no native kernels")
 
 
 @pytest.mark.parametrize("rows, steps, columns", [(700, 300, 1000), (60, 3000, 50), (20, 700, 1500)])

@@ -138,12 +138,15 @@ template <class T> Matrix<const T> transposed(Matrix<const T> x) {
     return x;
 }
 
-// a (M, K), b (K, N), row (N) or None, out (M, N); of a batch (B, M, K), (B, K, N), (B, M, N).  Whether the factors' strides
-// are such that this was done.
+// Tiles of fewer rows read more for each product: there BLAS is up to a fifth faster.
+constexpr bool kPays = kBytes >= 64;
+
+// a (M, K), b (K, N), row (N) or None, out (M, N); of a batch (B, M, K), (B, K, N), (B, M, N).  Whether the processor and the
+// factors' strides are such that this was done.
 template <class T> long multiply_all(const char *name, Array *a_, Array *b_, Array *row_, Array *out_) {
     Call call(name);
     auto a = call.matrix<T>("left", a_), b = call.matrix<T>("right", b_);
-    if (!a.data || !b.data) return 0;
+    if (!kPays || !a.data || !b.data) return 0;
     const long batch = a.batch, pitch = b.columns, size = a.rows * b.columns;
     const T *bias = call.maybe_in<T>("row", row_, pitch);
     T *out = call.out<T>("out", out_, batch, a.rows, b.columns);
