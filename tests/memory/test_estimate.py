@@ -424,3 +424,43 @@ def test_what_trains_less_stands_last() -> None:
     assert any(less) and not all(less) and less == sorted(less)
     for part in (found[: less.index(True)], found[less.index(True) :]):
         assert [s.peak for s in part] == sorted(s.peak for s in part)
+
+
+def test_rows_that_a_gate_sends_to_experts_are_spread() -> None:
+    nn, functional = torch.nn, torch.nn.functional
+
+    class Mixture(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gate = nn.Linear(128, 8)
+            self.experts = nn.ModuleList(
+                [nn.Sequential(nn.Linear(128, 512), nn.GELU(), nn.Linear(512, 128)) for _ in range(8)]
+            )
+
+        def forward(self, x: Any) -> Any:
+            weight, which = torch.topk(functional.softmax(self.gate(x), -1), 2)
+            out = torch.zeros_like(x)
+            for i, expert in enumerate(self.experts):
+                token, place = torch.where(which == i)
+                out = out.index_add(0, token, expert(x[token]) * weight[token, place, None])
+            return out
+
+    torch.manual_seed(0)
+    model, x = Mixture(), torch.randn(2048, 128)
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def loss(out: Any) -> Any:
+        return functional.mse_loss(out, x)
+
+    def step() -> None:
+        loss(model(x)).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    gc.collect()
+    others = memory.current() - x.nbytes - sum(p.nbytes for p in model.parameters())
+    estimated = memory.estimate(model, x, optimizer=optimizer, loss=loss).peak
+    step()
+    memory.reset_peak()
+    step()
+    assert abs(estimated / (memory.peak() - others) - 1) < 0.05

@@ -72,10 +72,12 @@ class DryLevel(Level):
             outs, aux = self.computed(op, arrays, statics)
             if any(self.is_unknown(x) for x in arrays):
                 self.doubt((*outs, *aux))
+                spread(op, arrays, statics, outs)
             return outs, aux
         held = self.temporaries(op, arrays, made)
         found = tuple(self.make(op, m) for m in made)
         self.doubt(found)
+        spread(op, arrays, statics, found)
         if op.needed is not None:
             self.tally.work(op.needed(arrays, statics), op.name)
         del held
@@ -285,3 +287,17 @@ def size_of(x: Any) -> int:
 def kind_of(x: Any) -> Any:
     """What decides the dtype of results: the dtype and whether it is 0-d, or the type of a number."""
     return (x.dtype, x.ndim) if isinstance(x, ndarray) else type(x)
+
+
+def spread(op: Any, arrays: list[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
+    """Have what an operator picked of values that are not known be each place as often, and not the first alone.
+
+    Rows of a mixture of experts, say: the first two of eight would get all of them.
+    """
+    if "indices" not in op.out_names or "dim" not in op.static_names or not arrays[0].ndim:
+        return
+    out, dim = outs[op.out_names.index("indices")], statics[op.static_names.index("dim")]
+    if out.nbytes >= LARGE or not isinstance(dim, int):
+        return
+    laid = np.moveaxis(out, dim, -1) if out.ndim == arrays[0].ndim else out
+    laid[...] = np.arange(out.size).reshape(laid.shape) % max(arrays[0].shape[dim], 1)
