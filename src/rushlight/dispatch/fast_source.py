@@ -305,7 +305,7 @@ DTYPE = """
     if x{i} is not None:
         d = x{i}.dtype
         if d is not kind:
-            if (d is not F32 and d is not F64){unlike}:
+            if (d is not F32 and d is not F64{plain}){unlike}:
                 {forget}
                 return slow(op, {inputs}, None, {statics})
             kind = d
@@ -339,13 +339,14 @@ def fixed_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
     source = HEAD.format(count=count, n=n, names="".join(f"{a}, " for a in names))
     forget = " = ".join([*(f"x{i}" for i in range(n)), "None"])
     same = " or kind is not None" if op.promote is not None else ""
+    plain = ' and d.kind not in "biu"' if takes_all(op) else ""
     for i in range(n):
         memory = "_held" if op.view else "_array"  # views are made of memory: see `fast.note_view`
         source += INPUT.format(
             i=i, unrecorded=unrecorded_here("", 12), bit=1 << i, inputs=inputs, statics=statics, memory=memory
         )
         if not op.free >> i & 1:
-            source += DTYPE.format(i=i, unlike=same, inputs=inputs, statics=statics, forget=forget)
+            source += DTYPE.format(i=i, unlike=same, plain=plain, inputs=inputs, statics=statics, forget=forget)
     arrays = ", ".join(f"x{i}" for i in range(n))
     compared = ", ".join(f"x{i}" for i in op.broadcasts)
     values = ", ".join([arrays, *names[n:]])
@@ -361,6 +362,11 @@ def fixed_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
         tracked = "mask and not t._inference" if op.view else "mask"
         source += f"    if {tracked}:\n        record(op, table, t, {inputs}, {statics}, ({edges}), mask, {aux})\n"
     return source + "    return t\n"
+
+
+def takes_all(op: Op) -> bool:
+    """Whether the general path gives the forward integers and bools as they are, and its results back."""
+    return op.promote is None and op.half is None and op.ufunc is None and op.check is None and not op.refuse
 
 
 def fixed(op: Op) -> Callable[..., Any]:

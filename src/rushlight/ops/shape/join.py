@@ -24,7 +24,7 @@ from rushlight.tensor import Tensor
 
 def in_c_order(arrays: list[Any] | tuple[Array, ...]) -> bool:
     """Whether NumPy joins arrays in C order: where all lie so."""
-    return all(a.flags.c_contiguous for a in arrays)
+    return False not in [a.flags.c_contiguous for a in arrays]
 
 
 def concatenated(arrays: list[Any], dim: int) -> Array:
@@ -174,7 +174,7 @@ def cat(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
     Empty 1-d tensors are skipped.  Raises RuntimeError where other sizes differ, ValueError for no tensors.
     """
     arrays = plain_arrays(tensors)
-    if arrays is not None and axis is None and all(a.ndim and a.shape != (0,) for a in arrays):
+    if arrays is not None and axis is None and not [None for a in arrays if not a.ndim or a.shape == (0,)]:
         try:
             if special.observing:
                 return observed.joined(cat_op.op, concatenated, tensors, arrays, dim)

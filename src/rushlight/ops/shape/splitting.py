@@ -30,6 +30,8 @@ def split_op(input: Array, sizes: tuple[int, ...], dim: int) -> Any:
 def _split_raw(gs: Any, input_shape: Any, sizes: Any, dim: Any) -> Any:
     """One buffer, zeros where no gradient arrived."""
     out = np.empty(input_shape, next(g.dtype for g in gs if g is not None))
+    if not [None for g in gs if g is None]:
+        return np.concatenate(gs, dim, out=out)
     lead, start = (slice(None),) * dim, 0
     for n, g in zip(sizes, gs, strict=True):
         out[(*lead, slice(start, start + n))] = 0 if g is None else g
