@@ -263,8 +263,9 @@ template <class T> struct WeightGradient {
             long column = first + done, l = column % L, run = std::min(columns - done, L - l);
             const T *from = g + (column / L * s.O + o) * L + l;
             T *to = right + done * kWide<T>;
-            for (long j = 0; j < width; ++j)
-                for (long i = 0; i < run; ++i) to[i * kWide<T> + j] = from[j * L + i];
+            for (long near = 0; near < run; near += 64)  // as many as stay in the first-level cache
+                for (long j = 0; j < width; ++j)
+                    for (long i = near; i < std::min(near + 64, run); ++i) to[i * kWide<T> + j] = from[j * L + i];
             done += run;
         }
         if (width == kWide<T>) return;
@@ -285,7 +286,10 @@ template <class T> struct WeightGradient {
     void run() const {
         if constexpr (sizeof(T) == sizeof(float))
             if (conv_weight_by_points(s, g, x, dw)) return;
-        long some = rows_per_task(rows, s.G, kBlockRows), blocks = ceil_div(rows, some);
+        // What each task turns round again should be little beside its products.
+        long tasks = rows * s.G >= 3 * kBlockRows * threads() ? 3 * threads() : threads();
+        long parts = std::max(ceil_div(rows, kBlockRows), ceil_div(tasks, s.G));
+        long some = ceil_div(ceil_div(rows, parts), kRows) * kRows, blocks = ceil_div(rows, some);
         parallel_for(s.G * blocks, 1, [=, this_ = *this](long begin, long end) {
             for (long t = begin; t < end; ++t) {
                 long row = t % blocks * some;
