@@ -508,3 +508,48 @@ def test_a_change_of_a_part_shows_the_inputs_that_the_operator_shows(change, sho
     assert [node is None for node, _ in y.grad_fn.next_functions] == shown
     y.sum().backward()
     assert seen == [shown]
+
+
+class _Noted(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.shape = "the user's"
+        ctx.metadata["forward"] = isinstance(ctx, torch.autograd.graph.Node)
+        ctx.register_hook(lambda grad_inputs, grad_outputs: (grad_inputs[0] * 2,))
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        assert isinstance(ctx, torch.autograd.graph.Node)
+        assert ctx.next_functions[0][0].name() == "torch::autograd::AccumulateGrad"
+        assert (ctx.shape, ctx.metadata) == ("the user's", {"forward": True, "outside": 1})
+        return g * ctx.factor
+
+
+def test_the_context_of_a_function_has_the_hooks_edges_notes_and_attributes_of_its_node():
+    x = torch.ones(1, requires_grad=True)
+    node = _Noted.apply(x).grad_fn
+    node.factor = 5
+    node.metadata["outside"] = 1
+    (g,) = torch.autograd.grad(_backward_of(node), x)
+    assert g.tolist() == [10.0] and node.shape == (1,)
+    del node.factor
+    with pytest.raises(AttributeError, match="_NotedBackward"):
+        node.factor
+
+
+def _backward_of(node):
+    """An edge to what a node made."""
+    return torch.autograd.graph.GradientEdge(node, 0)
+
+
+def test_a_function_and_its_context_are_freed_by_reference_counts():
+    y = _Noted.apply(torch.ones(1, requires_grad=True))
+    y.grad_fn.note = torch.ones(1)
+    gone = weakref.ref(y.grad_fn), weakref.ref(y)
+    gc.disable()
+    try:
+        del y
+        assert [r() for r in gone] == [None, None]
+    finally:
+        gc.enable()

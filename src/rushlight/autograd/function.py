@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import weakref
 from typing import Any, NoReturn
 
 import numpy as np
@@ -23,12 +24,19 @@ from rushlight.engine.views import make_view
 from rushlight.ops.shape.reshape import reshape_op
 from rushlight.tensor import Tensor, alias, wrap
 
+OF_THE_NODE = frozenset(
+    {"metadata", "next_functions", "register_hook", "register_prehook", "_input_metadata", "_sequence_nr"}
+)
+
 
 class FunctionCtx:
     """The `ctx` that the static methods of a custom function receive: the user may set any attribute on it.
 
-    Its node is another object, so that no attribute of the user's can be one of the engine's.
+    Its node is another object, so that no attribute of the user's can be one of the engine's.  It shares the attributes
+    that are set, passes for an instance of the node's class, and has the node's hooks and edges.
     """
+
+    _weak: Any = None  # the node, which holds this object
 
     _node: Any = None  # the node, while backward or the user looks at what was saved
     _saved: Any = ()
@@ -45,6 +53,20 @@ class FunctionCtx:
 
     def __init__(self, function: Any, needs_input_grad: tuple[bool, ...]):
         self._function, self.needs_input_grad = function, needs_input_grad
+
+    @property
+    def __class__(self) -> Any:  # what isinstance() looks at
+        return self._function._node_class
+
+    @__class__.setter
+    def __class__(self, kind: Any) -> None:
+        raise TypeError("__class__ of the context of a custom function cannot be set")
+
+    def __getattr__(self, name: str) -> Any:
+        node = self._weak() if name in OF_THE_NODE and self._weak is not None else None
+        if node is None:
+            raise AttributeError(f"'{self._function.__name__}Backward' object has no attribute '{name}'")
+        return getattr(node, name)
 
     def name(self) -> str:
         """The name of the node."""
@@ -187,11 +209,13 @@ def made_by(node: Any, t: Tensor) -> bool:
 class FunctionNode(Node):
     """The node of a custom function; what it does not know itself, its context does."""
 
-    __slots__ = ("count", "ctx")
+    __slots__ = ("__dict__", "count", "ctx")
     count: int
 
     def __init__(self, ctx: FunctionCtx, edges: tuple[Any, ...]):
         self.ctx, self.edges, self.extra, self.seq = ctx, edges, None, next_seq()
+        self.__dict__ = ctx.__dict__  # what is set on one is seen on the other
+        ctx._weak = weakref.ref(self)
 
     def __getattr__(self, name: str) -> Any:
         ctx = self.ctx

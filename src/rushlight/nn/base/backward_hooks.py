@@ -95,7 +95,7 @@ class BackwardHook:
             result = hook(self.module, (None,) * self.n_inputs, grad_outputs)
             if result is not None and not (isinstance(result, tuple) and all(g is None for g in result)):
                 raise RuntimeError(
-                    "backward hook for Modules where no input requires gradient should always return None"
+                    "Backward hook for Modules where no input requires gradient should always return None or None for all gradients."
                 )
 
     def _inputs_done(self, grad_inputs: tuple[Any, ...], _: Any) -> Any:
