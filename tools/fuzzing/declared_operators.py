@@ -16,6 +16,7 @@ from .comparing import TOLERANCES, Difference
 from .declaring import Declared, refused_by, statement, text
 from .observing import Seen
 from .operands import (
+    agree,
     apart,
     called,
     empty,
@@ -326,6 +327,27 @@ def laid_out(difference: Difference) -> bool:
     return not contiguous or operands is not None or factors is not None
 
 
+def shown_of_strides(difference: Difference) -> bool:
+    """Whether strides, offsets, or what is read by them, differ only until results are made contiguous."""
+    return difference.what in ("stride", "offset", "value") and agree(
+        difference, lambda line: re.sub(r"(\.clone\(\)|(?=\.as_strided\())", r".contiguous()", line)
+    )
+
+
+def rounded_to(difference: Difference) -> bool:
+    """Whether a sum is equal to a whole number on one side, where both are within rounding of it."""
+    return agree(difference, lambda line: re.sub(r"\b([a-z]\d+) == (\d+)", r"((\1 - \2).abs() < 1e-9)", line))
+
+
+def order_of_packs(difference: Difference) -> bool:
+    """Whether hooks of saved tensors write another log only where there is a quotient."""
+    return (
+        difference.where.startswith("log")
+        and "saved_tensors_hooks" in text(difference)
+        and agree(difference, lambda line: re.sub(r"\b([a-z]\d+) / ([a-z]\d+)", r"\1 - \2", line))
+    )
+
+
 def integers_that_require_grad(difference: Difference) -> bool:
     """Whether integers require grad in PyTorch, having been compared or filled in place with what does, or copied into."""
     told = difference.what in ("requires_grad", "is_leaf", "grad_fn") and bool(difference.subject) is (
@@ -536,6 +558,9 @@ OPERATORS: tuple[Declared, ...] = (
     Declared("dtypes that an operator does not compute with", mixed_of_nothing),
     Declared("`complex32`", complex32),
     Declared("strides of results", laid_out),
+    Declared("strides of results", shown_of_strides),
+    Declared("whether a sum is equal", rounded_to),
+    Declared("the order in which saved-tensor hooks are given", order_of_packs),
     Declared(
         "`softsign` of integers",
         lambda d: at("softsign", most_negative)(d) and re.search(r"dtype=torch\.u?int", text(d)) is not None,
