@@ -177,3 +177,15 @@ def test_a_view_of_what_was_detached_and_changed_shows_no_node():
     v._base.detach_()
     v._base.neg_()
     assert v.grad_fn is None
+
+
+def test_a_view_that_was_changed_in_place_retains_the_gradient_of_what_it_is_now_alone():
+    a = torch.tensor(1.0, requires_grad=True)
+    base = torch.stack([a, a])
+    view = base.transpose(0, 0)
+    view.retain_grad()
+    view.index_add_(0, torch.tensor([1, 1]), view.clone())  # computed from what the view was
+    (base * base).sum().backward(retain_graph=True)
+    assert view.grad is None and a.grad == 20.0
+    (view * 2).sum().backward()
+    assert view.grad.tolist() == [2.0, 2.0]

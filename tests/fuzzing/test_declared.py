@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ import pytest
 from tools.fuzzing.comparing import Difference, hold
 from tools.fuzzing.declared import DECLARED
 from tools.fuzzing.declared_graphs import GRAPHS
-from tools.fuzzing.declared_operators import OPERATORS
+from tools.fuzzing.declared_operators import OPERATORS, Triangle
 from tools.fuzzing.observing import Seen
 from tools.fuzzing.operands import agree, executed, reference_otherwise
 from tools.fuzzing.program import Raised, Side, entering, run
@@ -868,3 +869,23 @@ def test_truth_in_bytes_is_declared_where_nan_makes_the_difference(call, is_decl
     program = ["a = torch.tensor([float('nan'), 1.0])", "o = torch.zeros((), dtype=torch.uint8)", call]
     found = Difference("o", "value", np.uint8(0), np.uint8(1), program)
     assert rows("`all(out=...)` of bytes, of NaN", found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_orders_and_layouts_are_declared_where_they_make_the_difference():
+    pytest.importorskip("torch")
+    hooked = ["log = []", "v1 = torch.ones(1).requires_grad_()", "v2 = torch.ones(1, 1)",
+              "with torch.autograd.graph.saved_tensors_hooks(lambda t: log.append(t.shape), lambda t: t):\n    v3 = v2 / v1"]  # fmt: skip
+    assert declared("log[0]", [1], [1, 1], *hooked)
+    assert not declared("log[0]", [1], [1, 1], *(line.replace(" / ", " * ") for line in hooked))
+    shown = ["v1 = torch.ones(1, 1, 2)", "v2 = v1.expand(1, 2, 2).permute(2, 1, 0).clone()", "v3 = v2.select(0, 1)"]
+    found = Difference("v3", "offset", 1, 2, shown)
+    assert any(entry.applies(found) for entry in OPERATORS)
+    plain = replace(found, statements=["v1 = torch.ones(2, 2)", "v3 = v1.select(0, 1)"])
+    assert not any(entry.applies(plain) for entry in OPERATORS)
+
+
+def test_a_triangle_is_solved_by_method_too():
+    for call, half in (("a.triangular_solve(b)", "a.triangular_solve(torch.triu(b, 0))"),
+                       ("torch.triangular_solve(a, b, False)", "torch.triangular_solve(a, torch.tril(b, 0), False)")):  # fmt: skip
+        assert ast.unparse(Triangle().visit(ast.parse(call))) == half

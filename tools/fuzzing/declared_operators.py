@@ -384,6 +384,16 @@ def in_a_wider_one(difference: Difference) -> bool:
     return nearly(TOLERANCES.get(str(result.dtype).removeprefix("torch."), 0.0), r"\w+", difference)
 
 
+def of_small_out(difference: Difference) -> bool:
+    """Whether a reduction overflows in the dtype of `out=` in PyTorch, which computes in it."""
+    reductions = "mean|sum|nansum|nanmean|prod|cumsum|cumprod"
+    return (
+        difference.where[0] in "oq"
+        and re.search(rf"\b({reductions})\(.*out=", text(difference)) is not None
+        and beyond(reductions, difference)
+    )
+
+
 def of_the_input(difference: Difference) -> bool:
     """Whether a tangent has the dtype of an operand in PyTorch, and here that of the result that it is the tangent of."""
     names, _ = executed(difference)
@@ -400,12 +410,20 @@ class Triangle(ast.NodeTransformer):
 
     def visit_Call(self, call: ast.Call) -> ast.Call:
         if ast.unparse(call.func).endswith("triangular_solve"):
-            words = dict(zip(("upper", "transpose", "unitriangular"), call.args[2:]))
+            words = dict(
+                zip(
+                    ("upper", "transpose", "unitriangular"),
+                    call.args[1 + (ast.unparse(call.func) == "torch.triangular_solve") :],
+                )
+            )
             words.update({str(word.arg): word.value for word in call.keywords})
             said = {name: ast.unparse(value) == "True" for name, value in words.items()}
             upper, unit = said.get("upper", True), said.get("unitriangular", False)
-            half = f"torch.{'triu' if upper else 'tril'}({ast.unparse(call.args[1])}, {(1 if upper else -1) * unit})"
-            call.args[1] = ast.parse(half, mode="eval").body
+            place = int(ast.unparse(call.func) == "torch.triangular_solve")  # as a method, it is the first argument
+            half = (
+                f"torch.{'triu' if upper else 'tril'}({ast.unparse(call.args[place])}, {(1 if upper else -1) * unit})"
+            )
+            call.args[place] = ast.parse(half, mode="eval").body
         self.generic_visit(call)
         return call
 
@@ -650,6 +668,9 @@ OPERATORS: tuple[Declared, ...] = (
     Declared("second derivatives of `special.i1` and `i1e`", at("i0|i0e|i1|i1e", lambda x: np.abs(x) < 1e-4, "g")),
     Declared("second derivatives of `special.erfcx` far from 0", at("erfcx", lambda x: np.abs(x) > 1e3, "gt")),
     Declared("forward mode of `triangular_solve`", other_triangle),
+    Declared("gradient of `nanmean` of nothing but NaN", at("nanmean", np.isnan, "gt")),
+    Declared("gradient of `nanmean` of nothing but NaN", at("log_ndtr", np.isnan, "g")),
+    Declared("`out=` of a reduction in a dtype", of_small_out),
     Declared("slopes of `special.log_ndtr`", of_some("log_ndtr", lambda x: x == -np.inf, "gt")),
     Declared("`matrix_exp` in 16 bits", lambda d: "float16" in text(d) and beyond("matrix_exp", d)),
     Declared(

@@ -16,7 +16,7 @@ from rushlight.engine import anomaly
 from rushlight.engine.conform import Holders
 from rushlight.engine.node import Node, edge_of, next_seq
 from rushlight.engine.saved import OfView, freed
-from rushlight.engine.views import Step, chain_of, follow_retained, lags, refusal, repeats, replay
+from rushlight.engine.views import Step, chain_of, follow_retained, lags, refresh, refusal, repeats, replay
 from rushlight.levels.batch import batched_like, batches_of
 from rushlight.signs import to_hold, turned
 from rushlight.storage import bump, dependents, refuse_inference, settle
@@ -96,6 +96,8 @@ def rebase(tensor: Tensor, edge: Any) -> None:
         anomaly.note(copied)
     # The view's own edge follows when it is next asked for: its version lags behind the storage's.
     info.version = -1
+    if tensor._retains:  # but what the change itself was computed from is no history of the view's
+        refresh(tensor)
 
 
 class CopySlices(Node):
