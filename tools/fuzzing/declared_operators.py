@@ -671,7 +671,7 @@ OPERATORS: tuple[Declared, ...] = (
     Declared("gradient of `nanmean` of nothing but NaN", at("nanmean", np.isnan, "gt")),
     Declared("gradient of `nanmean` of nothing but NaN", at("log_ndtr", np.isnan, "g")),
     Declared("`out=` of a reduction in a dtype", of_small_out),
-    Declared("slopes of `special.log_ndtr`", of_some("log_ndtr", lambda x: x == -np.inf, "gt")),
+    Declared("slopes of `special.log_ndtr`", of_some("log_ndtr", np.isinf, "gt")),
     Declared("`matrix_exp` in 16 bits", lambda d: "float16" in text(d) and beyond("matrix_exp", d)),
     Declared(
         "gradient of `ldexp` by its first",
