@@ -209,13 +209,19 @@ def made_by(node: Any, t: Tensor) -> bool:
 class FunctionNode(Node):
     """The node of a custom function; what it does not know itself, its context does."""
 
-    __slots__ = ("__dict__", "count", "ctx")
+    __slots__ = ("count", "ctx")
     count: int
 
     def __init__(self, ctx: FunctionCtx, edges: tuple[Any, ...]):
         self.ctx, self.edges, self.extra, self.seq = ctx, edges, None, next_seq()
-        self.__dict__ = ctx.__dict__  # what is set on one is seen on the other
         ctx._weak = weakref.ref(self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set what is the engine's here, and everything else on the context, where backward sees it."""
+        (object.__setattr__ if hasattr(type(self), name) else _set_on_context)(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self.ctx, name)
 
     def __getattr__(self, name: str) -> Any:
         ctx = self.ctx
@@ -280,6 +286,10 @@ class FunctionNode(Node):
         ]
         found = check_gradients(self.name(), given, edges, ctx._tensors)
         return [r if edge is own else None for r, edge, own in zip(found, edges, self.edges, strict=True)]
+
+
+def _set_on_context(node: Any, name: str, value: Any) -> None:
+    setattr(node.ctx, name, value)
 
 
 class Function:
