@@ -219,3 +219,26 @@ def test_estimates_know(gpt: Any, cast: bool) -> None:
     step()
     measured = memory.peak() - before + sum(p.nbytes for p in model.parameters())
     assert abs(estimated - measured) < 0.08 * measured
+
+
+@pytest.mark.parametrize("when", ["before", "after", "read"])
+def test_what_was_converted_does_not_follow_what_it_was_converted_from(small: None, when: str) -> None:
+    def run(late: bool) -> list[Any]:
+        if not late:
+            limits.classes = 1 << 60
+        case = Case(False)
+        wide = case.z.float()
+        assert (type(wide) is Unmade) is late
+        if when == "read":
+            case.z.sum()
+        elif when == "before":
+            case.z.detach().zero_()
+        loss = F.cross_entropy(wide, case.y)
+        if when == "after":
+            case.z.detach().zero_()
+        (loss + case.z.float().mean() + (wide * 0.25).mean()).backward()
+        return [loss.detach(), wide.detach(), case.x.grad, case.w.grad]
+
+    late, made = run(True), run(False)
+    for a, b in zip(late, made, strict=True):
+        torch.testing.assert_close(a.float(), b.float(), rtol=2 * ROUNDING, atol=1e-4)

@@ -79,7 +79,7 @@ class Product:
     """How a result is made, and who waits for it.
 
     given: the arrays of its operands: input, weight (a class in a row, or in each of the `columns`) and perhaps a bias. forward: makes it of `arrays`, the same or copies, which are copied when their memory is about to change. outline: what it will look like.
-    of: the product of which this is the result in another dtype, until it is made; None of others.
+    of: the product of which this is the result in another dtype, until either is made; None of others. casts: weak references to those that are this one's result in another dtype.
     wanted: of which of them gradients are. tensors: weak references to the tensors on it; storage: one to theirs. made: the result, once it is; touched: whether a
     loss had done without it by then.
     """
@@ -87,6 +87,7 @@ class Product:
     __slots__ = (
         "__weakref__",
         "arrays",
+        "casts",
         "columns",
         "done",
         "forward",
@@ -114,7 +115,9 @@ class Product:
         """told: called, without arguments, when the result is made after all though a loss had done without; dtype: of the
         result, that of the first array if None."""
         self.outline = outlined(shape, arrays[0].dtype if dtype is None else dtype)
-        self.of = of
+        self.of, self.casts = of, list[Any]()
+        if of is not None:
+            of.casts.append(weakref.ref(self))
         self.forward, self.arrays, self.told = forward, arrays, told
         self.wanted: list[bool] = []
         self.given, self.columns = arrays, False
@@ -139,6 +142,17 @@ class Product:
         _set_class(tensor, Unmade)
         return tensor
 
+    def follow(self, made: Array) -> None:
+        """What this is in another dtype is made: this is made of that as it is now, whatever happens to that later."""
+        if self.made is None:
+            self.arrays, self.of = (made,), None
+            self.keys.append(depend(made, self))
+
+    @property
+    def known(self) -> Any:
+        """The result, or what it is of in another dtype; None where neither is made."""
+        return self.made if self.made is not None or len(self.arrays) != 1 else self.arrays[0]
+
     def operands(self) -> tuple[Any, Any, Any]:
         """Input (*, K), weight (N, K) and bias (N) or None, of which it is made."""
         x, w, *bias = self.arrays
@@ -150,6 +164,8 @@ class Product:
             if self.made is None:
                 self.made = self.forward(*self.arrays)
                 self.arrays, self.of = (), None
+                for later in [found for found in (reference() for reference in self.casts) if found is not None]:
+                    later.follow(self.made)
                 del self.forward  # with what it holds
                 if self.done and self.told is not None:
                     self.told()

@@ -98,9 +98,11 @@ def unmade_cast(input: Any, dtype: np.dtype[Any]) -> Tensor | None:
         return None
     level = rehearsed()
 
-    def made() -> Any:
-        product.make()
-        return widened(product.made) if level is None else level.again(cast.op, [product.made], (dtype,))[0][0]
+    def made(*of: Any) -> Any:
+        if not of:
+            product.make()
+            of = (product.made,)
+        return widened(*of) if level is None else level.again(cast.op, [*of], (dtype,))[0][0]
 
     try:
         later = Product(made, (), product.outline.shape, dtype=dtype, of=product)

@@ -118,8 +118,9 @@ class Ready:
 
     def logits(self, at: slice) -> Array:
         """Some rows of the logits, to be written over."""
-        if self.product.made is not None:
-            return np.array(self.of(self.product.made.reshape(-1, self.classes), at))
+        known = self.shown.known  # not what the product became since it was converted
+        if known is not None:
+            return np.array(self.of(known.reshape(-1, self.classes), at))
         x, w, b = self.product.operands()
         rows = self.of(x.reshape(-1, x.shape[-1]), at)
         if b is not None and w.itemsize == 2:
@@ -253,7 +254,7 @@ def unmade_cross_entropy(
         return None
     check_target("cross_entropy", outline.shape, target, weight)
     rows = rows_of(outline, product)
-    if rows is None or not len(rows):
+    if rows is None or not len(rows) or product.known is not None:
         return None
     inputs, statics = (input, target, weight), (reduction, ignore, smoothing)
     with Outlined(product):
