@@ -16,6 +16,7 @@ from rushlight import memory, nn
 from rushlight.basics.state import modes, special
 from rushlight.engine.node import Node
 from rushlight.kernels.native import loader
+from rushlight.memory.budgets import waking as module
 from rushlight.utils.checkpoint import checkpoint
 
 native = pytest.mark.skipif(not loader.tables(), reason="the figures are those of the native kernels")
@@ -222,3 +223,30 @@ def test_nothing_of_it_is_left() -> None:
         assert budget.pager.wake is None and math.isfinite(budget.report().seconds)
     finally:
         gc.enable()
+
+
+def test_the_limit_ends_before_the_pager_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may be short of memory just then."""
+    end = module.Waking.end
+
+    def ended(self: module.Waking) -> None:
+        end(self)
+        torch.empty(1 << 22)
+
+    monkeypatch.setattr(module.Waking, "end", ended)
+    with memory.budget(1 << 22):
+        pass
+
+
+def test_a_budget_that_cannot_begin_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise OSError("broken")
+
+    monkeypatch.setattr(module, "adopt_saved", broken)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        with pytest.raises(OSError, match="broken"), memory.budget(1 << 24):
+            pass
+        assert modes.sleeper is None
+    monkeypatch.undo()
+    with memory.budget(1 << 24):
+        pass

@@ -142,11 +142,11 @@ class budget:
         stack.callback(hook.remove)
         storage.guests = pager.guest
         stack.callback(setattr, storage, "guests", None)
+        waking = Waking(pager)
+        stack.callback(waking.end)  # once no thread can be short of memory any more
+        waking.begin()
         stack.callback(allocator.limit, 0, None)
         self.room = allocator.limit(self.limit, pager.make_room)  # lives as long as it may be called
-        waking = Waking(pager)
-        stack.callback(waking.end)
-        pager.wake = waking.wake
         if totals().bytes > self.limit:
             pager.make_room(totals().bytes - self.limit)
         allocator.library().reset_peak()

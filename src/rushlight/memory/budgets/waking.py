@@ -41,7 +41,10 @@ class Waking:
         self.values = modes.__dict__  # of this thread
         self.outer = modes.saved_hooks
         self.awake, self.former = False, False
-        modes.sleeper = self.wake
+        modes.sleeper = pager.wake = self.wake
+
+    def begin(self) -> None:
+        """Look on at once where hooks or observers are there already, so as to be within them."""
         if self.outer or modes.observers:
             self.wake()
 
