@@ -44,3 +44,17 @@ def test_refused_beside_another_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", object())
     with pytest.raises(RuntimeError, match="imported already"):
         imports.install()
+
+
+def test_multiprocessing_is_taught_once() -> None:
+    """However often the hook is installed."""
+    import types
+
+    from rushlight.compat import children
+
+    spawning = types.ModuleType("spawning")
+    spawning.get_preparation_data = lambda name: {}  # type: ignore[attr-defined]
+    children.teach(spawning)
+    taught = spawning.get_preparation_data
+    children.teach(spawning)
+    assert spawning.get_preparation_data is taught

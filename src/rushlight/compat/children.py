@@ -26,8 +26,10 @@ class Resolved:
 
 
 def teach(spawning: ModuleType) -> None:
-    """Have ``multiprocessing.spawn`` send a `Resolved` ahead of what it sends to each process that it starts."""
+    """Have ``multiprocessing.spawn`` send a `Resolved` ahead of what it sends to each process that it starts; once is enough."""
     prepare = spawning.get_preparation_data
+    if prepare.__module__ == __name__:
+        return
 
     def prepared(name: str) -> dict[str, Any]:
         from rushlight.compat import imports

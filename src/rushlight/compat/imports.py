@@ -124,7 +124,7 @@ def install() -> None:
     for module in naming.loaded():
         naming.show_public(module)
     spawning = sys.modules.get("multiprocessing.spawn")
-    if spawning is not None and not isinstance(spawning.__loader__, children.Teaching):
+    if spawning is not None:
         children.teach(spawning)
 
 
