@@ -27,7 +27,7 @@ collect_ignore = [
     if importlib.util.find_spec(needed) is None
 ]
 # Of tests that look through all objects for what holds memory: words in their files, and those that run others' code.
-SEARCHING = re.compile(r"budget\(|frontier\(|snapshot\(|memory\.(live|report)|DryRun|replay")
+SEARCHING = re.compile(r"budget\(|\bawake\(|\bwaking\(|frontier\(|snapshot\(|memory\.(live|report)|DryRun|replay")
 RUNNING = ("documents", "fuzzing")
 ASIDE = {"now": False}
 

@@ -208,8 +208,11 @@ def test_it_wakes_where_hooks_are_entered() -> None:
 
 
 def test_nothing_of_it_is_left() -> None:
+    def nodes() -> int:  # by type: what other libraries have made may run code when asked for its class
+        return sum(issubclass(type(x), Node) for x in gc.get_objects())
+
     gc.collect()
-    before = sum(isinstance(x, Node) for x in gc.get_objects())
+    before = nodes()
     x = torch.randn(256, 256, requires_grad=True)
     gc.disable()
     try:
@@ -219,7 +222,7 @@ def test_nothing_of_it_is_left() -> None:
                 y = y.exp().log()
             y.sum().backward()
             del y
-        assert sum(isinstance(x, Node) for x in gc.get_objects()) == before
+        assert nodes() == before
         assert budget.pager.wake is None and math.isfinite(budget.report().seconds)
     finally:
         gc.enable()
