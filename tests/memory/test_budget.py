@@ -339,7 +339,8 @@ def test_a_disk_that_is_slow_changes_neither_what_is_saved_nor_what_is_predicted
         for _ in range(3):
             with memory.budget(peak - 3_000_000) as b:
                 step()
-            assert abs(b.report().without - peak) < 300_000
+            # Nobody asks while what was sent away beyond need lasts: at most an array of 1 MB, and the pager's slack.
+            assert abs(b.report().without - peak) < (1 << 20) + b.limit // 64
 
 
 def test_what_was_read_ahead_goes_where_its_memory_is_needed() -> None:
