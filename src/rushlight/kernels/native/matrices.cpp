@@ -13,7 +13,7 @@ constexpr long kPanels = 10;                                            // of a 
 template <class T> constexpr long kBlock = kPanels * 1536 / sizeof(T);  // steps times panels of a block: 737 KB with AVX-512
 template <class T> constexpr long kNarrow = 3 * kWide<T>;               // columns for which another pass over the left factor pays
 constexpr long kTall = 8 * kRows;                                       // rows for which packing the right factor again pays
-constexpr long kShared = 1L << 21;                                      // multiplications from which on threads share a product
+constexpr long kShared = 1L << 23;                                      // multiplications from which on threads share a product
 
 template <class T> struct Product {
     Matrix<const T> a, b;  // (M, K), (K, N)
