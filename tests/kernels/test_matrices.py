@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tools import sweep_cases
 
 import rushlight as torch
 from rushlight.kernels import matrices
@@ -66,3 +67,8 @@ def test_nan_and_infinity_stay_in_their_rows_and_columns() -> None:
     found = matrices.matmul(a, b)
     assert np.isnan(found[3]).all() and not np.isnan(np.delete(found, 3, 0)).any()
     assert np.isinf(np.delete(found[:, 6], 3)).all() and np.isfinite(np.delete(np.delete(found, 3, 0), 6, 1)).all()
+
+
+def test_the_sweep_reaches_the_kernel() -> None:
+    for m, k, n in sweep_cases.PRODUCTS:
+        assert matrices._natively(drawn(m, k), drawn(k, n), None) is not None, (m, k, n)
