@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,14 @@ def test_of_a_singular_matrix_what_is_divided_by_zero_is_infinite() -> None:
     assert x[0] == 2 and x[1].isnan()  # 0 / 0
     x = torch.linalg.solve_triangular(a, torch.tensor([[2.0], [3.0], [1.0]]), upper=False)
     assert x.flatten().tolist() == [2, float("inf"), -float("inf")]
+
+
+@pytest.mark.parametrize("columns", [1, 5])
+def test_nothing_is_taken_for_a_pivot_but_the_diagonal(columns: int) -> None:
+    a, b = torch.tensor([[1e-30, 0.0], [1e20, 1.0]]), torch.tensor([[1e-30], [1e20]]).expand(2, columns)
+    assert torch.linalg.solve_triangular(a, b, upper=False).tolist() == [[1.0] * columns, [0.0] * columns]
+    a = torch.tensor([[1.0, 0, 0], [1, math.nan, 0], [0, 0, 2]])
+    assert torch.linalg.solve_triangular(a, torch.ones(3, columns), upper=False)[0].tolist() == [1.0] * columns
 
 
 @pytest.mark.parametrize("upper", [False, True])

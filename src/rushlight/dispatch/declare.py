@@ -90,9 +90,7 @@ class Op:
     into: Any = None  # (first input, other inputs, statics) -> auxiliaries: the forward written into its first input
     check: Any = None  # (list of operands as arrays and numbers): raises where they do not go together
     remade: Any = None  # the operator that makes its first result again of inputs and other results, and their names
-    then: Any = (
-        None  # by names of operators that may be made again of its result: what makes theirs of its own operands
-    )
+    then: Any = None  # by names of operators made again of its result: what makes theirs of its own operands
     large: Any = None  # (array, array or number): a forward for large arrays, where threads pay
 
     # What is made of the record, when it is needed.

@@ -140,15 +140,13 @@ def op(*, ns: str | None = "", aliases: tuple[str, ...] = (), method: bool = Tru
 
 def choose(made: Op) -> Any:
     """The fastest public function that fits the signature."""
-    simple, floats = (
-        made.elementwise and not made.static_names and made.out_count == 1 and not made.aux,
-        "f" not in made.refuse,
-    )
+    simple = made.elementwise and not made.static_names and made.out_count == 1 and not made.aux
+    floats = "f" not in made.refuse
     if simple and floats and made.names == ("input",):
         return fast_source.unary(made)
     if simple and (floats or fast_source.of_integers(made)) and made.names == ("input", "other"):
         return fast_source.binary(made)
-    if made.sequence is None and made.out_count == 1 and made.tensors and "f" not in made.refuse:
+    if made.sequence is None and made.out_count == 1 and made.tensors and floats:
         return fast_source.fixed(made)
     return call.general(made)
 

@@ -143,7 +143,8 @@ BFLOAT16: dict[str, str] = {
 TILES: dict[str, str] = {"leave": ""} | {f"{name}_tiles": letters for name, letters in BFLOAT16.items()}
 
 # These return a size: the first index that lies outside, -1 where there is none; of `sgd_many`, how many triples were stepped
-# before one that it is not for; of `conv_room`, bytes; of `leave`, 0 where it is given; of `multiply`, 1 where it was done.  The others return nothing.
+# before one that it is not for; of `conv_room`, bytes; of `leave`, 0 where it is given; of `multiply`, 1 where it
+# was done.  The others return nothing.
 CHECKING = frozenset({
     "gather_along", "add_along", "index_add_rows", "cross_entropy", "cross_entropy_backward", "sgd_many", "conv_room", "leave",
     "multiply",

@@ -78,10 +78,8 @@ class Pager:
         self.count = self.behind = 0  # pages of saved tensors ever; the number of the first that was not written yet
         # of optimizers: which state of how many parameters was there when last looked at
         self.known: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
-        self.asleep, self.guests = (
-            True,
-            list[Any](),
-        )  # whether nothing was adopted yet; what files gave until then, weakly
+        self.asleep = True  # whether nothing was adopted yet
+        self.guests = list[Any]()  # what files gave until then, weakly
         self.wake: Any = None  # what is called whenever memory is short: see `waking`
         for other in list(_ended):
             self.take_over(other)

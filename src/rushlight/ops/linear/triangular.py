@@ -36,15 +36,23 @@ def _by_halves(A: Array, x: Array, upper: bool) -> None:
     """Solve for one half, then for the other without what the first gives: most of it is products.  In place of x."""
     n = A.shape[-1]
     if n <= _LEAF:
-        x[...] = (
-            guarded_solve(A, x) if x.shape[-1] <= n else backend.matmul(guarded_solve(A, np.eye(n, dtype=A.dtype)), x)
-        )
+        _at_once(A, x, upper)
         return
     low, high = slice(0, n // 2), slice(n // 2, n)
     first, second = (high, low) if upper else (low, high)
     _by_halves(A[..., first, first], x[..., first, :], upper)
     x[..., second, :] -= backend.matmul(A[..., second, first], x[..., first, :])
     _by_halves(A[..., second, second], x[..., second, :], upper)
+
+
+def _at_once(A: Array, x: Array, upper: bool) -> None:
+    """Solve by LAPACK, or, for more columns than rows, with the inverse where that is finite.  In place of x."""
+    if not upper:  # LAPACK looks for pivots, and of an upper triangle takes the diagonal: this is back substitution
+        A, x = A[..., ::-1, ::-1], x[..., ::-1, :]
+    n = A.shape[-1]
+    back = guarded_solve(A, np.eye(n, dtype=A.dtype)) if x.shape[-1] > n else None
+    usable = back is not None and np.isfinite(back).all()
+    x[...] = backend.matmul(back, x) if usable else guarded_solve(A, x)
 
 
 def _by_rows(A: Array, x: Array, upper: bool) -> None:
