@@ -369,10 +369,10 @@ def the_fast_path_forgets_a_factor() -> None:
 
 @noticed_by("native")
 def a_kernel_differs_from_its_reference() -> None:
-    from rushlight.kernels.reference import elementwise as reference
+    from rushlight.kernels import elementwise
 
-    former = reference.gelu
-    reference.gelu = lambda x, *form: former(x, *form) * 1.001  # what runs where there are no native kernels
+    former = elementwise._normal_cdf
+    elementwise._normal_cdf = lambda x: former(x) * 1.001  # what runs where there are no native kernels
 
 
 @contextmanager

@@ -8,10 +8,17 @@ import numpy as np
 
 from rushlight.kernels.dispatch import Array, contiguous, dense, native
 from rushlight.kernels.gather import index_add_rows
+from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import along as reference
 from rushlight.kernels.reference.along import along, element_index
 
 __all__ = ["add_along", "along", "element_index", "gather_along"]
+
+exports(
+    # along.cpp: values, index, values, extents
+    gather_along="aaannnn>n",
+    add_along="aaannnn>n",
+)
 
 _SMALL = 64  # elements up to which NumPy's call costs less
 _INT64 = np.dtype(np.int64)

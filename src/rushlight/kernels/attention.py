@@ -17,7 +17,20 @@ from rushlight.kernels import products
 from rushlight.kernels.dispatch import FLOAT32, Array, contiguous, is_half, native, rounded, up
 from rushlight.kernels.gather import dropout, dropout_backward
 from rushlight.kernels.native import loader
+from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import attention as reference
+
+__all__ = ["sdpa", "sdpa_backward", "sdpa_dropout_mask"]
+
+exports(
+    # attention.cpp: scores (heads, rows, columns), mask (heads or 1, rows, columns) or None, ...
+    attention_softmax="aaand",
+    attention_again="aaand",
+    attention_slope="aad",
+    # attention_fused.cpp: operands, results, whether causal, scale
+    attention="aaaaaaid",
+    attention_backward="a" * 9 + "id",
+)
 
 _BLOCK = 1 << 18  # scores at once: 1 MB of float32, within the second-level cache
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, gapless, is_half, native
+from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import blockwise as reference
 from rushlight.kernels.reference.blockwise import BLOCK, decode, dynamic_map, encode
 from rushlight.kernels.reference.optim import BLOCK as AT_ONCE
@@ -29,6 +30,14 @@ __all__ = [
     "lion_in_blocks",
     "sgd_in_blocks",
 ]
+
+exports(
+    # blockwise.cpp: parameter, gradient, codes, their scales, elements, numbers
+    adam_in_blocks="aaaaaan" + "d" * 8,
+    sgd_in_blocks="aaaan" + "d" * 5 + "ii",
+    lion_in_blocks="aaaan" + "d" * 5,
+    lion="aaan" + "d" * 5,
+)
 
 
 def _run(

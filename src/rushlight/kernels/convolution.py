@@ -9,7 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.kernels.dispatch import agree, contiguous, native
+from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import windows as reference
+
+__all__ = ["conv", "conv_input", "conv_weight"]
+
+exports(
+    # conv.cpp: two operands, result, windows (see windows.h)
+    conv="aaaa",
+    conv_input="aaaa",
+    conv_weight="aaaa",
+    conv_room="ai>n",  # windows, which of them
+    # channels.cpp: two operands, result, windows
+    channel_conv="aaaa",
+    channel_conv_input="aaaa",
+    channel_conv_weight="aaaa",
+)
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array

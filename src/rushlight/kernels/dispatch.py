@@ -44,7 +44,7 @@ SMALL = 512  # numbers up to which NumPy's own conversion costs less
 def _converter(half: np.dtype[Any]) -> SimpleNamespace | None:
     found = loader._tables
     suffix = "f16" if half.kind == "f" else "bf16"
-    return (loader.tables() if found is None else found).get((suffix, "widen", "narrow"))
+    return (loader.tables() if found is None else found).get((suffix, "halves"))
 
 
 def widened(x: Array) -> Array:

@@ -21,7 +21,26 @@ from rushlight.kernels.dispatch import (
     up,
     widened,
 )
+from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import gather as reference
+
+__all__ = [
+    "cross_entropy",
+    "cross_entropy_backward",
+    "dropout",
+    "dropout_backward",
+    "embedding_backward",
+    "index_add_rows",
+]
+
+exports(
+    # gather.cpp
+    index_add_rows="aaannn>n",
+    cross_entropy="aaaaaa" + "nnnd" + ">n",
+    cross_entropy_backward="aaaaaa" + "nnnnd" + ">n",
+    dropout="aaanuud",
+    dropout_backward="aaand",
+)
 
 Maybe = Array | None
 INT64 = np.dtype(np.int64)

@@ -7,8 +7,16 @@ from typing import Any
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, native
+from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.products import of_halves
 from rushlight.kernels.rows import add_row
+
+__all__ = ["matmul"]
+
+exports(
+    # matrices.cpp: two factors, row or None, result
+    multiply="aaaa>n",
+)
 
 _SMALL = 3 << 18  # multiplications up to which the call of NumPy's costs less
 _FEW = 8  # rows or columns below which a product does little but read its factors

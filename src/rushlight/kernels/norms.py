@@ -29,7 +29,34 @@ from rushlight.kernels.dispatch import (
     up,
     widened,
 )
+from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import norms as reference
+
+__all__ = [
+    "batch_apply",
+    "batch_norm_backward",
+    "batch_norm_train",
+    "batch_stats",
+    "group_norm",
+    "group_norm_backward",
+    "layer_norm",
+    "layer_norm_backward",
+    "rms_norm",
+    "rms_norm_backward",
+]
+
+exports(
+    # norm.cpp: arrays in, arrays out, extents
+    layer_norm="aaaaaa" + "nnd",
+    rms_norm="aaaa" + "nnd",
+    layer_norm_backward="aaaaaaaa" + "nn",
+    rms_norm_backward="aaaaaa" + "nn",
+    group_norm="aaaaaa" + "nnnnd",
+    group_norm_backward="aaaaaaaa" + "nnnn",
+    batch_stats="aaa" + "nnn",
+    batch_apply="aaaaaa" + "nnni",
+    batch_norm_backward="aaaaaaaa" + "nnni",
+)
 
 Maybe = Array | None
 Needs = tuple[bool, bool, bool]

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, contiguous, native
+from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import order as reference
+
+__all__ = ["top_k"]
+
+exports(
+    # order.cpp: input, values, indices, rows, elements of each, how many, whether the largest
+    top_k="aaannni",
+)
 
 _SMALL = 256  # elements up to which NumPy's calls cost less
 _MOST = 256  # that are kept in order one by one

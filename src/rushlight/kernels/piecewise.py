@@ -1,60 +1,100 @@
-"""Functions made of straight pieces and parabolas, and their gradients, elementwise.
+"""Functions made of straight pieces and parabolas, and their gradients, elementwise; their native twins are in piecewise.cpp.
 
-Arrays and results as in :mod:`rushlight.kernels.elementwise`.
+Arrays and results as in :mod:`rushlight.kernels.maps`.
 """
+
+# mypy: disable-error-code="no-any-return"
+# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
 
 from __future__ import annotations
 
+import numpy as np
+
 from rushlight.kernels.dispatch import Array
-from rushlight.kernels.elementwise import map_one, map_pair
-from rushlight.kernels.reference import piecewise as reference
+from rushlight.kernels.maps import each
+
+__all__ = [
+    "between_backward",
+    "clamp",
+    "hardswish",
+    "hardswish_backward",
+    "huber",
+    "huber_slope",
+    "leaky_relu",
+    "leaky_relu_backward",
+    "lerp",
+    "sign",
+]
 
 
-def sign(x: Array, out: Array | None = None) -> Array:
+@each(bfloat16=True)
+def sign(x: Array) -> Array:
     """-1, 0 or 1; 0 for NaN."""
-    return map_one(reference.sign, x, out)
+    out = np.asarray(np.greater(x, 0)).astype(x.dtype)
+    return np.subtract(out, np.less(x, 0), out=out)
 
 
-def clamp(x: Array, low: float, high: float, out: Array | None = None) -> Array:
+@each()
+def clamp(x: Array, low: float, high: float) -> Array:
     """x limited to [low, high], of which ``high`` wins where they cross; NaN stays."""
-    return map_one(reference.clamp, x, out, low, high)
+    return np.asarray(np.minimum(np.maximum(x, low), high))
 
 
-def between_backward(g: Array, x: Array, low: float, high: float, out: Array | None = None) -> Array:
+@each()
+def between_backward(g: Array, x: Array, low: float, high: float) -> Array:
     """g where x is over ``low`` and under ``high``, or NaN; else 0."""
-    return map_pair(reference.between_backward, g, x, out, low, high)
+    return np.where((x <= low) | (x >= high), np.zeros((), g.dtype), g)
 
 
-def leaky_relu(x: Array, slope: float, out: Array | None = None) -> Array:
+@each()
+def leaky_relu(x: Array, slope: float) -> Array:
     """x where over 0, else ``slope`` * x."""
-    return map_one(reference.leaky_relu, x, out, slope)
+    return np.where(x > 0, x, x * slope)
 
 
-def leaky_relu_backward(g: Array, x: Array, slope: float, out: Array | None = None) -> Array:
+@each()
+def leaky_relu_backward(g: Array, x: Array, slope: float) -> Array:
     """g where x is over 0, else ``slope`` * g."""
-    return map_pair(reference.leaky_relu_backward, g, x, out, slope)
+    return np.where(x > 0, g, g * slope)
 
 
-def hardswish(x: Array, out: Array | None = None) -> Array:
+@each(bfloat16=True)
+def hardswish(x: Array) -> Array:
     """x * min(max(x + 3, 0), 6) / 6."""
-    return map_one(reference.hardswish, x, out)
+    return np.clip(x + 3, 0, 6) * x * x.dtype.type(1 / 6)
 
 
-def hardswish_backward(g: Array, x: Array, out: Array | None = None) -> Array:
+@each(bfloat16=True)
+def hardswish_backward(g: Array, x: Array) -> Array:
     """g * hardswish'(x)."""
-    return map_pair(reference.hardswish_backward, g, x, out)
+    within = g * (x * x.dtype.type(1 / 3) + x.dtype.type(0.5))
+    return np.where(x <= -3, g.dtype.type(0), np.where(x < 3, within, g))
 
 
-def huber(x: Array, target: Array, delta: float, scale: float, out: Array | None = None) -> Array:
+@each()
+def huber(x: Array, target: Array, delta: float, scale: float) -> Array:
     """scale * (d^2 / 2 where |d| < delta, else delta * (|d| - delta / 2)) of d = x - target."""
-    return map_pair(reference.huber, x, target, out, delta, scale)
+    d = np.asarray(np.absolute(x - target))
+    near = np.asarray(np.minimum(d, delta))
+    d -= near * d.dtype.type(0.5)
+    near *= scale
+    return np.multiply(d, near, out=d)
 
 
-def huber_slope(x: Array, target: Array, delta: float, scale: float, out: Array | None = None) -> Array:
+@each()
+def huber_slope(x: Array, target: Array, delta: float, scale: float) -> Array:
     """scale * (x - target), limited to [-delta, delta] before."""
-    return map_pair(reference.huber_slope, x, target, out, delta, scale)
+    d = np.asarray(x - target)
+    np.clip(d, -delta, delta, out=d)
+    return np.multiply(d, d.dtype.type(scale), out=d)
 
 
-def lerp(x: Array, end: Array, weight: float, out: Array | None = None) -> Array:
+@each()
+def lerp(x: Array, end: Array, weight: float) -> Array:
     """x + weight * (end - x), exact at both ends."""
-    return map_pair(reference.lerp, x, end, out, weight)
+    step = np.asarray(end - x)
+    if abs(weight) < 0.5:
+        step *= weight
+        return np.add(x, step, out=step)
+    step *= 1 - weight
+    return np.subtract(end, step, out=step)

@@ -13,8 +13,22 @@ import numpy as np
 
 from rushlight.kernels.convolution import countable, numbers, paddable
 from rushlight.kernels.dispatch import agree, contiguous, native
+from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import windows as reference
 from rushlight.kernels.reference.windows import Geometry
+
+__all__ = ["col2im", "im2col", "max_pool", "pool_gather", "pool_scatter", "window_spread", "window_sum"]
+
+exports(
+    # pooling.cpp: operands, result, windows
+    im2col="aaa",
+    col2im="aaa",
+    max_pool="aaaad",
+    pool_scatter="aaaa",
+    pool_gather="aaaa",
+    window_sum="aaa",
+    window_spread="aaa",
+)
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array

@@ -11,8 +11,6 @@ import numpy as np
 
 from rushlight.kernels.dispatch import Array, contiguous, rounded, widened
 from rushlight.kernels.native import loader
-from rushlight.kernels.native.signatures import BFLOAT16 as DOTS
-from rushlight.kernels.native.signatures import TILES
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _SHARED = 1 << 18  # multiplications from which on threads share one packed factor
@@ -33,7 +31,7 @@ class Way(NamedTuple):
 def _find_ways(tables: loader.Tables) -> list[Way]:
     """All that this processor has, the fastest first."""
     found = []
-    tiles, dots = tables.get(("bf16", *TILES)), tables.get(("bf16", *DOTS))
+    tiles, dots = tables.get(("bf16", "tiles")), tables.get(("bf16", "products"))
     if tiles is not None and tiles.leave() == 0:
         found.append(Way("AMX", tiles.product_tiles, tiles.attention_tiles, tiles.attention_backward_tiles, 32, 32))
     if dots is not None:

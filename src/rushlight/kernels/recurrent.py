@@ -16,7 +16,20 @@ from typing import Any
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, contiguous, native
+from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import recurrent as reference
+
+__all__ = ["gru", "gru_backward", "lstm", "lstm_backward", "rnn", "rnn_backward"]
+
+exports(
+    # recurrent.cpp: arrays (steps and packed weight among them), rows, batch, hidden units, steps
+    lstm="a" * 9 + "nnnn",
+    lstm_backward="a" * 10 + "nnnn",
+    gru="a" * 9 + "nnnn",
+    gru_backward="a" * 11 + "nnnn",
+    rnn="a" * 6 + "innnn",
+    rnn_backward="a" * 7 + "innnn",
+)
 
 _PADDED = 64  # columns that a packed weight may have beside its own
 

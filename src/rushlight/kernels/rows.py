@@ -21,7 +21,16 @@ from rushlight.kernels.dispatch import (
     rounded,
     widened,
 )
+from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.sums import add_up
+
+__all__ = ["add_large", "add_row", "sum_rows"]
+
+exports(
+    # rows.cpp: matrix, row, rows, columns
+    add_row="aann",
+    add="aaan",
+)
 
 _SMALL = 1 << 16  # elements up to which NumPy's call costs less
 

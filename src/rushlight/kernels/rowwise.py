@@ -25,7 +25,18 @@ from rushlight.kernels.dispatch import (
     through_float32,
     widened,
 )
+from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import rowwise as reference
+
+__all__ = ["log_softmax", "log_softmax_backward", "softmax", "softmax_backward"]
+
+exports(
+    # softmax.cpp: inputs, output, outer, count, inner
+    softmax="aannn",
+    log_softmax="aannn",
+    softmax_backward="aaannn",
+    log_softmax_backward="aaannn",
+)
 
 
 def _extents(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, dense, native
+from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import scans as reference
+
+__all__ = ["running", "running_extreme"]
+
+exports(
+    # scan.cpp: input, results, elements before, in and behind the dimension
+    running_sum="aannni",
+    running_product="aannni",
+    running_extreme="aaannni",
+)
 
 _SMALL = 1 << 9  # elements up to which NumPy's call costs less
 _KERNELS: dict[Any, str] = {np.add: "running_sum", np.multiply: "running_product"}

@@ -14,7 +14,22 @@ from typing import Any
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, dense, gapless, native
+from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import optim as reference
+
+__all__ = ["adagrad", "adam", "lion", "rmsprop", "sgd", "sgd_many"]
+
+exports(
+    # optim.cpp: parameter, gradient, state, elements, numbers
+    adam="aaaaan" + "d" * 8,
+    sgd="aaan" + "d" * 5 + "ii",
+    sgd_many="an"
+    + "d" * 5
+    + "i"
+    + ">n",  # parameters, gradients and buffers in an array of objects, and how many of each
+    adagrad="aaan" + "d" * 4,
+    rmsprop="aaaaan" + "d" * 6,
+)
 
 
 def _run(name: str, arrays: tuple[Array | None, ...], numbers: tuple[Any, ...]) -> None:

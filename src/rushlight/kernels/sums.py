@@ -11,7 +11,18 @@ from typing import Any
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, dense, native
+from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference.scans import WIDER
+
+__all__ = ["add_up"]
+
+exports(
+    # sums.cpp: input, result, elements before, in and behind the dimension
+    sum="aannn",
+    sum_of_squares="aannn",
+    sum_of_sizes="aannn",
+    row_products="aann",
+)
 
 RUN = (
     1024  # elements that NumPy adds up one after the other, where they are no neighbours, before the sum goes on wider

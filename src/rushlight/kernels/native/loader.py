@@ -26,7 +26,7 @@ from rushlight import cpu
 from rushlight.basics import heap
 from rushlight.kernels.native import compiler as compiling
 from rushlight.kernels.native.compiler import SOURCES, find_compiler
-from rushlight.kernels.native.signatures import ABI, BFLOAT16, CHECKING, HALVES, MAPS, SIGNATURES, TILES
+from rushlight.kernels.native.signatures import ABI, BFLOAT16, HALVES, MAPS, SIGNATURES, TILES
 
 Tables = dict[Any, SimpleNamespace]
 
@@ -41,7 +41,7 @@ _status: dict[str, Any] = {"state": "not loaded yet"}
 
 
 def tables() -> Tables:
-    """The kernels by dtype (float32, float64), and those of 16-bit floats by suffix and names; empty where there are none.  Compiles on first use."""
+    """The kernels by dtype (float32, float64), and those of 16-bit floats by suffix and kind; empty where there are none.  Compiles on first use."""
     global _tables
     if _tables is None:
         with _lock:
@@ -335,16 +335,16 @@ def _open(library: str) -> Tables | None:
         _status["error"] = "this NumPy's arrays are laid out in another way"
         return None
     found: Tables = {np.dtype(t): _bind(lib, suffix) for t, suffix in ((np.float32, "f32"), (np.float64, "f64"))}
-    for suffix, signatures, there in (
-        ("f16", HALVES, True),
-        ("bf16", HALVES, True),
-        ("bf16", MAPS, True),
-        ("bf16", BFLOAT16, "avx512_bf16" in cpu.flags()),
-        ("bf16", TILES, {"amx_tile", "amx_bf16"} <= cpu.flags()),
+    for suffix, what, signatures, there in (
+        ("f16", "halves", HALVES, True),
+        ("bf16", "halves", HALVES, True),
+        ("bf16", "maps", MAPS, True),
+        ("bf16", "products", BFLOAT16, "avx512_bf16" in cpu.flags()),
+        ("bf16", "tiles", TILES, {"amx_tile", "amx_bf16"} <= cpu.flags()),
     ):
         with contextlib.suppress(AttributeError):  # not in what this machine's compiler made
             if there:
-                found[suffix, *signatures] = _bind(lib, suffix, signatures)
+                found[suffix, what] = _bind(lib, suffix, signatures)
     _library = lib
     lib.rl_set_threads(_threads or default_threads())
     return found
@@ -394,7 +394,8 @@ def _bind(lib: Any, suffix: str, signatures: dict[str, str] = SIGNATURES) -> Sim
     table = SimpleNamespace()
     for name, letters in signatures.items():
         function = lib[f"rl_{name}_{suffix}"]
-        function.argtypes = [kinds[letter] for letter in letters]
-        function.restype = ctypes.c_ssize_t if name in CHECKING else None
+        arguments, _, result = letters.partition(">")
+        function.argtypes = [kinds[letter] for letter in arguments]
+        function.restype = kinds[result] if result else None
         setattr(table, name, function)
     return table

@@ -52,10 +52,17 @@ def gelu(input: Array, approximate: str = "none") -> Array:
     tensor([0.0000, 0.8413])
     """
     require(is_float(input.dtype), "gelu", input)
-    return backend.gelu(input, approximate)
+    return backend.gelu(input, _tanh_form(approximate))
 
 
-@gelu.grad("input", raw=lambda g, input, approximate: backend.gelu_backward(g, input, approximate))
+def _tanh_form(approximate: str) -> int:
+    """1 where Hendrycks' formula is wanted, 0 where the normal distribution is.  Raises RuntimeError for another word."""
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
+    return int(approximate == "tanh")
+
+
+@gelu.grad("input", raw=lambda g, input, approximate: backend.gelu_backward(g, input, _tanh_form(approximate)))
 def _(g: Tensor, input: Tensor, approximate: str) -> Tensor:
     g, x = widened(g, input)
     if approximate == "none":

@@ -72,7 +72,7 @@ def limited(x: Array, low: Any, high: Any, out: Array | None = None) -> Any:
     if x.size > SMALL and x.dtype.kind == "f" and np.ndim(low) == np.ndim(high) == 0:  # that of None too
         bounds = -math.inf if low is None else float(low), math.inf if high is None else float(high)
         if not any(map(math.isnan, bounds)):
-            return backend.clamp(x, *bounds, out)
+            return backend.clamp(x, *bounds, out=out)
     if low is not None:
         x = np.maximum(x, low, out=out)
     return x if high is None else np.minimum(x, high, out=out)

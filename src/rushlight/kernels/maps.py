@@ -1,0 +1,156 @@
+"""Kernels of each element by itself: one declaration makes the call that takes the native twin of a NumPy function where there is one.
+
+Every kernel takes arrays of one shape, any strides, float16 to float64, and returns a new array of that shape and dtype, or
+writes into ``out`` (same shape and dtype; it may be one of the inputs) and returns that. Other dtypes go the way NumPy takes them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+from ml_dtypes import bfloat16
+from numpy import asarray, dtype, empty_like, may_share_memory, ndarray, uint16
+
+from rushlight.kernels.dispatch import (
+    DENSE,
+    Array,
+    alike,
+    gapless,
+    in_float32_blocks,
+    is_half,
+    native,
+    put,
+    through_float32,
+)
+from rushlight.kernels.native import loader
+from rushlight.kernels.native.signatures import MAPS, exports
+
+BFLOAT16 = dtype(bfloat16)
+LETTERS = {"Array": "a", "int": "i", "float": "d"}
+
+Reference = Callable[..., Array]
+
+
+class Kernel(Protocol):
+    """A kernel of each element by itself."""
+
+    reference: Reference
+
+    def __call__(self, *arguments: Array | float, out: Array | None = None) -> Array:
+        """Arrays, then numbers."""
+
+
+def declared(reference: Reference, bfloat16: bool) -> int:
+    """Enter the native twin of a NumPy function: arrays, result, elements, numbers. Returns how many arrays it takes.
+
+    The twin has the function's name, without an underscore before it.
+    """
+    reference.__name__ = reference.__name__.lstrip("_")
+    code, notes = reference.__code__, reference.__annotations__
+    letters = "".join(LETTERS[notes[name]] for name in code.co_varnames[: code.co_argcount])
+    arrays = letters.count("a")
+    signature = {reference.__name__: letters[:arrays] + "an" + letters[arrays:]}
+    exports(**signature)
+    if bfloat16:
+        MAPS.update(signature)
+    return arrays
+
+
+def each(bfloat16: bool = False, small: int = 0) -> Callable[[Reference], Kernel]:
+    """Declare a kernel by its NumPy reference, of one array or two and of numbers.
+
+    bfloat16: its native twin takes bfloat16 numbers too. small: elements below which NumPy's call is the cheaper one.
+    """
+
+    def declare(reference: Reference) -> Kernel:
+        defaults = reference.__defaults__ or ()
+
+        def two(x: Array, y: Array, *numbers: float, out: Array | None = None) -> Array:
+            return map_pair(reference, x, y, out, *numbers, *defaults[len(numbers) :])
+
+        def one(x: Array, *numbers: float, out: Array | None = None) -> Array:
+            if x.size < small:
+                return put(_plain(reference, x.dtype, x), out)
+            return map_one(reference, x, out, *numbers, *defaults[len(numbers) :])
+
+        made = cast(Kernel, functools.wraps(reference)(two if declared(reference, bfloat16) == 2 else one))
+        made.reference = reference
+        return made
+
+    return declare
+
+
+def map_one(kernel: Reference, x: Array, out: Array | None, *numbers: object) -> Array:
+    """The native twin of `kernel`, by its name, of each element.  (*) -> (*)"""
+    table = native(x.dtype)
+    if table is None:
+        return put(_plain(kernel, x.dtype, x, *numbers), out)
+    if not gapless(x):
+        x = x.copy(order="C")
+    target = empty_like(x) if out is None else _target(out, x)
+    getattr(table, kernel.__name__)(x, target, x.size, *numbers)
+    return put(target, out)
+
+
+def _target(out: Array, *inputs: Array) -> Array:
+    """`out` where a kernel may write at once, element by element as it reads; else an array to be copied into it."""
+    first = inputs[0]
+    if out.strides != first.strides or out.dtype != first.dtype or out.shape != first.shape or not out.flags.behaved:
+        return empty_like(first)
+    return out if all(out is x or _apart(out, x) for x in inputs) else empty_like(first)
+
+
+def _apart(out: Array, x: Array) -> bool:
+    """Whether two arrays of one layout are the same memory or share none."""
+    if not may_share_memory(out, x):
+        return True
+    return bool(out.__array_interface__["data"][0] == x.__array_interface__["data"][0] and out.strides == x.strides)
+
+
+def map_pair(kernel: Reference, x: Array, y: Array, out: Array | None, *numbers: object) -> Array:
+    """The native twin of `kernel`, by its name, of each pair of elements.  (*), (*) -> (*)"""
+    table = native(x.dtype)
+    if table is None or y.dtype != x.dtype:
+        return put(_plain(kernel, x.dtype, x, y, *numbers), out)
+    if x.shape != y.shape or x.flags.num & y.flags.num & DENSE != DENSE:
+        if out is None and x.shape == y.shape and gapless(y) and not gapless(x):  # no copy beside the result
+            out = empty_like(y)
+            out[...] = x
+            x = out
+        x, y = alike(x, y)
+    target = empty_like(x) if out is None else _target(out, x, y)
+    getattr(table, kernel.__name__)(x, y, target, x.size, *numbers)
+    return put(target, out)
+
+
+def _plain(kernel: Reference, dtype: Any, *arguments: object) -> Array:
+    """A kernel in NumPy, and of 16 bits as it is done best."""
+    arrays = [a for a in arguments if isinstance(a, ndarray)]
+    found = _of_bfloat16(kernel, arrays, arguments[len(arrays) :]) if dtype == BFLOAT16 else None
+    if found is not None:
+        return found
+    if is_half(dtype) and all(a.dtype == dtype for a in arrays):
+        numbers, again = arguments[len(arrays) :], (map_one, map_pair)[len(arrays) - 1]
+        found = in_float32_blocks(lambda *blocks: again(kernel, *blocks, None, *numbers), *arrays)
+        if found is not None:
+            return found
+    return asarray(through_float32(kernel, dtype, *arguments) if is_half(dtype) else kernel(*arguments))
+
+
+def bfloat16_maps() -> Any:
+    """The native kernels of bfloat16 numbers; None where there are none."""
+    tables = loader._tables
+    return (loader.tables() if tables is None else tables).get(("bf16", "maps"))
+
+
+def _of_bfloat16(kernel: Reference, arrays: list[Array], numbers: tuple[object, ...]) -> Array | None:
+    """The native twin of `kernel` that takes bfloat16 numbers; None where there is none."""
+    first, run = arrays[0], getattr(bfloat16_maps(), kernel.__name__, None)
+    if run is None or any(a.dtype != BFLOAT16 or a.shape != first.shape for a in arrays):
+        return None
+    dense = [first if gapless(first) else first.copy(order="C")] if len(arrays) == 1 else alike(*arrays)
+    out = empty_like(dense[0])
+    run(*(a.view(uint16) for a in dense), out.view(uint16), out.size, *numbers)
+    return out
