@@ -41,6 +41,9 @@ class Op:
     half: str | None = "float32"  # where float16 and bfloat16 are computed; None passes them to the forward as they are
     ufunc: str | None = None  # the function of the backend that is the forward
     elementwise: bool = False  # whether an element of the result is of those at its place alone
+    pointwise: bool = False  # whether that holds for numbers beside its first input: so are all elementwise ones
+    foreach: bool = False  # whether there is a form of it on each tensor of a list
+    passes: float = 1.0  # what its pass over memory costs, in plain ones
     linear: bool = False  # whether it is linear in all of its inputs together, so that its tangent is itself
     factors: tuple[int, ...] = ()  # the positions of inputs in each of which it is linear
     added: int | None = None  # that of the one which is added to their product
@@ -145,6 +148,7 @@ class Op:
         record.update(out_names=names, out_count=None if outputs is None else len(names))
         record["differentiable"] = tuple(range(len(names))) if differentiable is None else differentiable
         record["repeatable"] = self.repeatable or self.elementwise
+        record["pointwise"] = self.pointwise or self.elementwise
         together = broadcasts or (self.tensors if self.elementwise else ())
         record["broadcasts"] = tuple(self.tensors.index(each) for each in together)
         record["free"] = sum(1 << self.tensors.index(each) for each in masks)

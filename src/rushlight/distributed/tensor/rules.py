@@ -11,6 +11,7 @@ import numpy as np
 
 from rushlight.basics.tree import tree_flatten, tree_map, tree_unflatten
 from rushlight.dispatch import functions
+from rushlight.dispatch.declare import OPS
 from rushlight.distributed.tensor.dtensor import (
     DTensor,
     ShardedParameter,
@@ -27,14 +28,10 @@ from rushlight.overrides.protocol import DisableTorchFunctionSubclass
 from rushlight.storage import bump, settle
 from rushlight.tensor import Tensor, alias, wrap
 
-EACH = frozenset(
-    "abs absolute acos acosh add addcdiv addcmul asin asinh atan atan2 atanh bfloat16 bitwise_and bitwise_not bitwise_or "
-    "bitwise_xor ceil celu clamp clamp_max clamp_min clip clone complex conj copysign cos cosh detach div divide double elu eq erf "
-    "erfc erfinv exp exp2 expm1 fill float floor floor_divide fmod frac full_like ge gelu gt half hypot int isfinite isinf isnan "
-    "ldexp le leaky_relu lerp lgamma log log10 log1p log2 logical_and logical_not logical_or logical_xor logit long lt masked_fill "
-    "maximum minimum mul multiply nan_to_num ne neg negative not_equal ones_like zeros_like empty_like positive pow reciprocal relu "
-    "remainder round rsqrt rsub sgn sigmoid sign signbit silu sin sinc sinh softplus sqrt square sub subtract tan tanh to "
-    "true_divide trunc type type_as where xlogy zero contiguous "
+# What is composed of operators of each element by itself, changes the dtype, or makes another tensor of the same shape; Python's methods.
+COMPOSED = frozenset(
+    "bfloat16 celu clamp_max clamp_min clip clone contiguous detach divide double empty_like float full_like half int long "
+    "not_equal ones_like positive subtract to true_divide type type_as zero zeros_like "
     "__abs__ __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__ __rmul__ __imul__ __truediv__ __rtruediv__ __itruediv__ "
     "__neg__ __pos__ __pow__ __rpow__ __lt__ __le__ __gt__ __ge__ __eq__ __ne__ __invert__ __and__ __or__".split()
 )
@@ -56,6 +53,7 @@ def called(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     if name in ("__get__", "__set__", "__delete__"):
         return attribute(func, args)
     short = name.removeprefix("_foreach_")
+    plain = short if short.endswith("__") else short.removesuffix("_")
     if name in SPECIAL:
         return SPECIAL[name](args, kwargs)
     if name in PLAINLY:
@@ -65,12 +63,18 @@ def called(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
         return by_parts(func, args, kwargs, found, replicated=True)
     if name in RANDOM:
         return random(func, args, kwargs)
-    if short in EACH or (short.endswith("_") and short[:-1] in EACH):
+    if plain in COMPOSED or plain in pointwise():
         return by_parts(func, args, kwargs, found)
     if name in LIKE:
         made = by_parts(tensor_functions("empty_like"), args[:1], kwargs, found)
         return random(tensor_functions(LIKE[name]), (made,), {})
     refuse(func, found)
+
+
+@functools.cache
+def pointwise() -> frozenset[str]:
+    """The public names of operators of each element by itself."""
+    return frozenset(name for op in OPS.values() if op.pointwise for name in (op.shown, op.name, *op.aliases))
 
 
 def tensor_functions(name: str) -> Any:

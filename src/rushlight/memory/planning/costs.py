@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rushlight.dispatch.declare import OPS
 from rushlight.memory.estimates.rehearsals import READ, WRITTEN
 from rushlight.memory.estimates.standins import BACKWARD_WORK, FORWARD_WORK, STEP_WORK, Tally, Work
 from rushlight.memory.planning.machine import Machine
 
 KINDS = (FORWARD_WORK, BACKWARD_WORK, STEP_WORK)
 SHARED = 0.5  # of the time that threads move data, what is missing to those that compute: bandwidth, locks, cores
-PASSES = {  # what a pass over memory costs in plain ones, where it is not one
-    "gelu": 3.0, "silu": 3.0, "exp": 2.0, "tanh": 3.0, "sigmoid": 3.0, "softmax": 2.0, "log_softmax": 2.0,
-    "cross_entropy": 2.0, "batch_norm": 1.5, "layer_norm": 1.5, "max_pool2d": 2.0, "SGD": 1.0, "Adam": 1.0, "AdamW": 1.0,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,8 @@ class Costs:
         here = self.machine
         if work.operator in (WRITTEN, READ):
             return work.bytes * (here.write if work.operator == WRITTEN else here.read)
-        seconds = here.call + work.flops * here.flop + work.bytes * here.byte * PASSES.get(work.operator, 1.0)
+        passes = OPS[work.operator].passes if work.operator in OPS else 1.0
+        seconds = here.call + work.flops * here.flop + work.bytes * here.byte * passes
         return seconds * self.factors[work.kind]
 
     def by_kind(self, works: Sequence[Work]) -> list[float]:

@@ -30,7 +30,13 @@ def lowest(dtype: np.dtype[Any]) -> float:
     return -np.inf if dtype.kind not in "biu" else np.iinfo(dtype).min
 
 
-@op(ns=None, aux=("which",), aten=("max_pool2d_with_indices", "max_pool3d_with_indices"), batch=families.images)
+@op(
+    ns=None,
+    aux=("which",),
+    aten=("max_pool2d_with_indices", "max_pool3d_with_indices"),
+    batch=families.images,
+    passes=2.0,
+)
 def max_pool_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, ...]) -> Array:
     """Maxima of windows.  input: (N, C, *S) -> (N, C, *L); keeps one byte for each output."""
     return backend.max_pool(input, geometry, out_size, lowest(input.dtype))

@@ -41,6 +41,8 @@ F = "nn.functional"
     cheap=True,
     saver=rebuilt.keep_watched,
     again=60,
+    pointwise=True,
+    passes=3.0,
 )
 def gelu(input: Array, approximate: str = "none") -> Array:
     """input * Phi(input), Phi the normal distribution; "tanh" approximates it.  (*) -> (*)
@@ -76,7 +78,7 @@ def _(g: Tensor, input: Tensor, approximate: str) -> Tensor:
 # silu, mish -------------------------------------------------------------------------------------------------
 
 
-@elementwise(ns=None, name="silu", inplace=False, promote=None, cheap=True, again=60)
+@elementwise(ns=None, name="silu", inplace=False, promote=None, cheap=True, again=60, passes=3.0)
 def silu_op(input: Array) -> Array:
     """input * sigmoid(input).  (*) -> (*)"""
     require(input.dtype.kind in "fc", "silu", input, "a floating-point or complex dtype")
@@ -149,7 +151,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 # softplus, logsigmoid ----------------------------------------------------------------------------------------
 
 
-@op(ns=F, method=False, shape=shapes.dense, repeatable=True, batch=families.targeted)
+@op(ns=F, method=False, shape=shapes.dense, repeatable=True, batch=families.targeted, pointwise=True)
 def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     """log(1 + e^(beta * input)) / beta; input itself where beta * input > threshold.  (*) -> (*)"""
     require(input.dtype.kind == "f", "softplus", input)

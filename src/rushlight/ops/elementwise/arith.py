@@ -66,7 +66,7 @@ def _no_negative(words: str) -> RuntimeError:
 
 
 @elementwise(linear=True, ufunc="negative", promote="arith", aliases=("negative",), refuse="b", refusal=_no_negative,
-             grads={"input": lambda g: -g}, complex_half="widens")  # fmt: skip
+             grads={"input": lambda g: -g}, complex_half="widens", foreach=True)  # fmt: skip
 def neg(input: Array) -> Array:
     """-input.  input: (*) -> (*).  Raises RuntimeError for bool tensors: use ~ or logical_not() there."""
 

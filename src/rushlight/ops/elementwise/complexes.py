@@ -256,6 +256,7 @@ def _as_number(mask: Any) -> Any:
     grads={"input": lambda g: conj(g)},
     batch=families.targeted,
     turns=CONJ,
+    pointwise=True,
 )
 def conj_view(input: Array) -> Array:
     """The complex conjugate: of a tensor a view with its conjugate bit turned.  (*) complex -> (*)"""

@@ -76,7 +76,7 @@ def _reciprocal_raw(g: Array, out: Array) -> Array:
     return np.negative(slope, out=slope) if slope.__class__ is np.ndarray else -slope
 
 
-@elementwise(promote="float", half=None)
+@elementwise(promote="float", half=None, foreach=True)
 def reciprocal(input: Array) -> Array:
     """1 / input.  input: (*) -> (*); keeps its result for the backward."""
     return np.true_divide(1, input).astype(input.dtype, copy=False)

@@ -31,6 +31,7 @@ from rushlight.tensor import Tensor
     shape=shapes.same,
     batch=families.targeted,
     direct=True,
+    pointwise=True,
 )
 def fill_number(input: Array, value: float) -> Array:
     """A number in the shape and dtype of `input`.  (*) -> (*)"""

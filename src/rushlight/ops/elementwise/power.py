@@ -52,7 +52,7 @@ def _sqrt_raw(g: Array, out: Array) -> Array:
     return over(g, own_conj(out + out))
 
 
-@elementwise(ufunc="sqrt")
+@elementwise(ufunc="sqrt", foreach=True)
 def sqrt(input: Array) -> Array:
     """Square root.  input: (*) -> (*), NaN below 0; keeps its result for the backward.
 
@@ -72,7 +72,7 @@ def _rsqrt_raw(g: Array, out: Array) -> Array:
     return times(g, own_conj(slope))
 
 
-@elementwise(promote="float")
+@elementwise(promote="float", foreach=True)
 def rsqrt(input: Array) -> Array:
     """1 / sqrt(input).  input: (*) -> (*); keeps its result for the backward."""
     root = np.asarray(backend.sqrt(input))

@@ -146,7 +146,7 @@ def _leaky(x: Array, slope: float) -> Array:
 
 @op(ns=None, name="leaky_relu",
     grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)}, shape=shapes.same, repeatable=True, batch=families.targeted,
-    again=15, behind="input", over=True)  # fmt: skip
+    again=15, behind="input", over=True, pointwise=True)  # fmt: skip
 def leaky_relu_op(input: Array, negative_slope: float) -> Array:
     """input where over 0, else negative_slope * input, of a slope >= 0.  (*) -> (*)"""
     return _leaky(input, negative_slope)
@@ -300,6 +300,7 @@ publish_inplace("rrelu_", rrelu_, "", F)
     again=15,
     behind="input",
     over=True,
+    pointwise=True,
 )
 def hardtanh_op(input: Array, min_val: float, max_val: float) -> Array:
     """input limited to [min_val, max_val].  (*) -> (*)"""
@@ -391,7 +392,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @op(ns=None, name="threshold",
-    grads={"input": lambda g, input, threshold: gated(g, outside(input, -math.inf, threshold))}, shape=shapes.same, repeatable=True, batch=families.targeted)  # fmt: skip
+    grads={"input": lambda g, input, threshold: gated(g, outside(input, -math.inf, threshold))}, shape=shapes.same, repeatable=True, batch=families.targeted, pointwise=True)  # fmt: skip
 def threshold_op(input: Array, threshold: float, value: float) -> Array:
     """input where over `threshold`, else `value`.  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "threshold", input, "a real number's dtype")
@@ -419,7 +420,7 @@ known_as(threshold_op, "threshold")
 publish_inplace("threshold_", _threshold_, "", F)
 
 
-@op(ns="", name="hardshrink", half=None, shape=shapes.same, repeatable=True, batch=families.targeted)
+@op(ns="", name="hardshrink", half=None, shape=shapes.same, repeatable=True, batch=families.targeted, pointwise=True)
 def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     """input where outside [-lambd, lambd], else 0.  (*) -> (*)"""
     require(is_float(input.dtype), "hardshrink", input)
@@ -440,6 +441,7 @@ NAMESPACES[F]["hardshrink"] = hardshrink
     shape=shapes.same,
     repeatable=True,
     batch=families.targeted,
+    pointwise=True,
 )
 def softshrink_op(input: Array, lambd: float) -> Array:
     """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*)"""

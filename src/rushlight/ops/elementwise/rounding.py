@@ -24,7 +24,9 @@ from rushlight.tensor import Tensor
 # Magnitude and sign ----------------------------------------------------------------------------------
 
 
-@elementwise(promote="arith", half=None, aliases=("absolute",), refuse="b", inplace=False, complex_half="widens")
+@elementwise(
+    promote="arith", half=None, aliases=("absolute",), refuse="b", inplace=False, complex_half="widens", foreach=True
+)
 def abs(input: Array) -> Array:
     """Absolute value; of complex tensors, real.  input: (*) -> (*)
 
@@ -63,7 +65,7 @@ publish_inplace(_abs_inplace, "abs", "", ("absolute",))
 abs.into(lambda x: np.absolute(x, out=x))
 
 
-@elementwise(promote="arith", half="float32", refuse="c", grads={"input": lambda g: nothing(g)})
+@elementwise(promote="arith", half="float32", refuse="c", grads={"input": lambda g: nothing(g)}, foreach=True)
 def sign(input: Array) -> Array:
     """-1, 0 or 1; 0 for NaN.  input: (*) -> (*).  For complex tensors use :func:`sgn`."""
     return _sign(input)
@@ -116,19 +118,21 @@ def _into(ufunc: np.ufunc) -> Any:
     return into
 
 
-@elementwise(promote="arith", half=None, refuse="bc", grads={"input": lambda g: nothing(g)})
+@elementwise(promote="arith", half=None, refuse="bc", grads={"input": lambda g: nothing(g)}, foreach=True)
 def floor(input: Array) -> Array:
     """The largest whole number not above each element.  input: (*) -> (*)"""
     return _floor(input)
 
 
-@elementwise(promote="arith", half=None, refuse="bc", grads={"input": lambda g: nothing(g)})
+@elementwise(promote="arith", half=None, refuse="bc", grads={"input": lambda g: nothing(g)}, foreach=True)
 def ceil(input: Array) -> Array:
     """The smallest whole number not below each element.  input: (*) -> (*)"""
     return _ceil(input)
 
 
-@elementwise(promote="arith", half=None, refuse="bc", aliases=("fix",), grads={"input": lambda g: nothing(g)})
+@elementwise(
+    promote="arith", half=None, refuse="bc", aliases=("fix",), grads={"input": lambda g: nothing(g)}, foreach=True
+)
 def trunc(input: Array) -> Array:
     """The whole part: rounded toward zero.  input: (*) -> (*)"""
     return _trunc(input)
@@ -140,14 +144,22 @@ ceil.into(_into(np.ceil))
 trunc.into(_into(np.trunc))
 
 
-@elementwise(promote="arith", refuse="bic", grads={"input": lambda g: g})
+@elementwise(promote="arith", refuse="bic", grads={"input": lambda g: g}, foreach=True)
 def frac(input: Array) -> Array:
     """input - trunc(input).  input: (*) -> (*)"""
     whole = np.asarray(np.trunc(input))
     return np.subtract(input, whole, out=whole)
 
 
-@elementwise(promote="arith", refuse="bc", ns=None, name="round", inplace=False, grads={"input": lambda g: nothing(g)})
+@elementwise(
+    promote="arith",
+    refuse="bc",
+    ns=None,
+    name="round",
+    inplace=False,
+    grads={"input": lambda g: nothing(g)},
+    foreach=True,
+)
 def round_op(input: Array, decimals: int) -> Array:
     """`input` rounded to `decimals` places, halves to even.  (*) -> (*)"""
     if input.dtype.kind in "iu":

@@ -50,7 +50,7 @@ def inplace_kernel(of: Op, fn: Callable[..., Any]) -> Any:
 _exp = kernel("exp")
 
 
-@elementwise(half=None)
+@elementwise(half=None, foreach=True, passes=2.0)
 def exp(input: Array) -> Array:
     """e to the power of each element.  input: (*) -> (*); keeps its result for the backward.
 
@@ -82,7 +82,7 @@ def _scaled(x: Any, factor: float) -> Any:
 exp2.grad("input")(lambda g, out: times(g, own_conj(out * LN2)))
 
 
-@elementwise(ufunc="expm1", grads={"input": lambda g, out: times(g, own_conj(out + 1))})
+@elementwise(ufunc="expm1", grads={"input": lambda g, out: times(g, own_conj(out + 1))}, foreach=True)
 def expm1(input: Array) -> Array:
     """e^input - 1, exact near 0.  input: (*) -> (*); keeps its result for the backward."""
 
@@ -92,7 +92,7 @@ def expm1(input: Array) -> Array:
 _log = kernel("log")
 
 
-@elementwise(half=None, grads={"input": lambda g, input: g / conj(input)})
+@elementwise(half=None, grads={"input": lambda g, input: g / conj(input)}, foreach=True)
 def log(input: Array) -> Array:
     """Natural logarithm.  input: (*) -> (*); -inf at 0, NaN below.
 
@@ -106,17 +106,17 @@ def log(input: Array) -> Array:
 log.into(inplace_kernel(log.op, _log))
 
 
-@elementwise(ufunc="log2", grads={"input": lambda g, input: over(g, own_conj(input * LN2))})
+@elementwise(ufunc="log2", grads={"input": lambda g, input: over(g, own_conj(input * LN2))}, foreach=True)
 def log2(input: Array) -> Array:
     """Logarithm to base 2.  input: (*) -> (*); -inf at 0, NaN below."""
 
 
-@elementwise(ufunc="log10", grads={"input": lambda g, input: over(g, own_conj(input * LN10))})
+@elementwise(ufunc="log10", grads={"input": lambda g, input: over(g, own_conj(input * LN10))}, foreach=True)
 def log10(input: Array) -> Array:
     """Logarithm to base 10.  input: (*) -> (*); -inf at 0, NaN below."""
 
 
-@elementwise(half=None, grads={"input": lambda g, input: over(g, own_conj(input + 1))})
+@elementwise(half=None, grads={"input": lambda g, input: over(g, own_conj(input + 1))}, foreach=True)
 def log1p(input: Array) -> Array:
     """log(1 + input), exact near 0.  input: (*) -> (*), -inf at -1 and NaN below"""
     return np.log1p(input) if input.dtype.kind != "c" else complex_log1p(input)
@@ -125,7 +125,7 @@ def log1p(input: Array) -> Array:
 # Trigonometric functions and their inverses ----------------------------------------------------------
 
 
-@elementwise(ufunc="sin", grads={"input": lambda g, input: times(g, own_conj(cos(input)))})
+@elementwise(ufunc="sin", grads={"input": lambda g, input: times(g, own_conj(cos(input)))}, foreach=True)
 def sin(input: Array) -> Array:
     """Sine.  input: (*) in radians -> (*)
 
@@ -135,12 +135,12 @@ def sin(input: Array) -> Array:
     """
 
 
-@elementwise(ufunc="cos", grads={"input": lambda g, input: times(g, own_conj(-sin(input)))})
+@elementwise(ufunc="cos", grads={"input": lambda g, input: times(g, own_conj(-sin(input)))}, foreach=True)
 def cos(input: Array) -> Array:
     """Cosine.  input: (*) in radians -> (*)"""
 
 
-@elementwise(ufunc="tan", grads={"input": lambda g, out: times(g, own_conj(out * out + 1))})
+@elementwise(ufunc="tan", grads={"input": lambda g, out: times(g, own_conj(out * out + 1))}, foreach=True)
 def tan(input: Array) -> Array:
     """Tangent.  input: (*) in radians -> (*); keeps its result for the backward."""
 
@@ -150,19 +150,19 @@ def _one_minus_square(x: Array | Tensor) -> Any:
 
 
 @elementwise(ufunc="arcsin", aliases=("arcsin",),
-             grads={"input": lambda g, input: times(g, own_conj(ops.rsqrt(_one_minus_square(input))))})  # fmt: skip
+             grads={"input": lambda g, input: times(g, own_conj(ops.rsqrt(_one_minus_square(input))))}, foreach=True)  # fmt: skip
 def asin(input: Array) -> Array:
     """Inverse sine in radians.  input: (*) -> (*), NaN outside [-1, 1]."""
 
 
 @elementwise(ufunc="arccos", aliases=("arccos",),
-             grads={"input": lambda g, input: times(g, own_conj(-ops.rsqrt(_one_minus_square(input))))})  # fmt: skip
+             grads={"input": lambda g, input: times(g, own_conj(-ops.rsqrt(_one_minus_square(input))))}, foreach=True)  # fmt: skip
 def acos(input: Array) -> Array:
     """Inverse cosine in radians.  input: (*) -> (*), NaN outside [-1, 1]."""
 
 
 @elementwise(ufunc="arctan", aliases=("arctan",),
-             grads={"input": lambda g, input: over(g, own_conj(input * input + 1))})  # fmt: skip
+             grads={"input": lambda g, input: over(g, own_conj(input * input + 1))}, foreach=True)  # fmt: skip
 def atan(input: Array) -> Array:
     """Inverse tangent in radians.  input: (*) -> (*)"""
 
@@ -170,12 +170,12 @@ def atan(input: Array) -> Array:
 # Hyperbolic functions and their inverses -------------------------------------------------------------
 
 
-@elementwise(ufunc="sinh", grads={"input": lambda g, input: times(g, own_conj(cosh(input)))})
+@elementwise(ufunc="sinh", grads={"input": lambda g, input: times(g, own_conj(cosh(input)))}, foreach=True)
 def sinh(input: Array) -> Array:
     """Hyperbolic sine.  input: (*) -> (*)"""
 
 
-@elementwise(ufunc="cosh", grads={"input": lambda g, input: times(g, own_conj(sinh(input)))})
+@elementwise(ufunc="cosh", grads={"input": lambda g, input: times(g, own_conj(sinh(input)))}, foreach=True)
 def cosh(input: Array) -> Array:
     """Hyperbolic cosine.  input: (*) -> (*)"""
 
@@ -183,7 +183,7 @@ def cosh(input: Array) -> Array:
 _tanh = kernel("tanh")
 
 
-@elementwise(half=None)
+@elementwise(half=None, foreach=True, passes=3.0)
 def tanh(input: Array) -> Array:
     """Hyperbolic tangent.  input: (*) -> (*); keeps its result for the backward.
 
@@ -263,7 +263,7 @@ def _sigmoid(x: Array, out: Any = None) -> Array:
     return np.true_divide(1, t, out=t)
 
 
-@elementwise(half=None)
+@elementwise(half=None, foreach=True, passes=3.0)
 def sigmoid(input: Array) -> Array:
     """1 / (1 + e^-input).  input: (*) -> (*); keeps its result for the backward.
 

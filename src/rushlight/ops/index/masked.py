@@ -46,6 +46,7 @@ def _fill_into(out: Any, mask: Any, value: Any) -> None:
     shape=shapes.same,
     repeatable=True,
     batch=families.targeted,
+    pointwise=True,
 )
 def masked_fill_op(input: Array, mask: Array, value: Any) -> Array:
     """`input` with a number where `mask` is true, broadcast.  (*), (*) -> (*)"""

@@ -182,6 +182,7 @@ def by_class(rows: Array, shape: tuple[int, ...]) -> Array:
     aux=("lse", "total"),
     masks=("target",),
     batch=families.classes,
+    passes=2.0,
 )
 def cross_entropy_op(input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int,
                      label_smoothing: float) -> Any:  # fmt: skip

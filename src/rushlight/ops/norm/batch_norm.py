@@ -48,6 +48,7 @@ def reciprocal_deviation(var: Array, eps: float) -> Array:
     batch=families.by_channels,
     cheap=True,
     again=25,
+    passes=1.5,
 )
 def batch_norm_op(input: Array, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
     """Normalisation by channel with the batch's statistics.  (N, C, *), (C,), (C,) -> (N, C, *), (C,), (C,)"""
@@ -92,7 +93,14 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, eps: float, needs: tuple[
     return gx, gw, ops.sum(g, dims) if needs[2] else None
 
 
-@op(ns=None, name="native_batch_norm_eval", shape=shapes.dense, repeatable=True, batch=families.by_known_channels)
+@op(
+    ns=None,
+    name="native_batch_norm_eval",
+    shape=shapes.dense,
+    repeatable=True,
+    batch=families.by_known_channels,
+    passes=1.5,
+)
 def batch_norm_eval_op(input: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array,
                        eps: float) -> Array:  # fmt: skip
     """Normalisation by channel with given statistics.  (N, C, *), each of the others (C,) -> (N, C, *)"""

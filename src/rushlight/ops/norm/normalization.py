@@ -58,6 +58,7 @@ def as_rows(x: Array, k: int) -> Array:
     cheap=True,
     saver=rebuilt.keep_watched,
     again=40,
+    passes=1.5,
 )
 def layer_norm_op(input: Array, weight: Array | None, bias: Array | None, k: int, eps: float) -> tuple[Array, ...]:
     """(input - mean) / sqrt(var + eps) * weight + bias over the last `k` dimensions.  (*, S) -> (*, S)"""

@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 F = "nn.functional"
 
 
-@op(ns=None, name="softmax", half=None, shape=shapes.dense, repeatable=True, aten=("_softmax",), batch=families.shifted)
+@op(
+    ns=None,
+    name="softmax",
+    half=None,
+    shape=shapes.dense,
+    repeatable=True,
+    aten=("_softmax",),
+    batch=families.shifted,
+    passes=2.0,
+)
 def softmax_op(input: Array, dim: int) -> Array:
     """e^input / sum(e^input) along `dim`.  (*) -> (*)"""
     require(is_float(input.dtype), "softmax", input)
@@ -44,6 +53,7 @@ def _(g: Tensor, out: Tensor, dim: int) -> Tensor:
     repeatable=True,
     aten=("_log_softmax",),
     batch=families.shifted,
+    passes=2.0,
 )
 def log_softmax_op(input: Array, dim: int) -> Array:
     """input - log(sum(e^input)) along `dim`.  (*) -> (*)"""

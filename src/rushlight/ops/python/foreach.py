@@ -11,11 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight.basics.foreign import kind_of
+from rushlight.dispatch.declare import OPS
 from rushlight.dispatch.named import linalg, named
 from rushlight.tensor import Tensor
 
-_UNARY = ("abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round "
-          "rsqrt sigmoid sign sin sinh sqrt tan tanh trunc").split()  # fmt: skip
 # Name: the keywords by which the second operand may be given.
 _BINARY = {"add": ("scalar", "scalars", "other"), "sub": ("scalar", "scalars", "other"), "mul": ("scalar", "scalars", "other"),
            "div": ("scalar", "scalars", "other"), "pow": ("exponent",), "maximum": ("scalar", "scalars", "other"),
@@ -188,7 +187,7 @@ def _table() -> dict[str, Callable[..., Any]]:
                                            "copy_": _copy, "zero_": _zero}  # fmt: skip
     for in_place in (False, True):
         end = "_" * in_place
-        made |= {name + end: _unary(name, in_place) for name in _UNARY}
+        made |= {op.name + end: _unary(op.name, in_place) for op in OPS.values() if op.foreach}
         made |= {name + end: _binary(name, in_place) for name in _BINARY}
         made |= {name + end: _fused(name, in_place) for name in ("addcmul", "addcdiv")}
         made["lerp" + end] = _lerp(in_place)

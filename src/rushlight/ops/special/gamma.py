@@ -18,7 +18,7 @@ from rushlight.ops.special.scipy_special import scipy_special
 from rushlight.tensor import Tensor
 
 
-@elementwise(refuse="c", grads={"input": lambda g, input: g * digamma(input)})
+@elementwise(refuse="c", grads={"input": lambda g, input: g * digamma(input)}, foreach=True)
 def lgamma(input: Array) -> Array:
     """log |gamma(input)|.  input: (*) -> (*), infinite at 0, -1, -2 and so on.
 

@@ -34,7 +34,7 @@ def _bell(g: Array | Tensor, x: Array | Tensor, scale: float) -> Any:
     return times(g, exp(-(x * x)) * scale)
 
 
-@elementwise(half=None, refuse="c", grads={"input": lambda g, input: _bell(g, input, TWO_OVER_ROOT_PI)})
+@elementwise(half=None, refuse="c", grads={"input": lambda g, input: _bell(g, input, TWO_OVER_ROOT_PI)}, foreach=True)
 def erf(input: Array) -> Array:
     """The error function.  input: (*) -> (*)
 
@@ -45,7 +45,7 @@ def erf(input: Array) -> Array:
     return backend.erf(input)
 
 
-@elementwise(refuse="c", grads={"input": lambda g, input: _bell(g, input, -TWO_OVER_ROOT_PI)})
+@elementwise(refuse="c", grads={"input": lambda g, input: _bell(g, input, -TWO_OVER_ROOT_PI)}, foreach=True)
 def erfc(input: Array) -> Array:
     """1 - erf(input), exact where that is small.  input: (*) -> (*)"""
     return normal.erfc(input)
