@@ -39,6 +39,8 @@ d = distribute_tensor(mine, mesh, [Shard(0)])  # that of the first process
 same = lambda a, b: torch.equal(a.full_tensor(), b) and a.dtype is b.dtype and a.shape == b.shape
 assert same(d, whole) and d.to_local().shape[0] == (3, 2)[r] and len(d) == 5 and d.numel() == 15 and d.size(1) == 3
 assert same(d * 2 + d.exp(), whole * 2 + whole.exp()) and same(d.double(), whole.double()) and same(d > 0, whole > 0)
+for of_each in (torch.arctan, torch.digamma, torch.sinc, torch.nn.functional.mish, torch.nn.functional.softplus, torch.nn.functional.hardswish):
+    assert same(of_each(d), of_each(whole)), of_each  # whatever its record says is of each element
 for order in (1, 2, 3, float("inf"), 0):
     assert torch.allclose(d.norm(order).full_tensor(), whole.norm(order))
 assert torch.allclose(get_total_norm([d, whole]), get_total_norm([whole, whole]))

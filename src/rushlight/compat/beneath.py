@@ -7,7 +7,7 @@ from typing import Any
 from rushlight.basics import caller
 from rushlight.dispatch.named import Named, named
 
-__all__ = ["affine_grid_generator", "binary_cross_entropy_with_logits", "convolution", "from_file", "gru", "has_cuda", "has_cudnn", "has_lapack",
+__all__ = ["affine_grid_generator", "binary_cross_entropy_with_logits", "from_file", "gru", "has_cuda", "has_cudnn", "has_lapack",
            "has_mkl", "has_mps", "has_openmp", "has_spectral", "is_warn_always_enabled", "lstm", "norm_except_dim", "rnn_relu", "rnn_tanh", "set_warn_always"]  # fmt: skip
 
 has_lapack = has_spectral = has_openmp = True  # NumPy brings the first two
@@ -28,22 +28,6 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
         raise ValueError(f"binary_cross_entropy_with_logits(): reduction must be 0 (none), 1 (mean) or 2 (sum), got {reduction!r}")  # fmt: skip
     return functional.binary_cross_entropy_with_logits(input, target, weight, pos_weight=pos_weight,
                                                        reduction=REDUCTIONS[reduction])  # fmt: skip
-
-
-def convolution(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
-                output_padding: Any, groups: int) -> Any:  # fmt: skip
-    """A convolution in as many dimensions as the weight has beyond two, or its transpose.
-
-    input: (N, C, *S), weight: (K, C / groups, *W), transposed (C, K / groups, *W) -> (N, K, *L).
-    Raises RuntimeError for a weight of other than 3 to 5 dimensions.
-    """
-    dims = weight.dim() - 2
-    if dims not in (1, 2, 3):
-        raise RuntimeError(f"convolution(): expected weight of 3 to 5 dimensions, got shape {list(weight.shape)}")
-    if transposed:
-        call = getattr(functional, f"conv_transpose{dims}d")
-        return call(input, weight, bias, stride, padding, output_padding, groups, dilation)
-    return getattr(functional, f"conv{dims}d")(input, weight, bias, stride, padding, dilation, groups)
 
 
 def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:

@@ -37,7 +37,7 @@ attention = Family(
 )
 
 # Convolution
-convolution = Family("The convolution of images with a weight and a bias.")
+windowed = Family("The convolution of images with a weight and a bias.")
 input_gradient = Family("The adjoint of convolution in its input.")
 weight_gradient = Family("The adjoint of convolution in its weight.")
 

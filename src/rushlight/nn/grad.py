@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rushlight.ops.conv.convolution import check_numbers, conv_input_op, conv_weight_op, spread
+from rushlight.ops.conv import convolutions
+from rushlight.ops.conv.convolutions import check_numbers, spread
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
@@ -33,14 +34,14 @@ def _input(
     n: int, size: Sequence[int], weight: Tensor, grad_output: Tensor, numbers: tuple[Any, Any, Any], groups: int
 ) -> Any:
     _check_output(f"conv{n}d_input", n, size, weight.shape, grad_output, numbers)
-    return conv_input_op(grad_output, weight, tuple(size), *numbers, groups)
+    return convolutions.conv_input_op(grad_output, weight, tuple(size), *numbers, groups)
 
 
 def _weight(
     n: int, input: Any, size: Sequence[int], grad_output: Tensor, numbers: tuple[Any, Any, Any], groups: int
 ) -> Tensor:
     _check_output(f"conv{n}d_weight", n, input.shape, size, grad_output, numbers)
-    return conv_weight_op(grad_output, input, tuple(size), *numbers, groups)
+    return convolutions.conv_weight_op(grad_output, input, tuple(size), *numbers, groups)
 
 
 def _check_output(

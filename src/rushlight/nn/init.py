@@ -23,8 +23,7 @@ __all__ = [
     "xavier_uniform_", "zeros_",
 ]  # fmt: skip
 
-_LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-           "sigmoid")  # fmt: skip
+_LINEAR = ("linear", "sigmoid", *(f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)))
 
 
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:

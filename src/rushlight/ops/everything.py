@@ -2,7 +2,7 @@
 
 from rushlight.dispatch import observed
 from rushlight.ops.attention import attention, multihead
-from rushlight.ops.conv import convolution, grid, pooling, resample, unfold
+from rushlight.ops.conv import convolutions, grid, pooling, resample, unfold
 from rushlight.ops.create import create, factories, interchange, legacy, like_new, memory
 from rushlight.ops.elementwise import (
     activation,

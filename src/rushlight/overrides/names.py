@@ -40,10 +40,10 @@ PYTHON = {
 NOTICING = frozenset({"add", "sub", "cat", "stack"})
 # Functions of nn.functional that PyTorch has in C++; all others are in Python.
 FUNCTIONAL_NATIVE = frozenset(
-    "adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear channel_shuffle conv1d conv2d conv3d conv_transpose1d "
-    "conv_transpose2d conv_transpose3d cosine_similarity gelu hardshrink linear logsigmoid one_hot pairwise_distance pdist "
-    "pixel_shuffle pixel_unshuffle prelu scaled_dot_product_attention softplus softshrink".split()
-)
+    "adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear channel_shuffle cosine_similarity gelu hardshrink linear "
+    "logsigmoid one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu scaled_dot_product_attention softplus "
+    "softshrink".split()
+).union(f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3))
 # Those of them that are the functions of torch itself.
 SHARED = FUNCTIONAL_NATIVE - frozenset(
     "avg_pool2d avg_pool3d gelu linear logsigmoid one_hot scaled_dot_product_attention softplus softshrink".split()

@@ -163,7 +163,7 @@ def apply(
     known = {name: m for name, m in model.named_modules(remove_duplicate=False) if name and adaptable(m)}
     names = [name for name in known if any(fnmatchcase(x, p) for p in wanted for x in (name, name.rpartition(".")[2]))]
     if not names:
-        raise ValueError(f"lora.apply: no Linear or convolution of one group fits {wanted}: there are {', '.join(list(known)[:8]) or 'none'}"
+        raise ValueError(f"lora.apply: no Linear or ConvNd of one group fits {wanted}: there are {', '.join(list(known)[:8]) or 'none'}"
                          f"{', ...' if len(known) > 8 else ''}")  # fmt: skip
     if freeze:
         model.requires_grad_(False)

@@ -18,7 +18,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op, with_out
 from rushlight.dispatch.variants import with_auxiliaries
 from rushlight.levels.batch import everything
-from rushlight.ops.conv.convolution import batched, spread
+from rushlight.ops.conv.convolutions import batched, spread
 from rushlight.ops.shape.reshape import reshape_op
 from rushlight.tensor import Tensor, wrap
 

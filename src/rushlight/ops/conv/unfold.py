@@ -14,7 +14,7 @@ from rushlight.dispatch.formats import contiguous_format
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.reference.windows import out_sizes
-from rushlight.ops.conv.convolution import spread
+from rushlight.ops.conv.convolutions import spread
 from rushlight.ops.elementwise.convert import copy
 from rushlight.ops.shape.reshape import permute_op, reshape_op
 

@@ -13,7 +13,7 @@ import importlib
 from rushlight.dispatch.declare import OPS, Op
 from rushlight.dispatch.families import Rule
 
-MODULES = ("attention", "convolution", "gathering", "indexing", "linear", "losses", "moves", "norms", "pointwise", "random",
+MODULES = ("attention", "channels", "gathering", "indexing", "linear", "losses", "moves", "norms", "pointwise", "random",
            "strided", "windows")  # fmt: skip
 _loaded = False
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
-from rushlight.transforms.batching.convolution import as_channels, from_channels
+from rushlight.transforms.batching.channels import as_channels, from_channels
 from rushlight.transforms.batching.given import Given, each, ranked, reshaped
 from rushlight.transforms.batching.windows import folded, unfolded
 

@@ -28,8 +28,8 @@ def from_channels(c: Given, t: Tensor) -> Any:
     return permute_op(apart, (1, 0, *range(2, len(rest) + 3)))
 
 
-@families.convolution.batched
-def convolution(c: Given) -> Any:
+@families.windowed.batched
+def windowed(c: Given) -> Any:
     """The convolution of images with a weight and a bias."""
     groups = c["groups"]
     if c.batched[1]:

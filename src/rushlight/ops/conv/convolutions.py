@@ -6,6 +6,7 @@ Legend: N images, C input channels, O output channels, S input sizes, L output s
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rushlight.backends.numpy import backend
@@ -38,7 +39,7 @@ def _channel_sum(g: Array | Tensor) -> Any:
     ns=None,
     counted=costs.Counted("convolution", "convolution_backward"),
     aten=("convolution",),
-    batch=families.convolution,
+    batch=families.windowed,
     heavy=True,
     saver=rebuilt.keep_inputs,
     added_at=1,
@@ -350,3 +351,20 @@ def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
 
 for _ns in ("", "nn.functional"):
     function(ns=_ns)(conv_tbc)
+
+
+@function()
+def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
+                transposed: bool, output_padding: Sequence[int], groups: int) -> Tensor:  # fmt: skip
+    """A convolution in as many dimensions as the weight has beyond two, or its transpose.
+
+    input: (N, C, *S), weight: (K, C / groups, *W), transposed (C, K / groups, *W) -> (N, K, *L).
+    Raises RuntimeError for a weight of other than 3 to 5 dimensions.
+    """
+    n = weight.dim() - 2
+    if n not in (1, 2, 3):
+        raise RuntimeError(f"convolution(): expected weight of 3 to 5 dimensions, got shape {list(weight.shape)}")
+    if transposed:
+        name = f"conv_transpose{n}d"
+        return convolve_transposed(name, n, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return convolve(f"conv{n}d", n, input, weight, bias, stride, padding, dilation, groups)
