@@ -71,6 +71,16 @@ def test_the_tangent_of_a_product_in_another_dtype_is_declared_where_pytorch_has
     assert not declared("t2[0][1]", np.zeros(1), np.full(1, 2.0), *program)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_tangents_of_a_masked_variance_are_declared_where_those_of_the_variance_agree():
+    pytest.importorskip("torch")
+    ad = "torch.autograd.forward_ad"
+    program = ["a = torch.tensor([-2.0, 1.0, 8.0, 6.75, 8.5], dtype=torch.bfloat16)",
+               f"with {ad}.dual_level():\n    t2 = {ad}.unpack_dual(torch.masked.var({ad}.make_dual(a, torch.ones_like(a)), mask=None))"]  # fmt: skip
+    assert declared("t2[1]", 0.0, 0.03125, *program)
+    assert not declared("t2[1]", 0.0, 0.03125, program[0], program[1].replace("var", "mean"))
+
+
 def test_out_that_grows_over_an_operand_is_declared_where_pytorch_agrees_on_copies():
     pytest.importorskip("torch")
     program = ("a = torch.tensor([[True, True, False, False]])[..., ::2]", "b = torch.zeros(2, 1, dtype=torch.bool)",
@@ -889,3 +899,13 @@ def test_a_triangle_is_solved_by_method_too():
     for call, half in (("a.triangular_solve(b)", "a.triangular_solve(torch.triu(b, 0))"),
                        ("torch.triangular_solve(a, b, False)", "torch.triangular_solve(a, torch.tril(b, 0), False)")):  # fmt: skip
         assert ast.unparse(Triangle().visit(ast.parse(call))) == half
+
+
+@pytest.mark.parametrize(("shape", "is_declared"), [((1, 2, 2), True), ((2, 2), False)])
+def test_the_order_of_gradients_of_a_batched_product_is_declared_and_that_of_matrices_is_not(shape, is_declared):
+    pytest.importorskip("torch")
+    program = ["log = []", f"v1 = torch.ones({shape}, requires_grad=True)", f"v2 = torch.ones({shape}, requires_grad=True)",
+               "v1.register_hook(lambda g: log.append(1))", "v2.register_hook(lambda g: log.append(2))",
+               "v3 = v2 @ v1", "v3.sum().backward()"]  # fmt: skip
+    found = Difference("log", "value", [1, 2], [2, 1], program)
+    assert graphs("the order in which parameters of one recurrent layer", found) is is_declared

@@ -318,7 +318,7 @@ def saved_for_nothing(difference: Difference) -> bool:
 
     With what they show in their place, of which nothing is saved on either side, the sides agree.
     """
-    refused = refused_by(difference, *SAVED, by="reference")
+    refused = refused_by(difference, *SAVED, "trying to save more tensors during recomputation", by="reference")
     saving = "saved_tensors_hooks(", "checkpoint("  # inside of which it is computed again once it is asked for
     packed = difference.where == "log" and any(words in text(difference) for words in saving)
     if not (refused or packed):
@@ -421,6 +421,19 @@ def packed_by_a_product(difference: Difference) -> bool:
     return composed and agree(difference, lambda line: OPERANDS.sub(r"(\1.sum() * \2)", line))
 
 
+def order_of_operands(difference: Difference) -> bool:
+    """Whether hooks ran in another order because of a batched product, whose operands get their gradients in theirs here."""
+    if not difference.where.startswith("log"):
+        return False
+    names, _ = executed(difference)
+    pairs = [[names.get(name) for name in pair] for pair in OPERANDS.findall(text(difference))]
+    batched = any(tensors_of(a) and tensors_of(b) and (a.dim(), b.dim()) not in ORDERED for a, b in pairs)
+    return batched and agree(difference, lambda line: OPERANDS.sub(r"(\2.sum() * \1)", line))
+
+
+ORDERED = {(2, 2), (2, 1), (1, 1)}  # dimensions of operands whose gradients come in their order in PyTorch, too
+
+
 def tensors_of(value: Any) -> bool:
     """Whether it is a tensor."""
     return list(map(id, tensors_in(value))) == [id(value)]
@@ -460,6 +473,7 @@ GRAPHS: tuple[Declared, ...] = (
     Declared("names in the graph", hook_of_the_last_of_several),
     Declared("a custom function that changes a view in place and saves it", saved_of_a_changed_view),
     Declared("what saved-tensor hooks are given of a product", packed_by_a_product),
+    Declared("the order in which parameters of one recurrent layer", order_of_operands),
     Declared("views that were not recorded, of what requires grad", saved_for_nothing),
     Declared("`backward(inputs=[y])` where `y` is the product or linear layer of three dimensions", one_node),
     Declared("an unpack hook that gives a tensor of another shape or dtype", unpacked_otherwise),

@@ -348,6 +348,15 @@ def order_of_packs(difference: Difference) -> bool:
     )
 
 
+def tangents_of_masked_variance(difference: Difference) -> bool:
+    """Whether tangents of a masked variance of 16 bits without a mask differ, where those of the variance agree."""
+    return (
+        difference.what == "value"
+        and "float16" in text(difference)
+        and agree(difference, lambda line: re.sub(r"masked\.(?=(var|std)\()|, mask=None", "", line))
+    )
+
+
 def integers_that_require_grad(difference: Difference) -> bool:
     """Whether integers require grad in PyTorch, having been compared or filled in place with what does, or copied into."""
     told = difference.what in ("requires_grad", "is_leaf", "grad_fn") and bool(difference.subject) is (
@@ -579,6 +588,7 @@ OPERATORS: tuple[Declared, ...] = (
     Declared("strides of results", shown_of_strides),
     Declared("whether a sum is equal", rounded_to),
     Declared("the order in which saved-tensor hooks are given", order_of_packs),
+    Declared("tangents of `masked.var`", tangents_of_masked_variance),
     Declared(
         "`softsign` of integers",
         lambda d: at("softsign", most_negative)(d) and re.search(r"dtype=torch\.u?int", text(d)) is not None,
