@@ -56,7 +56,7 @@ def test_floating_point_numbers(name):
         CALLS[name](torch.float32, 1e40)
 
 
-@pytest.mark.parametrize("name", ["masked_fill", "index_fill", "scatter", "pad", "alpha", "alpha of index_add", "pow"])
+@pytest.mark.parametrize("name", ["masked_fill", "index_fill", "scatter", "pad", "alpha", "alpha of index_add", "pow", "fill_", "full"])  # fmt: skip
 def test_numbers_of_16_bits(name):
     with pytest.raises(RuntimeError, match="cannot be converted to type float16 without overflow"):
         CALLS[name](F16, 1e6)
@@ -76,3 +76,39 @@ def test_what_is_only_rounded_fits():
         torch.masked_fill(t(torch.float32), MASK, 1j)
     with pytest.raises(RuntimeError, match="without overflow"):
         assign(t(torch.int64), 0, float("nan"))
+
+
+ARITHMETIC = {
+    "add": lambda x, n: x + n,
+    "in place": lambda x, n: x.add_(n),
+    "number first": lambda x, n: n - x,
+    "mul": lambda x, n: x * n,
+    "div": lambda x, n: x / n,
+    "eq": lambda x, n: x == n,
+    "lt": lambda x, n: x < n,
+    "floor_divide": lambda x, n: x // n,
+    "bits": lambda x, n: x & n,
+    "shift": lambda x, n: x << n,
+    "power of it": lambda x, n: n**x,
+    "foreach": lambda x, n: torch._foreach_mul([x], n),
+}
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+@pytest.mark.parametrize("number", [2**64, 2**70, -(2**63) - 1])
+def test_python_integers_beyond_64_bits_are_refused_beside_integers(name, number):
+    for dtype in (torch.int64, torch.uint8):
+        with pytest.raises(OverflowError, match="int too big to convert"):
+            ARITHMETIC[name](t(dtype), number)
+
+
+def test_python_integers_of_64_bits_wrap_around_as_unsigned_ones_and_are_refused_beside_bools():
+    assert (t(torch.int64) + 2**63).tolist() == [1 - 2**63, 2 - 2**63]
+    assert (t(torch.int32) * (2**64 - 1)).tolist() == [-1, -2]
+    with pytest.raises(RuntimeError, match="Promotion for uint16, uint32, uint64 types is not supported"):
+        MASK + 2**63
+
+
+def test_python_integers_of_any_size_are_numbers_beside_floating_point_numbers():
+    assert (t(torch.float64) + 2**70).tolist() == [1 + 2.0**70, 2 + 2.0**70]
+    assert (t(torch.complex128) * 2**70).tolist() == [2.0**70, 2 * 2.0**70]

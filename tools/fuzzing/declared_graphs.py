@@ -468,6 +468,10 @@ GRAPHS: tuple[Declared, ...] = (
     Declared("what a hook of a node sees of gradients that nobody asked for", not_computed),
     Declared('a multi-grad hook (`mode="all"`) with the one tensor that backward begins with', first_of_all),
     Declared("a post-accumulate hook that returns a tensor", returned_by_a_hook),
+    Declared(
+        "`.grad` of tensors that retain it, in `grad(is_grads_batched=True)`",
+        lambda d: ".grad" in d.where and "retain_grad()" in text(d) and agree_without(d, r"is_grads_batched=True"),
+    ),
     Declared("names in the graph of views that are changed afterwards", hook_of_a_lost_history),
     Declared("names in the graph", seen_by_a_layer),
     Declared("names in the graph", hook_of_the_last_of_several),
@@ -517,8 +521,11 @@ GRAPHS: tuple[Declared, ...] = (
     Declared("`mark_non_differentiable` of a custom function with `generate_vmap_rule`", unmarked_samples),
     Declared("`mark_non_differentiable` of a view of an input, inside `torch.func`", marked_inside),
     Declared(
-        "a hook on a view that a custom function returned, whose memory was changed since",
-        lambda d: refused_by(d, "This view was created inside a custom Function") and "hook(" in statement(d),
+        "a hook on a view that a custom function, or an operator of several views, returned",
+        lambda d: (
+            refused_by(d, "This view was created inside a custom Function", "a function that returns multiple views")
+            and "hook(" in statement(d)
+        ),
     ),
     Declared("derivatives by `torch.func` and tangents that do not depend", softmax_of_one),
     Declared(

@@ -29,6 +29,8 @@ def promoted(op: Op, arrays: list[Any]) -> list[Any]:
     if alike(arrays) and (op.promote != "float" or arrays[0].dtype.kind in "fc"):
         return arrays
     target = dtypes.result_dtype([x for x in arrays if x is not None])
+    if target.category < dtypes.FLOAT:
+        check_wide(op, arrays)
     if op.promote == "float" and target.category < dtypes.FLOAT:
         target = dtypes.get_default_dtype()
     wanted = target.numpy
@@ -38,6 +40,27 @@ def promoted(op: Op, arrays: list[Any]) -> list[Any]:
         dimensions = any(x.__class__ is ndarray and x.ndim for x in arrays)
         return [x if x is None else cast(x, FLOAT32 if is_number(x, dimensions) else wanted) for x in arrays]
     return [x if x is None or (x.__class__ is ndarray and x.dtype == wanted) else cast(x, wanted) for x in arrays]
+
+
+def check_wide(op: Op, arrays: list[Any]) -> None:
+    """Refuse Python integers beyond 64 bits beside integers, and unsigned ones beyond int64 beside bools.
+
+    Raises OverflowError, RuntimeError.  Others wrap around, as those of PyTorch do.
+    """
+    for x in arrays:
+        if x.__class__ is not int or -BEYOND <= x < BEYOND:
+            continue
+        if not -BEYOND <= x < 2 * BEYOND:
+            raise OverflowError(
+                f"{op.shown}: int too big to convert: {x} has more than 64 bits; convert it, or the tensor, to float"
+            )
+        if all(a.dtype.kind == "b" for a in arrays if a.__class__ is ndarray):
+            raise RuntimeError(
+                f"{op.shown}: Promotion for uint16, uint32, uint64 types is not supported: {x} beside bools is beyond int64"
+            )
+
+
+BEYOND = 1 << 63
 
 
 def alike(arrays: list[Any]) -> bool:
@@ -66,7 +89,7 @@ def cast(x: Array | complex, dtype: np.dtype[Any]) -> Array:
 def fitted(name: str, value: Any, dtype: np.dtype[Any], halves: bool = False) -> Array:
     """A number as a scalar of `dtype`.  Raises RuntimeError where that loses more than precision.
 
-    halves: also where a finite number becomes infinite in 16 bits, which filling a tensor does not mind.
+    halves: also where a finite number becomes infinite in 16 bits, which assigning to elements does not mind.
     """
     if dtype.kind in "iu":
         return _fitted_integer(name, value, dtype)

@@ -95,7 +95,7 @@ def fill_array(name: str, array: Array, value: Any) -> None:
         value = value._array[()]
     elif not isinstance(value, (bool, int, float, complex, np.generic)):
         raise TypeError(f"{name}(): argument 'value' must be Number, not {kind_of(value)}")
-    array[...] = fitted(name, value, array.dtype)
+    array[...] = fitted(name, value, array.dtype, True)
 
 
 @function()

@@ -53,7 +53,7 @@ def fill_number(input: Array, value: float) -> Array:
 )
 def fill_in_place(input: Array, value: float) -> Array:
     """A number, broadcast to the shape of `input` without memory of its own: in-place calls copy it.  (*) -> (*)"""
-    return np.broadcast_to(fitted("fill_", value, input.dtype), input.shape)
+    return np.broadcast_to(fitted("fill_", value, input.dtype, True), input.shape)
 
 
 @op(
@@ -112,7 +112,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     if check_value(value):
         return call.apply_inplace(copy_into.op, (input, value), ())
     if isinstance(input, Tensor) and untracked(input):
-        return put(input, "fill_", fitted("fill_", value, input._array.dtype))
+        return put(input, "fill_", fitted("fill_", value, input._array.dtype, True))
     return call.apply_inplace(fill_in_place.op, (input,), (value,))
 
 

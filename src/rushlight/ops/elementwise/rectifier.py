@@ -305,7 +305,7 @@ publish_inplace("rrelu_", rrelu_, "", F)
 def hardtanh_op(input: Array, min_val: float, max_val: float) -> Array:
     """input limited to [min_val, max_val].  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "hardtanh", input, "a real number's dtype")
-    return limited(input, fitted("hardtanh", min_val, input.dtype), fitted("hardtanh", max_val, input.dtype))
+    return limited(input, fitted("hardtanh", min_val, input.dtype, True), fitted("hardtanh", max_val, input.dtype, True))
 
 
 @hardtanh_op.grad("input", raw=lambda g, out, min_val, max_val:
@@ -315,7 +315,7 @@ def _(g: Tensor, out: Tensor, min_val: float, max_val: float) -> Tensor:
 
 
 hardtanh_op.into(
-    lambda x, low, high: limited(x, fitted("hardtanh_", low, x.dtype), fitted("hardtanh_", high, x.dtype), out=x)
+    lambda x, low, high: limited(x, fitted("hardtanh_", low, x.dtype, True), fitted("hardtanh_", high, x.dtype, True), out=x)
 )
 _hardtanh_ = inplace_of(hardtanh_op.op)
 
@@ -397,12 +397,12 @@ def threshold_op(input: Array, threshold: float, value: float) -> Array:
     """input where over `threshold`, else `value`.  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "threshold", input, "a real number's dtype")
     out = input.copy()
-    np.copyto(out, fitted("threshold", value, input.dtype), where=input <= fitted("threshold", threshold, input.dtype))
+    np.copyto(out, fitted("threshold", value, input.dtype, True), where=input <= fitted("threshold", threshold, input.dtype, True))
     return out
 
 
 def _threshold_into(x: Any, threshold: float, value: float) -> None:
-    np.copyto(x, fitted("threshold_", value, x.dtype), where=x <= fitted("threshold_", threshold, x.dtype))
+    np.copyto(x, fitted("threshold_", value, x.dtype, True), where=x <= fitted("threshold_", threshold, x.dtype, True))
 
 
 threshold_op.into(_threshold_into)
@@ -424,7 +424,7 @@ publish_inplace("threshold_", _threshold_, "", F)
 def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     """input where outside [-lambd, lambd], else 0.  (*) -> (*)"""
     require(is_float(input.dtype), "hardshrink", input)
-    limit = fitted("hardshrink", lambd, input.dtype)
+    limit = fitted("hardshrink", lambd, input.dtype, True)
     inside = np.asarray(input >= -limit)
     inside &= input <= limit
     return np.where(inside, input.dtype.type(0), input)
