@@ -184,6 +184,7 @@ def takes_complex(call: str) -> bool:
 
 
 @pytest.mark.parametrize("call", complex_calls := collected(takes_complex))
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
 def test_complex(call: str) -> None:
     attempt(call, "complex128")
 

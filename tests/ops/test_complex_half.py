@@ -96,6 +96,7 @@ def test_results_are_rounded_once():
     assert (tiny * 1e5).item() == complex((tiny.cfloat() * 1e5).chalf().item())  # 1e5 itself is beyond float16
 
 
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
 def test_conversions():
     x = chalf([1.5 - 2j, 300])
     assert x.chalf() is x

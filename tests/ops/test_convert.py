@@ -44,6 +44,7 @@ def test_shorthands(name: str, dtype: str) -> None:
         assert made.tolist() == ([False, True] if name == "bool" else [0, 2])
 
 
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
 def test_casts_are_differentiable() -> None:
     x = torch.ones(3, dtype=torch.float64, requires_grad=True)
     (x.float() * 2).half().sum().backward()

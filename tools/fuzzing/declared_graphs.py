@@ -66,7 +66,10 @@ def reinterpreted(difference: Difference) -> bool:
     """Whether a view as another dtype is an inference tensor on one side alone: is refused for it, or counts no changes."""
     refused = any(refused_by(difference, "nference", by=side) for side in ("reference", "subject"))
     asked = re.search(rf"(?m)^\s*{re.escape(difference.where)} = \w+\.is_inference\(\)$", text(difference)) is not None
-    told = difference.what in ("is_inference", "version") or refused or asked
+    invalid = "A view was created in inference mode" in getattr(
+        difference.subject, "message", ""
+    )  # with what changed it
+    told = difference.what in ("is_inference", "version") or refused or asked or invalid
     made = re.search(r"\.view\(torch\.", text(difference)) and "inference_mode" in text(difference)
     return told and bool(made)
 

@@ -7,6 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from rushlight.basics import caller
+
 BOOL, INTEGER, FLOAT, COMPLEX = range(4)
 _py_float, _py_int, _py_bool = float, int, bool  # their names are dtypes below
 
@@ -137,6 +139,12 @@ def of(numpy_dtype: Any) -> dtype:
 def is_complex(numpy_dtype: Any) -> Any:
     """Whether a NumPy dtype is one of complex numbers."""
     return numpy_dtype.kind in COMPLEX_KINDS
+
+
+def warn_of_lost_parts(source: dtype, target: dtype) -> None:
+    """Warn at the user's line where complex numbers become real ones, as a dtype or a destination asks for.  Bools lose none."""
+    if source.is_complex and not target.is_complex and target is not bool:
+        caller.warn("Casting complex values to real discards the imaginary part; `.real` says that it is meant")
 
 
 def real_of(array: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from rushlight.basics import caller, dtypes
 from rushlight.dispatch.options import META, check_options, made, numpy_dtype
 from rushlight.dispatch.registry import function
-from rushlight.ops.create.from_python import array_from, convert
+from rushlight.ops.create.from_python import array_from, convert, warn_of_copies
 from rushlight.ops.create.interchange import imported
 from rushlight.storage import Storage, expose
 from rushlight.tensor import Tensor, wrap
@@ -32,9 +32,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     """
     wanted = None if dtype is None else numpy_dtype("tensor", dtype)
     where = check_options("tensor", device)
-    if isinstance(data, Tensor):
-        caller.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).")  # fmt: skip
+    warn_of_copies(data)
     return made(array_from(data, wanted), requires_grad, where)
 
 

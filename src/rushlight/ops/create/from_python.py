@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import caller, dtypes
-from rushlight.basics.dtypes import is_complex, real_of
+from rushlight.basics.dtypes import is_complex, real_of, warn_of_lost_parts
 from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.tensor import Tensor
 
@@ -67,6 +67,7 @@ def convert(array: Any, dtype: Any) -> Any:
     if array.dtype == dtype:
         return array
     if is_complex(array.dtype) and not is_complex(dtype) and dtype.kind != "b":
+        warn_of_lost_parts(dtypes.of(array.dtype), dtypes.of(dtype))
         array = real_of(array)
     with np.errstate(all="ignore"):
         return array.astype(dtype)
@@ -88,7 +89,7 @@ def nested_array(data: list[Any] | tuple[float, ...], dtype: np.dtype[Any] | Non
         warn_of_arrays()
     if dtype is None:
         dtype = inferred(array, data, leaf)
-    elif isinstance(leaf, (ndarray, np.generic, Tensor)):
+    elif isinstance(leaf, (ndarray, np.generic)) or (isinstance(leaf, Tensor) and not is_complex(array.dtype)):
         return convert(array, dtype)
     return checked(array, dtype, data)
 
@@ -200,3 +201,10 @@ def warn_of_arrays() -> None:
     """Warn of a list of NumPy arrays."""
     caller.warn("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the "
                   "list to a single numpy.ndarray with numpy.array() before converting to a tensor.")  # fmt: skip
+
+
+def warn_of_copies(data: object) -> None:
+    """Warn where a tensor is made of a tensor, whose history gets lost."""
+    if isinstance(data, Tensor):
+        caller.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).")  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics import dtypes
 from rushlight.basics.state import modes, special
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import fitted
@@ -110,6 +111,7 @@ def fill(input: Tensor, value: Tensor | complex) -> Any:
 def fill_(input: Tensor, value: Any) -> Tensor:
     """Set every element to `value`, a number or 0-d tensor.  (*) -> (*)"""
     if check_value(value):
+        dtypes.warn_of_lost_parts(value.dtype, input.dtype)
         return call.apply_inplace(copy_into.op, (input, value), ())
     if isinstance(input, Tensor) and untracked(input):
         return put(input, "fill_", fitted("fill_", value, input._array.dtype, True))

@@ -305,7 +305,9 @@ publish_inplace("rrelu_", rrelu_, "", F)
 def hardtanh_op(input: Array, min_val: float, max_val: float) -> Array:
     """input limited to [min_val, max_val].  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "hardtanh", input, "a real number's dtype")
-    return limited(input, fitted("hardtanh", min_val, input.dtype, True), fitted("hardtanh", max_val, input.dtype, True))
+    return limited(
+        input, fitted("hardtanh", min_val, input.dtype, True), fitted("hardtanh", max_val, input.dtype, True)
+    )
 
 
 @hardtanh_op.grad("input", raw=lambda g, out, min_val, max_val:
@@ -315,7 +317,9 @@ def _(g: Tensor, out: Tensor, min_val: float, max_val: float) -> Tensor:
 
 
 hardtanh_op.into(
-    lambda x, low, high: limited(x, fitted("hardtanh_", low, x.dtype, True), fitted("hardtanh_", high, x.dtype, True), out=x)
+    lambda x, low, high: limited(
+        x, fitted("hardtanh_", low, x.dtype, True), fitted("hardtanh_", high, x.dtype, True), out=x
+    )
 )
 _hardtanh_ = inplace_of(hardtanh_op.op)
 
@@ -397,7 +401,11 @@ def threshold_op(input: Array, threshold: float, value: float) -> Array:
     """input where over `threshold`, else `value`.  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "threshold", input, "a real number's dtype")
     out = input.copy()
-    np.copyto(out, fitted("threshold", value, input.dtype, True), where=input <= fitted("threshold", threshold, input.dtype, True))
+    np.copyto(
+        out,
+        fitted("threshold", value, input.dtype, True),
+        where=input <= fitted("threshold", threshold, input.dtype, True),
+    )
     return out
 
 

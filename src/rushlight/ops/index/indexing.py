@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.basics.dtypes import is_complex, real_of
+from rushlight.basics.dtypes import is_complex, real_of, warn_of_lost_parts
 from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.call import check_single_writes
@@ -195,6 +195,7 @@ def value_array(self: Tensor, value: Tensor | float) -> Array:
     if isinstance(value, Tensor):
         array = value._array
         if is_complex(array.dtype) and not is_complex(self._held.dtype) and self._held.dtype.kind != "b":
+            warn_of_lost_parts(value.dtype, self.dtype)
             return real_of(array)
         return array
     if isinstance(value, np.ndarray):

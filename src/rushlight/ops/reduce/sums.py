@@ -135,6 +135,12 @@ def numpy_names(fn: Callable[..., Any]) -> Any:
     return renamed
 
 
+def asked_first(x: Any, dtype: np.dtype[Any]) -> Tensor:
+    """`x` in the NumPy dtype that a caller asks for; where imaginary parts are lost, it is said."""
+    dtypes.warn_of_lost_parts(dtypes.of(raw(x).dtype), dtypes.of(dtype))
+    return cast_first(x, dtype)
+
+
 def cast_first(x: Any, dtype: np.dtype[Any]) -> Tensor:
     """`x` in a NumPy dtype, itself where it has it."""
     return x if raw(x).dtype == dtype else cast(x, dtype)
@@ -174,7 +180,7 @@ def in_dtype(name: str, input: Tensor, dtype: Any) -> Tensor:
     """The input in the dtype in which sums are taken: `dtype`, int64 for integers and bools, else its own."""
     array = tensor_argument(name, input)
     if dtype is not None:
-        return cast_first(input, numpy_dtype(name, dtype))
+        return asked_first(input, numpy_dtype(name, dtype))
     return cast_first(input, dtypes.int64.numpy) if array.dtype.kind in "biu" else input
 
 
@@ -205,7 +211,7 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
     """
     array = tensor_argument("mean", input)
     if dtype is not None:
-        input = cast_first(input, numpy_dtype("mean", dtype))
+        input = asked_first(input, numpy_dtype("mean", dtype))
     if raw(input).dtype.kind in "biu":
         what = "Input" if dtype is None else "Optional"
         raise RuntimeError(f"mean(): could not infer output dtype. {what} dtype must be either a floating point or "
