@@ -108,7 +108,7 @@ def test_a_view_whose_history_must_not_be_used_is_an_operand_like_any_where_noth
 
 
 INTEGERS: list[Callable[[Any], Any]] = [
-    lambda a: a + 1, lambda a: a - a, lambda a: a * 2.5, lambda a: a * True, lambda a: a + 2**70, lambda a: a < 2**70,
+    lambda a: a + 1, lambda a: a - a, lambda a: a * 2.5, lambda a: a * True, lambda a: a + 2**63, lambda a: a < 2**63,
     lambda a: a == 1.5, lambda a: a & 1, lambda a: a | a, lambda a: (a > 1) & (a < 3), lambda a: (a > 1) ^ True,
     lambda a: (a > 1) & a, lambda a: a + a.int(), lambda a: a[:2] + a[:, None], lambda a: a.float() < a, lambda a: a != a[0],
 ]  # fmt: skip
@@ -132,6 +132,11 @@ def test_integers_that_do_not_fit_raise_what_they_raise_in_general() -> None:
         (a > 0) - (a > 1)
     with pytest.raises((RuntimeError, NotImplementedError)):
         torch.ones(2) & torch.ones(2)
+    for way in (lambda: a + 2**70, lambda: a < 2**70, lambda: 2**70 - a):
+        with pytest.raises(OverflowError, match="int too big to convert"):
+            way()
+        with torch.autocast("cpu", enabled=True), pytest.raises(OverflowError, match="int too big to convert"):
+            way()
     assert a.__and__("x") is NotImplemented and a.__add__(object()) is NotImplemented
 
 

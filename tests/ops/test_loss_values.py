@@ -308,3 +308,12 @@ def test_second_derivatives_beside_a_mask(loss):
 def test_neither_operand_of_a_loss_counts_as_a_number(loss):
     one, many = torch.tensor(2.0, dtype=torch.float64), torch.ones(2, dtype=torch.float16)
     assert loss(one, many).dtype == loss(many, one).dtype == torch.float64
+
+
+def test_forward_mode_of_ctc_loss_is_refused_by_name():
+    ad, x = torch.autograd.forward_ad, torch.randn(5, 1, 4).log_softmax(2)
+    with (
+        ad.dual_level(),
+        pytest.raises(NotImplementedError, match="Trying to use forward AD with ctc_loss that does not"),
+    ):
+        torch.nn.functional.ctc_loss(ad.make_dual(x, x), torch.tensor([[1, 2]]), torch.tensor([5]), torch.tensor([2]))

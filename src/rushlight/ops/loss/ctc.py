@@ -125,7 +125,8 @@ def ctc_backward(grad: Array, log_probs: Array, paths: Paths, zero_infinity: boo
 
 @ctc_backward.grad("grad", "log_probs")
 def _(g: Array | Tensor) -> Any:
-    raise RuntimeError("ctc_loss: the second derivative (create_graph=True) is not implemented")
+    # The gradient is the one that holds behind log_softmax, so that its transpose is no tangent of other directions.
+    raise NotImplementedError("ctc_loss: the second derivative (create_graph=True) is not implemented")
 
 
 # Arguments ----------------------------------------------------------------------------------------------------------
