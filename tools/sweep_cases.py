@@ -387,6 +387,21 @@ def _positive(shape: tuple[int, ...], states: int, least: float = 0.0) -> Build:
     ]
 
 
+# Steps by rules: the numbers, and how many states.
+RULES = {
+    "adamax": ((0.02, 0.9, 0.99, 1e-3, 0.1, -1.0), 2),
+    "nadam": ((0.01, 0.02, 0.9, 0.99, 0.3, 1e-3, 0.1, 0.9, 1.0), 2),
+    "radam": ((0.1, 0.3, 0.4, 0.99, 1e-3, 0.1, 0.9, 1.0), 2),
+    "asgd": ((0.1, 0.3, 0.99, 0.1, 1.0), 1),
+    "adadelta": ((0.5, 0.9, 1e-3, 0.1, -1.0), 2),
+    "rprop": ((0.5, 1.2, 1e-6, 50.0, 1.0), 2),
+}
+
+
+def _ruled(name: str, numbers: tuple[float, ...], states: int) -> Callable[..., None]:
+    return lambda K, *arrays: K.step_many(name, [*arrays, *[None] * (3 - states)], [numbers])
+
+
 def steps() -> Iterator[Case]:
     for shape in ((), (0,), (1,), (7,), (2, 3), (33, 65), (3, 5, 7), (257, 1025)):
         large = _size(shape) > 20_000
@@ -410,6 +425,9 @@ def steps() -> Iterator[Case]:
         )
         yield Case(f"rmsprop {shape}", _positive(shape, 3, 3.0), lambda K, *a: K.rmsprop(*a, 0.1, 0.9, 1e-3, 0.1, 0.9),
                    (0, 2, 3, 4), large, 4)  # fmt: skip
+        for name, (numbers, states) in RULES.items():
+            yield Case(f"{name} {shape}", _positive(shape, states, 0.1), _ruled(name, numbers, states),
+                       (0, *range(2, 2 + states)), large, 8)  # fmt: skip
 
 
 # Rows, steps, columns: large enough for the native kernel, the last also for several threads.

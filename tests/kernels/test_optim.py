@@ -151,25 +151,35 @@ def test_no_temporary_of_the_parameters_size(path: str) -> None:
     assert peak < 2_000_000  # a parameter has 16 MB
 
 
-def test_sgd_many_equals_sgd(path: str, rng: np.random.Generator) -> None:
+SGD = (0.1, 0.9, 0.1, 0.01, 1.0, 1.0, 0.0)  # numbers of a step: lr, momentum, dampening, decay, sign, nesterov, first
+
+
+def padded(triples: list[Any]) -> list[Any]:
+    """Parameters, gradients and one state of each, with the other states' places."""
+    return [x for i in range(0, len(triples), 3) for x in (*triples[i : i + 3], None, None)]
+
+
+def test_many_steps_equal_one_by_one(path: str, rng: np.random.Generator) -> None:
     def triples() -> list[Any]:
         r = np.random.default_rng(0)
         return [r.random(shape).astype("f4") for shape in ((), (3, 4), (40_000,)) for _ in range(3)]
 
     one, many = triples(), triples()
-    numbers = (0.1, 0.9, 0.1, 0.01, True, True)
     for i in range(0, 9, 3):
-        K.sgd(*one[i : i + 3], *numbers)
-    K.sgd_many(many, numbers)
+        K.sgd(*one[i : i + 3], 0.1, 0.9, 0.1, 0.01, True)
+    K.step_many("sgd", padded(many), [SGD])
     for a, b in zip(one, many, strict=True):
         np.testing.assert_array_equal(a, b)
-    bare = [x.copy() for x in one[:2]]
-    K.sgd(*one[:2], None, 0.1)
-    K.sgd_many([*bare, None], (0.1, 0.0, 0.0, 0.0, False, False))
-    np.testing.assert_array_equal(one[0], bare[0])
 
 
-def test_sgd_many_steps_also_those_that_lie_otherwise(path: str, rng: np.random.Generator) -> None:
+def test_each_of_many_steps_has_its_numbers(path: str, rng: np.random.Generator) -> None:
+    p = [np.ones((2, 3), "f4") for _ in range(3)]
+    g = np.ones((2, 3), "f4")
+    K.step_many("sgd", [x for q in p for x in (q, g, None, None, None)], [(lr, *SGD[1:]) for lr in (0.0, 0.25, 0.5)])
+    assert [float(q[0, 0]) for q in p] == [1.0, np.float32(1 - 0.25 * 1.01), np.float32(1 - 0.5 * 1.01)]
+
+
+def test_many_steps_also_of_those_that_lie_otherwise(path: str, rng: np.random.Generator) -> None:
     def triples() -> list[Any]:
         r = np.random.default_rng(1)
         whole = [r.random((4, 6)).astype("f4") for _ in range(3)]
@@ -180,14 +190,62 @@ def test_sgd_many_steps_also_those_that_lie_otherwise(path: str, rng: np.random.
         return [r.random((4, 6)).astype("f4") for _ in range(3)]
 
     one, many = triples(), triples()
-    numbers = (0.1, 0.9, 0.1, 0.01, True, False)
     for i in range(0, len(one), 3):
-        K.sgd(*one[i : i + 3], *numbers)
-    K.sgd_many(many, numbers)
+        K.sgd(*one[i : i + 3], 0.1, 0.9, 0.1, 0.01, True)
+    K.step_many("sgd", padded(many), [tuple(SGD) for _ in range(len(many) // 3)])
     for a, b in zip(one, many, strict=True):
         np.testing.assert_array_equal(a, b)
     with pytest.raises(RuntimeError, match=r"shape|broadcast|size"):
-        K.sgd_many([np.ones((2, 3), "f4"), np.ones((3, 2), "f4"), None], (0.1, 0.0, 0.0, 0.0, False, False))
+        K.step_many("sgd", [np.ones((2, 3), "f4"), np.ones((3, 2), "f4"), None, None, None], [SGD])
+
+
+# Of each rule: the numbers of two steps, and how many states it has.
+RULED = {
+    "adamax": [((0.02, 0.9, 0.99, 1e-3, 0.1, -1.0), (0.02, 0.4, 0.99, 1e-3, 0.0, 1.0)), 2],
+    "nadam": [((0.01, 0.02, 0.9, 0.99, 0.3, 1e-3, 0.1, 1.0, -1.0), (0.01, 0.02, 0.4, 0.9, 0.1, 1e-3, 0.0, 0.9, 1.0)), 2],
+    "radam": [((0.1, 0.3, 0.9, 0.99, 1e-3, 0.1, 1.0, -1.0), (0.1, 0.0, 0.4, 0.9, 1e-3, 0.0, 0.9, 1.0)), 2],
+    "asgd": [((0.1, 1.0, 0.99, 0.1, -1.0), (0.1, 0.3, 0.99, 0.0, 1.0)), 1],
+    "adadelta": [((0.5, 0.9, 1e-3, 0.1, -1.0), (1.0, 0.4, 1e-6, 0.0, 1.0)), 2],
+    "rprop": [((0.5, 1.2, 1e-6, 50.0, -1.0), (0.5, 1.2, 0.5, 0.6, 1.0)), 2],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RULED)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_rules_are_those_of_the_reference(monkeypatch: Any, rng: np.random.Generator, name: str, dtype: str) -> None:
+    numbers, states = RULED[name]
+    shapes = ((), (5,), (33, 65), (257, 1025))
+
+    def stepped() -> list[Any]:
+        r, found = np.random.default_rng(3), []
+        arrays = [[r.standard_normal(shape).astype(dtype) for _ in range(2)] for shape in shapes]
+        kept = [[r.random(shape).astype(dtype) for _ in range(states)] + [None] * (3 - states) for shape in shapes]
+        for row in numbers * 2:
+            found = [x for pair, own in zip(arrays, kept, strict=True) for x in (*pair, *own)]
+            K.step_many(name, found, [row])
+        return [x for x in found if x is not None]
+
+    fast = stepped()
+    monkeypatch.setattr("rushlight.kernels.steps.native", lambda dtype: None)
+    for a, b in zip(fast, stepped(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=64 * np.finfo(dtype).eps, atol=8 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("name", [name for name in RULED if name != "asgd"])
+def test_numbers_that_are_not_finite_go_through_rules_as_in_the_reference(monkeypatch: Any, name: str) -> None:
+    numbers, states = RULED[name]
+    odd = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0], "f4")
+
+    def stepped() -> list[Any]:
+        arrays = [x.ravel().copy() for x in np.meshgrid(odd, odd, *[odd] * states)]
+        K.step_many(name, arrays + [None] * (3 - states), [numbers[0]])
+        return arrays
+
+    fast = stepped()
+    monkeypatch.setattr("rushlight.kernels.steps.native", lambda dtype: None)
+    for a, b in zip(fast, stepped(), strict=True):
+        np.testing.assert_array_equal(np.isnan(a), np.isnan(b))
+        np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
 @pytest.mark.skipif(not native(np.dtype("f4")), reason="NumPy's steps leave subnormal numbers as they are")

@@ -8,6 +8,7 @@ operations are those of PyTorch's optimizers.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -16,51 +17,56 @@ import numpy as np
 from rushlight.kernels.dispatch import Array, dense, gapless, native
 from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import optim as reference
+from rushlight.kernels.reference import rules
 
-__all__ = ["adagrad", "adam", "lion", "rmsprop", "sgd", "sgd_many"]
+SLOTS = 3  # states that native steps have room for, None among them
 
-exports(
-    # optim.cpp: parameter, gradient, state, elements, numbers
-    adam="aaaaan" + "d" * 8,
-    sgd="aaan" + "d" * 5 + "ii",
-    sgd_many="an"
-    + "d" * 5
-    + "i"
-    + ">n",  # parameters, gradients and buffers in an array of objects, and how many of each
-    adagrad="aaan" + "d" * 4,
-    rmsprop="aaaaan" + "d" * 6,
-)
+__all__ = ["SLOTS", "adagrad", "adam", "lion", "rmsprop", "sgd", "step_many"]
+
+# optim.cpp: parameters, gradients and SLOTS states (or None) of each, one after another in an array of objects; numbers, float64, a row
+# for all or one for each; parameters, rows.  Returns how many were stepped before one that it is not for.
+exports(**dict.fromkeys(("adam", "sgd", "adagrad", "rmsprop", *rules.RULES), "aann>n"))
 
 
-def _run(name: str, arrays: tuple[Array | None, ...], numbers: tuple[Any, ...]) -> None:
-    param = arrays[0]
-    assert param is not None
-    table = native(param.dtype)
-    if table is not None and _same_layout(arrays):
-        getattr(table, name)(*arrays, param.size, *numbers)
+def step_many(name: str, arrays: list[Any], numbers: list[tuple[float, ...]]) -> None:
+    """Steps of one kind over many parameters.
+
+    arrays: parameter, gradient and SLOTS states (or None) of each, one after another in one list; numbers: those of each
+    parameter's step, in the order of the formula in ``reference``, or one tuple for all. Those of the first one's dtype that
+    lie alike in memory step in one native call, which reads the arrays' headers itself; the others one by one.
+    """
+    width = 2 + SLOTS
+    table, done, count = native(arrays[0].dtype), 0, len(arrays) // width
+    if all(row is numbers[0] for row in numbers):
+        numbers = numbers[:1]
+    if table is not None:
+        objects, rows = np.fromiter(arrays, object, len(arrays)), np.array(numbers, np.float64)
+    while done < count:
+        if table is not None:
+            of = rows if len(numbers) == 1 else rows[done:]
+            done += getattr(table, name)(objects[width * done :], of, count - done, len(of))
+        if done < count and arrays[width * done].dtype != arrays[0].dtype:
+            return step_many(name, arrays[width * done :], numbers if len(numbers) == 1 else numbers[done:])
+        if done < count:
+            _one(name, arrays[width * done : width * (done + 1)], numbers[done if len(numbers) > 1 else 0])
+            done += 1
+
+
+def _one(name: str, arrays: list[Array | None], numbers: tuple[Any, ...]) -> None:
+    """A step that is not for the native kernel."""
+    param, grad, *states = reference.fitted(*arrays)  # type: ignore[arg-type]
+    if name in rules.RULES:
+        reference.by_rule(rules.RULES[name], (param, grad, *(a for a in states if a is not None)), numbers)
     else:
-        getattr(reference, name)(*reference.fitted(*arrays), *numbers)  # type: ignore[arg-type]
+        getattr(reference, name)(param, grad, *states[: _STATES[name]], *numbers)
 
 
-def _same_layout(arrays: tuple[Array | None, ...]) -> bool:
-    """Whether all arrays are aligned and gapless, of one shape and dtype, with elements in the same order."""
-    first = arrays[0]
-    assert first is not None
-    if not gapless(first):
-        return False
-    strides, dtype, shape = first.strides, first.dtype, first.shape
-    for a in arrays:
-        if a is None or a is first:
-            continue
-        if a.strides != strides or a.dtype != dtype or a.shape != shape or not a.flags.aligned:
-            return _all_c(arrays)
-    return True
+_STATES = {"adam": 3, "sgd": 1, "adagrad": 1, "rmsprop": 3}  # that these take, None among them
 
 
-def _all_c(arrays: tuple[Array | None, ...]) -> bool:
-    first = arrays[0]
-    assert first is not None
-    return all(a is None or (dense(a) and a.dtype == first.dtype and a.shape == first.shape) for a in arrays)
+def _step(name: str, arrays: tuple[Array | None, ...], numbers: tuple[float, ...]) -> None:
+    """A step of one parameter."""
+    step_many(name, [*arrays, *[None] * (2 + SLOTS - len(arrays))], [numbers])
 
 
 def adam(
@@ -83,9 +89,10 @@ def adam(
     ``step`` counts from 1 and includes this step.
     """
     numbers = adam_numbers(step, lr, beta1, beta2, eps, weight_decay, decoupled, maximize)
-    _run("adam", (param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq), numbers)
+    _step("adam", (param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq), numbers)
 
 
+@functools.lru_cache(maxsize=16)  # parameters of one step share them
 def adam_numbers(step: float, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, decoupled: bool,
                  maximize: bool) -> tuple[float, ...]:  # fmt: skip
     """What a step of Adam multiplies by, in the order of the kernels: also of those whose state lies in 8 bits."""
@@ -107,36 +114,27 @@ def sgd(
     first: bool = False,
 ) -> None:
     """A step of gradient descent.  With ``first`` the buffer's contents are ignored and set to the gradient."""
-    sign = -1.0 if maximize else 1.0
-    numbers = (lr, momentum, dampening, weight_decay, sign, int(nesterov), int(first))
-    _run("sgd", (param, grad, momentum_buf), numbers)
+    numbers = sgd_numbers(lr, momentum, dampening, weight_decay, nesterov, maximize, first)
+    _step("sgd", (param, grad, momentum_buf), numbers)
 
 
-def sgd_many(triples: list[Any], numbers: tuple[Any, ...]) -> None:
-    """Steps of gradient descent with the same numbers, as :func:`sgd` takes them from ``lr`` to ``maximize``.
-
-    triples: parameter, gradient and buffer (or None) of each, one after another in one list. Those of the first one's
-    dtype that lie alike in memory step in one native call, which reads the arrays' headers itself; the others one by one.
-    """
-    table, done = native(triples[0].dtype), 0
-    if table is not None:
-        objects = np.empty(len(triples), object)
-        for i, x in enumerate(triples):
-            objects[i] = x
-    while done < len(triples):
-        if table is not None:
-            done += 3 * _sgd_together(table, objects[done:], *numbers)
-        if done < len(triples):
-            sgd(*triples[done : done + 3], *numbers)
-            done += 3
+def sgd_numbers(lr: float, momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False,
+                maximize: bool = False, first: bool = False) -> tuple[float, ...]:  # fmt: skip
+    """What a step of gradient descent multiplies by, in the order of the kernels."""
+    return lr, momentum, dampening, weight_decay, _sign(maximize), int(nesterov), int(first)
 
 
-def _sgd_together(table: Any, triples: Array, lr: float, momentum: float, dampening: float, weight_decay: float,
-                  nesterov: bool, maximize: bool) -> int:  # fmt: skip
-    """Step the triples at the beginning that one native call can take; how many."""
-    sign = -1.0 if maximize else 1.0
-    steps: int = table.sgd_many(triples, len(triples) // 3, lr, momentum, dampening, weight_decay, sign, nesterov)
-    return steps
+def _sign(maximize: bool) -> float:
+    return -1.0 if maximize else 1.0
+
+
+def _same_layout(arrays: tuple[Array, ...]) -> bool:
+    """Whether all arrays are aligned and gapless, of one shape and dtype, with elements in the same order."""
+    first = arrays[0]
+    alike = gapless(first) and all(a.strides == first.strides and a.flags.aligned for a in arrays)
+    return (alike or all(dense(a) for a in arrays)) and all(
+        a.dtype == first.dtype and a.shape == first.shape for a in arrays
+    )
 
 
 def lion(
@@ -150,7 +148,12 @@ def lion(
     maximize: bool = False,
 ) -> None:
     """A step of Lion (Chen et al. 2023, arXiv:2302.06675) with decoupled weight decay."""
-    _run("lion", (param, grad, exp_avg), lion_numbers(lr, beta1, beta2, weight_decay, maximize))
+    numbers, arrays = lion_numbers(lr, beta1, beta2, weight_decay, maximize), (param, grad, exp_avg)
+    table = native(param.dtype)
+    if table is not None and _same_layout(arrays):
+        table.lion(*arrays, param.size, *numbers)
+    else:
+        reference.lion(*reference.fitted(*arrays), *numbers)
 
 
 def lion_numbers(lr: float, beta1: float, beta2: float, weight_decay: float, maximize: bool) -> tuple[float, ...]:
@@ -170,8 +173,15 @@ def adagrad(
     maximize: bool = False,
 ) -> None:
     """A step of Adagrad (Duchi et al. 2011); ``step`` counts from 1."""
-    now = lr / (1.0 + (step - 1.0) * lr_decay)
-    _run("adagrad", (param, grad, state_sum), (now, eps, weight_decay, -1.0 if maximize else 1.0))
+    numbers = adagrad_numbers(step, lr, lr_decay, eps, weight_decay, maximize)
+    _step("adagrad", (param, grad, state_sum), numbers)
+
+
+@functools.lru_cache(maxsize=16)
+def adagrad_numbers(step: float, lr: float, lr_decay: float, eps: float, weight_decay: float,
+                    maximize: bool) -> tuple[float, ...]:  # fmt: skip
+    """What a step of Adagrad multiplies by, in the order of the kernels."""
+    return lr / (1.0 + (step - 1.0) * lr_decay), eps, weight_decay, _sign(maximize)
 
 
 def rmsprop(
@@ -188,5 +198,5 @@ def rmsprop(
     maximize: bool = False,
 ) -> None:
     """A step of RMSprop; centred with ``grad_avg``, with momentum with ``momentum_buf``."""
-    numbers = (lr, alpha, eps, weight_decay, momentum, -1.0 if maximize else 1.0)
-    _run("rmsprop", (param, grad, square_avg, momentum_buf, grad_avg), numbers)
+    numbers = (lr, alpha, eps, weight_decay, momentum, _sign(maximize))
+    _step("rmsprop", (param, grad, square_avg, momentum_buf, grad_avg), numbers)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rushlight.kernels.reference import rules
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked
-from rushlight.optim.stepper import Stepper, regularized
+from rushlight.optim.stepper import Stepper, advance
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 __all__ = ["Adadelta"]
 
@@ -32,6 +30,9 @@ class Adadelta(Stepper):
     State of a parameter: step, square_avg, acc_delta.
     """
 
+    _kernel, _states = "adadelta", ("square_avg", "acc_delta")
+    _formula = staticmethod(rules.adadelta)
+
     def __init__(
         self,
         params: ParamsT,
@@ -50,21 +51,10 @@ class Adadelta(Stepper):
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("square_avg", "acc_delta")
 
-    @staticmethod
-    def _formula(
-        xp: Any,
-        param: Array,
-        grad: Array,
-        square_avg: Array,
-        acc_delta: Array,
-        *,
-        lr: float,
-        rho: float,
-        eps: float,
-        weight_decay: int,
-        maximize: bool,
-    ) -> tuple[Any, ...]:
-        grad = regularized(param, grad, weight_decay, maximize)
-        square_avg = rho * square_avg + (1 - rho) * grad * grad
-        delta = xp.sqrt(acc_delta + eps) / xp.sqrt(square_avg + eps) * grad
-        return param - lr * delta, square_avg, rho * acc_delta + (1 - rho) * delta * delta
+    def _options(self, group: dict[str, Any]) -> tuple[Any, ...]:
+        sign = -1.0 if group["maximize"] else 1.0
+        return *(group[name] for name in ("lr", "rho", "eps", "weight_decay")), sign
+
+    def _row(self, state: dict[str, Any], options: Any) -> tuple[Any, ...]:
+        advance(state)
+        return options  # type: ignore[no-any-return]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import kernels
+from rushlight.kernels.steps import adagrad_numbers
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
 from rushlight.optim.stepper import Stepper, advance, raw, regularized
-from rushlight.storage import bump
 from rushlight.tensor import Tensor
 
 __all__ = ["Adagrad"]
@@ -30,6 +29,8 @@ class Adagrad(Stepper):
 
     State of a parameter, made at once: step, sum.
     """
+
+    _kernel, _states = "adagrad", ("sum",)
 
     def __init__(
         self,
@@ -81,12 +82,8 @@ class Adagrad(Stepper):
         names = ("lr", "lr_decay", "eps", "weight_decay", "maximize")
         return tuple(number(group[name]) for name in names)
 
-    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: Any) -> None:
-        total = state["sum"]
-        lr, lr_decay, eps, weight_decay, maximize = options
-        kernels.adagrad(raw(p), raw(grad), raw(total), advance(state), lr, lr_decay, eps, weight_decay, maximize)
-        bump(p)
-        bump(total)
+    def _row(self, state: dict[str, Any], options: Any) -> tuple[float, ...]:
+        return adagrad_numbers(advance(state), *options)
 
     @staticmethod
     def _formula(

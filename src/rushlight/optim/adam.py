@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from rushlight import kernels
+from rushlight.kernels.steps import adam_numbers
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
-from rushlight.optim.stepper import Stepper, advance, decayed, moments, raw
-from rushlight.storage import bump
+from rushlight.optim.stepper import Stepper, advance, decayed, moments
 from rushlight.tensor import Tensor
 
 __all__ = ["Adam", "AdamW"]
@@ -41,6 +40,8 @@ class Adam(Stepper):
     """
 
     _fill: ClassVar[dict[str, Any]] = {"amsgrad": False}
+    _kernel = "adam"
+    _states = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 
     def __init__(
         self,
@@ -64,33 +65,20 @@ class Adam(Stepper):
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
 
-    def _work(self, array: Any, group: dict[str, Any]) -> int:
-        return super()._work(array, group) if array.itemsize == 2 else 0
-
     def _options(self, group: dict[str, Any]) -> tuple[float, ...]:
         beta1, beta2 = group["betas"]
         return (
             number(group["lr"]),
             number(beta1),
             number(beta2),
-            group["eps"],
+            number(group["eps"]),
             number(group["weight_decay"]),
             group["decoupled_weight_decay"],
             group["maximize"],
         )
 
-    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: Any) -> None:
-        exp_avg, exp_avg_sq = state["exp_avg"], state["exp_avg_sq"]
-        largest = state["max_exp_avg_sq"] if group["amsgrad"] else None
-        step = advance(state)
-        kernels.adam(
-            raw(p), raw(grad), raw(exp_avg), raw(exp_avg_sq), None if largest is None else raw(largest), step, *options
-        )
-        bump(p)
-        bump(exp_avg)
-        bump(exp_avg_sq)
-        if largest is not None:
-            bump(largest)
+    def _row(self, state: dict[str, Any], options: Any) -> tuple[float, ...]:
+        return adam_numbers(advance(state), *options)
 
     @staticmethod
     def _formula(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.kernels.reference import rules
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked
-from rushlight.optim.stepper import Stepper, lerp, regularized
+from rushlight.optim.stepper import Stepper, advance
 from rushlight.tensor import Tensor
 
 __all__ = ["Adamax"]
@@ -29,6 +30,9 @@ class Adamax(Stepper):
     State of a parameter: step, exp_avg, exp_inf.
     """
 
+    _kernel, _states = "adamax", ("exp_avg", "exp_inf")
+    _formula = staticmethod(rules.adamax)
+
     def __init__(
         self,
         params: ParamsT,
@@ -47,23 +51,9 @@ class Adamax(Stepper):
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_inf")
 
-    @staticmethod
-    def _formula(
-        xp: Any,
-        param: Any,
-        grad: Any,
-        exp_avg: Any,
-        exp_inf: Any,
-        *,
-        step: float,
-        lr: Any,
-        betas: Any,
-        eps: float,
-        weight_decay: Any,
-        maximize: bool,
-    ) -> tuple[Any, ...]:
-        beta1, beta2 = betas
-        grad = regularized(param, grad, weight_decay, maximize)
-        exp_avg = lerp(exp_avg, grad, 1 - beta1)
-        exp_inf = xp.maximum(beta2 * exp_inf, abs(grad) + eps)
-        return param - lr / (1 - beta1**step) * exp_avg / exp_inf, exp_avg, exp_inf
+    def _options(self, group: dict[str, Any]) -> tuple[Any, ...]:
+        return group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["maximize"]
+
+    def _row(self, state: dict[str, Any], options: Any) -> tuple[Any, ...]:
+        lr, beta1, beta2, eps, decay, maximize = options
+        return lr / (1 - beta1 ** advance(state)), beta1, beta2, eps, decay, -1.0 if maximize else 1.0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.kernels.reference import rules
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
-from rushlight.optim.stepper import Stepper, advance, lerp, regularized, scalar
+from rushlight.optim.stepper import Stepper, advance, scalar
 from rushlight.tensor import Tensor
 
 __all__ = ["ASGD"]
@@ -29,6 +30,9 @@ class ASGD(Stepper):
 
     State of a parameter: step, eta (the rate of the next step), mu (the weight of the next average), ax (the average).
     """
+
+    _kernel, _states = "asgd", ("ax",)
+    _formula = staticmethod(rules.asgd)
 
     def __init__(
         self,
@@ -61,27 +65,13 @@ class ASGD(Stepper):
         state.update(step=scalar(0.0), eta=scalar(number(group["lr"])), mu=scalar(1.0))
         super()._start(state, p, group)
 
-    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
-        eta, mu = state["eta"]._array, state["mu"]._array
-        now = {"eta": float(eta), "mu": float(mu), "lambd": group["lambd"]}
-        step, lr = advance(state), number(group["lr"])
-        eta[...] = lr / (1 + group["lambd"] * lr * step) ** group["alpha"]
-        mu[...] = 1 / max(1, step - group["t0"])
-        return {**now, "weight_decay": group["weight_decay"], "maximize": group["maximize"]}
+    def _options(self, group: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(group[name] for name in ("lr", "lambd", "alpha", "t0", "weight_decay", "maximize"))
 
-    @staticmethod
-    def _formula(
-        xp: Any,
-        param: Any,
-        grad: Any,
-        average: Any,
-        *,
-        eta: float,
-        mu: float,
-        lambd: float,
-        weight_decay: Any,
-        maximize: bool,
-    ) -> tuple[Any, ...]:
-        grad = regularized(param, grad, weight_decay, maximize)
-        param = param * (1 - lambd * eta) - eta * grad
-        return param, param if mu == 1 else lerp(average, param, mu)
+    def _row(self, state: dict[str, Any], options: Any) -> tuple[Any, ...]:
+        lr, lambd, alpha, t0, decay, maximize = options
+        kept_eta, kept_mu = state["eta"]._array, state["mu"]._array
+        eta, mu, rate, step = float(kept_eta), float(kept_mu), number(lr), advance(state)
+        kept_eta[...] = rate / (1 + lambd * rate * step) ** alpha
+        kept_mu[...] = 1 / max(1, step - t0)
+        return eta, mu, 1 - lambd * eta, decay, -1.0 if maximize else 1.0

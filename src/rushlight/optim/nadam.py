@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.kernels.reference import rules
 from rushlight.optim.optimizer import ParamsT
-from rushlight.optim.options import checked, number
-from rushlight.optim.stepper import Stepper, decayed, moments, scalar
+from rushlight.optim.options import checked
+from rushlight.optim.stepper import Stepper, advance, penalties, scalar
 from rushlight.tensor import Tensor
 
 __all__ = ["NAdam"]
@@ -30,6 +31,9 @@ class NAdam(Stepper):
 
     State of a parameter: step, mu_product (of all momenta so far), exp_avg, exp_avg_sq.
     """
+
+    _kernel, _states = "nadam", ("exp_avg", "exp_avg_sq")
+    _formula = staticmethod(rules.nadam)
 
     def __init__(
         self,
@@ -65,39 +69,18 @@ class NAdam(Stepper):
         state.update(step=scalar(0.0), mu_product=scalar(1.0))
         super()._start(state, p, group)
 
-    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
-        numbers = super()._numbers(state, group)
-        step, beta, decay = numbers["step"], group["betas"][0], group["momentum_decay"]
-        if not group["differentiable"]:
-            beta, decay = number(beta), number(decay)
-        mu, mu_next = (beta * (1.0 - 0.5 * 0.96 ** (t * decay)) for t in (step, step + 1))
-        product = multiplied(state["mu_product"], mu)
-        ahead = (1.0 - mu) / (1.0 - product), mu_next / (1.0 - product * mu_next)
-        return {**numbers, "ahead": ahead}
+    def _options(self, group: dict[str, Any]) -> tuple[Any, ...]:
+        names = ("lr", "momentum_decay", "eps", "weight_decay", "decoupled_weight_decay", "maximize")
+        return *group["betas"], *(group[name] for name in names)
 
-    @staticmethod
-    def _formula(
-        xp: Any,
-        param: Any,
-        grad: Any,
-        exp_avg: Any,
-        exp_avg_sq: Any,
-        *,
-        step: float,
-        lr: Any,
-        betas: Any,
-        ahead: tuple[Any, Any],
-        eps: float,
-        weight_decay: Any,
-        maximize: bool,
-        decoupled_weight_decay: bool,
-    ) -> tuple[Any, ...]:
-        beta1, beta2 = betas
-        param, grad = decayed(param, grad, lr, weight_decay, maximize, decoupled_weight_decay)
-        exp_avg, exp_avg_sq = moments(grad, exp_avg, exp_avg_sq, beta1, beta2)
-        denominator = xp.sqrt(exp_avg_sq / (1 - beta2**step)) + eps
-        of_grad, of_mean = ahead
-        return param - lr * (of_grad * grad + of_mean * exp_avg) / denominator, exp_avg, exp_avg_sq
+    def _row(self, state: dict[str, Any], options: Any) -> tuple[Any, ...]:
+        beta1, beta2, lr, decay, eps, penalty, decoupled, maximize = options
+        step = advance(state)
+        mu, mu_next = (beta1 * (1.0 - 0.5 * 0.96 ** (t * decay)) for t in (step, step + 1))
+        product = multiplied(state["mu_product"], mu)
+        of_grad, of_mean = lr * ((1.0 - mu) / (1.0 - product)), lr * (mu_next / (1.0 - product * mu_next))
+        return (of_grad, of_mean, beta1, beta2, 1 - beta2**step, eps, *penalties(lr, penalty, decoupled),
+                -1.0 if maximize else 1.0)  # fmt: skip
 
 
 def multiplied(product: Tensor, mu: Any) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.kernels.reference import rules
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
-from rushlight.optim.stepper import Stepper, decayed, moments
+from rushlight.optim.stepper import Stepper, advance, penalties
 from rushlight.tensor import Tensor
 
 __all__ = ["RAdam"]
@@ -30,6 +31,9 @@ class RAdam(Stepper):
     State of a parameter: step, exp_avg, exp_avg_sq.
     """
 
+    _kernel, _states = "radam", ("exp_avg", "exp_avg_sq")
+    _formula = staticmethod(rules.radam)
+
     def __init__(
         self,
         params: ParamsT,
@@ -49,34 +53,17 @@ class RAdam(Stepper):
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq")
 
-    def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
-        numbers = super()._numbers(state, group)
-        return {**numbers, "rectified": _rectification(numbers["step"], number(group["betas"][1]))}
+    def _options(self, group: dict[str, Any]) -> tuple[Any, ...]:
+        names = ("lr", "eps", "weight_decay", "decoupled_weight_decay", "maximize")
+        return *group["betas"], *(group[name] for name in names)
 
-    @staticmethod
-    def _formula(
-        xp: Any,
-        param: Any,
-        grad: Any,
-        exp_avg: Any,
-        exp_avg_sq: Any,
-        *,
-        step: float,
-        lr: Any,
-        betas: Any,
-        rectified: float | None,
-        eps: float,
-        weight_decay: Any,
-        maximize: bool,
-        decoupled_weight_decay: bool,
-    ) -> tuple[Any, ...]:
-        beta1, beta2 = betas
-        param, grad = decayed(param, grad, lr, weight_decay, maximize, decoupled_weight_decay)
-        exp_avg, exp_avg_sq = moments(grad, exp_avg, exp_avg_sq, beta1, beta2)
-        change = lr / (1 - beta1**step) * exp_avg
-        if rectified is not None:
-            change = change * (rectified * (1 - beta2**step) ** 0.5) / (xp.sqrt(exp_avg_sq) + eps)
-        return param - change, exp_avg, exp_avg_sq
+    def _row(self, state: dict[str, Any], options: Any) -> tuple[Any, ...]:
+        beta1, beta2, lr, eps, penalty, decoupled, maximize = options
+        step = advance(state)
+        rectified = _rectification(step, number(beta2))
+        scale = 0.0 if rectified is None else rectified * (1 - beta2**step) ** 0.5
+        return (lr / (1 - beta1**step), scale, beta1, beta2, eps, *penalties(lr, penalty, decoupled),
+                -1.0 if maximize else 1.0)  # fmt: skip
 
 
 def _rectification(step: float, beta2: float) -> float | None:

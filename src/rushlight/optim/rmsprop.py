@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from rushlight import kernels
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import check, checked, number
-from rushlight.optim.stepper import Stepper, advance, lerp, raw, regularized
-from rushlight.storage import bump
+from rushlight.optim.stepper import Stepper, advance, lerp, regularized
 from rushlight.tensor import Tensor
 
 __all__ = ["RMSprop"]
@@ -34,6 +32,8 @@ class RMSprop(Stepper):
     """
 
     _fill: ClassVar[dict[str, Any]] = {"momentum": 0, "centered": False}
+    _kernel = "rmsprop"
+    _states = ("square_avg", "momentum_buffer", "grad_avg")
 
     def __init__(
         self,
@@ -56,22 +56,13 @@ class RMSprop(Stepper):
         moving = ("momentum_buffer",) if group["momentum"] > 0 else ()
         return ("square_avg", *moving, *(("grad_avg",) if group["centered"] else ()))
 
-    def _options(self, group: dict[str, Any]) -> tuple[Any, ...]:
-        names = ("lr", "alpha", "eps", "weight_decay", "momentum", "maximize")
-        return self._slots(group), tuple(number(group[name]) for name in names)
+    def _options(self, group: dict[str, Any]) -> tuple[float, ...]:
+        names = ("lr", "alpha", "eps", "weight_decay", "momentum")
+        return (*(number(group[name]) for name in names), -1.0 if group["maximize"] else 1.0)
 
-    def _update(
-        self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: tuple[Any, ...]
-    ) -> None:
-        slots, (lr, alpha, eps, weight_decay, momentum, maximize) = options
+    def _row(self, state: dict[str, Any], options: Any) -> tuple[float, ...]:
         advance(state)
-        buffer = raw(state["momentum_buffer"]) if momentum > 0 else None
-        mean = raw(state["grad_avg"]) if group["centered"] else None
-        square = raw(state["square_avg"])
-        kernels.rmsprop(raw(p), raw(grad), square, buffer, mean, lr, alpha, eps, weight_decay, momentum, maximize)
-        bump(p)
-        for name in slots:
-            bump(state[name])
+        return options  # type: ignore[no-any-return]
 
     @staticmethod
     def _formula(

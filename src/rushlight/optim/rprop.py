@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rushlight.kernels.reference import rules
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
-from rushlight.optim.stepper import Stepper, raw
+from rushlight.optim.stepper import Stepper, advance, raw
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 __all__ = ["Rprop"]
 
@@ -30,6 +28,9 @@ class Rprop(Stepper):
 
     State of a parameter: step, prev (its last gradient), step_size.
     """
+
+    _kernel, _states = "rprop", ("prev", "step_size")
+    _formula = staticmethod(rules.rprop)
 
     def __init__(
         self,
@@ -54,22 +55,9 @@ class Rprop(Stepper):
         super()._start(state, p, group)
         raw(state["step_size"])[...] = number(group["lr"])
 
-    @staticmethod
-    def _formula(
-        xp: Any,
-        param: Array,
-        grad: Array,
-        prev: Array,
-        step_size: Array,
-        *,
-        etas: tuple[float, float],
-        step_sizes: tuple[float, float],
-        maximize: bool,
-    ) -> tuple[Any, ...]:
-        grad = -grad if maximize else grad
-        agreement = grad * prev
-        cut, kept = agreement < 0, agreement > 0
-        step_size = xp.where(cut, step_size * etas[0], xp.where(kept, step_size * etas[1], step_size))
-        step_size = xp.clip(step_size, *step_sizes)
-        grad = xp.where(cut, xp.zeros_like(grad), grad)
-        return param - xp.sign(grad) * step_size, grad, step_size
+    def _options(self, group: dict[str, Any]) -> tuple[Any, ...]:
+        return *group["etas"], *group["step_sizes"], -1.0 if group["maximize"] else 1.0
+
+    def _row(self, state: dict[str, Any], options: Any) -> tuple[Any, ...]:
+        advance(state)
+        return options  # type: ignore[no-any-return]

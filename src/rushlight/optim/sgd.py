@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
-from rushlight import kernels
+from rushlight.kernels.steps import sgd_numbers
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
-from rushlight.optim.stepper import Stepper, raw, regularized, zeros
-from rushlight.storage import bump
+from rushlight.optim.stepper import Stepper, Together, regularized, zeros
 from rushlight.tensor import Tensor
 
 __all__ = ["SGD"]
-
-F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
-
-
-# Bytes up to which parameters step in one call: they are all in memory then, so none that a budget moves.
-TOGETHER = 1 << 18
 
 
 class SGD(Stepper):
@@ -40,6 +31,7 @@ class SGD(Stepper):
     """
 
     _fill: ClassVar[dict[str, Any]] = {"nesterov": False}
+    _kernel = "sgd"
 
     def __init__(
         self,
@@ -64,30 +56,21 @@ class SGD(Stepper):
             self._step_differentiable(group)
             return
         momentum, options, states = group["momentum"], self._options(group), self.state
-        triples: list[Any] = []
+        numbers, together = sgd_numbers(*options), Together("sgd")
+        of_first = (*numbers[:-1], 1.0)
         for p in group["params"]:
             grad = p._grad
             if grad is None:
                 continue
-            buffer = None
+            buffer, first = None, False
             if momentum != 0:
                 state = states[p]
                 buffer = state.get("momentum_buffer")
-                if buffer is None:
+                first = buffer is None
+                if first:
                     buffer = state["momentum_buffer"] = zeros(p)
-                    kernels.sgd(raw(p), raw(grad), raw(buffer), *options, first=True)  # type: ignore[misc]
-                    bump(p)
-                    bump(buffer)
-                    continue
-                bump(buffer)
-            bump(p)
-            a, g, b = p._array, grad._array, None if buffer is None else buffer._array
-            if (a.dtype is F32 or a.dtype is F64) and a.nbytes <= TOGETHER and not p._elsewhere:
-                triples += (a, g, b)
-            else:
-                kernels.sgd(raw(p), raw(grad), None if buffer is None else raw(buffer), *options)
-        if triples:
-            kernels.sgd_many(triples, options)
+            together.add(p, grad, [buffer], of_first if first else numbers)
+        together.run()
 
     def _step_rows(self, p: Tensor, grad: Any, group: dict[str, Any]) -> None:
         lr, momentum = number(group["lr"]), group["momentum"]
@@ -125,9 +108,6 @@ class SGD(Stepper):
             for p in group["params"]:
                 if not self.state.get(p, True):
                     del self.state[p]
-
-    def _work(self, array: Any, group: dict[str, Any]) -> int:
-        return super()._work(array, group) if array.itemsize == 2 else 0
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("momentum_buffer",) if group["momentum"] != 0 else ()

@@ -7,10 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rushlight import kernels
 from rushlight.basics import dtypes
 from rushlight.engine.modes import enable_grad, no_grad, set_grad_enabled
 from rushlight.engine.rows import Rows
 from rushlight.kernels.reference.optim import blocks, fitted
+from rushlight.kernels.reference.rules import RULES
 from rushlight.optim.memory import as_real, zeros_like
 from rushlight.optim.optimizer import Optimizer
 from rushlight.optim.options import LATER, number
@@ -21,10 +23,15 @@ from rushlight.tensor import Tensor, wrap
 class Stepper(Optimizer):
     """An optimizer that treats every element alike.
 
-    A subclass names the state that is of the parameter's size (`_slots`, by group), gives its start (`_new_state`),
+    A subclass names the state that is of the parameter's size (`_slots`, by group), gives its start (`_start`),
     the numbers of one step (`_numbers`), and the formula: a function of (xp, param, grad, *slots, **numbers) that
     returns the new param and slots.  `xp` is NumPy, or the module of operators when a step is differentiated.
+
+    One that has a native kernel names it (`_kernel`), with the states it takes, and the numbers that it takes (`_row`).
     """
+
+    _kernel: ClassVar[str] = ""
+    _states: ClassVar[tuple[str, ...]] = ()  # of the kernel, in its order; those that a group has not are None
 
     _fill: ClassVar[dict[str, Any]] = {}  # options that older checkpoints lack, beside those of `LATER`
     _needs: ClassVar[tuple[str, ...]] = ()  # the numbers that the formula names
@@ -107,6 +114,9 @@ class Stepper(Optimizer):
         if group.get("differentiable"):
             self._step_differentiable(group)
             return
+        if self._kernel:
+            self._step_natively(group)
+            return
         options, states = self._options(group), self.state
         for p in group["params"]:
             grad = p.grad
@@ -115,6 +125,19 @@ class Stepper(Optimizer):
                 if not state:
                     self._start(state, p, group)
                 self._update(p, grad, state, group, options)
+
+    def _step_natively(self, group: dict[str, Any]) -> None:
+        options, slots, states = tuple(map(number, self._options(group))), self._slots(group), self.state
+        together = Together(self._kernel)
+        for p in group["params"]:
+            grad = p.grad
+            if grad is not None:
+                state = states[p]
+                if not state:
+                    self._start(state, p, group)
+                kept = [state[name] if name in slots else None for name in self._states]
+                together.add(p, grad, kept, self._row(state, options))
+        together.run()
 
     def _step_differentiable(self, group: dict[str, Any]) -> None:
         if group.get("foreach"):
@@ -142,12 +165,21 @@ class Stepper(Optimizer):
 
     def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
         """Advance the counters of a parameter and return what the formula names: the step, and options of the group."""
+        if type(self)._formula in RULES.values():
+            return dict(zip(self._needs, self._row(state, self._options(group)), strict=True))
         now = advance(state)
         return {name: now if name == "step" else group[name] for name in self._needs if name == "step" or name in group}
 
     def _options(self, group: dict[str, Any]) -> Any:
-        """What `_update` wants to know of the group, read once for all of its parameters."""
+        """What `_update` or `_row` wants to know of the group, read once for all of its parameters."""
         return self._slots(group)
+
+    def _row(self, state: dict[str, Any], options: Any) -> tuple[Any, ...]:
+        """Advance the counters of a parameter and return what the kernel multiplies by."""
+        raise NotImplementedError
+
+    def _work(self, array: Any, group: dict[str, Any]) -> int:
+        return 0 if self._kernel and array.itemsize > 2 else super()._work(array, group)
 
     # The two ways to apply a formula ----------------------------------------------------------------
 
@@ -168,6 +200,40 @@ class Stepper(Optimizer):
         param, *kept = [t.clone() for t in written]  # formulas may save what is then overwritten
         for t, value in zip(written, type(self)._formula(ops, param, grad, *kept, **numbers), strict=True):
             t.copy_(value)
+
+
+# Bytes up to which parameters step in one call: they are all in memory then, so none that a budget moves.
+AT_ONCE = 1 << 18
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+class Together:
+    """Steps of a group by a native kernel: small parameters wait, to step in one call.  kernel: its name."""
+
+    def __init__(self, kernel: str):
+        self.kernel = kernel
+        self.arrays: list[Any] = []
+        self.numbers: list[tuple[Any, ...]] = []
+
+    def add(self, p: Tensor, grad: Tensor, kept: list[Tensor | None], numbers: tuple[Any, ...]) -> None:
+        """Step a parameter, at the latest when `run` is called."""
+        bump(p)
+        for t in kept:
+            if t is not None:
+                bump(t)
+        kept += [None] * (kernels.SLOTS - len(kept))
+        array = p._array
+        if (array.dtype is F32 or array.dtype is F64) and array.nbytes <= AT_ONCE and not p._elsewhere:
+            self.arrays += (array, grad._array, *[None if t is None else t._array for t in kept])
+            self.numbers.append(numbers)
+        else:
+            arrays = [raw(p), raw(grad), *(None if t is None else raw(t) for t in kept)]
+            kernels.step_many(self.kernel, arrays, [numbers])
+
+    def run(self) -> None:
+        """Step those that wait."""
+        if self.arrays:
+            kernels.step_many(self.kernel, self.arrays, self.numbers)
 
 
 def run_blocks(formula: Any, p: Tensor, grad: Tensor, slots: list[Tensor], numbers: dict[str, Any]) -> None:
@@ -193,6 +259,11 @@ def decayed(param: Any, grad: Any, lr: Any, weight_decay: Any, maximize: bool, d
     """Parameter and gradient of the Adams: the penalty is added to the gradient, or, decoupled, taken off the parameter."""
     grad = regularized(param, grad, 0 if decoupled else weight_decay, maximize)
     return param * (1 - lr * weight_decay) if decoupled and not is_zero(weight_decay) else param, grad
+
+
+def penalties(lr: Any, weight_decay: Any, decoupled: bool) -> tuple[Any, Any]:
+    """What of the parameter is added to the gradient, and what it is multiplied by: decay is one or, decoupled, the other."""
+    return (0.0, 1 - lr * weight_decay if not is_zero(weight_decay) else 1.0) if decoupled else (weight_decay, 1.0)
 
 
 def moments(grad: Any, exp_avg: Any, exp_avg_sq: Any, beta1: Any, beta2: Any) -> tuple[Any, Any]:

@@ -146,7 +146,7 @@ class Call {
     // `a`, to be paired with `like`: an array of T's of its shape, aligned, gapless in an order they share.  Else nullptr.
     template <class T> static T *paired(const Array *a, const Array *like, bool written) {
         const void *type = *reinterpret_cast<void *const *>(a->head + RL_OBJECT_HEAD - sizeof(void *));
-        if (type != interpreter.ndarray || a->dims != like->dims) return nullptr;
+        if ((type != interpreter.ndarray && !interpreter.is_subtype(type, interpreter.ndarray)) || a->dims != like->dims) return nullptr;
         const Descr *d = a->descr;
         const int wanted = kAligned | (written ? kWriteable : 0);
         const bool alike = Kind<T>::of(d) && d->itemsize == (intptr_t)sizeof(T) && d->byteorder != kForeign &&

@@ -7,7 +7,7 @@ Raise ``ABI`` when the meaning of one changes.
 
 from __future__ import annotations
 
-ABI = 21
+ABI = 22
 
 SIGNATURES: dict[str, str] = {}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -219,6 +219,21 @@ def rmsprop(
             d *= lr
             bp -= d
             _store([(block[0], bp), (block[2], bs), (block[3], bb), (block[4], ba)])
+
+
+def by_rule(rule: Callable[..., tuple[Any, ...]], arrays: tuple[Array, ...], numbers: tuple[Any, ...]) -> None:
+    """A step by a formula that says what a parameter and its states become: see ``rules``."""
+    code = rule.__code__
+    names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    options = dict(zip(names, numbers, strict=True))
+    with np.errstate(all="ignore"):
+        for block in blocks(*arrays):
+            p, g, *states = (_wide(a) for a in block)
+            for old, new in zip((block[0], *block[2:]), rule(np, p, g, *states, **options), strict=True):
+                if old.dtype.itemsize == 2:
+                    rounded(new, old.dtype, old)
+                else:
+                    old[...] = new
 
 
 def lion(p: Array, g: Array, mean: Array, lr: float, beta1: float, beta2: float, shrink: float, sign: float) -> None:
