@@ -123,3 +123,23 @@ def test_distributed_is_available_once_there_is_a_group(tmp_path: Path) -> None:
 
 def test_completion_shows_what_is_loaded_on_use():
     assert {"nn", "optim", "memory", "save", "vmap", "randn", "float32"} <= set(dir(torch))
+
+
+def test_classes_say_the_module_that_they_are_known_by_and_are_found_there(tmp_path: Path) -> None:
+    script = """
+        import importlib, pickle
+        import torch
+        from rushlight.compat.homes import HOMES
+        for (own, name), home in HOMES.items():
+            there = getattr(importlib.import_module(home), name)
+            assert there is getattr(importlib.import_module(own), name), name
+            assert there.__module__ == home, (name, there.__module__)
+        cell = torch.nn.GRUCell(2, 2)
+        assert torch.typename(cell) == "torch.nn.modules.rnn.GRUCell"
+        assert pickle.loads(pickle.dumps(torch.optim.lr_scheduler.StepLR)) is torch.optim.lr_scheduler.StepLR
+        torch.save(cell, "cell.pt")
+        assert type(torch.load("cell.pt", weights_only=False)) is torch.nn.GRUCell
+        print(torch.optim.AdamW.__module__, torch.no_grad.__module__, torch.memory_format.__module__)
+    """
+    assert run(tmp_path, script).split() == ["torch.optim.adamw", "torch.autograd.grad_mode", "torch"]
+    assert torch.nn.GRUCell.__module__ == "rushlight.nn.modules.rnn_cells"

@@ -10,6 +10,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from rushlight.compat.aliases import public_name
+from rushlight.compat.homes import HOMES
 
 __all__ = ["OWN", "loaded", "show_own", "show_public", "silence_numpy"]
 
@@ -58,7 +59,8 @@ def _public(name: str) -> str:
 
 def _rename(value: Any, attribute: str) -> None:
     former = getattr(value, attribute)
-    name = _public(former) if isinstance(former, str) else former
+    home = HOMES.get((former, value.__name__)) if isinstance(value, type) else None
+    name = home or (_public(former) if isinstance(former, str) else former)
     if name != former:
         _renamed.append((value, attribute, former))
         setattr(value, attribute, name)
