@@ -430,6 +430,14 @@ def steps() -> Iterator[Case]:
                        (0, *range(2, 2 + states)), large, 8)  # fmt: skip
 
 
+def lists() -> Iterator[Case]:
+    """What is done to each of several arrays."""
+    for shape in SHAPES:
+        yield Case(f"squares of each {shape}", normal(shape, shape), lambda K, *a: K.squares_of_each(list(a)))
+        yield Case(f"multiply each {shape}", normal(shape, shape), lambda K, *a: K.multiply_each(list(a), 0.3), (0, 1))
+        yield Case(f"clamp each {shape}", normal(shape, shape), lambda K, *a: K.clamp_each(list(a), -0.5, 0.25), (0, 1))
+
+
 # Rows, steps, columns: large enough for the native kernel, the last also for several threads.
 PRODUCTS = ((96, 97, 98), (9, 1301, 77), (77, 9, 1301), (1301, 77, 9), (17, 500, 96), (160, 700, 130))
 
@@ -470,6 +478,7 @@ def cases() -> list[Case]:
             attention,
             recurrent,
             steps,
+            lists,
         )
         for case in family()
     ]

@@ -171,3 +171,30 @@ def test_fusion() -> None:
     x = torch.randn(1, 2, 6, 6)
     fused = utils.fuse_conv_bn_eval(conv, norm)
     assert (fused(x) - norm(conv(x))).abs().max().item() < 1e-5
+
+
+def test_clipping_many_gradients_is_clipping_each() -> None:
+    torch.manual_seed(0)
+    grads = [torch.randn(3, 4).t(), torch.randn(20_000), torch.randn(4, 6)[:, ::2], torch.randn(0), torch.tensor(2.0)]
+    parameters = [torch.nn.Parameter(torch.zeros_like(g)) for g in grads]
+    for p, g in zip(parameters, grads, strict=True):
+        p.grad = g
+    kept, before = [g.clone() for g in grads], [g._version for g in grads]
+    norm = utils.clip_grad_norm_(parameters, 1.5)
+    assert abs(norm.item() - torch.cat([g.flatten() for g in kept]).norm().item()) < 1e-4 * norm.item()
+    factor = (1.5 / (norm + 1e-6)).item()
+    assert all(torch.equal(g, k * factor) for g, k in zip(grads, kept, strict=True))
+    assert [g._version for g in grads] == [version + 1 for version in before]
+    utils.clip_grad_value_(parameters, 0.01)
+    assert all(torch.equal(g, (k * factor).clamp(-0.01, 0.01)) for g, k in zip(grads, kept, strict=True))
+    found = torch._foreach_norm(kept)
+    assert (
+        all(abs(a - k.norm()) <= 1e-5 * a for a, k in zip(found, kept, strict=True)) and found[1].dtype is torch.float32
+    )
+
+
+def test_clipping_gradients_that_lie_on_one_place_is_refused() -> None:
+    p = torch.nn.Parameter(torch.zeros(3, 4))
+    p.grad = torch.tensor([[1.0], [2.0], [3.0]]).expand(3, 4)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        utils.clip_grad_norm_([p], 1.0)

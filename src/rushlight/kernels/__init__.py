@@ -12,6 +12,7 @@ from rushlight.kernels.blockwise import *
 from rushlight.kernels.convolution import *
 from rushlight.kernels.elementwise import *
 from rushlight.kernels.gather import *
+from rushlight.kernels.lists import *
 from rushlight.kernels.matrices import *
 from rushlight.kernels.native.loader import get_num_threads as get_num_threads
 from rushlight.kernels.native.loader import set_num_threads as set_num_threads

@@ -2,43 +2,13 @@
 // each is fixed by the sizes alone, whatever the number of threads.
 #include <memory>
 
-#include "common.h"
+#include "row_sums.h"
 
 namespace rl {
 
 constexpr long kPiece = 1 << 16;  // elements of one row that a thread adds up
-constexpr long kRun = 1 << 12;    // elements added up in their own precision
 constexpr long kUnit = 256;       // columns added up together: long enough to be read ahead, short enough to stay in the cache
 constexpr long kRows = 1024;      // rows added up in their own precision
-
-// The elements of a row joined in the lanes of four vectors, which are joined in pairs.
-template <class T, class F, class J> RL_INLINE T row_joined(const T *x, long n, T first, F f, J join) {
-    typedef T Vector __attribute__((vector_size(64)));
-    constexpr int kWide = 64 / (int)sizeof(T), kLanes = 4 * kWide;
-    Vector part[4], v;
-    for (int k = 0; k < 4; ++k) part[k] = Vector{} + first;
-    long i = 0;
-    for (; i + kLanes <= n; i += kLanes)
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; ++k) {
-            std::memcpy(&v, x + i + k * kWide, sizeof v);
-            part[k] = join(part[k], f(v));
-        }
-    part[0] = join(join(part[0], part[1]), join(part[2], part[3]));
-    T lane[kWide];
-    std::memcpy(lane, &part[0], sizeof lane);
-    for (int k = 0; i < n; ++i, k = (k + 1) % kWide) lane[k] = join(lane[k], f(x[i]));
-    for (int width = kWide / 2; width > 0; width /= 2)
-        for (int k = 0; k < width; ++k) lane[k] = join(lane[k], lane[k + width]);
-    return lane[0];
-}
-
-template <class T, class F> RL_INLINE double row_sum(const T *x, long n, F f) {
-    double total = 0;
-    for (long i = 0; i < n; i += kRun)
-        total += row_joined(x + i, n - i < kRun ? n - i : kRun, T(0), f, [](auto a, auto b) { return a + b; });
-    return total;
-}
 
 template <class T, class F> static void sum_rows(const T *x, T *sum, long outer, long count, F f) {
     const long pieces = (count + kPiece - 1) / kPiece;

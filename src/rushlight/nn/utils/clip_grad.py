@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from rushlight.basics.state import special
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn._linalg import linalg
+from rushlight.ops.python import lists
 from rushlight.tensor import Tensor, wrap
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
@@ -46,8 +48,7 @@ def get_total_norm(
     if not listed:
         return ops.tensor(0.0)
     with no_grad():
-        norms = norms_of(listed, norm_type)
-        total: Any = norms[0] if len(norms) == 1 else linalg("vector_norm")(ops.stack(norms), norm_type)
+        total = _total(listed, norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
@@ -55,6 +56,15 @@ def get_total_norm(
             "`error_if_nonfinite=False`"
         )
     return total
+
+
+def _total(tensors: list[Any], norm_type: float) -> Any:
+    """The norm of all tensors: of one, or of their norms."""
+    found = lists.norms(tensors) if norm_type == 2 else None
+    if found is not None:
+        return wrap(np.asarray(math.sqrt(np.dot(found, found)), tensors[0]._held.dtype))
+    norms = norms_of(tensors, norm_type)
+    return norms[0] if len(norms) == 1 else linalg("vector_norm")(ops.stack(norms), norm_type)
 
 
 def norms_of(tensors: list[Any], norm_type: float) -> list[Any]:
@@ -69,8 +79,11 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
     """Scale the gradients in place by `max_norm / (total_norm + 1e-6)` where that is less than 1."""
     norm: Any = total_norm
     factor = (float(max_norm) / (norm + 1e-6)).clamp(max=1.0)
+    gradients = _gradients(parameters)
     with no_grad():
-        for gradient in _gradients(parameters):
+        if factor.__class__ is Tensor and lists.multiply(gradients, factor.item()):
+            return
+        for gradient in gradients:
             gradient.mul_(factor)
 
 
@@ -118,6 +131,9 @@ def clip_grad_norm(
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
     """Limit every element of the gradients to [-clip_value, clip_value], in place."""
     limit = float(clip_value)
+    gradients = _gradients(parameters)
     with no_grad():
-        for gradient in _gradients(parameters):
+        if lists.clamp(gradients, -limit, limit):
+            return
+        for gradient in gradients:
             gradient.clamp_(min=-limit, max=limit)

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch.declare import OPS
 from rushlight.dispatch.named import linalg, named
-from rushlight.tensor import Tensor
+from rushlight.ops.python import lists
+from rushlight.tensor import Tensor, wrap
 
 # Name: the keywords by which the second operand may be given.
 _BINARY = {"add": ("scalar", "scalars", "other"), "sub": ("scalar", "scalars", "other"), "mul": ("scalar", "scalars", "other"),
@@ -84,6 +87,8 @@ def _binary(name: str, in_place: bool) -> Callable[..., Any]:
         tensors = _listed(shown, "self", self)
         operands = _beside(shown, "other", tensors, _one_keyword(shown, other, keywords, _BINARY[name]))
         options = _alpha(shown, name, alpha, operands)
+        if name == "mul" and in_place and other.__class__ is float and lists.multiply(tensors, other):
+            return self
         results = []
         for tensor, operand in zip(tensors, operands, strict=True):
             method = name if isinstance(operand, Tensor) else _BOUNDS.get(name, name)
@@ -144,7 +149,11 @@ def _fused(name: str, in_place: bool) -> Callable[..., Any]:
 
 def _norm(self: Any, ord: Any = 2, dtype: Any = None) -> Any:
     """The `ord`-norm of each tensor's elements.  self: a list of (*) -> a tuple of ()"""
-    return tuple(linalg.vector_norm(t, ord, dtype=dtype) for t in _listed("_foreach_norm", "self", self))
+    tensors = _listed("_foreach_norm", "self", self)
+    found = lists.norms(tensors) if ord == 2 and dtype is None else None
+    if found is not None:
+        return tuple(wrap(np.array(norm, tensors[0]._held.dtype)) for norm in found)
+    return tuple(linalg.vector_norm(t, ord, dtype=dtype) for t in tensors)
 
 
 def _powsum(self: Any, ord: Any = 2, dtype: Any = None) -> Any:

@@ -1,0 +1,69 @@
+"""What is done to a list of tensors in one native call, in the usual case; None or False says that it is not that, and nothing was done.
+
+That case: tensors of class Tensor of one dtype, float32 or float64, in no mode but those that decide what is recorded, with nothing
+to record.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import kernels
+from rushlight.basics.state import RECORDED, special, way_of
+from rushlight.engine.inplace import written
+from rushlight.kernels.dispatch import FLOAT32
+from rushlight.storage import dependents
+from rushlight.tensor import Tensor
+
+FLOAT64 = np.dtype(np.float64)
+
+
+def _usual(tensors: list[Tensor]) -> bool:
+    """Whether a list is what native calls are for."""
+    way = way_of(tensors) if special.count else RECORDED
+    if not way or not tensors:
+        return False
+    dtype = tensors[0]._held.dtype
+    if dtype is not FLOAT32 and dtype is not FLOAT64:
+        return False
+    for t in tensors:
+        if (
+            t.__class__ is not Tensor
+            or t._unusual
+            or t._held.dtype is not dtype
+            or (way is RECORDED and t.requires_grad)
+        ):
+            return False
+    return True
+
+
+def norms(tensors: list[Tensor]) -> Any:
+    """The 2-norm of each, float64, as an array."""
+    return np.sqrt(kernels.squares_of_each([t._array for t in tensors])) if _usual(tensors) else None
+
+
+def multiply(tensors: list[Tensor], factor: float) -> bool:
+    """Multiply each by a number, in place."""
+    if not _changed(tensors, "mul_"):
+        return False
+    kernels.multiply_each([t._array for t in tensors], factor)
+    return True
+
+
+def clamp(tensors: list[Tensor], least: float, most: float) -> bool:
+    """Bring the elements of each into [least, most], in place."""
+    if not _changed(tensors, "clamp_"):
+        return False
+    kernels.clamp_each([t._array for t in tensors], least, most)
+    return True
+
+
+def _changed(tensors: list[Tensor], name: str) -> bool:
+    """Whether all may be changed in one call; if so, they are counted as changed by operator `name`."""
+    if dependents or not _usual(tensors) or any(0 in t._held.strides for t in tensors):
+        return False
+    for t in tensors:
+        written(t, name)
+    return True
