@@ -71,6 +71,7 @@ class Adagrad(Stepper):
         if number(group["weight_decay"]) != 0:
             raise RuntimeError("Adagrad: weight_decay option is not compatible with sparse gradients: expected 0, got "
                                f"{group['weight_decay']}; give the embedding sparse=False")  # fmt: skip
+        grad = grad.coalesce()
         state, at = self.state[p], tuple(grad.indices())
         step, total = advance(state), state["sum"]
         values = -grad.values() if group["maximize"] else grad.values()

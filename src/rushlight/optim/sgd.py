@@ -77,17 +77,19 @@ class SGD(Stepper):
         if number(group["weight_decay"]) != 0:
             raise RuntimeError("SGD: weight_decay would be added to every row, and the gradient is sparse: expected weight_decay=0, got "
                                f"{group['weight_decay']}; give the embedding sparse=False")  # fmt: skip
-        grad = -grad if group["maximize"] else grad
-        if momentum != 0:
-            state = self.state[p]
-            buffer = state.get("momentum_buffer")
-            if buffer is None:
-                state["momentum_buffer"] = buffer = grad.clone()
-            else:
-                buffer *= momentum
-                buffer += grad * (1 - group["dampening"])
-            grad = grad + buffer * momentum if group["nesterov"] else buffer
-        p.index_put_(tuple(grad._indices()), grad._values() * -lr, accumulate=True)
+        if momentum == 0:
+            p.add_(grad, alpha=lr if group["maximize"] else -lr)
+            return
+        grad = -grad.coalesce() if group["maximize"] else grad.coalesce()
+        state = self.state[p]
+        buffer = state.get("momentum_buffer")
+        if buffer is None:
+            state["momentum_buffer"] = buffer = grad.clone()
+        else:
+            buffer *= momentum
+            buffer += grad * (1 - group["dampening"])
+        grad = grad + buffer * momentum if group["nesterov"] else buffer
+        p.add_(grad, alpha=-lr)
 
     def _options(self, group: dict[str, Any]) -> Any:
         return (

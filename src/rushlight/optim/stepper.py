@@ -76,13 +76,13 @@ class Stepper(Optimizer):
             if params:
                 for p in params:
                     with no_grad():
-                        self._step_rows(p, p._grad.coalesce(), group)
+                        self._step_rows(p, p._grad, group)
                 group = {**group, "params": [p for p in group["params"] if all(p is not q for q in params)]}
             left.append(group)
         return left
 
     def _step_rows(self, p: Tensor, grad: Any, group: dict[str, Any]) -> None:
-        """Change one parameter by a sparse gradient, each place once.  Raises RuntimeError where that is not defined."""
+        """Change one parameter by a sparse gradient, whose places may repeat.  Raises RuntimeError where that is not defined."""
         name = {"AdamW": "Adam"}.get(type(self).__name__, type(self).__name__)
         more = (
             ", please consider SparseAdam instead"

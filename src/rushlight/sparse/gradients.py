@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import kernels
+from rushlight.basics.state import RECORDED, special, way_of
 from rushlight.dispatch.named import named as torch
+from rushlight.engine.inplace import written
 from rushlight.engine.modes import no_grad
 from rushlight.engine.rows import Rows
 from rushlight.sparse.tensor import made
+from rushlight.storage import dependents
 from rushlight.tensor import wrap
 
 __all__ = ["add_to", "rows_of", "tensor_of", "total"]
@@ -48,4 +52,23 @@ def add_to(dense: Any, sparse: Any, alpha: Any = 1) -> Any:
     coo = sparse.to_sparse_coo()
     if dense.shape != coo.shape:
         raise RuntimeError(f"add: expected 'other' of the shape of 'self', {list(dense.shape)}, got {list(coo.shape)}")
+    if coo.sparse_dim() == 1 and _rows_added(dense, coo._indices_of, coo._values_of, alpha):
+        return dense
     return dense.index_put_(tuple(coo._indices_of), coo._values_of * alpha, accumulate=True)
+
+
+def _rows_added(dense: Any, places: Any, values: Any, alpha: Any) -> bool:
+    """Add rows to a gapless tensor in place, alpha times, in one call, where nothing is recorded; whether it was done."""
+    way = way_of((dense, values)) if special.count else RECORDED
+    recorded = way is RECORDED and (dense.requires_grad or values.requires_grad)
+    if not way or recorded or dense._unusual or values._unusual or dependents or alpha.__class__ not in (int, float):
+        return False
+    whole, rows = dense._array, values._array
+    if whole.dtype != rows.dtype or whole.dtype.kind != "f" or not whole.flags.c_contiguous or not whole.size:
+        return False
+    rows = rows.reshape(len(rows), whole.size // len(whole))
+    kernels.index_add_rows(
+        whole.reshape(len(whole), -1), places._array[0], rows if alpha == 1 else rows * whole.dtype.type(alpha)
+    )
+    written(dense, "add_")
+    return True
