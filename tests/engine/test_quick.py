@@ -162,6 +162,44 @@ def test_what_is_changed_at_once_gives_what_it_gives_in_general(
     assert x.untyped_storage().writer == y.untyped_storage().writer
 
 
+IN_PLACE: list[Callable[[Any, Any], Any]] = [
+    lambda x, c: x.mul_(0.5), lambda x, c: x.add_(c), lambda x, c: x[1].mul_(c[0]), lambda x, c: x.t().div_(2).sub_(c.t()),
+    lambda x, c: (x[0].mul_(2), x[:, 1].mul_(3), x.mul_(c)), lambda x, c: (x.view(-1)[1:4].mul_(c[0]), x.exp_(), x.mul_(0.1)),
+    lambda x, c: x.mul_(c[0, 0]), lambda x, c: x.pow_(2), lambda x, c: x.mul_(x.detach()), lambda x, c: (x.mul_(c), c.add_(1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fn", IN_PLACE)
+def test_what_is_changed_at_once_is_recorded_as_in_general(
+    fn: Callable[[Any, Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def graph(node: Any) -> Any:
+        return node and (node.name(), [graph(n) for n, _ in node.next_functions])
+
+    def found() -> Any:
+        leaf = torch.arange(1.0, 7).reshape(2, 3).requires_grad_()
+        x, c = leaf * 1, torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        view = x[0]
+        fn(x, c)
+        error = ""
+        try:
+            (x.sum() + view.sum()).backward()
+        except RuntimeError as raised:
+            error = str(raised)
+        return (
+            x.tolist(),
+            x._version,
+            graph(x.grad_fn),
+            graph(view.grad_fn),
+            error,
+            None if leaf.grad is None else leaf.grad.tolist(),
+        )
+
+    quickly = found()
+    monkeypatch.setattr(call, "changed_at_once", lambda *_: False)
+    assert quickly == found()
+
+
 def test_nothing_is_changed_at_once_that_must_not_be() -> None:
     with pytest.raises(RuntimeError, match="leaf Variable"):
         torch.ones(2, requires_grad=True).add_(1)

@@ -12,8 +12,9 @@ from rushlight.basics import caller, dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
-from rushlight.basics.state import RECORDED, modes, special, way_of
+from rushlight.basics.state import modes, special
 from rushlight.dispatch.compute import HALVES, check_kind, compute
+from rushlight.dispatch.fast_inplace import changed_at_once
 from rushlight.dispatch.keeping.gates import follow
 from rushlight.dispatch.keeping.rebuilt import may_rebuild, pass_on, rebuilt, watch
 from rushlight.dispatch.keeping.watched import note_written
@@ -305,7 +306,7 @@ def apply_inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], wat
     target = inputs[0]
     if not isinstance(target, Tensor):
         raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {kind_of(target)}")
-    if op.ufunc is not None and changed_at_once(op, op.ufunc, *inputs):
+    if op.ufunc is not None and len(inputs) == 2 and changed_at_once(op, op.ufunc, *inputs):
         return target
     flat = flatten(op, inputs)
     if special.meta is not None and special.meta.owns(flat):
@@ -342,37 +343,6 @@ def apply_inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], wat
         if dependents and op.again:
             note_written(node, target._held)
     return target
-
-
-def changed_at_once(op: Op, ufunc: str, target: Tensor, *others: Any) -> bool:
-    """Change a tensor by a ufunc of it and another, or a number, in the usual case, unless it is to be recorded; whether it was.
-
-    That case is float32 or float64, and no mode but those that decide what is recorded.
-    """
-    way = way_of((target, *others)) if special.count else RECORDED
-    if (
-        not way
-        or dependents
-        or target._unusual
-        or len(others) != 1
-        or op.promote not in ("arith", "float")
-        or "f" in op.refuse
-    ):
-        return False
-    x, y = target._array, others[0]
-    dtype, tensor = x.dtype, isinstance(y, Tensor)
-    if way is RECORDED and (target.requires_grad or (tensor and y.requires_grad)):
-        return False
-    y = y._array if tensor else y
-    number = y.__class__ is float or y.__class__ is int
-    if (dtype is not F32 and dtype is not F64) or not (number or getattr(y, "dtype", None) is dtype) or 0 in x.strides:
-        return False
-    try:
-        getattr(backend, ufunc)(x, y, out=x)
-    except ValueError:  # the sizes do not fit: the general path raises
-        return False
-    inplace.written(target, op.writes)
-    return True
 
 
 def store(op: Op, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -1,0 +1,74 @@
+"""Changes in place in the usual case: a ufunc of a float32 or float64 tensor and another or a number, in no unusual mode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight.backends.numpy import backend
+from rushlight.basics.state import RECORDED, special, way_of
+from rushlight.engine import inplace
+from rushlight.engine.node import Severed, edge_of, next_seq
+from rushlight.engine.saved import Constant
+from rushlight.storage import dependents
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.dispatch.declare import Op
+
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def changed_at_once(op: Op, ufunc: str, target: Tensor, other: Any) -> bool:
+    """Change a tensor in the usual case, recorded or not; whether it was."""
+    way = way_of((target, other)) if special.count else RECORDED
+    if not way or dependents or target._unusual or op.promote not in ("arith", "float") or "f" in op.refuse:
+        return False
+    x, tensor = target._array, isinstance(other, Tensor)
+    dtype, y = x.dtype, other._array if tensor else other
+    number = y.__class__ is float or y.__class__ is int
+    if (dtype is not F32 and dtype is not F64) or not (number or getattr(y, "dtype", None) is dtype) or 0 in x.strides:
+        return False
+    node = None
+    if way is RECORDED:
+        if tensor and other.requires_grad:
+            return False
+        if target.requires_grad:
+            if special.count:
+                return False
+            node = recorded(op, target, other, y)
+            if node is None:
+                return False
+    try:
+        getattr(backend, ufunc)(x, y, out=x)
+    except ValueError:  # the sizes do not fit: the general path raises
+        return False
+    inplace.written(target, op.writes)
+    if node is not None:
+        inplace.rebase(target, node)
+    return True
+
+
+def recorded(op: Op, target: Tensor, other: Any, y: Any) -> Any:
+    """The node of a change of a tensor that requires grad by one that does not, or a number; None where it saves more than that."""
+    plan = op.plan(1, 2)
+    if not op.covered & 1 or plan.save_outs or plan.save_aux or 0 in plan.save_inputs or op.heavy:
+        return None
+    edge = edge_of(inplace.origin(target))
+    if edge is None or edge.__class__ is Severed:
+        return None
+    inplace.check(target, True)
+    node = op.node_type()()
+    node.seq, node.edges, node.extra, node.plan, node.statics = next_seq(), (edge, None), None, plan, ()
+    node.saved, node.versions, node.outs, node.aux = (None, None), None, None, None
+    if plan.save_inputs:
+        if y is other:
+            node.saved = None, Constant(y)
+        else:
+            node.saved = None, other
+            if other._storage is not None and other._storage.version:
+                node.versions = [0, other._storage.version]
+    node.shapes = (target._held.shape, getattr(y, "shape", ())) if plan.needs_shapes else None
+    node.shape, node.dtype = target._held.shape, target._held.dtype
+    return node
