@@ -25,7 +25,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,16 @@ def differ(mine: list[Any], theirs: list[Any], tolerance: float) -> str:
     return ""
 
 
+def with_numbers(case: Case, arrays: list[Any], layouts: Sequence[str], fill: str) -> tuple[list[Any], list[Any]]:
+    """The arrays to be laid out, of which some follow from others, and the numbers that they have in these layouts."""
+    other = [layout in OTHER_NUMBERS for layout in layouts]
+    seen = [place(a, n, fill).array.copy() if o else a for a, n, o in zip(arrays, layouts, other, strict=True)]
+    if case.refit is None or not any(other):
+        return arrays, seen
+    anew = case.refit(seen)
+    return [a if x is y else y for a, x, y in zip(arrays, seen, anew, strict=True)], anew
+
+
 def check(case: Case, dtype: str, layouts: list[str], fill: str, want: list[Any], arrays: list[Any]) -> str:
     """Run a case on arrays in these layouts; what is wrong, or ""."""
     placed = [place(a, layout, fill) for a, layout in zip(arrays, layouts, strict=True)]
@@ -122,8 +132,7 @@ def replay(name: str, dtype: str, layouts: list[str], fill: str, threads: int, s
     """Run one case once more; what is wrong, or ""."""
     case = next(c for c in cases() if c.name == name)
     kernels.set_num_threads(threads)
-    arrays = arrays_of(case, dtype, seed)
-    seen = [place(a, layout, fill).array.copy() for a, layout in zip(arrays, layouts, strict=True)]
+    arrays, seen = with_numbers(case, arrays_of(case, dtype, seed), layouts, fill)
     return check(case, dtype, layouts, fill, wanted(case, seen), arrays)
 
 
@@ -141,21 +150,16 @@ class Sweep:
         usual = wanted(case, arrays)
         self.counts["cases"] += 1
         for layouts in choices(case, len(arrays), self.layouts):
-            want, other = usual, [i for i, layout in enumerate(layouts) if layout in OTHER_NUMBERS]
-            if other:
-                want = wanted(
-                    case,
-                    [
-                        place(a, n, "nan").array if i in other else a
-                        for i, (a, n) in enumerate(zip(arrays, layouts, strict=True))
-                    ],
-                )
+            want, given = usual, arrays
+            if any(layout in OTHER_NUMBERS for layout in layouts):
+                given, seen = with_numbers(case, arrays, layouts, "nan")
+                want = wanted(case, seen)
             for fill, threads in ((f, t) for f in self.fills for t in self.threads):
                 kernels.set_num_threads(threads)
                 self.counts["evaluations"] += 1
                 self.counts[dtype] += 1
                 self.counts[f"{threads} threads"] += 1
-                said = check(case, dtype, layouts, fill, want, arrays)
+                said = check(case, dtype, layouts, fill, want, given)
                 if said:
                     self.fail(case, dtype, layouts, fill, threads, said)
                     return
