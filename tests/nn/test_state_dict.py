@@ -161,3 +161,11 @@ def test_lazy_modules_load() -> None:
     assert same(lazy.state_dict(), made.state_dict())
     lazy(torch.ones(2, 4))
     assert [type(m).__name__ for m in lazy] == ["Linear", "BatchNorm1d"]
+
+
+def test_a_state_is_an_ordered_dict_that_anything_can_unpickle() -> None:
+    state = nn.Sequential(nn.Linear(1, 1)).state_dict()
+    assert type(state) is OrderedDict and list(state._metadata) == ["", "0"]  # type: ignore[attr-defined]
+    assert b"StateDict" not in pickle.dumps(state)
+    keys = nn.Linear(1, 1).load_state_dict({}, strict=False)
+    assert type(keys).__name__ == "_IncompatibleKeys"

@@ -47,3 +47,10 @@ def test_a_list_of_complex_tensors_makes_no_real_tensor():
 def test_new_tensor_of_a_tensor_warns_as_tensor_does():
     with pytest.warns(UserWarning, match="To copy construct from a tensor"):
         torch.zeros(1).new_tensor(torch.ones(1))
+
+
+def test_complex_numbers_with_an_imaginary_part_are_no_floats_nor_ints():
+    assert (float(torch.tensor(1 + 0j)), int(torch.tensor(2 + 0j)), complex(torch.tensor(1.5))) == (1.0, 2, 1.5)
+    for convert in (float, int):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            convert(torch.tensor(1 + 1j))

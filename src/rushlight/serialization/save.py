@@ -15,7 +15,6 @@ from rushlight.basics import dtypes
 from rushlight.basics.devices import device
 from rushlight.basics.size import Size
 from rushlight.engine.rows import Rows
-from rushlight.nn.base.state import StateDict
 from rushlight.nn.parameter import Buffer, Parameter
 from rushlight.serialization.archive import ArchiveWriter, folder_name
 from rushlight.serialization.atomic import replacing
@@ -131,8 +130,6 @@ class Pickler(_PICKLER):  # type: ignore[misc]
             return _DEVICE, (obj.type,) if obj.index is None else (obj.type, obj.index)
         if isinstance(obj, layout):
             return _LAYOUT, (repr(obj),)
-        if type(obj) is StateDict:  # PyTorch has no class of its own for it
-            return OrderedDict, (), obj.__dict__ or None, None, iter(obj.items())
         if isinstance(obj, Storage):
             raise pickle.PicklingError("a bare storage cannot be saved: save a tensor on it")
         return NotImplemented

@@ -17,7 +17,7 @@ from rushlight.tensor import Tensor
 EXTRA_STATE = "_extra_state"
 
 
-class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     """What a state_dict lacks, and what it has too much."""
 
     __slots__ = ()
@@ -28,12 +28,6 @@ class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpect
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
     __str__ = __repr__
-
-
-class StateDict(OrderedDict[str, Any]):
-    """The state of a module by dotted names; `_metadata` has the version of each module's layout."""
-
-    _metadata: OrderedDict[str, Any]
 
 
 class Stateful(Convertible):
@@ -55,7 +49,7 @@ class Stateful(Convertible):
             f"{type(self).__name__}"
         )
 
-    def _save_to_state_dict(self, destination: StateDict, prefix: str, keep_vars: bool) -> None:
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         """Put this module's own parameters, persistent buffers and extra state into `destination`."""
         for name, parameter in self._parameters.items():
             if parameter is not None:
@@ -76,8 +70,8 @@ class Stateful(Convertible):
             given = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False))
             return self.state_dict(**{"destination": destination, "prefix": prefix, "keep_vars": keep_vars, **given})
         if destination is None:
-            destination = StateDict()
-            destination._metadata = OrderedDict()
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()  # the version of each module's layout
         local_metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = local_metadata
@@ -89,7 +83,7 @@ class Stateful(Convertible):
                 module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
         return self._after_state_dict(destination, prefix, local_metadata)
 
-    def _after_state_dict(self, destination: StateDict, prefix: str, local_metadata: dict[str, Any]) -> StateDict:
+    def _after_state_dict(self, destination: Any, prefix: str, local_metadata: dict[str, Any]) -> Any:
         for hook, may_replace in self._hooks_of("_state_dict_hooks"):
             result = hook(self, destination, prefix, local_metadata)
             if result is None:
@@ -156,7 +150,7 @@ class Stateful(Convertible):
             listed = "\n\t".join(run.errors)
             words = f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}"
             raise explained(RuntimeError(words), "state-dict-of-another-model")
-        return IncompatibleKeys(run.missing, run.unexpected)
+        return _IncompatibleKeys(run.missing, run.unexpected)
 
     def _load_from_state_dict(
         self,
@@ -232,7 +226,7 @@ class _Loading:
                 path = f"{prefix}{name}."
                 below = OrderedDict((k, v) for k, v in state_dict.items() if k.startswith(path))
                 self.load(child, below, path, metadata)
-        keys = IncompatibleKeys(self.missing, self.unexpected)
+        keys = _IncompatibleKeys(self.missing, self.unexpected)
         for hook in module._hooks_of("_load_state_dict_post_hooks"):
             if hook(module, keys) is not None:
                 raise AssertionError(

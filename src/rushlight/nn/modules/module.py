@@ -19,7 +19,7 @@ from rushlight.nn.base.registry import (
     registration_hooks,
 )
 from rushlight.nn.base.state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401
-from rushlight.nn.base.state import IncompatibleKeys as _IncompatibleKeys
+from rushlight.nn.base.state import _IncompatibleKeys
 
 __all__ = [
     "Module",

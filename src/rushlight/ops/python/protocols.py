@@ -149,11 +149,20 @@ def only(self: Tensor) -> Any:
 
 
 def _float(self: Tensor) -> float:
-    return float(only(self))
+    return float(real(only(self), "double"))
 
 
 def _int(self: Tensor) -> int:
-    return int(only(self))
+    return int(real(only(self), "int64_t"))
+
+
+def real(number: Any, kind: str) -> Any:
+    """A number that is to become a real one.  Raises RuntimeError for one with an imaginary part."""
+    if number.__class__ is not complex:
+        return number
+    if number.imag:
+        raise RuntimeError(f"value cannot be converted to type {kind} without overflow: {number} is complex, take .real")
+    return number.real
 
 
 def _complex(self: Tensor) -> complex:
