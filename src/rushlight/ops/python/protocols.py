@@ -161,7 +161,9 @@ def real(number: Any, kind: str) -> Any:
     if number.__class__ is not complex:
         return number
     if number.imag:
-        raise RuntimeError(f"value cannot be converted to type {kind} without overflow: {number} is complex, take .real")
+        raise RuntimeError(
+            f"value cannot be converted to type {kind} without overflow: {number} is complex, take .real"
+        )
     return number.real
 
 
