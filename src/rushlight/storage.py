@@ -6,12 +6,15 @@ import mmap
 import os
 import weakref
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.basics.errors import explained
 from rushlight.basics.state import modes
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 
 def root_of(array: Any) -> Any:
@@ -28,7 +31,7 @@ class Storage:
     page: Any = None  # what brings the memory back, where it may be on disk
     counted: Any  # the class that it has once it shares its version counter with another storage
 
-    def __init__(self, array: Any):
+    def __init__(self, array: Array):
         self.root = root_of(array)
         self.version = 0
         self.writer: Any = None  # who changed it last (operator, file:line), while anomaly mode records
@@ -124,7 +127,7 @@ class Storage:
         return f"Storage({self.root.dtype}, {self.nbytes()} bytes, version {self.version})"
 
 
-def copied(owner: Any, memo: dict[int, Any]) -> Storage:
+def copied(owner: Array, memo: dict[int, Any]) -> Storage:
     """What `copy.deepcopy` makes of a storage with this owner: one for all tensors and storages on that memory."""
     fresh: Storage | None = memo.get(-id(owner))
     if fresh is None:
@@ -153,7 +156,7 @@ class Counter:
     __slots__ = ("root", "version")
     writer: Any = None
 
-    def __init__(self, version: int, dtype: Any):
+    def __init__(self, version: int, dtype: np.dtype[Any]):
         self.version, self.root = version, np.empty(0, dtype)
 
 
@@ -182,7 +185,7 @@ class Reshaped(Counted):
 
     __slots__ = ("shape", "shapes", "since")
 
-    def __init__(self, array: Any, counter: Counter, shapes: list[tuple[int, ...]], since: int):
+    def __init__(self, array: Array, counter: Counter, shapes: list[tuple[int, ...]], since: int):
         """counter: as the tensor had it; shapes: all that it has had, where the first counts as no change; since: when it
         got the one that it has now, as a number in the order of nodes."""
         self.root, self.writer = root_of(array), "`.data`, which has another shape now"
@@ -270,7 +273,7 @@ def bump(tensor: Any) -> None:
         storage.version += 1
 
 
-def move(tensor: Any, array: Any, inference: bool = False) -> None:
+def move(tensor: Any, array: Array, inference: bool = False) -> None:
     """Let a tensor see the memory of `array`, or of an inference tensor.
 
     It keeps its version counter, which views of it that still see the former memory share.
@@ -285,7 +288,7 @@ def move(tensor: Any, array: Any, inference: bool = False) -> None:
         tensor._storage = parted(storage, array)
 
 
-def parted(storage: Storage, array: Any) -> Storage:
+def parted(storage: Storage, array: Array) -> Storage:
     """Another storage, on the memory of `array`, with the version counter of `storage`."""
     counter, fresh = counter_of(storage), Storage(array)
     fresh.__class__ = fresh.counted
@@ -311,7 +314,7 @@ def held(tensor: Any) -> tuple[int, int]:
 class _Probe:
     """What stands for a tensor that has its memory for itself."""
 
-    def __init__(self, array: Any):
+    def __init__(self, array: Array):
         self._held, self._storage = array, Storage(array)
 
 
@@ -333,7 +336,7 @@ exposed: dict[int, Any] = {}  # by id: weak references to owning arrays that Num
 UNSEEN = 1 << 16  # bytes from which on `exposed` knows an array: what is smaller is copied where it matters
 
 
-def depend(array: Any, who: Any) -> int:
+def depend(array: Array, who: Any) -> int:
     """Have `who.settle(root)` called before the memory of `array` changes; a key for `independent`."""
     root = root_of(array)
     dependents.setdefault(id(root), []).append((weakref.ref(root), weakref.ref(who)))
@@ -380,7 +383,7 @@ changes = Changes()
 guests: Any = None  # told of tensors that come from files, while what they hold may be sent to disk
 
 
-def settle(array: Any) -> None:
+def settle(array: Array) -> None:
     """The memory of `array` is about to change, perhaps unseen: who computes values from it has to do so now."""
     if not dependents or getattr(array, "interpreted", False):
         return
@@ -393,7 +396,7 @@ def settle(array: Any) -> None:
             found.settle(root)
 
 
-def expose(array: Any) -> Any:
+def expose(array: Array) -> Array:
     """`array`, which is shown to those who may change its memory unseen, now or later."""
     root = root_of(array)
     if root.nbytes >= UNSEEN:
@@ -403,14 +406,14 @@ def expose(array: Any) -> Any:
     return array
 
 
-def is_exposed(array: Any) -> bool:
+def is_exposed(array: Array) -> bool:
     """Whether others may change the memory of a large array unseen."""
     root = root_of(array)
     found = exposed.get(id(root))
     return not root.flags.owndata or (found is not None and found() is root)
 
 
-def bytes_before(array: Any) -> int:
+def bytes_before(array: Array) -> int:
     """Bytes between the start of the owning array and the first element of `array`."""
     start = array.__array_interface__["data"][0] - root_of(array).__array_interface__["data"][0]
     return int(start) if array.size else 0

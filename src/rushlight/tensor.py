@@ -20,6 +20,9 @@ from rushlight.signs import turn
 from rushlight.storage import Reshaped, Storage, bump, move, offset_of, storage_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.basics.arrays import Array
     from rushlight.stubs.methods import TensorMethods
 else:
     TensorMethods = object  # `ops` and `autograd` attach them
@@ -335,7 +338,7 @@ class Tensor(TensorMethods):
         if former is not None:
             Tensor._reshaped(self, former)
 
-    def _add_hook(self, slot: str, hook: Any) -> RemovableHandle:
+    def _add_hook(self, slot: str, hook: Callable[..., Any]) -> RemovableHandle:
         hooks = getattr(self, slot)
         if hooks is None:
             hooks = Hooks()
@@ -371,7 +374,7 @@ class Tensor(TensorMethods):
                                f"the tensor's {list(self._array.shape)}") from None  # fmt: skip
 
 
-def look(array: Any) -> None:
+def look(array: Array) -> None:
     """Tell a rehearsal, which does not compute, that a program reads values."""
     for level in modes.levels:
         if level.dry:
@@ -437,7 +440,7 @@ _new = object.__new__
 bare = maker(Tensor)
 
 
-def as_array(x: Any) -> Any:
+def as_array(x: Array) -> Array:
     """`x` as an array; what a level interprets in place of one is left as it is."""
     if getattr(x, "interpreted", False):
         return x

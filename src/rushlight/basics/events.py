@@ -25,9 +25,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter_ns as clock
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.state import modes, set_mode, special
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 OPERATOR = 0  # an operator is called: what is its declaration
 INPLACE = 1  # as OPERATOR, its result written over its first input
@@ -58,7 +61,7 @@ def begin(
     return [(watcher, watcher.begin(kind, what, inputs, statics)) for watcher in observers()]
 
 
-def end(tokens: list[tuple[Any, Any]], kind: int, what: Any, inputs: Any = (), statics: tuple[Any, ...] = (),
+def end(tokens: list[tuple[Any, Any]], kind: int, what: Any, inputs: list[Array | None] | tuple[Any, ...] = (), statics: tuple[Any, ...] = (),
         result: Any = None) -> None:  # fmt: skip
     """Tell the observers that it ended, the last one first."""
     for watcher, token in reversed(tokens):

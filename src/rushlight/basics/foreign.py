@@ -7,7 +7,10 @@ without end.  So neither is asked; what is given to the other library is refused
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def base() -> type | None:
@@ -21,7 +24,7 @@ def is_theirs(kind: type) -> bool:
     return theirs is not None and issubclass(kind, theirs)
 
 
-def made_there(func: Any) -> bool:
+def made_there(func: Callable[..., Any]) -> bool:
     """Whether a function, method or property's ``__get__`` is one of PyTorch's."""
     theirs = base()
     if theirs is None:
@@ -33,7 +36,7 @@ def made_there(func: Any) -> bool:
     return False
 
 
-def check_ours(func: Any) -> None:
+def check_ours(func: Callable[..., Any]) -> None:
     """Raise TypeError for a function of PyTorch, which asks one of our tensors what it does with it."""
     if made_there(func):
         raise TypeError(f"{getattr(func, '__name__', func)}(): a tensor of rushlight was given to a function of PyTorch: "

@@ -89,7 +89,7 @@ class _Modes(threading.local):
 modes = _Modes()
 
 
-def way_of(inputs: Any) -> int:
+def way_of(inputs: list[Any] | tuple[Any, ...]) -> int:
     """What of this thread's modes matters to an operator: RECORDED, UNRECORDED, INFERENCE; 0 where more does."""
     return 0 if special.everywhere or (special.meta is not None and special.meta.owns(inputs)) else modes.way
 

@@ -132,7 +132,7 @@ class _Defaults(list[Any]):
         self.factory = factory
 
 
-def tree_unflatten(leaves: Any, spec: Spec) -> Any:
+def tree_unflatten(leaves: list[Any], spec: Spec) -> Any:
     """The tree of shape `spec` with these leaves. Raises ValueError where their number is another."""
     leaves = list(leaves)
     if len(leaves) != spec.count:

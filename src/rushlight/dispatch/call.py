@@ -232,7 +232,7 @@ def make_node(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], edges: tu
     return node
 
 
-def shape_of(x: Array | Tensor | None) -> Any:
+def shape_of(x: Array | Tensor | None) -> tuple[int, ...] | None:
     """The shape of a tensor or array; () of numbers, None of None."""
     return x._held.shape if isinstance(x, Tensor) else None if x is None else getattr(x, "shape", ())
 
@@ -262,7 +262,7 @@ def save_inputs(plan: Plan, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> 
     return tuple(saved), versions
 
 
-def save_aux(aux: tuple[Any, ...], op: Op | None = None) -> Any:
+def save_aux(aux: tuple[Any, ...], op: Op | None = None) -> PackedResults | tuple[Any, ...]:
     """Auxiliary results, packed by the active hooks."""
     hooks = saved_hooks()
     if not hooks:
@@ -279,7 +279,7 @@ def saved_hooks() -> tuple[Any, ...]:
     return active_hooks() if modes.saved_hooks else ()
 
 
-def save_outputs(node: OpNode, results: tuple[Tensor, ...]) -> Any:
+def save_outputs(node: OpNode, results: tuple[Tensor, ...]) -> list[Packed | SavedOutput | None] | None:
     """The outputs that the plan's formulas ask for, without their edges."""
     wanted = node.plan.save_outs
     if not wanted:

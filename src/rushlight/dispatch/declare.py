@@ -122,7 +122,7 @@ class Op:
     free: int  # a bit for each input whose dtype is no matter of promotion
     plans: dict[tuple[int, int], Plan]
 
-    def __init__(self, fn: Any, *, name: str | None = None, outputs: Any = 1, differentiable: tuple[int, ...] | None = None,
+    def __init__(self, fn: Callable[..., Any], *, name: str | None = None, outputs: Any = 1, differentiable: tuple[int, ...] | None = None,
                  masks: tuple[str, ...] = (), broadcasts: tuple[str, ...] = (), shape: Callable[..., Any] | None = None,
                  cost: Callable[..., Any] | None = None, **settings: Any) -> None:  # fmt: skip
         """outputs: how many, or their names, or None if that varies; differentiable: positions of those that have gradients.

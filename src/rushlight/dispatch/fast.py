@@ -35,6 +35,8 @@ from rushlight.storage import Storage, settle
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
     from rushlight.dispatch.plan import OpNode
@@ -45,7 +47,13 @@ new = object.__new__
 NOTHING = (None,) * 16
 
 
-def slow(op: Op, inputs: tuple[Any, ...], out: Tensor | None, statics: tuple[Any, ...] = (), run: Any = applied) -> Any:
+def slow(
+    op: Op,
+    inputs: tuple[Any, ...],
+    out: Tensor | None,
+    statics: tuple[Any, ...] = (),
+    run: Callable[..., Any] = applied,
+) -> Any:
     """The general path from a fast one.  run: what takes it."""
     if out is not None and not statics and computed_into(op, inputs, out):
         return out

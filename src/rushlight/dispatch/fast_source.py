@@ -74,7 +74,7 @@ def written(op: Op, source: Callable[..., Any], **names: object) -> Callable[...
     return call
 
 
-def runner(op: Op) -> Any:
+def runner(op: Op) -> Callable[..., Any]:
     """The forward of an operator on arrays."""
     return getattr(np, op.ufunc) if op.ufunc is not None else op.forward
 

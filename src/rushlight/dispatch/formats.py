@@ -72,7 +72,7 @@ def viewable(array: Any, shape: tuple[int, ...]) -> bool:
     return True
 
 
-def has_format(array: Any, format: memory_format) -> bool:
+def has_format(array: Array, format: memory_format) -> bool:
     """Whether the elements, inside vmap those of each sample, lie in this format without gaps."""
     if getattr(array, "interpreted", False) and format is not preserve_format:
         order = range(array.ndim) if format is contiguous_format else channels_last_order(_RANK[format])
@@ -87,7 +87,7 @@ def has_format(array: Any, format: memory_format) -> bool:
     return array.ndim == rank and bool(array.transpose(channels_last_order(rank)).flags.c_contiguous)
 
 
-def empty_in_format(array: Any, dtype: np.dtype[Any], format: memory_format | None) -> Array:
+def empty_in_format(array: Array, dtype: np.dtype[Any], format: memory_format | None) -> Array:
     """Uninitialized memory of the shape of `array`, in a memory format; None and preserve_format keep its order."""
     if format is contiguous_format:
         return np.empty(array.shape, dtype)

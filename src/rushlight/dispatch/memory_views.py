@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def view_at(
     array: Array, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0, dtype: np.dtype[Any] | None = None
-) -> Any:
+) -> Array:
     """The memory of `array` seen with another shape, strides and start, both in bytes from the start of `array`."""
     root = root_of(array)
     dtype = dtype or array.dtype

@@ -86,7 +86,7 @@ class OnMeta:
         return cls._plain(*args, **kwargs)
 
     @property
-    def __class__(self) -> Any:
+    def __class__(self) -> type[Any]:
         return self._plain
 
     @property
@@ -94,7 +94,7 @@ class OnMeta:
         return self._held.view(Nowhere)
 
     @_array.setter
-    def _array(self, value: Any) -> None:
+    def _array(self, value: Array) -> None:
         self._held = value
 
     @property
@@ -228,7 +228,7 @@ for _name in ("bernoulli_", "cauchy_", "copy_", "exponential_", "fill_", "geomet
     setattr(OnMeta, _name, _in_place(_name))
 
 
-def class_of(cls: Any) -> Any:
+def class_of(cls: type[Any]) -> Any:
     """The class of the tensors of class `cls` on the device meta."""
     known = cls.__dict__.get("_on_meta")
     if known is None:

@@ -19,6 +19,8 @@ from rushlight.storage import InferenceStorage
 from rushlight.tensor import LEAF, Tensor, strided, wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.basics.arrays import Array
     from rushlight.basics.devices import device
 
@@ -229,7 +231,7 @@ def filled(name: str, out: Tensor | None, t: Tensor, by_count: bool = False) -> 
     return write_out(name, out, t)  # type: ignore[no-any-return]
 
 
-def strides_of(array: Any) -> tuple[int, ...]:
+def strides_of(array: Array) -> tuple[int, ...]:
     """Strides in elements."""
     step = array.itemsize
     if not array.size and array.ndim and not any(array.strides):  # NumPy's, of new memory without elements
@@ -246,7 +248,7 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(found))
 
 
-def dense_order(array: Any) -> Any:
+def dense_order(array: Array) -> Sequence[int] | None:
     """The order of dimensions, outermost first, of memory without gaps and overlaps; None where there are any."""
     shape, strides = array.shape, strides_of(array)
     order = sorted(range(len(shape)), key=lambda i: (-strides[i], -shape[i], i))

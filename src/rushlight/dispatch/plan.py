@@ -181,7 +181,7 @@ def output_tensor(node: OpNode, k: int) -> Tensor:
     return node.outs[k].tensor(node if node.count == 1 else Port(node, k))  # type: ignore[no-any-return]
 
 
-def grad_of(node: OpNode, g: Any, k: int, tensors: bool) -> Any:
+def grad_of(node: OpNode, g: list[Any], k: int, tensors: bool) -> Any:
     """The gradient of output `k`, zeros if none arrived."""
     if node.count == 1 or g[k] is not None:
         return g if node.count == 1 else g[k]
@@ -404,12 +404,12 @@ def as_tensor(value: Any) -> Any:
     return wrap(value) if value.__class__ is np.ndarray else value
 
 
-def none_missing(values: Any, wanted: tuple[bool, ...]) -> Any:
+def none_missing(values: tuple[Any, ...], wanted: tuple[bool, ...]) -> tuple[Any, ...]:
     """The gradients of a sequence of tensors, all of which are wanted."""
     return some_missing(values, wanted) if values is None else values
 
 
-def some_missing(values: Any, wanted: tuple[bool, ...]) -> list[Any]:
+def some_missing(values: tuple[Any, ...], wanted: tuple[bool, ...]) -> list[Any]:
     """The gradients of a sequence of tensors, None for those that are not wanted, or of all for None."""
     if values is None:
         return [None] * len(wanted)

@@ -15,6 +15,8 @@ from rushlight.storage import InferenceStorage
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.dispatch.declare import Op
 
 
@@ -61,7 +63,7 @@ def unrecorded(op: Op) -> Any:
     return op.unrecorded
 
 
-def general(op: Op) -> Any:
+def general(op: Op) -> Callable[..., Any]:
     """The general path of `op` as a function of all its arguments in order."""
     count = len(op.tensors)
 

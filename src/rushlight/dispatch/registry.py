@@ -59,7 +59,7 @@ def is_public(fn: Callable[..., Any]) -> bool:
     return any(space.get(fn.__name__) is fn for space in NAMESPACES.values())
 
 
-def known_as(fn: Callable[..., Any], name: str, ns: str = "") -> Any:
+def known_as(fn: Callable[..., Any], name: str, ns: str = "") -> Callable[..., Any]:
     """`fn` known to error messages and pickles by its public name, not by that of the source; ns "Tensor": a method."""
     shown = f"Tensor.{name}" if ns == "Tensor" else name
     if fn.__qualname__ not in (name, shown):

@@ -11,6 +11,7 @@ from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.basics.handles import RemovableHandle
     from rushlight.engine.run import Run
 
 
@@ -97,7 +98,7 @@ def after_node(run: Run, node: Node, grads: list[Any], g: Any) -> list[Any]:
     return [lower(run, x) for x in inner]
 
 
-def tensor_hook(tensor: Tensor, hook: Callable[..., Any]) -> Any:
+def tensor_hook(tensor: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
     """Register `hook(grad)` on a tensor: on a leaf for what is accumulated, else on the node that computed it."""
     if not tensor.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")

@@ -228,7 +228,7 @@ class CopySlices(Node):
             else:
                 fn.outs = outs
 
-    def view_edge(self, like: Any) -> Any:
+    def view_edge(self, like: Array) -> Any:
         """The edge of the changed view: its own, or where nobody has it any more, or it has another by now, one like it.
 
         That is the edge of the view's operators on a base whose history is this node.

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from time import perf_counter_ns as clock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.events import EVALUATE, EVALUATE_LEAF, LEAF, NODE, ROOT, observed, observers, unseen
 from rushlight.basics.state import modes
 from rushlight.engine.node import Node
 from rushlight.engine.run import Run
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 
 class ObservedRun(Run):
@@ -24,7 +27,7 @@ class ObservedRun(Run):
     def deposit(self, edge: Any, g: Any) -> None:
         observed(ROOT, edge, (g,), (), super().deposit, edge, g)
 
-    def guarded(self, node: Node, g: Any, mask: int) -> Any:
+    def guarded(self, node: Node, g: Array | list[Array | None], mask: int) -> Any:
         plain = node.extra is None and self.targets is None and modes.anomaly is None and node.count == 1
         if not plain or g is None:
             return observed(EVALUATE, node, (), (), super().guarded, node, g, mask)
@@ -41,7 +44,7 @@ class ObservedRun(Run):
             note(NODE, node, (g,), (), start, stop, grads)
             note(EVALUATE, node, (), (), start, stop, None)
 
-    def compute(self, node: Node, g: Any, mask: int) -> Any:
+    def compute(self, node: Node, g: Array | list[Array | None], mask: int) -> Any:
         return observed(NODE, node, g if isinstance(g, list) else (g,), (), super().compute, node, g, mask)
 
     def leaf(self, leaf: Tensor, record: list[Any]) -> None:

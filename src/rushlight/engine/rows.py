@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 
 class Rows:
@@ -18,7 +21,7 @@ class Rows:
     base: ClassVar[Any] = True  # as of an array on another's memory: never added to in place
     sparse: ClassVar[bool] = False  # whether this process has had a sparse tensor: else nobody need look for one
 
-    def __init__(self, shape: tuple[int, ...], indices: Any, values: Any):
+    def __init__(self, shape: tuple[int, ...], indices: Array, values: Array):
         self.shape, self.indices, self.values, self.dtype = tuple(shape), indices, values, values.dtype
 
     def into(self, whole: Any) -> Any:

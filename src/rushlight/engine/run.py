@@ -223,7 +223,7 @@ class Run:
                 own = records[node]
         return None
 
-    def guarded(self, node: Node, g: Any, mask: int) -> Any:
+    def guarded(self, node: Node, g: Any, mask: int) -> list[Any] | None:
         """Run a node that has hooks, outputs to capture, or anomaly mode watching."""
         captures = not self.into_grad and node in self.ends
         if captures and mask:  # as in PyTorch: what is captured on a way that goes on is the gradient before any hook

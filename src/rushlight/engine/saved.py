@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from numpy import ndarray
 
@@ -15,6 +15,10 @@ from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.storage import storage_of
 from rushlight.tensor import LEAF, Tensor, twin, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.storage import Storage
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -33,7 +37,7 @@ class Constant:
     __slots__ = ("_array",)
     _storage = None
 
-    def __init__(self, value: Any):
+    def __init__(self, value: Array | complex):
         self._array = value
 
 
@@ -78,12 +82,12 @@ class OfView:
     __slots__ = ("edge", "saved")
     _storage = None
 
-    def __init__(self, saved: Any, edge: Any):
+    def __init__(self, saved: SavedOutput, edge: Any):
         self.saved, self.edge = saved, edge
 
     def tensor(self, edge: Any) -> Tensor:
         """The output again, as the view of the changed base."""
-        return self.saved.tensor(self.edge)  # type: ignore[no-any-return]
+        return self.saved.tensor(self.edge)
 
 
 class Packed:
@@ -261,7 +265,7 @@ def through(pack_hook: Callable[..., Any], value: Any) -> tuple[Any, Any]:
     return tuple(leaves), (places, spec)
 
 
-def back(unpack_hook: Callable[..., Any], value: Any, stage: Any) -> Any:
+def back(unpack_hook: Callable[..., Any], value: tuple[Any, ...], stage: tuple[Any, ...]) -> Any:
     """The reverse of `through`."""
     places, spec = stage
     leaves = list(value)
@@ -286,7 +290,9 @@ def freed(node: Any) -> None:
     )
 
 
-def stale(node: Any, what: str, shape: Any, version: int, expected: int, storage: Any, edge: Any = None) -> NoReturn:
+def stale(
+    node: Any, what: str, shape: tuple[int, ...], version: int, expected: int, storage: Storage, edge: Any = None
+) -> NoReturn:
     """Raise the error for a saved tensor that was changed in place.
 
     node: who saved it, as `what`; edge: who computed it, if anybody.

@@ -189,7 +189,7 @@ def refusal(view: Tensor, changed: str) -> str:
     return start + REFUSED[kind]
 
 
-def reshaped(tensor: Tensor, former: Any) -> None:
+def reshaped(tensor: Tensor, former: tuple[Any, ...]) -> None:
     """Note that `.data` gave a tensor another shape: nodes made before refuse it then.  former: its storage and shape before."""
     reshape(tensor, former, next_seq())
 

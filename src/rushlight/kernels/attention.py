@@ -121,7 +121,7 @@ def _buffer(q: Array, k: Array, causal: bool) -> Array:
     return np.empty(max(sizes, default=0), q.dtype)
 
 
-def _heads_last(shape: tuple[int, ...], dtype: Any) -> Array:
+def _heads_last(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """(B, H, L, E) with E, H, L, B from the fastest axis on: joining the heads afterwards copies nothing."""
     b, h, length, e = shape
     return np.empty((b, length, h, e), dtype).transpose(0, 2, 1, 3)

@@ -34,7 +34,9 @@ _COLUMNS = 1024  # more than a native strip has
 
 
 @functools.lru_cache(256)
-def _windows(x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ...], groups: int, *geometry: Any) -> Any:
+def _windows(
+    x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ...], groups: int, *geometry: tuple[int, ...]
+) -> Any:
     """`struct Windows` of native code as an array of its numbers; None for what native code does not take."""
     n = len(out)
     if n > 3 or 0 in (*x, *w, *out) or math.prod(w[2:]) > _TAPS:
@@ -49,7 +51,14 @@ def _windows(x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ...], group
     return numbers((x[0], x[1], w[0], groups), (x[2:], out, w[2:], *geometry))
 
 
-def paddable(size: Any, out: Any, kernel: Any, stride: Any, _: Any, dilation: Any) -> bool:
+def paddable(
+    size: tuple[int, ...],
+    out: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    _: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> bool:
     """Whether what windows reach, padding included, is little more than the input: by channel, it is copied."""
     places = zip(out, kernel, stride, dilation, strict=True)
     reach = math.prod((o - 1) * s + (k - 1) * d + 1 for o, k, s, d in places)
@@ -60,7 +69,7 @@ def countable(
     most: int,
     out: tuple[int, ...],
     kernel: tuple[int, ...],
-    stride: Any,
+    stride: tuple[int, ...],
     padding: tuple[int, ...],
     dilation: tuple[int, ...],
 ) -> bool:
@@ -69,7 +78,7 @@ def countable(
     return all(reach < most for reach in (*reaches, *padding))
 
 
-def numbers(counts: tuple[int, ...], sizes: tuple[Any, ...]) -> Any:
+def numbers(counts: tuple[int, ...], sizes: tuple[Any, ...]) -> Array:
     """`struct Windows`: images, channels, outputs, groups; input, output, kernel, stride, padding, dilation in 3D."""
     rows = [((0,) if i == 4 else (1,)) * (3 - len(row)) + tuple(row) for i, row in enumerate(sizes)]
     return np.array([*counts, *(number for row in rows for number in row)], np.int64)
@@ -100,7 +109,7 @@ def working_bytes(
     return 0 if windows is None else int(table.conv_room(windows, ord(adjoint[:1] or "c")))
 
 
-def _check(g: Any, x: Any, w: tuple[int, ...], geometry: tuple[Any, ...], groups: int) -> None:
+def _check(g: Array, x: tuple[int, ...], w: tuple[int, ...], geometry: tuple[Any, ...], groups: int) -> None:
     """Raise RuntimeError unless g has the shape of the convolution of shapes x and w, or lacks the last places of it."""
     fits = len(x) == len(w) == g.ndim and x[1] == w[1] * groups
     out = reference.out_sizes(tuple(x[2:]), (tuple(w[2:]), *geometry)) if fits else ()

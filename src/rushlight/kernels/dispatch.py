@@ -33,7 +33,7 @@ def native(dtype: np.dtype[Any]) -> SimpleNamespace | None:
     return found.get(dtype)
 
 
-def is_half(dtype: Any) -> bool:
+def is_half(dtype: np.dtype[Any]) -> bool:
     """Whether ``dtype`` is float16 or bfloat16."""
     return bool(dtype.itemsize == 2) and (dtype.kind == "f" or dtype.name == "bfloat16")
 

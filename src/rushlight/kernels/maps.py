@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ml_dtypes import bfloat16
 from numpy import asarray, dtype, empty_like, may_share_memory, ndarray, uint16
@@ -26,6 +26,9 @@ from rushlight.kernels.dispatch import (
 )
 from rushlight.kernels.native import loader
 from rushlight.kernels.native.signatures import MAPS, exports
+
+if TYPE_CHECKING:
+    import numpy as np
 
 BFLOAT16 = dtype(bfloat16)
 LETTERS = {"Array": "a", "int": "i", "float": "d"}
@@ -125,7 +128,7 @@ def map_pair(kernel: Reference, x: Array, y: Array, out: Array | None, *numbers:
     return put(target, out)
 
 
-def _plain(kernel: Reference, dtype: Any, *arguments: object) -> Array:
+def _plain(kernel: Reference, dtype: np.dtype[Any], *arguments: object) -> Array:
     """A kernel in NumPy, and of 16 bits as it is done best."""
     arrays = [a for a in arguments if isinstance(a, ndarray)]
     found = _of_bfloat16(kernel, arrays, arguments[len(arrays) :]) if dtype == BFLOAT16 else None

@@ -22,7 +22,7 @@ _SMALL = 3 << 18  # multiplications up to which the call of NumPy's costs less
 _FEW = 8  # rows or columns below which a product does little but read its factors
 
 
-def matmul(a: Array, b: Array, out: Any = None, row: Any = None) -> Any:
+def matmul(a: Array, b: Array, out: Any = None, row: Array | None = None) -> Any:
     """The product of matrices; float16 goes through float32, blocks at a time, and bfloat16 where the processor has nothing for it.
 
     a: (*, M, K), b: (*, K, N) -> (*, M, N); one-dimensional operands as in :func:`numpy.matmul`.  row: (N), or what broadcasts

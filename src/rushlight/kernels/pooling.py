@@ -37,7 +37,7 @@ _CHOICES = 256  # window elements that a byte can name
 
 
 @functools.lru_cache(256)
-def _windows(shape: tuple[int, ...], geometry: Geometry, out: tuple[int, ...]) -> Any:
+def _windows(shape: tuple[int, ...], geometry: Geometry, out: tuple[int, ...]) -> Array | None:
     """`struct Windows` of native code, all but the last dimensions as channels; None if it does not take them."""
     n = len(out)
     if n > 3 or 0 in shape or 0 in out or not countable(2**60, out, *geometry):
@@ -55,14 +55,14 @@ def _plan(x: Array, shape: tuple[int, ...], geometry: tuple[Any, ...], out: tupl
     return (None, None) if windows is None else (table, windows)
 
 
-def _check(name: str, outputs: Any, shape: tuple[int, ...], geometry: Geometry) -> None:
+def _check(name: str, outputs: Array, shape: tuple[int, ...], geometry: Geometry) -> None:
     """Raise RuntimeError unless outputs and inputs are of the same planes."""
     n = len(geometry[0])
     if outputs.ndim != len(shape) or outputs.shape[: outputs.ndim - n] != tuple(shape[: len(shape) - n]):
         raise RuntimeError(f"{name}: outputs of shape {list(outputs.shape)} are not those of an input of {list(shape)}")
 
 
-def max_pool(x: Array, geometry: Geometry, out: tuple[int, ...], lowest: Any) -> tuple[Any, Any]:
+def max_pool(x: Array, geometry: Geometry, out: tuple[int, ...], lowest: float) -> tuple[Any, Any]:
     """Maxima of windows of x (..., *S), and which window element each is: both (..., *out).
 
     `out` may reach beyond the padded input (ceil mode); NaN wins; of equal elements the first.

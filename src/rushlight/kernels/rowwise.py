@@ -10,7 +10,7 @@ with NaN or +inf among them, become NaN, as in PyTorch.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy import empty
 
@@ -27,6 +27,9 @@ from rushlight.kernels.dispatch import (
 )
 from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import rowwise as reference
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["log_softmax", "log_softmax_backward", "softmax", "softmax_backward"]
 
@@ -48,7 +51,7 @@ def _extents(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
 
-def _plain(name: str, dtype: Any, axis: int, *arrays: Array) -> Array:
+def _plain(name: str, dtype: np.dtype[Any], axis: int, *arrays: Array) -> Array:
     if not arrays[0].ndim:
         return _plain(name, dtype, 0, *(a.reshape(1) for a in arrays)).reshape(())
     if is_half(dtype) and all(a.dtype == dtype and a.shape == arrays[0].shape for a in arrays):

@@ -34,7 +34,7 @@ _REDUCE: Any = np.add.reduce  # its stubs know no keepdims that is a variable
 Axes = tuple[int, ...] | None
 
 
-def add_up(x: Array, axes: Axes, keepdims: bool = False, dtype: Any = None) -> Array:
+def add_up(x: Array, axes: Axes, keepdims: bool = False, dtype: type[Any] | None = None) -> Array:
     """The sum of `x` over `axes` (a tuple, or None for all), as an array of `dtype`, by default that of `x`.
 
     NumPy adds neighbours in memory in pairs, whose error hardly grows with their number, but all others one after the

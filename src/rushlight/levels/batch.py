@@ -96,7 +96,7 @@ class BatchedArray:
 
         return wrap(self).real._array if is_complex(self.dtype) else self
 
-    def operate(self, name: str, *others: Any) -> Any:
+    def operate(self, name: str, *others: Array | float) -> Any:
         """The operator `name` of this and other operands, as a tensor."""
         from rushlight.tensor import Tensor, wrap
 
@@ -158,7 +158,7 @@ class BatchedArray:
     def __le__(self, other: Any) -> Any:
         return self.operate("le", other)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: float) -> Any:
         return self.operate("gt", other)
 
     def __ge__(self, other: Any) -> Any:

@@ -126,7 +126,7 @@ class Signature:
     keyword: the names of parameters; required: how many have no default.  open: it takes anything.
     """
 
-    def __init__(self, fn: Any):
+    def __init__(self, fn: Callable[..., Any]):
         self.direct = getattr(fn, "without_out", fn)
         code, self.out = self.direct.__code__, self.direct is not fn
         count, only = code.co_argcount, code.co_kwonlyargcount

@@ -46,7 +46,7 @@ def _disabled_torch_function_impl(cls: Any, func: Any, types: Any, args: Any = (
         return func(*args, **(kwargs or {}))
 
 
-def switched_off(cls: Any) -> Any:
+def switched_off(cls: type[Any]) -> type[Any]:
     """`cls`, a subclass of Tensor, as one of which functions give plain tensors, like a Parameter."""
     cls.__torch_function__ = classmethod(_disabled_torch_function_impl)
     INERT.add(cls)
@@ -55,7 +55,7 @@ def switched_off(cls: Any) -> Any:
     return cls
 
 
-def overrides(kind: Any) -> bool:
+def overrides(kind: type[Any]) -> bool:
     """Whether a class is one to be asked: neither Tensor itself nor one that is switched off, nor PyTorch's own."""
     if kind in INERT:
         return False
@@ -77,7 +77,7 @@ def plainly(*values: object) -> bool:
     return True
 
 
-def overriding(args: Any, tensors_too: bool = False) -> list[Any]:
+def overriding(args: tuple[Any, ...], tensors_too: bool = False) -> list[Any]:
     """The arguments to ask, one for each class: from the left, but a subclass before its superclasses.
 
     args: the values, of which lists and tuples are looked into.  tensors_too: whether plain tensors count beside others,
@@ -199,7 +199,7 @@ def __torch_function__(
     return result if func in nowrap() else converted(result, cls)
 
 
-def converted(result: Any, cls: Any) -> Any:
+def converted(result: Any, cls: type[Any]) -> Any:
     """`result`, the tensors in it as objects of class `cls`."""
     if cls is Tensor:
         return result

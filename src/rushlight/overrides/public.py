@@ -35,7 +35,7 @@ class Public:
 
     __slots__ = ("binary", "factory", "func", "inner", "name", "python", "twin")
 
-    def __init__(self, inner: Any, twin: Callable[..., Any], name: str, *, factory: bool = False, python: bool = False,
+    def __init__(self, inner: Callable[..., Any], twin: Callable[..., Any], name: str, *, factory: bool = False, python: bool = False,
                  binary: bool = False):  # fmt: skip
         self.inner, self.twin, self.func, self.name = inner, twin, twin, name
         self.factory, self.python, self.binary = factory, python, binary

@@ -18,7 +18,9 @@ from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.dispatch.declare import Op
     from rushlight.storage import Storage
+    from rushlight.stores.recipes import Again
 
 
 class Calls(threading.local):
@@ -64,7 +66,15 @@ class Recipes:
         if region is not None and hasattr(region, "before_change"):
             region.before_change()
 
-    def end(self, kind: int, what: Any, inputs: tuple[Any, ...], statics: Any, token: Any, result: Any) -> None:
+    def end(
+        self,
+        kind: int,
+        what: Op | type[Any],
+        inputs: tuple[Any, ...],
+        statics: tuple[Any, ...],
+        token: Any,
+        result: Any,
+    ) -> None:
         """It returned: note how its result was made."""
         if kind in (OPERATOR, INPLACE):
             call = self.calls.open.pop()
@@ -91,7 +101,7 @@ class Recipes:
 
     # What is known -----------------------------------------------------------------------------------
 
-    def recipe(self, storage: Storage, version: int) -> Any:
+    def recipe(self, storage: Storage, version: int) -> Recipe | None:
         """The recipe of a storage at a version."""
         found = self.recipes.get(storage)
         return found[1] if found is not None and found[0] == version and not found[1].void else None
@@ -105,7 +115,7 @@ class Recipes:
         """A region keeps a storage: what is computed from that can be computed again."""
         self.regions[storage] = (version, weakref.ref(region))
 
-    def again(self, storage: Storage, version: int, array: Any) -> Any:
+    def again(self, storage: Storage, version: int, array: Array | None) -> Again | None:
         """What computes the memory of a tensor that is being saved again, None if nothing can.
 
         array: the tensor's, if it may be the result of the operator that is under way, and saves it itself.
@@ -115,7 +125,7 @@ class Recipes:
             found = self.under_way(storage, version, array)
         return None if found is None else found.resolved(self)
 
-    def under_way(self, storage: Any, version: int, array: Any) -> Any:
+    def under_way(self, storage: Storage, version: int, array: Array) -> Recipe | None:
         """The recipe of a result that its own operator saves."""
         calls, where = self.calls.open, modes.saving
         call = calls[-1] if calls else None

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import zlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 
 from rushlight.basics.dtypes import is_complex, real_of
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 BLOCK = 256  # elements that share a scale
 CHUNK = 1 << 18  # elements worked on at a time, so that temporaries stay in the cache
@@ -23,7 +26,7 @@ def chunks(count: int) -> Any:
     return (slice(i, min(i + CHUNK, count)) for i in range(0, count, CHUNK))
 
 
-def real_parts(array: Any) -> Any:
+def real_parts(array: Array) -> Array:
     """Complex numbers as twice as many real ones."""
     return array.view(real_of(array[:0]).dtype) if is_complex(array.dtype) else array
 
@@ -31,17 +34,17 @@ def real_parts(array: Any) -> Any:
 # bool and integers: exact -------------------------------------------------------------------------------
 
 
-def bits(array: Any) -> Coded:
+def bits(array: Array) -> Coded:
     """A bool array as bits."""
     return [np.packbits(array)], ("bits",)
 
 
-def bits_back(parts: list[Any], note: Any, count: int, dtype: Any) -> Any:
+def bits_back(parts: list[Any], note: tuple[str, ...], count: int, dtype: np.dtype[Any]) -> Array:
     """The reverse of `bits`."""
     return np.unpackbits(parts[0], count=count).view(np.bool_)
 
 
-def narrowed(array: Any) -> Coded:
+def narrowed(array: Array) -> Coded:
     """Integers in the smallest type that holds all of them."""
     low, high = int(array.min()), int(array.max())
     for kind in (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32):
@@ -51,7 +54,7 @@ def narrowed(array: Any) -> Coded:
     return None
 
 
-def narrowed_back(parts: list[Any], note: Any, count: int, dtype: Any) -> Any:
+def narrowed_back(parts: list[Any], note: tuple[str, ...], count: int, dtype: np.dtype[Any]) -> Any:
     """The reverse of `narrowed`."""
     return parts[0].astype(dtype)
 
@@ -59,7 +62,7 @@ def narrowed_back(parts: list[Any], note: Any, count: int, dtype: Any) -> Any:
 # bfloat16 -----------------------------------------------------------------------------------------------
 
 
-def halved(array: Any) -> Coded:
+def halved(array: Array) -> Coded:
     """Floating-point numbers of 4 or 8 bytes rounded to bfloat16, to nearest even; None if a finite one would overflow."""
     real = real_parts(array)
     if real.dtype.itemsize <= 2:
@@ -75,7 +78,7 @@ def halved(array: Any) -> Coded:
     return [out], ("halved",)
 
 
-def halved_back(parts: list[Any], note: Any, count: int, dtype: Any) -> Any:
+def halved_back(parts: list[Any], note: tuple[str, ...], count: int, dtype: np.dtype[Any]) -> Array:
     """The reverse of `halved`."""
     out = np.empty(count, dtype)
     real = real_parts(out)
@@ -87,7 +90,7 @@ def halved_back(parts: list[Any], note: Any, count: int, dtype: Any) -> Any:
 # 8 bits with a scale for each block ----------------------------------------------------------------------
 
 
-def quantized(array: Any, generator: Any = None) -> Coded:
+def quantized(array: Array, generator: Any = None) -> Coded:
     """Floating-point numbers as 8-bit multiples of a scale for each BLOCK; None where one is not finite."""
     real = real_parts(array)
     wide = np.float64 if real.dtype == np.float64 else np.float32
@@ -103,7 +106,7 @@ def quantized(array: Any, generator: Any = None) -> Coded:
     return [out, scales.view(f"u{scales.itemsize}")], ("quantized",)  # as integers, which every store keeps exactly
 
 
-def quantize_blocks(x: Any, out: Any, scales: Any, generator: Any) -> bool:
+def quantize_blocks(x: Array, out: Array, scales: Array, generator: Any) -> bool:
     """Quantize whole blocks, or one that is not full, overwriting `x`; False where a number is not finite."""
     rows = x.reshape(-1, BLOCK if x.size % BLOCK == 0 else x.size)
     scale = np.maximum(rows.max(1), -rows.min(1))
@@ -123,7 +126,7 @@ def quantize_blocks(x: Any, out: Any, scales: Any, generator: Any) -> bool:
     return True
 
 
-def quantized_back(parts: list[Any], note: Any, count: int, dtype: Any) -> Any:
+def quantized_back(parts: list[Any], note: tuple[str, ...], count: int, dtype: np.dtype[Any]) -> Array:
     """The reverse of `quantized`."""
     numbers, scales = parts[0], parts[1].view(f"f{parts[1].itemsize}")
     out = np.empty(count, dtype)
@@ -142,7 +145,7 @@ def quantized_back(parts: list[Any], note: Any, count: int, dtype: Any) -> Any:
 # Lossless -------------------------------------------------------------------------------------------------
 
 
-def sparse(array: Any) -> Coded:
+def sparse(array: Array) -> Coded:
     """Numbers without the zeros, and a bit for each; None where there are few zeros."""
     words = array.view(np.dtype(f"u{real_parts(array).itemsize}"))
     step = max(1, words.size // SAMPLE)
@@ -152,7 +155,7 @@ def sparse(array: Any) -> Coded:
     return [np.packbits(there), words[there]], ("sparse",)
 
 
-def sparse_back(parts: list[Any], note: Any, count: int, dtype: Any) -> Any:
+def sparse_back(parts: list[Any], note: tuple[str, ...], count: int, dtype: np.dtype[Any]) -> Array:
     """The reverse of `sparse`."""
     out = np.zeros(count, dtype)
     words = out.view(parts[1].dtype)
@@ -160,7 +163,7 @@ def sparse_back(parts: list[Any], note: Any, count: int, dtype: Any) -> Any:
     return out
 
 
-def deflated(array: Any) -> Coded:
+def deflated(array: Array) -> Coded:
     """Planes of bytes (all first bytes, all second ones...), those by zlib that it makes smaller; None if it does none."""
     width = real_parts(array).itemsize
     planes = array.view(np.uint8).reshape(-1, width)
@@ -175,7 +178,7 @@ def deflated(array: Any) -> Coded:
     return (kept, ("deflated", tuple(packed))) if any(packed) else None
 
 
-def deflated_back(parts: list[Any], note: Any, count: int, dtype: Any) -> Any:
+def deflated_back(parts: list[Any], note: tuple[Any, ...], count: int, dtype: np.dtype[Any]) -> Array:
     """The reverse of `deflated`."""
     out = np.empty(count, dtype)
     planes = out.view(np.uint8).reshape(-1, len(parts))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.stores import codecs
 from rushlight.stores.errors import size
 from rushlight.stores.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.basics.arrays import Array
 
 
 class CompressStore(Store):
@@ -52,13 +57,13 @@ class CompressStore(Store):
         self.generator = np.random.default_rng(0) if stochastic else None
         self.compressed = self.raw = 0
 
-    def encode(self, array: Any, guard: Any) -> tuple[list[Any], Any]:
+    def encode(self, array: Array, guard: Callable[..., Any] | None) -> tuple[list[Any], Any]:
         found = self.coded(array) or ([array.copy()], None)
         self.raw += array.nbytes
         self.compressed += sum(part.nbytes for part in found[0])
         return found
 
-    def coded(self, array: Any) -> codecs.Coded:
+    def coded(self, array: Array) -> codecs.Coded:
         """The array in the first form that helps."""
         if array.dtype == np.bool_:
             return codecs.bits(array)
@@ -70,7 +75,7 @@ class CompressStore(Store):
             return codecs.quantized(array, self.generator)
         return codecs.sparse(array) or codecs.deflated(array)
 
-    def decode(self, parts: list[Any], note: Any, count: int, dtype: Any) -> Any:
+    def decode(self, parts: list[Any], note: tuple[Any, ...] | None, count: int, dtype: np.dtype[Any]) -> Any:
         return parts[0] if note is None else codecs.BACK[note[0]](parts, note, count, dtype)
 
     def stats(self) -> dict[str, Any]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.errors import explained
+
+if TYPE_CHECKING:
+    from rushlight.stores.files import Slot
 
 
 class StoreError(RuntimeError):
@@ -111,7 +114,7 @@ def space(dir: str) -> int | None:
     return int(found.f_bavail * found.f_frsize)
 
 
-def changed(slot: Any, crc: int) -> StoreError:
+def changed(slot: Slot, crc: int) -> StoreError:
     """The error for bytes that came back from disk as others."""
     return StoreError(
         f"stores.disk: {slot.nbytes} bytes at {slot.offset} of the temporary file in {slot.file.dir} "

@@ -43,7 +43,7 @@ class Slot:
     __slots__ = ("ahead", "array", "busy", "crc", "dead", "file", "fresh", "guard", "nbytes", "offset", "reading",
                  "reserved", "spoiled", "state")  # fmt: skip
 
-    def __init__(self, array: Any, file: Unlinked, offset: int):
+    def __init__(self, array: Array, file: Unlinked, offset: int):
         self.array: Any = array  # until it is written
         self.ahead: Any = None  # what was read ahead
         self.file, self.offset, self.nbytes, self.crc = file, offset, array.nbytes, 0
@@ -60,16 +60,16 @@ class Piece:
 
     __slots__ = ("__weakref__", "axes", "dtype", "shape", "slot", "spill")
 
-    def __init__(self, spill: Spill, slot: Slot, array: Array, axes: Any):
+    def __init__(self, spill: Spill, slot: Slot, array: Array, axes: tuple[int, ...] | None):
         self.spill, self.slot, self.axes = spill, slot, axes
         self.shape, self.dtype = array.shape, array.dtype
 
     @property
     def nbytes(self) -> int:
         """Bytes of the array."""
-        return self.slot.nbytes  # type: ignore[no-any-return]
+        return self.slot.nbytes
 
-    def get(self, out: Any = None) -> Array:
+    def get(self, out: Array | None = None) -> Array:
         """The array: the very one that was put as long as that waits to be written, else one read from disk.
 
         out: a C-contiguous array of at least as many bytes to read into; it is returned, with its own shape.
@@ -127,7 +127,7 @@ def flat_bytes(array: Array) -> Array:
     return array.reshape(-1).view(np.uint8)
 
 
-def filled(out: Any, data: Any) -> Any:
+def filled(out: Array, data: Array) -> Any:
     """`out`, its first bytes those of `data`."""
     flat_bytes(out)[: data.nbytes] = flat_bytes(data)
     return out
@@ -164,7 +164,7 @@ class Spill:
 
     # The public part -------------------------------------------------------------------------------
 
-    def put(self, array: Any, guard: Callable[..., Any] | None = None) -> Piece:
+    def put(self, array: Array, guard: Callable[..., Any] | None = None) -> Piece:
         """Take an array.  Waits while the bound on memory is reached; raises StoreError for a full disk, and for what went
         wrong with earlier arrays since.
 
@@ -354,7 +354,7 @@ class Spill:
             finally:
                 self.lock.release()
 
-    def _take(self, slot: Slot, out: Any) -> Any:
+    def _take(self, slot: Slot, out: Array | None) -> Any:
         """The array of a slot, from memory or from disk."""
         if slot.dead:
             raise StoreError("stores.disk: the piece was freed, its bytes are gone")
@@ -400,7 +400,7 @@ class Spill:
             self.turn.notify_all()
         return found
 
-    def _read(self, slot: Slot, out: Any = None) -> Array:
+    def _read(self, slot: Slot, out: Array | None = None) -> Array:
         """The bytes of a slot from disk, verified."""
         start = perf_counter()
         data = np.empty(slot.nbytes, np.uint8) if out is None else flat_bytes(out)[: slot.nbytes]

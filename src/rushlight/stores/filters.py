@@ -9,12 +9,12 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 
-def matcher(what: Any, name: str) -> Callable[[Any], bool] | None:
+def matcher(what: Callable[..., Any] | list[str] | str | None, name: str) -> Callable[[Any], bool] | None:
     """A predicate from a filter: None (everything), a name or pattern, several of them, or a predicate."""
     if what is None:
         return None
     if callable(what) and not isinstance(what, type):
-        return what  # type: ignore[no-any-return]
+        return what
     several = (
         (what,) if isinstance(what, str) else tuple(what) if isinstance(what, (list, tuple, set, frozenset)) else None
     )
@@ -90,12 +90,12 @@ class Following:
                 cls.handles = ()
 
 
-def entered(module: Any, args: Any) -> None:
+def entered(module: Any, args: tuple[Any, ...]) -> None:
     """The hook before a module's forward."""
     running.modules.append(module)
 
 
-def left(module: Any, args: Any, result: Any) -> None:
+def left(module: Any, args: tuple[Any, ...], result: Any) -> None:
     """The hook after it; what an exception left above the module goes too."""
     while running.modules and running.modules.pop() is not module:
         pass

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.graph import copied_to_host
 from rushlight.stores.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+
+    from rushlight.basics.arrays import Array
 
 
 class CpuStore(Store):
@@ -27,8 +34,8 @@ class CpuStore(Store):
 
     kind = "cpu"
 
-    def encode(self, array: Any, guard: Any) -> tuple[list[Any], Any]:
+    def encode(self, array: Array, guard: Callable[..., Any] | None) -> tuple[list[Any], Any]:
         return [copied_to_host(array)], None
 
-    def decode(self, parts: list[Any], note: Any, count: int, dtype: Any) -> Any:
+    def decode(self, parts: list[Any], note: Any, count: int, dtype: np.dtype[Any]) -> Any:
         return parts[0]

@@ -88,7 +88,7 @@ class Source:
         kept = self.kept()
         return kept.cost if kept is not None else 0 if self.recipe is None else self.recipe.cost
 
-    def resolved(self, recipes: Any, small: int) -> Any:
+    def resolved(self, recipes: Recipes, small: int) -> Copied | FromRegion | FromTensor | None:
         """Something to take it from when the time comes, None if there is nothing.  small: bytes that may be copied."""
         storage = self.storage()
         self.look(recipes)
@@ -148,7 +148,7 @@ class FromRegion:
         """What is encoded of it."""
         return self.region.walk()
 
-    def sources(self) -> Any:
+    def sources(self) -> list[Array] | tuple[Array, ...]:
         """The memory in use by others that it is taken from."""
         found = self.region.alive()
         return self.region.sources() if found is None else (found,)
@@ -182,7 +182,7 @@ class Copied(FromTensor):
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any):
+    def __init__(self, value: Array | float):
         self.value = value
 
     def array(self) -> Any:
@@ -197,7 +197,7 @@ class Recipe:
 
     __slots__ = ("__weakref__", "cost", "inputs", "keys", "layout", "op", "seconds", "statics", "void")
 
-    def __init__(self, op: Any, statics: tuple[Any, ...], inputs: list[Any], layout: Layout, seconds: float):
+    def __init__(self, op: Op, statics: tuple[Any, ...], inputs: list[Any], layout: Layout, seconds: float):
         self.op, self.statics, self.inputs, self.layout, self.seconds = op, statics, inputs, layout, seconds
         self.cost = 1 + sum(x.cost for x in inputs if x.__class__ is Source)
         self.void, self.keys = False, list[int]()
@@ -214,7 +214,7 @@ class Recipe:
         """The memory of the tensor is about to change."""
         self.void = True
 
-    def resolved(self, recipes: Any) -> Any:
+    def resolved(self, recipes: Recipes) -> Again | None:
         """What computes it again, None if an input cannot be had."""
         found = []
         for x in self.inputs:
@@ -268,7 +268,7 @@ class Again:
         return [x.value for x in self.inputs if x.__class__ is Copied and isinstance(x.value, np.ndarray)]
 
 
-def recipe_of(op: Any, inputs: tuple[Any, ...], statics: Any, recipes: Any) -> Any:
+def recipe_of(op: Any, inputs: tuple[Any, ...], statics: Any, recipes: Any) -> list[Source | float] | None:
     """The inputs of a cheap operator as sources and constants; None where they are not such that it can run again."""
     found: list[Any] = []
     for x in inputs:

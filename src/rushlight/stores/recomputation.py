@@ -12,6 +12,8 @@ from rushlight.stores.region import Handle, Region
 from rushlight.stores.store import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.stores.chain import Saved
 
 
@@ -63,7 +65,7 @@ class RecomputeStore(Store):
         set_mode("observers", self.entered.former.pop())
         super().__exit__(kind, error, tb)
 
-    def run(self, forward: Any, module: Any, args: Any, kwargs: Any) -> Any:
+    def run(self, forward: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> Any:
         """The forward of a wrapped module: checkpointed."""
         from rushlight.checkpoint import checkpoint
 
@@ -71,7 +73,7 @@ class RecomputeStore(Store):
 
     # Packing -----------------------------------------------------------------------------------------
 
-    def region(self, saved: Saved) -> Any:
+    def region(self, saved: Saved) -> Region | None:
         """The region that keeps the memory of a saved tensor, None if there is none."""
         known = self.recipes.region(saved.storage, saved.version)
         return None if known is None else known()
@@ -82,7 +84,7 @@ class RecomputeStore(Store):
         if not saved.layout.compact and (known is None or known.stop - known.start < region.stop - region.start):
             self.recipes.learn(saved.storage, saved.version, region)
 
-    def source(self, saved: Any) -> Any:
+    def source(self, saved: Saved) -> Any:
         """Keep a tensor that no store takes as it is."""
         region, layout = self.region(saved), saved.layout
         if region is None or not (region.start <= layout.start and layout.stop <= region.stop) or layout.compact:
@@ -90,7 +92,7 @@ class RecomputeStore(Store):
             self.learn(saved, region)
         return Handle(region, layout if layout.compact else layout.within(region.start), saved.watch)
 
-    def recomputed(self, saved: Any) -> Any:
+    def recomputed(self, saved: Saved) -> Region | None:
         """The region of a tensor that can be computed again, None if it cannot."""
         if saved.layout.compact or saved.watch is None:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,13 +13,20 @@ from rushlight.storage import counter_of, depend, independent, root_of
 from rushlight.stores.layout import Layout, stretch, viewed
 from rushlight.tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.basics.arrays import Array
+    from rushlight.storage import Storage
+    from rushlight.stores.files import Piece
+
 
 class Coded:
     """An array as a store encoded it: arrays, each of which the next store may have encoded, and a note of the store's."""
 
     __slots__ = ("dtype", "note", "parts", "size", "store")
 
-    def __init__(self, store: Any, parts: list[Any], note: Any, array: Any):
+    def __init__(self, store: Any, parts: list[Any], note: Piece | tuple[Any, ...] | None, array: Array):
         self.store, self.parts, self.note = store, parts, note
         self.size, self.dtype = array.size, array.dtype
 
@@ -41,7 +48,7 @@ class Coded:
             yield from (part for part in coded.parts if part.__class__ is not Coded)
 
 
-def encoded(stages: tuple[Any, ...], array: Any, guard: Any = None) -> Any:
+def encoded(stages: tuple[Any, ...], array: Array, guard: Callable[..., Any] | None = None) -> Any:
     """A flat array as a row of stores keeps it; the first encodes, the next ones encode what that made.
 
     guard: tells whether the array is still as it was, to a store that reads it later.
@@ -77,7 +84,9 @@ class Region:
         "watch",
     )
 
-    def __init__(self, kept: Any, layout: Layout, cost: int = 0, watch: Any = None, array: Any = None):
+    def __init__(
+        self, kept: Any, layout: Layout, cost: int = 0, watch: Watch | None = None, array: Array | None = None
+    ):
         """array: that which it was made of, where others may hold and change that."""
         self.kept, self.layout, self.cost = kept, layout, cost
         self.lock: Any = threading.RLock()
@@ -160,7 +169,7 @@ class Saver:
 
     extra = None
 
-    def __init__(self, where: Any):
+    def __init__(self, where: tuple[str, ...]):
         self.where = where or ("an operator", "a tensor")
 
     def name(self) -> str:
@@ -174,7 +183,7 @@ class Watch:
 
     __slots__ = ("held", "storage", "tensor", "version", "where")
 
-    def __init__(self, tensor: Tensor, storage: Any, version: int, where: Any):
+    def __init__(self, tensor: Tensor, storage: Storage, version: int, where: tuple[str, ...]):
         self.tensor, self.storage, self.version, self.where = weakref.ref(tensor), weakref.ref(storage), version, where
         self.held: Any = None
 
@@ -183,7 +192,7 @@ class Watch:
         storage = self.storage()
         self.held = None if storage is None else counter_of(storage)
 
-    def check(self, shape: Any, first: Any = None) -> None:
+    def check(self, shape: tuple[int, ...], first: Watch | None = None) -> None:
         """Raise RuntimeError if the memory was changed since, as where nothing packs tensors.
 
         first: the watch of who saved the same memory first, which alone is told that it is about to change.
@@ -259,11 +268,11 @@ class Exposed:
     def __del__(self) -> None:
         independent(getattr(self, "keys", ()), self)
 
-    def settle(self, root: Any) -> None:
+    def settle(self, root: Array) -> None:
         """What was saved is about to change."""
         self.watch.hold()
 
-    def tensor(self, tensors: Any) -> Any:
+    def tensor(self, tensors: list[Any]) -> Any:
         """The tensor again."""
         if self.watch is not None:
             self.watch.check(self.layout.shape)

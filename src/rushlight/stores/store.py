@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
 from rushlight.basics.state import modes, set_mode
@@ -12,6 +12,9 @@ from rushlight.engine.modes import decorate
 from rushlight.stores.chain import Chain, Table
 from rushlight.stores.errors import StoreWarning, bytes_of, size
 from rushlight.stores.filters import Following, ModuleFilter, matcher, running
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Entered(threading.local):
@@ -45,7 +48,7 @@ class Store:
         made.made_with = (args, kwargs)
         return made
 
-    def __init__(self, *, min_bytes: int | str = 1024, operator: Any = None, argument: Any = None, module: Any = None,
+    def __init__(self, *, min_bytes: int | str = 1024, operator: Any = None, argument: str | None = None, module: Any = None,
                  parameters: bool = False):  # fmt: skip
         self.min_bytes = bytes_of(min_bytes, "min_bytes")
         self.operator, self.argument = matcher(operator, "operator"), matcher(argument, "argument")
@@ -124,7 +127,7 @@ class Store:
         self.patience = 16
         return wrapped(module, self)
 
-    def run(self, forward: Any, module: Any, args: Any, kwargs: Any) -> Any:
+    def run(self, forward: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> Any:
         """The forward of a wrapped module."""
         with self:
             if self.module is None:
@@ -190,13 +193,13 @@ class Store:
         """What `repr` says of what was stored."""
         return f"{self.counts['tensors']} tensors, {size(self.counts['bytes'])}"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return rebuilt, (type(self), *self.made_with)
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
         return self
 
 
-def rebuilt(cls: Any, args: Any, kwargs: Any) -> Any:
+def rebuilt(cls: type[Any], args: tuple[str, ...], kwargs: dict[str, int]) -> Any:
     """A store as it was made, from a pickle: what it kept stays with its process."""
     return cls(*args, **kwargs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def class_of(cls: Any, store: Any) -> Any:
+def class_of(cls: type[Any], store: Any) -> type[Any]:
     """A subclass of a module's class whose forward runs in `store`."""
 
     def forward(self: Any, *args: object, **kwargs: object) -> Any:
@@ -22,7 +22,7 @@ def class_of(cls: Any, store: Any) -> Any:
     return type(cls.__name__, (cls,), body)
 
 
-def reduced(module: Any, protocol: Any) -> Any:
+def reduced(module: Any, protocol: int) -> tuple[Any, ...]:
     """How copy and pickle make a wrapped module again."""
     return empty, (module._stored_class, module._stores), module.__dict__
 

@@ -336,7 +336,7 @@ def fresh_leaf(x: Tensor) -> Tensor:
     return t
 
 
-def repeated(array: Any, size: int) -> Array:
+def repeated(array: Array, size: int) -> Array:
     """`size` copies of an array one behind another, each with its strides."""
     if array.flags.c_contiguous:
         return np.repeat(array[None], size, 0)

@@ -26,6 +26,7 @@ from rushlight.tensor import ITSELF, LEAF, Tensor, ViewInfo, twin, wrap
 from rushlight.transforms.tangents import Derivative
 
 if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
     from rushlight.engine.node import Node
 
@@ -281,7 +282,7 @@ def laid_out(t: Tensor, like: Any, view: Any) -> Tensor:
     return whole.copy_(t)
 
 
-def together(array: Any, view: Any) -> tuple[int, int]:
+def together(array: Array, view: Array) -> tuple[int, int]:
     """Where the memory that two arrays show begins and ends, in bytes from its owner, by whole elements of the first."""
     low, high = extent(array)
     if root_of(view) is not root_of(array) or view.size == 0:

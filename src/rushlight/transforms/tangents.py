@@ -8,7 +8,7 @@ and the adjoint of that map, again by the engine, is t -> J t. So every operator
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from rushlight.engine.node import EVERY, Severed, edge_of
 from rushlight.engine.run import Run
 from rushlight.tensor import LEAF, Tensor, twin, wrap
 
+if TYPE_CHECKING:
+    from rushlight.dispatch.declare import Op
+    from rushlight.transforms.dual import DualLevel
+
 
 def constant(x: Tensor) -> Tensor:
     """An inference tensor as one that may be saved: for a moment, in which nobody changes it."""
@@ -32,7 +36,7 @@ def constant(x: Tensor) -> Tensor:
 class Derivative:
     """The derivative of `op` at `values`, whose results are `outs`, applied to tangents of the inputs at a level."""
 
-    def __init__(self, level: Any, op: Any, values: tuple[Any, ...], given: list[Any], statics: tuple[Any, ...],
+    def __init__(self, level: DualLevel, op: Op, values: tuple[Any, ...], given: list[Any], statics: tuple[Any, ...],
                  outs: tuple[Any, ...]):  # fmt: skip
         self.level, self.op, self.values, self.statics, self.outs = level, op, values, statics, outs
         self.given = [t if t is not None and self.covered(i) else None for i, t in enumerate(given)]

@@ -28,6 +28,7 @@ from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.dispatch.declare import Op
     from rushlight.dispatch.plan import OpNode
 
 LARGE = 1 << 18  # bytes from which on memory is worth more than the pass
@@ -42,7 +43,7 @@ def may_rebuild() -> bool:
     return all(level.dry for level in modes.levels) and all(isinstance(pair, Sparing) for pair in modes.saved_hooks)
 
 
-def rebuilt(tensor: Tensor, op: Any, inputs: Sequence[Any], statics: Any) -> Any:
+def rebuilt(tensor: Tensor, op: Op, inputs: Sequence[Any], statics: tuple[Any, ...]) -> Any:
     """What to save in place of a tensor for `op` of these inputs: itself, unless it can be computed again for little."""
     if tensor._array.nbytes < LARGE or not switch.on:
         return tensor
@@ -58,7 +59,7 @@ def rebuilt(tensor: Tensor, op: Any, inputs: Sequence[Any], statics: Any) -> Any
     return found.saver(base, tensor)
 
 
-def products(op: Any, inputs: Sequence[Any], statics: Any) -> float:
+def products(op: Op, inputs: Sequence[Any], statics: tuple[Any, ...]) -> float:
     """How many operations the product of `op` takes."""
     return float(op.cost([x._held if isinstance(x, Tensor) else x for x in inputs], statics))
 
@@ -78,7 +79,7 @@ def passed(tensor: Tensor) -> list[float]:
     return found[1] if found is not None and found[0]() is node else [0.0]
 
 
-def pass_on(tensor: Any, op: Any, inputs: Sequence[Any], statics: Any) -> None:
+def pass_on(tensor: Any, op: Op, inputs: Sequence[Any], statics: tuple[Any, ...]) -> None:
     """Note what a product that does not keep `tensor` takes, forward and for its gradient."""
     if not isinstance(tensor, Tensor) or tensor._edge is None or tensor._held.nbytes < LARGE:
         return

@@ -53,7 +53,7 @@ def may_go(tensor: Any) -> bool:
     return bool(array.flags.c_contiguous and array.flags.writeable)
 
 
-def holders(saved: Any, i: int) -> tuple[int, ...]:
+def holders(saved: list[Tensor], i: int) -> tuple[int, ...]:
     """How many hold a saved tensor, its base, their arrays and their memory, but for the histories of views between them."""
     view, storage = saved[i]._view, saved[i]._storage
     root = saved[i]._held if saved[i]._held.base.__class__ is not np.ndarray else saved[i]._held.base
@@ -83,7 +83,7 @@ def _alone() -> set[tuple[int, ...]]:
     return found
 
 
-def _example(shaped: bool, views: int, stored: bool) -> Any:
+def _example(shaped: bool, views: int, stored: bool) -> Tensor:
     made = wrap(np.empty(4).reshape(2, 2) if shaped else np.empty(4))
     if stored or views:
         made._storage = Storage(made._held)

@@ -18,7 +18,7 @@ import os
 import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from rushlight.basics import heap
 from rushlight.kernels.native import compiler as compiling
 from rushlight.kernels.native.compiler import SOURCES, find_compiler
 from rushlight.kernels.native.signatures import ABI, BFLOAT16, HALVES, MAPS, SIGNATURES, TILES
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 Tables = dict[Any, SimpleNamespace]
 
@@ -372,7 +375,7 @@ def _probes() -> list[Any]:
             np.zeros(2, np.dtype(np.int64).newbyteorder()), np.zeros((0, 2), bool).view(np.memmap)]  # fmt: skip
 
 
-def _reads(lib: Any, array: Any) -> bool:
+def _reads(lib: Any, array: Array) -> bool:
     import ctypes
 
     flags, dtype = array.flags, array.dtype

@@ -12,7 +12,7 @@ WIDER = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128
 BLOCK = 1 << 16  # elements that are held in float64 at a time
 
 
-def ends(ndim: int, dim: int, start: Any, stop: int | None, step: Any = None) -> tuple[Any, ...]:
+def ends(ndim: int, dim: int, start: int | None, stop: int | None, step: int | None = None) -> tuple[Any, ...]:
     """The index that cuts dimension `dim` only."""
     return (*[slice(None)] * dim, slice(start, stop, step), *[slice(None)] * (ndim - dim - 1))
 

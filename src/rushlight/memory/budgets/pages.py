@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
@@ -17,6 +17,10 @@ from rushlight.engine.saved import Packed
 from rushlight.signs import turn
 from rushlight.storage import counter_of, depend, independent, root_of, storage_of
 from rushlight.tensor import wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.storage import Storage
 
 SMALL = 1 << 16  # bytes below which an array is not worth the trouble
 
@@ -116,7 +120,7 @@ class SavedPage(Page):
     start, watch = 0, None
     number: int
 
-    def __init__(self, root: Any, kind: str, pager: Any, storage: Any):
+    def __init__(self, root: Array, kind: str, pager: Any, storage: Storage):
         self.again: Any = None
         self.seen, self.version = ref(storage), storage.version
         self.later = self.version
@@ -295,9 +299,9 @@ class Kept:
 class _Nobody:
     """The pager of an example."""
 
-    def add(self, page: Any) -> None: ...
+    def add(self, page: SavedPage) -> None: ...
 
-    def drop(self, page: Any) -> None: ...
+    def drop(self, page: SavedPage) -> None: ...
 
 
 def _example(tensor: Any) -> Packed:

@@ -82,7 +82,7 @@ class Waking:
             heap.exact(self.former)
 
 
-def adopt_saved(pager: Pager, pair: Any) -> None:
+def adopt_saved(pager: Pager, pair: Sparing) -> None:
     """Make pages of what the nodes of all graphs keep, in the order in which it was saved, and of inputs of checkpoints."""
     hooks, found = (pair,), collected_of(OpNode, FunctionNode, Input)
     nodes = sorted((x for x in found if x.__class__ is not Input), key=number)

@@ -7,7 +7,7 @@ import inspect
 import sys
 from collections.abc import Iterator
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from rushlight.optim.optimizer import Optimizer
 from rushlight.storage import root_of
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+
 UNKNOWN, PARAMETER, GRADIENT, OPTIMIZER_STATE, ACTIVATION, INPUT, TEMPORARY, AUTOGRAD_DETAIL = range(len(CATEGORIES))
 
 
@@ -36,7 +39,7 @@ class Held(NamedTuple):
     array: Any
 
 
-def block_of(array: Any) -> Any:
+def block_of(array: Array) -> Any:
     """The array whose memory that of `array` is, None if NumPy did not allocate it."""
     root = root_of(array)
     return root if root.flags.owndata else None
@@ -49,7 +52,7 @@ def held(array: Any, category: int, name: str = "") -> Iterator[Held]:
         yield Held(root.__array_interface__["data"][0], root.nbytes, category, name, root)
 
 
-def several(node: Any, name: str) -> Any:
+def several(node: Any, name: str) -> list[Any] | tuple[Any, ...]:
     """What a node keeps under a name; a custom function may call anything of its own so."""
     found = getattr(node, name, None)
     return found if isinstance(found, (tuple, list)) else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from rushlight.engine.node import Node, edge_of, next_seq
 from rushlight.memory.estimates.dry import DryLevel
 from rushlight.memory.estimates.standins import Tally
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.nn.parameter import Parameter
 
 __all__ = ["MetaLevel"]
 
@@ -72,7 +75,7 @@ class MetaLevel(DryLevel):
         """Whether any input is on the device meta."""
         return any(isinstance(x, Tensor) and x._meta for x in flat)
 
-    def note(self, tensor: Any) -> None:
+    def note(self, tensor: Parameter) -> None:
         """Another tensor without memory was made."""
         note(tensor)
 

@@ -148,14 +148,23 @@ class Recorder:
 
     # What observers are told ----------------------------------------------------------------------------
 
-    def note(self, kind: int, what: Any, inputs: Any, statics: Any, start: int, stop: int, result: Any) -> None:
+    def note(
+        self,
+        kind: int,
+        what: Any,
+        inputs: tuple[Any, ...],
+        statics: tuple[Any, ...],
+        start: int,
+        stop: int,
+        result: Any,
+    ) -> None:
         """An operator or node has run."""
         if kind <= events.FUNCTION:
             self.operator(what, inputs, start, result)
         elif kind == events.NODE:
             self.label(start, what.name(), self.modules_of_nodes.pop(what.seq, ""), AUTOGRAD_DETAIL)
 
-    def begin(self, kind: int, what: Any, inputs: Any, statics: Any) -> int:
+    def begin(self, kind: int, what: Any, inputs: tuple[Any, ...], statics: tuple[float, ...]) -> int:
         """Something begins; when."""
         if kind == events.ROOT:
             self.enter_phase(BACKWARD)
@@ -165,7 +174,7 @@ class Recorder:
             self.enter_phase(OPTIMIZER)
         return clock()
 
-    def end(self, kind: int, what: Any, inputs: Any, statics: Any, token: int, result: Any) -> None:
+    def end(self, kind: int, what: Any, inputs: Any, statics: tuple[float, ...], token: int, result: Any) -> None:
         """It has ended."""
         if kind <= events.FUNCTION or kind == events.NODE:
             self.note(kind, what, inputs, statics, token, 0, result)
@@ -177,7 +186,7 @@ class Recorder:
         elif kind == events.MARK and what[0].startswith(STEP):
             self.stepped(token, what[0], inputs)
 
-    def operator(self, op: Any, inputs: Any, start: int, result: Any) -> None:
+    def operator(self, op: Any, inputs: tuple[Any, ...], start: int, result: Any) -> None:
         """Blocks that an operator made, took and saved."""
         module = self.module()
         self.label(start, op.name if hasattr(op, "name") else op.__name__, module, TEMPORARY)

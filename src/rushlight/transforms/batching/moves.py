@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ALONG = ("dim", "dims")
 
 
-def further(d: int | tuple[Any, ...] | None, ndim: int) -> Any:
+def further(d: int | tuple[Any, ...] | None, ndim: int) -> int | tuple[int, ...]:
     """One dimension, or several, or None for all, behind the samples."""
     if d is None:
         return tuple(range(1, ndim + 1))
@@ -41,7 +41,7 @@ def moved(c: Given, ndim: int) -> tuple[Any, ...]:
     return c.changed(**changes)
 
 
-def line(value: int | tuple[int, ...]) -> Any:
+def line(value: int | tuple[int, ...]) -> int | tuple[int, ...]:
     """The dimension of a 0-d sample that was made a vector of one element."""
     return (1,) if value is None or isinstance(value, (tuple, list)) else 1
 

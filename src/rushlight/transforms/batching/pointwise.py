@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.tensor import Tensor
 from rushlight.transforms.batching.given import Given, ranked
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 
 def aligned(c: Given, full: bool = False) -> list[Any]:
@@ -43,7 +46,7 @@ def promoted(c: Given, values: list[Any]) -> list[Any]:
             for x in values]  # fmt: skip
 
 
-def placeholder(x: Tensor | float, shape: tuple[Any, ...] | None) -> Any:
+def placeholder(x: Tensor | float, shape: tuple[Any, ...] | None) -> Array | complex:
     """What stands for one sample of `x` in promotion."""
     array = x._array if isinstance(x, Tensor) else x
     return np.empty((1,) * len(shape), array.dtype) if hasattr(array, "dtype") and shape is not None else array

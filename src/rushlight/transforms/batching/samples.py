@@ -77,7 +77,7 @@ def tangents_of(x: Any) -> list[tuple[Any, Tensor]]:
     return [(dual, t) for dual in duals if (t := dual.tangent_of(x)) is not None]
 
 
-def joined(level: BatchedLevel, column: Any, name: str, shared: bool) -> Any:
+def joined(level: BatchedLevel, column: tuple[Any, ...], name: str, shared: bool) -> Any:
     """One result of all samples."""
     if not isinstance(column[0], (Tensor, np.ndarray)):
         return column[0]
@@ -113,7 +113,13 @@ class LoopNode(Node):
     count: int
 
     def __init__(
-        self, level: Any, fn: Callable[..., Any], label: str, leaves: list[Any], spec: Spec, edges: tuple[Any, ...]
+        self,
+        level: BatchedLevel,
+        fn: Callable[..., Any],
+        label: str,
+        leaves: list[Any],
+        spec: Spec,
+        edges: tuple[Any, ...],
     ):
         self.level, self.fn, self.label, self.leaves, self.spec, self.edges = level, fn, label, leaves, spec, edges
         self.extra, self.seq = None, next_seq()
