@@ -62,3 +62,26 @@ def test_a_single_byte_is_a_mask(value):
 def test_reversed_turns_the_first_dimension_alone():
     assert reversed(nine()).tolist() == [[6, 7, 8], [3, 4, 5], [0, 1, 2]]
     assert reversed(torch.tensor(3)).item() == 3
+
+
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")
+def test_a_list_of_a_tensor_and_a_number_is_a_basic_index_of_two_dimensions():
+    x = torch.arange(6).view(2, 3)
+    part = x[[torch.tensor(0), -1]]
+    assert part._is_view() and part.item() == 2
+    x[[torch.tensor(1), 0]] = torch.tensor(9.0)  # cast, as into any view
+    assert x.tolist() == [[0, 1, 2], [9, 4, 5]]
+
+
+def test_assigning_to_the_index_false_changes_nothing_whatever_the_value():
+    x = torch.arange(3)
+    x[False] = torch.ones(5, 5)
+    assert x.tolist() == [0, 1, 2] and x._version == 0
+
+
+def test_dimensions_that_none_adds_have_the_strides_of_unsqueeze():
+    x = torch.arange(6).view(2, 3)
+    assert x[None].stride() == x.unsqueeze(0).stride() == (6, 3, 1)
+    assert x[:, None].stride() == x.unsqueeze(1).stride() == (3, 3, 1)
+    assert x[..., None].stride() == x.unsqueeze(2).stride() == (3, 1, 1)
+    assert x[:1].expand(4, 3).stride() == (0, 1)

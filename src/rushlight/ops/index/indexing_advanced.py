@@ -20,7 +20,17 @@ from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.engine.conform import cast_array
-from rushlight.ops.index.indexing import ALL, as_int, checked_slice, takes, too_many, trimmed, value_array
+from rushlight.ops.index.indexing import (
+    ALL,
+    as_int,
+    checked_slice,
+    getitem,
+    setitem,
+    takes,
+    too_many,
+    trimmed,
+    value_array,
+)
 from rushlight.ops.index.raw_indices import accumulate_at
 from rushlight.ops.shape.reshape import slice_op
 from rushlight.tensor import Tensor, wrap
@@ -265,6 +275,11 @@ def parts_of(index: Tensor | tuple[Any, ...]) -> tuple[Any, ...]:
     return (index,)
 
 
+def spread(whole: Any, parts: tuple[Any, ...]) -> bool:
+    """Whether the parts of an index are the elements of a sequence, which may turn out to be of the basic kind."""
+    return whole.__class__ is not tuple and not isinstance(whole, tuple) and parts[0] is not whole
+
+
 def is_sequence(x: Tensor) -> bool:
     """Whether `x` is a sequence, and no tensor or array."""
     return not isinstance(x, (Tensor, np.ndarray, str, dict)) and hasattr(x, "__len__") and hasattr(x, "__getitem__")
@@ -284,6 +299,8 @@ def basic_part(self: Tensor, basic: tuple[Any, ...]) -> Tensor:
 def getitem_advanced(self: Tensor, whole: Tensor | tuple[Any, ...]) -> Any:
     """`self[whole]` where tensors, lists or masks are among the parts of the index."""
     parts = parts_of(whole)
+    if spread(whole, parts):
+        return getitem(self, parts)
     usual = not special.count or (not special.observing and way_of((self, *parts)))
     if len(parts) == 1 and usual and isinstance(parts[0], Tensor) and isinstance(self, Tensor):
         index = parts[0]._array
@@ -317,7 +334,13 @@ def trailing(slots: Slots) -> Slots:
 
 def setitem_advanced(self: Tensor, whole: Any, value: Any) -> None:
     """`self[whole] = value` where tensors, lists or masks are among the parts of the index."""
-    basic, indices, slots = advanced_index(parts_of(whole), self._array.shape)
+    parts = parts_of(whole)
+    if spread(whole, parts):
+        setitem(self, parts, value)
+        return
+    if whole is False:
+        return  # it names nothing, whatever the value
+    basic, indices, slots = advanced_index(parts, self._array.shape)
     target = basic_part(self, basic)
     if not isinstance(value, Tensor):
         value = wrap(value_array(self, value))

@@ -37,7 +37,18 @@ def size(self: Tensor, dim: int | None = None) -> Any:
 def stride(self: Tensor, dim: int | None = None) -> Any:
     """How many elements to step in memory for each dimension, or for one."""
     steps = strides_of(self._held)
+    if 0 in steps and 1 in self._held.shape:
+        steps = with_steps(self._held.shape, steps)
     return steps if dim is None else steps[wrap_dim(dim, len(steps))]
+
+
+def with_steps(shape: tuple[int, ...], steps: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides where a dimension of size 1 that NumPy gives none has that which `unsqueeze` gives: of all that lies behind it."""
+    found = list(steps)
+    for i in reversed(range(len(found))):
+        if shape[i] == 1 and not found[i]:
+            found[i] = max(shape[i + 1], 1) * found[i + 1] if i + 1 < len(found) else 1
+    return tuple(found)
 
 
 def dim(self: Tensor) -> int:
