@@ -344,7 +344,8 @@ def test_a_disk_that_is_slow_changes_neither_what_is_saved_nor_what_is_predicted
         for _ in range(3):
             with memory.budget(peak - 3_000_000) as b:
                 step()
-            assert abs(b.report().without - peak) < 300_000
+            # who asks for room may get a page and the slack more: growing into that, nobody is asked
+            assert abs(b.report().without - peak) < (1 << 20) + b.limit // 64
 
 
 def test_what_was_read_ahead_goes_where_its_memory_is_needed() -> None:
@@ -392,3 +393,42 @@ def test_arrays_of_a_step_are_used_again_in_the_next() -> None:
         model(x).sum().backward()
         faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
     assert faults < 500  # a step makes 60 arrays of 32 pages
+
+
+def test_parameters_that_did_not_change_are_written_once() -> None:
+    base = torch.nn.Sequential(*[torch.nn.Linear(256, 256, bias=False) for _ in range(12)]).requires_grad_(False)
+    x = torch.randn(4, 256, requires_grad=True)
+    with memory.budget(memory.current() - 1_500_000) as b:
+        written = []
+        for _ in range(4):
+            base(x).sum().backward()
+            written.append(b.pager.moved_out["parameter"])
+        held = [p.sum().item() for p in base.parameters()]
+    assert b.pager.moved_in["parameter"] > 4 * 1_000_000
+    assert written[0] > 1_000_000 and written[-1] <= 12 * 256 * 256 * 4
+    assert held == [p.sum().item() for p in base.parameters()]
+
+
+def test_a_parameter_that_changed_without_a_word_is_written_again() -> None:
+    base = torch.nn.ParameterList(torch.zeros(256, 256) for _ in range(12))
+    with memory.budget(memory.current() - 1_500_000):
+        for _ in range(3):
+            for p in base:
+                p.detach().numpy()[...] += 1  # counted by no version
+    assert all((p == 3).all() for p in base)
+
+
+def test_the_state_that_an_optimizer_asks_for_next_is_read_ahead() -> None:
+    model = torch.nn.Sequential(*[torch.nn.Linear(256, 256, bias=False) for _ in range(12)])
+    optimizer, x = torch.optim.Adam(model.parameters()), torch.randn(64, 256)
+
+    def step() -> None:
+        model(x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    step()
+    with memory.budget(memory.current() - 1_500_000) as b:
+        for _ in range(6):
+            step()
+    assert b.pager.spill.counts["read_ahead"] > 0

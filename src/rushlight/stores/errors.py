@@ -114,10 +114,10 @@ def space(dir: str) -> int | None:
     return int(found.f_bavail * found.f_frsize)
 
 
-def changed(slot: Slot, crc: int) -> StoreError:
+def changed(slot: Slot, digest: int) -> StoreError:
     """The error for bytes that came back from disk as others."""
     return StoreError(
         f"stores.disk: {slot.nbytes} bytes at {slot.offset} of the temporary file in {slot.file.dir} "
-        f"({filesystem(slot.file.dir)}) are not those that were written (checksum {crc:08x}, expected {slot.crc:08x}): the "
+        f"({filesystem(slot.file.dir)}) are not those that were written (checksum {digest:016x}, expected {slot.digest:016x}): the "
         "disk, or another process, changed them"
     )

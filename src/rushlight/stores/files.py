@@ -40,13 +40,15 @@ ending = threading.Event()  # whether the interpreter ends: no more threads
 class Slot:
     """The state of one piece, shared with the threads."""
 
-    __slots__ = ("ahead", "array", "busy", "crc", "dead", "file", "fresh", "guard", "nbytes", "offset", "reading",
-                 "reserved", "spoiled", "state")  # fmt: skip
+    __slots__ = ("ahead", "array", "busy", "dead", "digest", "file", "fresh", "guard", "into", "like", "nbytes",
+                 "offset", "reading", "reserved", "spoiled", "state")  # fmt: skip
 
     def __init__(self, array: Array, file: Unlinked, offset: int):
         self.array: Any = array  # until it is written
         self.ahead: Any = None  # what was read ahead
-        self.file, self.offset, self.nbytes, self.crc = file, offset, array.nbytes, 0
+        self.into: Any = None  # what it is being read into
+        self.like = array.shape, array.dtype
+        self.file, self.offset, self.nbytes, self.digest = file, offset, array.nbytes, 0
         self.state, self.busy = QUEUED, 0  # busy: threads at the extent
         self.dead = self.reading = False
         self.guard: Any = None  # tells whether the array is unchanged
@@ -78,6 +80,18 @@ class Piece:
         found = self.spill._take(self.slot, out)
         return found if out is not None else self.laid_out(found)
 
+    def holds(self, array: Array) -> bool:
+        """Whether these are the bytes on disk of an array that was put in C order; False also where nobody knows."""
+        slot = self.slot
+        return bool(
+            self.spill.verify
+            and self.axes is None
+            and slot.state == WRITTEN
+            and array.nbytes == slot.nbytes
+            and array.flags.c_contiguous
+            and slot.file.digest(flat_bytes(array)) == slot.digest
+        )
+
     def laid_out(self, data: Array) -> Array:
         """Bytes, or elements in the order of memory, as the array that was put."""
         if data.dtype != self.dtype or data.ndim != len(self.shape) or self.axes is not None:
@@ -97,7 +111,7 @@ class Piece:
     @property
     def takes_memory(self) -> bool:
         """Whether memory of its size is in use for it: it waits to be written, was read ahead, or is being read."""
-        return self.in_memory or (self.slot.reading and self.slot in self.spill.active)
+        return self.in_memory or self.slot.into is not None
 
     def arrays(self) -> list[Any]:
         """What is in memory of it."""
@@ -199,6 +213,9 @@ class Spill:
     @property
     def memory_now(self) -> int:
         """Bytes of arrays that wait to be written, are read ahead, or could not be written."""
+        if self.dead:  # freed while another thread held the lock
+            with self.turn:
+                self._sweep()
         return self.queued + self.ahead + self.kept + self.held
 
     @property
@@ -219,11 +236,11 @@ class Spill:
             self.held = count
             self._shed(0)
 
-    def flush(self) -> None:
-        """Wait until everything is written; raises StoreError for what was not."""
+    def flush(self, enough: Callable[[], bool] = lambda: False) -> None:
+        """Wait until everything is written, or that is enough; raises StoreError for what was not."""
         start = perf_counter()
         with self.turn:
-            while self.queued and self.workers:
+            while self.queued and self.workers and not enough():
                 self.turn.wait(0.1)
             self.waited += perf_counter() - start
             self._raise()
@@ -405,11 +422,11 @@ class Spill:
         start = perf_counter()
         data = np.empty(slot.nbytes, np.uint8) if out is None else flat_bytes(out)[: slot.nbytes]
         try:
-            crc = slot.file.read(slot.offset, data, self.verify)
+            digest = slot.file.read(slot.offset, data, self.verify)
         except OSError as error:
             raise io_error("read", slot.file.dir, slot.nbytes, error) from error
-        if self.verify and crc != slot.crc:
-            raise changed(slot, crc)
+        if self.verify and digest != slot.digest:
+            raise changed(slot, digest)
         with self.turn:
             self.counts["read"] += slot.nbytes
             self.reading += perf_counter() - start
@@ -437,7 +454,7 @@ class Spill:
         failure: BaseException | None = None
         start = perf_counter()
         try:
-            slot.crc = slot.file.write(slot.offset, flat_bytes(slot.array), self.verify)
+            slot.digest = slot.file.write(slot.offset, flat_bytes(slot.array), self.verify)
             slot.spoiled = slot.guard is not None and not slot.guard()
         except BaseException as error:
             failure = error
@@ -469,11 +486,14 @@ class Spill:
         """Read a slot for a later `get`, which tries again where this fails."""
         data = None
         try:
-            data = self._read(slot)
+            with self.turn:  # who holds the lock knows which memory is in use for what
+                slot.into = np.empty(*slot.like)
+            data = self._read(slot, slot.into)
         except (StoreError, MemoryError):
             pass
         with self.turn:
             self.active.discard(slot)
+            slot.into = None
             slot.reading = False
             if data is None or slot.dead:
                 self._forget(slot)
@@ -553,7 +573,7 @@ def in_child() -> None:
                 spill.kept += slot.nbytes
             else:
                 spill._forget(slot)
-            slot.busy = 0
+            slot.busy, slot.into = 0, None
         spill.queued = 0
         spill.writes, spill.reads, spill.active = deque(), deque(), set()
         spill.file.shared = True

@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-import zlib
 from bisect import bisect_left, insort
 from typing import Any
 
 from rushlight.basics.errors import explained
+from rushlight.kernels.digests import digest
 from rushlight.stores.errors import StoreError, io_error, no_space, space
 
 ALIGN = 4096  # extents begin at pages
@@ -111,28 +111,40 @@ class Unlinked:
         except OSError:  # it stays as long as it was: no harm but the space
             pass
 
+    def digest(self, data: Any) -> int:
+        """What `write` and `read` return for these bytes."""
+        found = 0
+        for at in range(0, len(data), CHUNK):
+            found = digest(data[at : at + CHUNK], found)
+        return found
+
     def write(self, offset: int, data: Any, verify: bool = True) -> int:
-        """Write bytes and return their checksum, 0 unless it will be asked for.  Raises OSError."""
-        view, at, crc = memoryview(data), 0, 0
-        while at < len(view):
-            part = view[at : at + CHUNK]
-            crc, done = zlib.crc32(part, crc) if verify else 0, 0
+        """Write bytes, (N) of uint8, and return their digest, 0 unless it will be asked for.  Raises OSError."""
+        at = found = 0
+        while at < len(data):
+            part = data[at : at + CHUNK]
+            found, done = digest(part, found) if verify else 0, 0
             while done < len(part):
                 done += os.pwrite(self.fd, part[done:], offset + at + done)
             at += len(part)
-        return crc
+        return found
 
     def read(self, offset: int, into: Any, verify: bool = True) -> int:
-        """Fill a buffer and return the checksum of what came, 0 unless it is asked for.  Raises OSError, also where the file ends too early."""
-        view, at, crc = memoryview(into), 0, 0
-        while at < len(view):
-            part = view[at : at + CHUNK]
-            got = os.preadv(self.fd, [part], offset + at)
-            if got == 0:
-                raise OSError(errno.EIO, f"the file ends {len(view) - at} bytes early")
-            crc = zlib.crc32(part[:got], crc) if verify else 0
+        """Fill (N) of uint8 and return the digest of what came, 0 unless it is asked for.
+
+        Raises OSError, also where the file ends too early.
+        """
+        at = found = 0
+        while at < len(into):
+            part, got = into[at : at + CHUNK], 0
+            while got < len(part):
+                more = os.preadv(self.fd, [part[got:]], offset + at + got)
+                if more == 0:
+                    raise OSError(errno.EIO, f"the file ends {len(into) - at - got} bytes early")
+                got += more
+            found = digest(part, found) if verify else 0
             at += got
-        return crc
+        return found
 
     def __del__(self) -> None:
         if getattr(self, "fd", -1) >= 0:

@@ -26,7 +26,7 @@ from rushlight import cpu
 from rushlight.basics import heap
 from rushlight.kernels.native import compiler as compiling
 from rushlight.kernels.native.compiler import SOURCES, find_compiler
-from rushlight.kernels.native.signatures import ABI, BFLOAT16, HALVES, MAPS, SIGNATURES, TILES
+from rushlight.kernels.native.signatures import ABI, BFLOAT16, BYTES, HALVES, MAPS, SIGNATURES, TILES
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
@@ -339,6 +339,7 @@ def _open(library: str) -> Tables | None:
         return None
     found: Tables = {np.dtype(t): _bind(lib, suffix) for t, suffix in ((np.float32, "f32"), (np.float64, "f64"))}
     for suffix, what, signatures, there in (
+        ("bytes", "digests", BYTES, True),
         ("f16", "halves", HALVES, True),
         ("bf16", "halves", HALVES, True),
         ("bf16", "maps", MAPS, True),

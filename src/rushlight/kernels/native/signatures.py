@@ -14,6 +14,9 @@ SIGNATURES: dict[str, str] = {}
 # ``rl_<name>_bf16`` and ``rl_<name>_f16``: 16-bit floats as unsigned numbers.  halves.cpp: input, output, elements
 HALVES: dict[str, str] = {"widen": "aan", "narrow": "aan"}
 
+# ``rl_<name>_bytes``.  digest.cpp: bytes, how many, where to start; returns the digest
+BYTES: dict[str, str] = {"digest": "anu>n"}
+
 # ``rl_<name>_bf16``: of bfloat16 numbers, computed in float32 and rounded once.
 MAPS: dict[str, str] = {}
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 STATE, SAVED, GRADIENT, PARAMETER = "optimizer_state", "activation", "gradient", "parameter"
 AHEAD = 24  # saved tensors that may be read ahead
+FOLLOWERS = 4  # other pages that may
 OPERATORS = 4  # that may run again for one saved tensor
 DISK = 2e-9  # seconds for a byte to be written and read, until some were
 KINDS = (STATE, SAVED, GRADIENT, PARAMETER)  # in the order in which they are sent away
@@ -69,6 +70,9 @@ class Pager:
         self.recipes = Recipes(OPERATORS)
         self.seconds, self.away, self.demand, self.least, self.asked, self.again = 0.0, 0, 0, 0, 0, 0
         self.saved_away = self.needed = self.ready = self.coming = 0
+        self.latest: dict[
+            tuple[str, bool], Any
+        ] = {}  # of each kind, in backward or not: the page brought back last, weakly
         self.growing = True  # whether what is needed may grow: until backward begins
         self.error: Exception | None = None  # what moving failed with
         self.interrupt: BaseException | None = None  # what a signal's handler raised while memory was being made
@@ -134,8 +138,12 @@ class Pager:
                 start = self.clock()
                 try:
                     self.bring(page)
+                    found = page.data  # held: what follows may send others away
+                    if page.mutable:
+                        self.follow(page)
                 finally:
                     self.paid(start)
+                return found
             return page.data
 
     def bring(self, page: Any) -> None:
@@ -157,12 +165,40 @@ class Pager:
             self.again += page.nbytes
         else:
             self.moved_in[page.kind] += page.nbytes
-        if page.mutable:
-            page.piece = None
-            piece.free()
-        else:
+        if not page.mutable:
             self.roots[id(root_of(page.data))] = weakref.ref(page)
             self.read_ahead(page)
+        elif page.kind != PARAMETER:  # an optimizer changes it: what is on disk will not be asked for
+            page.piece = None
+            piece.free()
+
+    def follow(self, page: Page) -> None:
+        """Note which page came after which; begin to read those that came after this one the last time.
+
+        Optimizers go through parameters and state in one order each step, forward and backward through parameters.
+        """
+        backward = modes.run is not None
+        before = self.latest.get((page.kind, backward), lambda: None)()
+        if before is not None:
+            before.then[backward] = weakref.ref(page)
+        self.latest[page.kind, backward] = weakref.ref(page)
+        following = page.then[backward]()
+        for _ in range(FOLLOWERS):
+            if following is None or following is page:
+                return
+            if following.data is None and not self.begin_to_read(following):
+                return
+            following = following.then[backward]()
+
+    def begin_to_read(self, page: Page) -> bool:
+        """Begin to read a page where there is room; for state, send others away so that there will be once they are written."""
+        goal = self.limit - self.slack - page.nbytes
+        if used() <= goal:
+            return page.piece is not None and bool(page.piece.prefetch())
+        goal -= page.nbytes  # the next to be brought back may take that room itself
+        if page.kind == STATE and used() - self.spill.queued > goal:
+            self.free(goal + self.spill.queued, False)
+        return False
 
     def read_ahead(self, page: SavedPage) -> None:
         """Begin to read the saved tensors that backward uses after this one, as far as there is room."""
@@ -214,6 +250,9 @@ class Pager:
 
     def send(self, page: Any) -> int:
         """Write a page, unless that need not be, and drop its array; the bytes that frees, once it is written."""
+        if page.mutable and page.piece is not None and not page.unchanged:
+            piece, page.piece = page.piece, None
+            piece.free()
         if not self.free_to_drop(page):
             self.write(page)
         if page.kind == SAVED:
@@ -269,9 +308,7 @@ class Pager:
     def go_below(self, goal: int) -> None:
         """Send pages away until no more than `goal` bytes are in use; note how many are, if they cannot be moved."""
         self.asked += 1
-        demand = self.limit + used() - goal + self.away - self.coming
-        if demand > self.demand:
-            self.demand = max(self.demand, demand - self.twice())
+        self.note_demand(self.limit - goal)
         self.wake()
         if not self.reach(goal):
             self.scan()
@@ -280,6 +317,13 @@ class Pager:
                 self.least = max(self.least, least + least // 32)  # the next that asks wants more
         if self.saved_away > self.needed:
             self.needed, self.growing = self.saved_away, True
+
+    def note_demand(self, more: int) -> None:
+        """Note how many bytes there would be now without a limit, `more` among them that are asked for."""
+        with self.spill.turn:  # so that no page begins or ends to move meanwhile
+            demand = used() + more + self.away - self.coming
+            if demand > self.demand:
+                self.demand = max(self.demand, demand - self.twice())
 
     def twice(self) -> int:
         """Bytes that count as away and as in use: of pages on their way to disk, or read ahead."""
@@ -308,11 +352,11 @@ class Pager:
         least = goal - self.slack
         self.free(least, True)
         if used() > goal and self.spill.queued:
-            self.spill.flush()
+            self.spill.flush(lambda: used() <= goal)
             self.free(least, True)
         if used() > goal:
             self.free(least, False)
-            self.spill.flush()
+            self.spill.flush(lambda: used() <= goal)
         if used() > goal and self.spill.ahead:
             self.spill.forget_ahead()
         return used() <= goal

@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 SMALL = 1 << 16  # bytes below which an array is not worth the trouble
 
 
+def _nobody() -> None:
+    """In place of a weak reference to a page."""
+
+
 class Page:
     """An array, in memory or in a spill, or nowhere: to be computed again.
 
-    data: the array while it is in memory. kind: what it is for. mutable: whether what is on disk is void once the array is
-    back. piece: what is on disk.
+    data: the array while it is in memory. kind: what it is for. mutable: whether the array may change once it is back. piece:
+    what is on disk. then: the page that was brought back after this one the last time, outside of backward and in it.
     """
 
     __slots__ = (
@@ -44,6 +48,7 @@ class Page:
         "piece",
         "shape",
         "strides",
+        "then",
         "waiting",
     )
 
@@ -53,6 +58,7 @@ class Page:
         self.fortran = not array.flags.c_contiguous
         self.piece: Any = None
         self.waiting: list[Any] = []  # while it is away: who computes from it
+        self.then: list[Any] = [_nobody, _nobody]
         pager.add(self)
 
     def get(self) -> Any:
@@ -73,7 +79,8 @@ class Page:
         if piece.in_memory:
             found = piece.get()
             root = root_of(found)
-            return root if root.shape == self.shape and root.dtype == self.dtype else found.T if self.fortran else found
+            same = root.shape == self.shape and root.strides == self.strides and root.dtype == self.dtype
+            return root if same else found.T if self.fortran else found
         out = np.empty(self.shape, self.dtype, order="F" if self.fortran else "C")
         piece.get(out=out.T if self.fortran else out)
         return out
@@ -87,6 +94,13 @@ class Page:
         pager.add(self)
         if self.data is None:
             pager.note_away(self, self.nbytes)
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the array is what is on disk, where something is: told by a digest of 64 bits."""
+        if self.piece is None or not self.mutable:
+            return self.piece is not None
+        return bool(self.piece.holds(self.data.T if self.fortran else self.data))
 
     @property
     def idle(self) -> bool:
