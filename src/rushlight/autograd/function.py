@@ -12,7 +12,7 @@ import numpy as np
 from rushlight.autograd.function_checks import RawSaved, check_dirty, check_gradients, check_saved
 from rushlight.basics import events
 from rushlight.basics.caller import warn
-from rushlight.basics.state import Setting, modes, special
+from rushlight.basics.state import Setting, modes, set_mode, special
 from rushlight.basics.tree import tree_leaves
 from rushlight.dispatch.call import saved_hooks
 from rushlight.engine import anomaly, inplace
@@ -213,7 +213,10 @@ class FunctionNode(Node):
     count: int
 
     def __init__(self, ctx: FunctionCtx, edges: tuple[Any, ...]):
-        self.ctx, self.edges, self.extra, self.seq = ctx, edges, None, next_seq()
+        _set_ctx(self, ctx)
+        _set_edges(self, edges)
+        _set_extra(self, None)
+        _set_seq(self, next_seq())
         ctx._weak = weakref.ref(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -233,7 +236,7 @@ class FunctionNode(Node):
 
     @property
     def runs_without_grad(self) -> bool:  # type: ignore[override]
-        return self.ctx.materialize_grads
+        return bool(self.ctx.materialize_grads)
 
     def of_view(self, edge: Any) -> None:
         """Take `edge` for that of the outputs that were saved, until None is given: see `CopySlices`."""
@@ -274,10 +277,11 @@ class FunctionNode(Node):
                                "implement one of them.")  # fmt: skip
         backward = fn.vjp if fn.backward is Function.backward else fn.backward
         former, ctx._node = ctx._node, self
+        grad = set_mode("grad", create and modes.grad)
         try:
-            with Setting("grad", create and modes.grad):
-                results = backward(ctx, *grads)
+            results = backward(ctx, *grads)
         finally:
+            set_mode("grad", grad)
             ctx._node = former
         given = list(results) if isinstance(results, (tuple, list)) else [results]
         captures = modes.transform is not None
@@ -286,6 +290,12 @@ class FunctionNode(Node):
         ]
         found = check_gradients(self.name(), given, edges, ctx._tensors)
         return [r if edge is own else None for r, edge, own in zip(found, edges, self.edges, strict=True)]
+
+
+# The engine's own attributes, set without asking `__setattr__` whose they are.
+_set_ctx, _set_count = vars(FunctionNode)["ctx"].__set__, vars(FunctionNode)["count"].__set__
+_set_edges, _set_extra, _set_seq = (vars(Node)[name].__set__ for name in ("edges", "extra", "seq"))
+_set_shape, _set_dtype = vars(Node)["shape"].__set__, vars(Node)["dtype"].__set__
 
 
 def _set_on_context(node: Any, name: str, value: Any) -> None:
@@ -392,12 +402,15 @@ class Function:
     @classmethod
     def _run(cls, ctx: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
         """What forward returns; `ctx` is set up."""
-        with Setting("grad", False):
+        grad = set_mode("grad", False)
+        try:
             if cls.setup_context is Function.setup_context:
                 return cls.forward(ctx, *args, **kwargs)
             output = cls.forward(*args)
             cls.setup_context(ctx, args, output)
             return output
+        finally:
+            set_mode("grad", grad)
 
     @classmethod
     def _in_levels(cls, node: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
@@ -448,6 +461,9 @@ def refuse_keywords(cls: Any, kwargs: dict[str, Any], where: str) -> NoReturn:
 def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
     """Give the outputs of a custom function their place in the graph."""
     ctx = node.ctx
+    if output.__class__ is Tensor and output._edge is None and output._view is None and not among(output, args):
+        if not (ctx.dirty_tensors or ctx.non_differentiable or ctx.saved_for_forward):
+            return finish_one(node, output)
     several = isinstance(output, (tuple, list))
     outputs = list(output) if several else [output]
     recorded = modes.grad and bool([edge for edge in node.edges if edge is not None])
@@ -480,6 +496,22 @@ def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
     # Tensors held by the context as attributes of ours would close cycles through their edges.
     ctx.dirty_tensors = ctx.non_differentiable = ()
     return (results if isinstance(output, list) else tuple(results)) if several else results[0]
+
+
+def finish_one(node: FunctionNode, out: Tensor) -> Tensor:
+    """As `finish`, of one output that forward made."""
+    array, ctx = out._array, node.ctx
+    _set_count(node, 1)
+    _set_shape(node, array.shape)
+    _set_dtype(node, array.dtype)
+    if modes.grad and [edge for edge in node.edges if edge is not None]:
+        check_saved(ctx.to_save)
+        if modes.anomaly is not None:
+            anomaly.note(node)
+        if array.dtype.kind not in "biu":
+            out._edge = node
+        ctx._save(node, [out])
+    return out
 
 
 def again(node: FunctionNode, args: tuple[Any, ...], outputs: list[Any], results: list[Any], inputs: list[Any],
