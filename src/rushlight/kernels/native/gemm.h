@@ -33,9 +33,9 @@ template <> struct Vector<double> {
 };
 
 // out (R, kWide), a row every `pitch`, = or += rows of A (each `steps` numbers, `lda` apart; with kPacked R numbers a step) times
-// b (steps, kPanel), of which NV vectors count.
+// b (steps, kPanel), of which NV vectors count.  ahead: how far behind these rows those lie that are read next, 0 if that is not known.
 template <class T, int NV, bool kPacked, int kPanel = kWide<T>, int R = kRows>
-static __attribute__((noinline)) void tile(const T *const *a, const T *b, long steps, T *out, long pitch, bool add) {
+static __attribute__((noinline)) void tile(const T *const *a, const T *b, long steps, T *out, long pitch, bool add, long ahead = 0) {
     typedef typename Vector<T>::type V;
     constexpr int L = kLanes<T>;
     V sum[R][NV];
@@ -46,15 +46,21 @@ static __attribute__((noinline)) void tile(const T *const *a, const T *b, long s
     const T *row[R];
 #pragma GCC unroll 8
     for (int i = 0; i < R; ++i) row[i] = a[kPacked ? 0 : i];
-    for (long k = 0; k < steps; ++k) {
-        V right[NV];
-#pragma GCC unroll 3
-        for (int v = 0; v < NV; ++v) right[v] = *reinterpret_cast<const V *>(b + k * kPanel + v * L);
+    for (long begin = 0, end; begin < steps; begin = end) {
+        end = kPacked || !ahead || steps - begin < L ? steps : begin + L;
+        if (!kPacked && ahead)
 #pragma GCC unroll 8
-        for (int i = 0; i < R; ++i) {
-            T left = kPacked ? row[0][k * R + i] : row[i][k];
+            for (int i = 0; i < R; ++i) __builtin_prefetch(row[i] + begin + ahead);
+        for (long k = begin; k < end; ++k) {
+            V right[NV];
 #pragma GCC unroll 3
-            for (int v = 0; v < NV; ++v) sum[i][v] += left * right[v];
+            for (int v = 0; v < NV; ++v) right[v] = *reinterpret_cast<const V *>(b + k * kPanel + v * L);
+#pragma GCC unroll 8
+            for (int i = 0; i < R; ++i) {
+                T left = kPacked ? row[0][k * R + i] : row[i][k];
+#pragma GCC unroll 3
+                for (int v = 0; v < NV; ++v) sum[i][v] += left * right[v];
+            }
         }
     }
 #pragma GCC unroll 8
@@ -68,10 +74,10 @@ static __attribute__((noinline)) void tile(const T *const *a, const T *b, long s
 
 // The tile for a panel of `columns` columns.
 template <class T, bool kPacked>
-RL_INLINE void product(const T *const *a, const T *b, long steps, long columns, T *out, long pitch, bool add) {
-    if (columns > 2 * kLanes<T>) tile<T, 3, kPacked>(a, b, steps, out, pitch, add);
-    else if (columns > kLanes<T>) tile<T, 2, kPacked>(a, b, steps, out, pitch, add);
-    else tile<T, 1, kPacked>(a, b, steps, out, pitch, add);
+RL_INLINE void product(const T *const *a, const T *b, long steps, long columns, T *out, long pitch, bool add, long ahead = 0) {
+    if (columns > 2 * kLanes<T>) tile<T, 3, kPacked>(a, b, steps, out, pitch, add, ahead);
+    else if (columns > kLanes<T>) tile<T, 2, kPacked>(a, b, steps, out, pitch, add, ahead);
+    else tile<T, 1, kPacked>(a, b, steps, out, pitch, add, ahead);
 }
 
 // Pointers to kRows rows from `first` on; rows past `count` stand for the last.

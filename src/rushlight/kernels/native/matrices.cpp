@@ -5,6 +5,9 @@
 // "Anatomy of High-Performance Matrix Multiplication", 2008).
 // A sum is made in the same order whatever the number of threads.
 #include "gemm.h"
+#if defined(__AVX512F__)
+#include <immintrin.h>  // to transpose in registers
+#endif
 
 namespace rl {
 namespace {
@@ -14,6 +17,49 @@ template <class T> constexpr long kBlock = kPanels * 1536 / sizeof(T);  // steps
 template <class T> constexpr long kNarrow = 3 * kWide<T>;               // columns for which another pass over the left factor pays
 constexpr long kTall = 8 * kRows;                                       // rows for which packing the right factor again pays
 constexpr long kShared = 1L << 23;                                      // multiplications from which on threads share a product
+
+// to (16, 8) = or += from (8, 16) transposed, rows a pitch apart; where there is nothing for it, false.
+template <class T> RL_INLINE bool transpose_block(const T *, long, T *, long, bool) { return false; }
+#if defined(__AVX512F__)
+RL_INLINE bool transpose_block(const float *from, long pitch, float *to, long to_pitch, bool add) {
+    __m512 half[2][4];  // of four rows each: in every 128 bits of half[h][j] a column of 4 x 4 numbers
+    for (int h = 0; h < 2; ++h) {
+        __m512 row[4];
+        for (int i = 0; i < 4; ++i) row[i] = _mm512_loadu_ps(from + (4 * h + i) * pitch);
+        const __m512d low0 = _mm512_castps_pd(_mm512_unpacklo_ps(row[0], row[1])), high0 = _mm512_castps_pd(_mm512_unpackhi_ps(row[0], row[1]));
+        const __m512d low1 = _mm512_castps_pd(_mm512_unpacklo_ps(row[2], row[3])), high1 = _mm512_castps_pd(_mm512_unpackhi_ps(row[2], row[3]));
+        half[h][0] = _mm512_castpd_ps(_mm512_unpacklo_pd(low0, low1));
+        half[h][1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low0, low1));
+        half[h][2] = _mm512_castpd_ps(_mm512_unpacklo_pd(high0, high1));
+        half[h][3] = _mm512_castpd_ps(_mm512_unpackhi_pd(high0, high1));
+    }
+    const auto put = [&](auto lane) {
+        constexpr int kLane = decltype(lane)::value;
+        for (int j = 0; j < 4; ++j)
+            for (int h = 0; h < 2; ++h) {
+                float *at = to + (4 * kLane + j) * to_pitch + 4 * h;
+                const __m128 four = _mm512_extractf32x4_ps(half[h][j], kLane);
+                _mm_storeu_ps(at, add ? _mm_add_ps(_mm_loadu_ps(at), four) : four);
+            }
+    };
+    put(std::integral_constant<int, 0>()), put(std::integral_constant<int, 1>());
+    put(std::integral_constant<int, 2>()), put(std::integral_constant<int, 3>());
+    return true;
+}
+#endif
+
+// to (columns, rows) = or += from (rows, columns) transposed.
+template <class T> static void transpose(const T *from, long pitch, long rows, long columns, T *to, long to_pitch, bool add) {
+    long i = 0;
+    for (; i + 8 <= rows; i += 8) {
+        long j = 0;
+        for (; j + 16 <= columns && transpose_block(from + i * pitch + j, pitch, to + j * to_pitch + i, to_pitch, add); j += 16) {}
+        for (; j < columns; ++j)
+            for (long r = i; r < i + 8; ++r) to[j * to_pitch + r] = add ? to[j * to_pitch + r] + from[r * pitch + j] : from[r * pitch + j];
+    }
+    for (; i < rows; ++i)
+        for (long j = 0; j < columns; ++j) to[j * to_pitch + i] = add ? to[j * to_pitch + i] + from[i * pitch + j] : from[i * pitch + j];
+}
 
 template <class T> struct Product {
     Matrix<const T> a, b;  // (M, K), (K, N)
@@ -30,8 +76,7 @@ template <class T> struct Product {
             for (long s = 0; s < steps; ++s) std::copy_n(from + s * b.pitch, some, to + s * kWide<T>);
         else
             for (long s = 0; s < steps; s += 64)  // as many as stay in the first-level cache
-                for (long j = 0; j < some; ++j)
-                    for (long t = s; t < std::min(s + 64, steps); ++t) to[t * kWide<T> + j] = from[j * b.pitch + t];
+                transpose(from + s, b.pitch, some, std::min(64L, steps - s), to + s * kWide<T>, kWide<T>, false);
     }
 
     // kRows numbers a step; rows past `count` stand for the last.
@@ -51,24 +96,24 @@ template <class T> struct Product {
 
     // Of a tile that is not written as it is made: what counts of it, into its place, along out's rows.
     void put(const T *edge, Place at, bool add) const {
-        const long outer = across ? at.columns : at.rows, inner = across ? at.rows : at.columns;
-        const long down = across ? 1 : kWide<T>, along = across ? kWide<T> : 1;
-        T *to = across ? out + at.column * pitch + at.row : out + at.row * pitch + at.column;
-        for (long i = 0; i < outer; ++i, to += pitch, edge += down)
-            for (long j = 0; j < inner; ++j) to[j] = add ? to[j] + edge[j * along] : edge[j * along];
+        if (across) return transpose(edge, kWide<T>, at.rows, at.columns, out + at.column * pitch + at.row, pitch, add);
+        T *to = out + at.row * pitch + at.column;
+        for (long i = 0; i < at.rows; ++i, to += pitch, edge += kWide<T>)
+            for (long j = 0; j < at.columns; ++j) to[j] = add ? to[j] + edge[j] : edge[j];
     }
 
-    template <bool kPacked> void tile_of(const T *const *left, const T *right, long steps, Place at, bool add) const {
+    template <bool kPacked> void tile_of(const T *const *left, const T *right, long steps, Place at, bool add, long ahead) const {
         if (!across && at.rows == kRows && at.columns % kLanes<T> == 0)
-            return product<T, kPacked>(left, right, steps, at.columns, out + at.row * pitch + at.column, pitch, add);
+            return product<T, kPacked>(left, right, steps, at.columns, out + at.row * pitch + at.column, pitch, add, ahead);
         T edge[kRows * kWide<T>];
-        product<T, kPacked>(left, right, steps, at.columns, edge, kWide<T>, false);
+        product<T, kPacked>(left, right, steps, at.columns, edge, kWide<T>, false, ahead);
         put(edge, at, add);
     }
 
     template <bool kPacked> void strip(const T *const *left, const T *right, long steps, Place at, bool add) const {
         for (long c = 0; c < at.columns; c += kWide<T>)
-            tile_of<kPacked>(left, right + c * steps, steps, {at.row, at.rows, at.column + c, std::min<long>(kWide<T>, at.columns - c)}, add);
+            tile_of<kPacked>(left, right + c * steps, steps, {at.row, at.rows, at.column + c, std::min<long>(kWide<T>, at.columns - c)}, add,
+                             c == 0 ? kRows * a.pitch : 0);
     }
 
     void add_bias(Place at) const {
