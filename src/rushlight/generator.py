@@ -32,6 +32,8 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the sequence that belongs to `seed` (any int; negative ones wrap around) and return the generator."""
+        if not hasattr(seed, "__index__"):
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         seed = int(seed)
         if not -(1 << 63) <= seed < 1 << 64:
             raise RuntimeError(f"Overflow when unpacking long: seed {seed} is outside of 64 bits")

@@ -276,3 +276,21 @@ def test_convert():
     assert isinstance(convert(np.array("a")), np.ndarray)
     x = torch.ones(1)
     assert convert(x) is x
+
+
+def test_a_batch_of_numbers_has_the_dtype_that_holds_all_of_them():
+    collate = torch.utils.data.default_collate
+    assert collate([1, 2.5]).tolist() == [1.0, 2.5] and collate([1, 2.5]).dtype is torch.float32
+    assert collate([True, 2]).dtype is torch.int64 and collate([1, 1j]).dtype is torch.complex64
+    assert collate([{"a": 1}, {"a": 2.5}])["a"].tolist() == [1.0, 2.5]
+    assert collate([np.ones(2, np.float32), np.ones(2, np.int32)]).dtype is torch.float32
+    assert collate([np.float64(1), 2]).tolist() == [1.0, 2.0]
+    for batch in ([2**70, 1], [1, "a"]):
+        with pytest.raises((ValueError, TypeError)):
+            collate(batch)
+
+
+def test_seeds_are_whole_numbers_for_a_generator():
+    with pytest.raises(RuntimeError, match="manual_seed expected a long, but got float"):
+        torch.Generator().manual_seed(1.5)
+    assert torch.manual_seed(1.5).initial_seed() == 1

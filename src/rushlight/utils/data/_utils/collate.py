@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.dispatch import functions as ops
+from rushlight.ops.create.create import tensor
 from rushlight.tensor import Tensor, wrap
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
@@ -101,6 +102,8 @@ def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Any:
     first = batch[0]
     if first.dtype.kind in _TEXT:
         raise TypeError(_unknown(first.dtype))
+    if not all(hasattr(array, "dtype") for array in batch):
+        return tensor(list(batch))  # Python's numbers among NumPy's
     shapes = [array.shape for array in batch]
     if any(shape != shapes[0] for shape in shapes):
         i = next(i for i, shape in enumerate(shapes) if shape != shapes[0])
@@ -108,6 +111,8 @@ def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Any:
             f"stack expects each tensor to be equal size, but got {list(shapes[0])} at entry 0 and {list(shapes[i])} "
             f"at entry {i}"
         )
+    if any(array.dtype != first.dtype for array in batch):
+        return _tensors([wrap(np.asarray(array)) for array in batch])  # which promotes as tensors do
     return wrap(np.stack([np.asarray(array) for array in batch]))
 
 
@@ -116,7 +121,7 @@ def _floats(batch: Any, *, collate_fn_map: Any = None) -> Any:
 
 
 def _ints(batch: Any, *, collate_fn_map: Any = None) -> Any:
-    return wrap(np.array(batch)) if type(batch[0]) is bool else wrap(np.array(batch, np.int64))
+    return tensor(list(batch))  # of all numbers' kind: floats among them make it one of floats
 
 
 def _as_is(batch: Any, *, collate_fn_map: Any = None) -> Any:
