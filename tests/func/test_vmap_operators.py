@@ -262,3 +262,28 @@ def test_tangents(call: str) -> None:
 
 def test_most_calls_have_tests_of_each_kind() -> None:
     assert len(complex_calls) > 0.3 * len(CALLS) and len(moving_calls) > 0.8 * len(CALLS)
+
+
+def test_a_number_that_each_sample_has_its_own_of_is_an_index() -> None:
+    x, i, j = T.arange(24.0).view(2, 3, 4), T.tensor([0, 2]), T.tensor([3, 1])
+    keys = (
+        lambda i, j: i, lambda i, j: (i, j), lambda i, j: (slice(None), j), lambda i, j: (i, None, j), lambda i, j: (..., j),
+        lambda i, j: (i, slice(1, 3)), lambda i, j: (1, j), lambda i, j: (i, T.tensor([0, 1])),
+    )  # fmt: skip
+
+    def put(x: Any, i: Any, j: Any) -> Any:
+        x = x * 1
+        x[key(i, j)] = x[0, 0]
+        return x
+
+    for key in keys:
+        got = T.func.vmap(lambda x, i, j, key=key: x[key(i, j)])(x, i, j)
+        assert T.equal(got, T.stack([x[n][key(i[n], j[n])] for n in range(2)]))
+        assert T.equal(T.func.vmap(put)(x, i, j), T.stack([put(x[n], i[n], j[n]) for n in range(2)]))
+        slope = T.func.vmap(T.func.grad(lambda x, i, j, key=key: (x[key(i, j)] ** 2).sum()))(x, i, j)
+        assert T.equal(
+            slope,
+            T.stack([T.func.grad(lambda x, n=n, key=key: (x[key(i[n], j[n])] ** 2).sum())(x[n]) for n in range(2)]),
+        )
+    with pytest.raises(IndexError):
+        T.func.vmap(lambda x, i: x[i + 5])(x, i)

@@ -121,8 +121,13 @@ def takes(part: Any) -> int:
 
 
 def as_int(part: Any) -> Any:
-    """An index part as an int, or None where it is a mask (bool or uint8), a list or a tensor of indices."""
+    """An index part as an int, or None where it is a mask (bool or uint8), a list or a tensor of indices.
+
+    A number that each sample of `vmap` has its own of is a tensor of indices.
+    """
     if isinstance(part, Tensor):
+        if getattr(part._held, "interpreted", False):
+            return None
         array = part._array
         return int(array) if array.ndim == 0 and array.dtype.kind in "iu" and array.dtype != np.uint8 else None
     if isinstance(part, (bool, np.bool_, np.ndarray)) or not hasattr(part, "__index__"):

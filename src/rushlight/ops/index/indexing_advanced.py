@@ -228,7 +228,7 @@ def advanced_index(parts: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tupl
             slots.append(None)
             used += 1
         elif isinstance(p, Tensor) and as_int(p) is None:
-            if p._array.ndim == 0:  # True or False: a dimension of size 1, kept or emptied
+            if p._array.ndim == 0 and p._array.dtype.kind == "b":  # True or False: a dimension of size 1, kept or emptied
                 basic.append(None)
                 p = wrap(p._array.reshape(1))
             else:
@@ -364,7 +364,15 @@ def to_dtype(value: Tensor, dtype: Any) -> Any:
 def result_shape(shape: tuple[int, ...], slots: Slots, indices: list[Any]) -> tuple[int, ...]:
     """The shape of what an index names, without reading it."""
     probe = np.broadcast_to(np.zeros((), np.bool_), shape)
-    return tuple(reading(probe, slots, tuple([i._array for i in indices])).shape)
+    return tuple(reading(probe, slots, tuple([places_of(i) for i in indices])).shape)
+
+
+def places_of(index: Tensor) -> Array:
+    """An index as an array: of numbers that each sample of `vmap` has its own of, the first place stands for all."""
+    held = index._held
+    if getattr(held, "interpreted", False) and held.dtype.kind != "b":
+        return np.zeros(held.shape, np.intp)
+    return index._array
 
 
 def put_indices(name: str, input: Tensor, indices: tuple[Tensor, ...]) -> tuple[list[Any], Slots]:
