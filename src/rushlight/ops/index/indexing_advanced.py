@@ -228,7 +228,9 @@ def advanced_index(parts: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tupl
             slots.append(None)
             used += 1
         elif isinstance(p, Tensor) and as_int(p) is None:
-            if p._array.ndim == 0 and p._array.dtype.kind == "b":  # True or False: a dimension of size 1, kept or emptied
+            if (
+                p._array.ndim == 0 and p._array.dtype.kind == "b"
+            ):  # True or False: a dimension of size 1, kept or emptied
                 basic.append(None)
                 p = wrap(p._array.reshape(1))
             else:
