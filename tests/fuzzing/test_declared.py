@@ -909,3 +909,12 @@ def test_the_order_of_gradients_of_a_batched_product_is_declared_and_that_of_mat
                "v3 = v2 @ v1", "v3.sum().backward()"]  # fmt: skip
     found = Difference("log", "value", [1, 2], [2, 1], program)
     assert graphs("the order in which parameters of one recurrent layer", found) is is_declared
+
+
+@pytest.mark.parametrize(("index", "is_declared"), [("y.long()", True), ("0 if y > 0 else 1", False)])
+def test_an_index_of_each_samples_own_is_declared_where_pytorch_asks_for_its_value(index, is_declared):
+    refusal = Raised("refusal", "RuntimeError: vmap: It looks like you're either (1) calling .item() on a Tensor")
+    program = ["x = torch.ones(2, 3)", "y = torch.ones(2)", f"def f(x, y):\n    return x[{index}] * 2",
+               "t1 = torch.func.vmap(torch.func.grad(f))(x, y)"]  # fmt: skip
+    found = Difference("statement 3", "leniency", refusal, "no error", program, step=3)
+    assert graphs("an index that is a number of each sample's own", found) is is_declared

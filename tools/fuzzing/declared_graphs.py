@@ -550,6 +550,14 @@ GRAPHS: tuple[Declared, ...] = (
         lambda d: refused_by(d, "saved tensor that has been detached in-place", by="reference"),
     ),
     Declared(
+        "an index that is a number of each sample's own",
+        lambda d: (
+            refused_by(d, "vmap: It looks like you're", "get value out of a tracing tensor", by="reference")
+            and re.search(r"vmap\(|linearize\(", statement(d)) is not None
+            and re.search(r"\[[^\[]*\.long\(\)", text(d)) is not None
+        ),
+    ),
+    Declared(
         "a complex tangent of a real tensor",
         lambda d: refused_by(d, ".jvp: the tangent of output") and refused_by(d, "its imaginary part"),
     ),

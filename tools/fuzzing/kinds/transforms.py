@@ -47,6 +47,9 @@ BODIES = (
     "x.roll(1) if x.dim() else x",  # of 0-dimensional samples PyTorch rolls the batch
     "torch.outer(x.reshape(-1), y.reshape(-1))",
     "torch.no_grad()(lambda: x * 2)() * x",
+    "x[..., y.sum().long() % x.shape[-1]] if x.dim() else x",  # a number that each sample has its own of
+    "x[y.reshape(-1)[0].long() % x.shape[0]] * 2 if x.dim() else x",
+    "torch.zeros_like(x).index_put_((y.reshape(-1)[0].long() % x.shape[0],), x[0] * y[0]) if x.dim() else x",
 )
 SHAPES = ((2, 3), (3,), (2, 2), (2, 2, 2), (1,))
 # PyTorch reads sizes beyond a result's own where it is to put samples elsewhere than in front, and the result is no sample's.
