@@ -424,3 +424,20 @@ def test_an_error_of_the_system_names_the_path_that_was_given(tmp_path, monkeypa
     with pytest.raises(PermissionError, match="Permission denied") as caught:
         torch.save(tensor(np.ones(2)), tmp_path / "x.pt")
     assert caught.value.filename == str(tmp_path / "x.pt")
+
+
+def test_of_two_objects_saved_to_one_file_the_second_is_not_taken_for_the_first():
+    file = io.BytesIO()
+    torch.save(torch.zeros(1), file)
+    second = file.tell()
+    torch.save(torch.ones(1), file)
+    file.seek(0)
+    with pytest.raises(RuntimeError, match="holds several archives"):
+        torch.load(file)
+    file.seek(second)
+    assert torch.load(file).tolist() == [1.0]
+    behind = io.BytesIO()
+    behind.write(b"a header")
+    torch.save(torch.ones(2), behind)
+    behind.seek(8)
+    assert torch.load(behind).tolist() == [1.0, 1.0]

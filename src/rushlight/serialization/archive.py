@@ -55,6 +55,7 @@ class ArchiveReader:
 
     def __init__(self, file: IO[bytes], name: str, mapped: bool = False):
         self.file, self.name = file, name
+        start = file.tell()
         try:
             self.zip = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, EOFError, OSError, ValueError, NotImplementedError) as error:
@@ -62,6 +63,14 @@ class ArchiveReader:
         found = [n for n in self.zip.namelist() if n.endswith("/data.pkl") and n.count("/") == 1]
         if not found:
             raise RuntimeError(f"{name} is a zip archive, but holds no data.pkl: torch.save did not write it")
+        first = min(entry.header_offset for entry in self.zip.infolist())
+        if (
+            first != start
+        ):  # a directory is looked for from the end: of several archives in a file, that is the last one's
+            raise RuntimeError(
+                f"{name} holds several archives: the one that can be read begins at byte {first}, and the file stands at {start}; "
+                "seek() there, or save each object to a file of its own"
+            )
         self.folder = found[0][: -len("/data.pkl")]
         if self.has("constants.pkl") or self.has("code"):
             raise RuntimeError(
