@@ -134,7 +134,8 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         src = wrap(np.asarray(src))
     elif not isinstance(src, Tensor):
         raise TypeError(f"copy_(): argument 'src' (position 1) must be Tensor, not {kind_of(src)}")
-    warn_of_lost_parts(src.dtype, input.dtype)
+    if src._held.dtype.kind in "cW":
+        warn_of_lost_parts(src.dtype, input.dtype)
     try:
         return call.apply_inplace(copy_into.op, (input, src), ())
     except ValueError as error:
@@ -244,7 +245,8 @@ def to_dtype(self: Tensor, dtype: dtype | None, fresh: bool = False, format_: An
             return late
     result = self
     if dtype is not None and dtype.numpy != self._held.dtype:
-        warn_of_lost_parts(self.dtype, dtype)
+        if self._held.dtype.kind in "cW":
+            warn_of_lost_parts(self.dtype, dtype)
         result = cast(self, dtype.numpy)
     if format_ is not None and format_ is not preserve_format and not has_format(result._held, format_):
         result = copy(result, format_)
