@@ -918,3 +918,14 @@ def test_an_index_of_each_samples_own_is_declared_where_pytorch_asks_for_its_val
                "t1 = torch.func.vmap(torch.func.grad(f))(x, y)"]  # fmt: skip
     found = Difference("statement 3", "leniency", refusal, "no error", program, step=3)
     assert graphs("an index that is a number of each sample's own", found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_cycle_of_a_second_graph_is_recognized_though_the_leaf_that_holds_it_has_lost_its_name():
+    pytest.importorskip("torch")
+    program = ["v1 = torch.ones(0, dtype=torch.float64).requires_grad_()", "v4 = v1.as_strided((0,), (0,))", "del v1",
+               "v4.sin().sum().backward(create_graph=True)"]  # fmt: skip
+    found = Difference("v4", "alive", "freed", "alive", program)
+    assert graphs("the cycle that `backward(create_graph=True)` makes", found)
+    other = Difference("v4", "alive", "freed", "alive", [*program[:3], "v4.sin().sum().backward()"])
+    assert not graphs("the cycle that `backward(create_graph=True)` makes", other)

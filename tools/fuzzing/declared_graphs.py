@@ -37,7 +37,10 @@ def cycle(difference: Difference) -> bool:
     """Whether a tensor hangs in the cycle that backward(create_graph=True) warns of: through a `.grad`, and freed without."""
     if difference.what != "alive" or re.search(r"(backward|grad)\(.*create_graph=True", text(difference)) is None:
         return False
-    found = hold([*difference.statements, WITHOUT_GRADIENTS], *both(difference))
+    named = [
+        line for line in difference.statements if not line.startswith("del ")
+    ]  # the gradient of a leaf without a name is out of reach
+    found = hold([*named, WITHOUT_GRADIENTS], *both(difference))
     return not any(other.what == "alive" or other.step is not None for other in found)
 
 
