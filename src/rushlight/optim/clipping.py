@@ -10,6 +10,7 @@ import numpy as np
 
 from rushlight.basics import groups
 from rushlight.dispatch import functions as ops
+from rushlight.ops.python import lists
 from rushlight.ops.reduce.norms import vector_norm
 from rushlight.optim.options import check, number
 from rushlight.tensor import Tensor, wrap
@@ -64,7 +65,10 @@ class Clipping:
             grad.clamp_(min=-self.value, max=self.value)
 
     def norm(self, grad: Tensor) -> Tensor:
-        """The norm of one gradient."""
+        """The norm of one gradient, to the bit as `nn.utils.clip_grad_norm_` takes it."""
+        found = lists.norms([grad]) if self.norm_type == 2 else None
+        if found is not None:
+            return wrap(found.reshape(()))
         if grad._spread:
             (value,) = groups.averaging["norms_over"]([grad], self.norm_type)
             return wrap(np.asarray(value, grad._held.dtype))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -61,10 +60,10 @@ def get_total_norm(
 def _total(tensors: list[Any], norm_type: float) -> Any:
     """The norm of all tensors: of one, or of their norms."""
     found = lists.norms(tensors) if norm_type == 2 else None
-    if found is not None:
-        return wrap(np.asarray(math.sqrt(np.dot(found, found)), tensors[0]._held.dtype))
-    norms = norms_of(tensors, norm_type)
-    return norms[0] if len(norms) == 1 else linalg("vector_norm")(ops.stack(norms), norm_type)
+    norms: Any = norms_of(tensors, norm_type) if found is None else wrap(found)
+    if len(tensors) == 1:
+        return norms[0]
+    return linalg("vector_norm")(ops.stack(norms) if found is None else norms, norm_type)
 
 
 def norms_of(tensors: list[Any], norm_type: float) -> list[Any]:

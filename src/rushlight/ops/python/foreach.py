@@ -152,7 +152,7 @@ def _norm(self: Any, ord: Any = 2, dtype: Any = None) -> Any:
     tensors = _listed("_foreach_norm", "self", self)
     found = lists.norms(tensors) if ord == 2 and dtype is None else None
     if found is not None:
-        return tuple(wrap(np.array(norm, tensors[0]._held.dtype)) for norm in found)
+        return tuple(wrap(np.asarray(norm)) for norm in found)
     return tuple(linalg.vector_norm(t, ord, dtype=dtype) for t in tensors)
 
 

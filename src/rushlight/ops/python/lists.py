@@ -40,8 +40,10 @@ def _usual(tensors: list[Tensor]) -> bool:
 
 
 def norms(tensors: list[Tensor]) -> Any:
-    """The 2-norm of each, float64, as an array."""
-    return np.sqrt(kernels.squares_of_each([t._array for t in tensors])) if _usual(tensors) else None
+    """The 2-norm of each, as an array of their dtype."""
+    if not _usual(tensors):
+        return None
+    return np.sqrt(kernels.squares_of_each([t._array for t in tensors])).astype(tensors[0]._held.dtype)
 
 
 def multiply(tensors: list[Tensor], factor: float) -> bool:
