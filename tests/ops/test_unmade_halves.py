@@ -62,6 +62,15 @@ FORMS = {
     "float": lambda z, y, k: F.cross_entropy(z.float(), y, **k),
     "to": lambda z, y, k: F.cross_entropy(z.view(2, -1, CLASSES).to(torch.float32).view(-1, CLASSES), y, **k) * 3,
     "shifted": lambda z, y, k: F.cross_entropy(z.float()[:-1], y[1:], **k),
+    "copied, converted": lambda z, y, k: F.cross_entropy(
+        z.view(4, -1, CLASSES)[:, :-1].contiguous().float().view(-1, CLASSES), y.view(4, -1)[:, 1:].flatten(), **k
+    ),
+    "converted, copied": lambda z, y, k: F.cross_entropy(
+        z.view(4, -1, CLASSES).float()[:, :-1].reshape(-1, CLASSES), y.view(4, -1)[:, 1:].flatten(), **k
+    ),
+    "copied": lambda z, y, k: F.cross_entropy(
+        z.view(4, -1, CLASSES)[:, :-1].reshape(-1, CLASSES), y.view(4, -1)[:, 1:].flatten(), **k
+    ),
     "transposed": lambda z, y, k: F.cross_entropy(z.view(4, -1, CLASSES).transpose(1, 2), y.view(4, -1), **k),
 }
 OPTIONS: list[dict[str, Any]] = [{}, {"ignore_index": 3}, {"label_smoothing": 0.1}, {"reduction": "sum"}, {"weight": 1}]
@@ -76,7 +85,7 @@ def test_losses_and_gradients_are_those_of_made_logits(
     if "weight" in options:
         options = {
             "weight": torch.rand(CLASSES).to(
-                torch.float32 if cast or form in ("float", "to", "shifted") else torch.bfloat16
+                torch.float32 if cast or form in ("float", "to", "shifted") or "converted" in form else torch.bfloat16
             )
         }
     found = []

@@ -73,6 +73,16 @@ FORMS = {
     "permute": lambda z, y, k: torch.nn.CrossEntropyLoss(**k)(z.permute(0, 2, 1), y),
     "converted": lambda z, y, k: F.cross_entropy(z.double().contiguous().reshape(-1, CLASSES), y.reshape(-1), **k),
     "shifted": lambda z, y, k: F.cross_entropy(z[:, :-1].transpose(1, 2), y[:, 1:], **k),
+    "shifted rows": lambda z, y, k: F.cross_entropy(z[:, :-1].reshape(-1, CLASSES), y[:, 1:].reshape(-1), **k),
+    "a shifted copy": lambda z, y, k: F.cross_entropy(
+        z[..., :-1, :].contiguous().view(-1, CLASSES), y[..., 1:].contiguous().view(-1), **k
+    ),
+    "shifted by functions": lambda z, y, k: F.cross_entropy(
+        torch.flatten(torch.reshape(z[:, 1:], (1, -1, CLASSES)), 0, 1), y[:, :-1].flatten(), **k
+    ),
+    "a clone of a copy": lambda z, y, k: F.cross_entropy(
+        z[:, ::2].clone()[:, 1:].to(z.dtype).flatten(0, 1), y[:, 1::2][:, 1:].flatten(), **k
+    ),
     "a part": lambda z, y, k: F.cross_entropy(z[1], y[0], **k),
     "every other": lambda z, y, k: F.cross_entropy(z[:, ::2].permute(0, 2, 1), y[:, 1::2], **k),
     "twice": lambda z, y, k: F.cross_entropy(z[0], y[0], **k) + F.cross_entropy(z[1], y[1], **k) / 2,
@@ -214,6 +224,51 @@ def test_changes_between_forward_and_backward_are_refused(small, change):
         ].mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace"):
         loss.backward()
+
+
+def test_a_copy_keeps_its_values_when_what_it_was_copied_from_changes(small):
+    case = Case(lead=(2, 5))
+    copy_ = case.z[:, :-1].reshape(-1, CLASSES)
+    assert type(copy_) is Unmade and copy_._base is None and case.unmade
+    case.z.detach().mul_(2)
+    np.testing.assert_array_equal(copy_.detach().numpy(), case.values[:, :-1].reshape(-1, CLASSES))
+    np.testing.assert_array_equal(case.z.detach().numpy(), case.values * 2)
+
+
+@pytest.mark.parametrize("look", ["source", "copy", "before"])
+def test_second_derivatives_of_copies(monkeypatch, small, look):
+    def run():
+        case = Case(lead=(2, 5))
+        z = case.z[:, :-1].contiguous().view(-1, CLASSES)
+        loss = F.cross_entropy(z, case.y[:, 1:].flatten())
+        if look == "source":
+            case.z.sum()
+        elif look == "copy":
+            z.sum()
+        (g,) = torch.autograd.grad(loss, case.w, create_graph=True)
+        (slope,) = torch.autograd.grad(loss, z, retain_graph=True)
+        (g * g).sum().backward()
+        return [g.detach().numpy(), slope.detach().numpy(), *case.gradients()]
+
+    late = run()
+    at_once(monkeypatch)
+    for a, b in zip(late, run(), strict=True):
+        close(a, b)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda z: z[:, 1:].transpose(1, 2).contiguous(),
+        lambda z: z[..., 1:].contiguous(),
+        lambda z: z.transpose(1, 2).flatten(1),
+    ],
+)
+def test_copies_of_no_rows_are_made(small, rows):
+    case = Case(lead=(2, 5))
+    found = rows(case.z)
+    assert not case.unmade and type(found) is torch.Tensor
+    np.testing.assert_array_equal(found.detach().numpy(), rows(torch.from_numpy(case.values)).numpy())
 
 
 def test_a_second_backward_is_refused_or_kept_for(small):
@@ -384,8 +439,12 @@ def test_they_go_by_reference_counts(small):
 VOCABULARY = 40_000
 
 
-def step_of_gpt(tokens, model):
-    """The loss as nanoGPT has it: the logits are given back, too."""
+def step_of_gpt(tokens, model, shifted=False):
+    """The loss as nanoGPT has it, or of shifted logits as transformers have it: the logits are given back, too."""
+    if shifted:
+        logits = model(tokens)
+        rows = logits[..., :-1, :].contiguous().view(-1, logits.size(-1))
+        return logits, F.cross_entropy(rows, tokens[..., 1:].contiguous().view(-1))
     logits = model(tokens[:, :-1])
     return logits, F.cross_entropy(logits.view(-1, logits.size(-1)), tokens[:, 1:].reshape(-1))
 
@@ -393,10 +452,11 @@ def step_of_gpt(tokens, model):
 @pytest.fixture(scope="module")
 def gpt():
     torch.manual_seed(0)
-    return GPT(VOCABULARY, 128, 1, 32, 2), torch.randint(0, VOCABULARY, (8, 129))
+    return GPT(VOCABULARY, 129, 1, 32, 2), torch.randint(0, VOCABULARY, (8, 129))
 
 
-def test_a_step_never_holds_all_logits(gpt):
+@pytest.mark.parametrize("shifted", [False, True])
+def test_a_step_never_holds_all_logits(gpt, shifted):
     model, tokens = gpt
     whole = 8 * 128 * VOCABULARY * 4
     peaks, grads = [], []
@@ -406,7 +466,7 @@ def test_a_step_never_holds_all_logits(gpt):
             model.zero_grad()
             before = memory.current()
             memory.reset_peak()
-            _, loss = step_of_gpt(tokens, model)
+            _, loss = step_of_gpt(tokens, model, shifted)
             loss.backward()
             peaks.append(memory.peak() - before)
             grads.append(model.token.weight.grad.numpy().copy())
@@ -417,19 +477,22 @@ def test_a_step_never_holds_all_logits(gpt):
     assert peaks[0] < 0.6 * whole < 1.02 * whole < peaks[1]
 
 
-def test_estimates_and_recordings_know(gpt):
+@pytest.mark.parametrize("shifted", [False, True])
+def test_estimates_and_recordings_know(gpt, shifted):
     model, tokens = gpt
     optimizer = torch.optim.AdamW(model.parameters())
+    given = tokens if shifted else tokens[:, :-1]
 
     def loss(out):
-        return F.cross_entropy(out.flatten(0, 1), tokens[:, 1:].flatten())
+        out = out[:, :-1].reshape(-1, out.size(-1)) if shifted else out.flatten(0, 1)
+        return F.cross_entropy(out, tokens[:, 1:].flatten())
 
     def step():
-        loss(model(tokens[:, :-1])).backward()
+        loss(model(given)).backward()
         optimizer.step()
         optimizer.zero_grad()
 
-    estimated = memory.estimate(model, tokens[:, :-1], optimizer=optimizer, loss=loss).peak
+    estimated = memory.estimate(model, given, optimizer=optimizer, loss=loss).peak
     step()
     memory.reset_peak()
     before = memory.current()

@@ -55,6 +55,8 @@ class Program:
             lambda: z.view(-1, 5), lambda: z.flatten(0, -2), lambda: z.transpose(0, -1), lambda: z[1:], lambda: z[0],
             lambda: z.unsqueeze(0), lambda: z[..., 1:], lambda: z.reshape(6, 5), lambda: z.permute(*range(z.ndim)[::-1]),
             lambda: z.detach(), lambda: z.contiguous(), lambda: z.double(), lambda: z * 1, lambda: z[:, ::2], lambda: z.T,
+            lambda: z[:, :-1].reshape(-1, 5), lambda: z[1:].contiguous(), lambda: z[:, 1:].flatten(0, 1), lambda: z[..., :-1, :].clone(),
+            lambda: z.transpose(0, 1).reshape(-1, z.shape[-1]), lambda: torch.reshape(z, (-1, z.shape[-1])), lambda: z.to(z),
             lambda: z.squeeze(), lambda: z.narrow(0, 0, 2), lambda: z.view(3, 2, 5), lambda: z.clone(), lambda: z.expand(2, *z.shape),
         ]  # fmt: skip
         self.known.append(self.draw.choice(ways)())

@@ -79,7 +79,7 @@ class Product:
     """How a result is made, and who waits for it.
 
     given: the arrays of its operands: input, weight (a class in a row, or in each of the `columns`) and perhaps a bias. forward: makes it of `arrays`, the same or copies, which are copied when their memory is about to change. outline: what it will look like.
-    of: the product of which this is the result in another dtype, until either is made; None of others. casts: weak references to those that are this one's result in another dtype.
+    of: the product of which this is the result in another dtype, or a copy, until either is made; None of others. rows: which rows of that a copy has; None of all. casts: weak references to those that are made of this one so.
     wanted: of which of them gradients are. tensors: weak references to the tensors on it; storage: one to theirs. made: the result, once it is; touched: whether a
     loss had done without it by then.
     """
@@ -97,6 +97,7 @@ class Product:
         "made",
         "of",
         "outline",
+        "rows",
         "storage",
         "tensors",
         "told",
@@ -115,7 +116,7 @@ class Product:
         """told: called, without arguments, when the result is made after all though a loss had done without; dtype: of the
         result, that of the first array if None."""
         self.outline = outlined(shape, arrays[0].dtype if dtype is None else dtype)
-        self.of, self.casts = of, list[Any]()
+        self.of, self.rows, self.casts = of, None, list[Any]()
         if of is not None:
             of.casts.append(weakref.ref(self))
         self.forward, self.arrays, self.told = forward, arrays, told
@@ -143,15 +144,32 @@ class Product:
         return tensor
 
     def follow(self, made: Array) -> None:
-        """What this is in another dtype is made: this is made of that as it is now, whatever happens to that later."""
+        """What this is made of is made: this is made of that as it is now, whatever happens to that later."""
         if self.made is None:
             self.arrays, self.of = (made,), None
             self.keys.append(depend(made, self))
 
     @property
     def known(self) -> Any:
-        """The result, or what it is of in another dtype; None where neither is made."""
-        return self.made if self.made is not None or len(self.arrays) != 1 else self.arrays[0]
+        """The result, or the same rows in another dtype; None where they are not made."""
+        source = self.made
+        if source is None and len(self.arrays) == 1:
+            source = self.arrays[0]
+        elif source is None and self.of is not None:
+            source = self.of.known
+        if source is not None and self.made is None and self.rows is not None:
+            self.make()
+            return self.made
+        return source
+
+    def first(self, rows: Array) -> tuple[Product, Array]:
+        """The product that this is made of in the end, and which of its rows are some of this one's."""
+        product = self
+        while True:
+            rows = rows if product.rows is None else product.rows[rows]
+            if product.of is None:
+                return product, rows
+            product = product.of
 
     def operands(self) -> tuple[Any, Any, Any]:
         """Input (*, K), weight (N, K) and bias (N) or None, of which it is made."""
@@ -198,6 +216,22 @@ class Place:
 
     def __init__(self, product: Product, outline: Array):
         self.product, self.outline = product, outline
+
+
+def rows_of(outline: Array, product: Product) -> Any:
+    """Which rows of a product are those of logits (N, C, *), in the order of their targets; None where they are no whole rows."""
+    classes = product.outline.shape[-1]
+    step = classes * outline.itemsize
+    start = bytes_before(outline)
+    others = [(n, s) for i, (n, s) in enumerate(zip(outline.shape, outline.strides, strict=True)) if i != 1]
+    if outline.shape[1] != classes or outline.strides[1] != outline.itemsize or start % step:
+        return None
+    if any(s % step for n, s in others if n > 1):
+        return None
+    rows = np.zeros((), np.intp)
+    for n, s in others:
+        rows = np.add.outer(rows, np.arange(n) * (s // step if n > 1 else 0))
+    return rows.reshape(-1) + start // step
 
 
 class UnmadeStorage(Storage):
@@ -266,6 +300,20 @@ def place_of(tensor: Any) -> Place | None:
     return place if place.__class__ is Place else None
 
 
+def come_true(tensor: Any) -> Any:
+    """A tensor, made if it was not yet, also where its outline is shown."""
+    place = place_of(tensor)
+    if place is not None:
+        place.product.make()
+    return tensor
+
+
+def unseen(tensor: Any) -> bool:
+    """Whether a tensor is not made, and its outline not shown in its place."""
+    place = place_of(tensor)
+    return place is not None and shown.of is not place.product
+
+
 def usual() -> bool:
     """Whether this thread records and nothing else; observers that change nothing may look on, an estimate may be made, a
     budget be kept, and autocast be on: who asks converts what is to be converted."""
@@ -294,10 +342,11 @@ VIEWS = ("view", "reshape", "flatten", "unflatten", "transpose", "swapaxes", "pe
 LOOKS = ("size", "dim", "ndimension", "numel", "nelement", "stride", "element_size", "is_contiguous", "is_floating_point",
          "is_complex", "__len__")  # fmt: skip
 SEEN = ("shape", "dtype", "device", "ndim", "itemsize", "nbytes", "requires_grad", "is_leaf", "grad_fn", "output_nr")
-UNCHANGED = ("contiguous", "float", "double", "cpu")
+UNCHANGED = ("float", "double", "cpu")
+COPIES = ("contiguous", "clone")
 shaped: dict[
     str, Any
-] = {}  # "of": makes of a view operator's plan one that takes deferred gradients; `deferring` sets it
+] = {}  # "of": makes of a view operator's plan one that takes deferred gradients; others: what copies rows
 
 
 def look(name: str) -> Callable[..., Any]:
@@ -342,9 +391,7 @@ def view(name: str) -> Callable[..., Any]:
         place = place_of(self)
         plain = getattr(Tensor, name)
         if place is None or not usual() or not all(map(basic, (*args, *kwargs.values()))):
-            return plain(self, *args, **kwargs)
-        if name in ("reshape", "flatten") and not place.outline.flags.c_contiguous:
-            return plain(self, *args, **kwargs)
+            return plain(come_true(self), *args, **kwargs)
         with Outlined(place.product):
             return adopted(plain(self, *args, **kwargs), place.product, self)
 
@@ -371,7 +418,6 @@ def unchanged(name: str) -> Callable[..., Any]:
             wanted = {
                 "float": kind == np.float32,
                 "double": kind == np.float64,
-                "contiguous": place.outline.flags.c_contiguous,
             }
             if wanted.get(name, True):
                 return self
@@ -380,6 +426,22 @@ def unchanged(name: str) -> Callable[..., Any]:
     return method
 
 
-for _make, _names in ((look, LOOKS), (seen, SEEN), (view, VIEWS), (unchanged, UNCHANGED)):
+def copying(name: str) -> Callable[..., Any]:
+    """A method that copies: rows that are not made stay so."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        place = place_of(self)
+        if place is not None and not args and not kwargs:
+            if name == "contiguous" and place.outline.flags.c_contiguous:
+                return self
+            found = shaped[name](self, place.outline)
+            if found is not None:
+                return found
+        return getattr(Tensor, name)(self, *args, **kwargs)
+
+    return method
+
+
+for _make, _names in ((look, LOOKS), (seen, SEEN), (view, VIEWS), (unchanged, UNCHANGED), (copying, COPIES)):
     for _name in _names:
         setattr(Unmade, _name, _make(_name))

@@ -239,8 +239,8 @@ unmade: dict[str, Any] = {}  # what converts what is not made: `unmade_products`
 
 def to_dtype(self: Tensor, dtype: dtype | None, fresh: bool = False, format_: Any = None) -> Tensor:
     """This tensor in `dtype` and a memory format; a copy where that is asked for or something changes."""
-    if type(self) is Unmade and dtype is not None and not fresh and format_ in (None, preserve_format):
-        late: Tensor | None = unmade["cast"](self, dtype.numpy)
+    if type(self) is Unmade and not fresh and format_ in (None, preserve_format):
+        late: Tensor | None = self if dtype in (None, self.dtype) else unmade["cast"](self, dtype.numpy)
         if late is not None:
             return late
     result = self

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import weakref
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +13,26 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.basics.state import modes
 from rushlight.dispatch import fast
+from rushlight.dispatch.formats import contiguous_format
 from rushlight.dispatch.keeping.deferring import Taking, of_product, of_view
 from rushlight.dispatch.keeping.rebuilt import switch
-from rushlight.dispatch.keeping.unmade import Outlined, Product, UnmadeStorage, place_of, rehearsed, told, usual
+from rushlight.dispatch.keeping.unmade import (
+    Outlined,
+    Product,
+    UnmadeStorage,
+    place_of,
+    rehearsed,
+    rows_of,
+    shaped,
+    told,
+    usual,
+)
 from rushlight.dispatch.memory_views import view_at
 from rushlight.engine.node import Severed, edge_of
 from rushlight.kernels.dispatch import widened
-from rushlight.ops.elementwise.convert import cast
+from rushlight.ops.elementwise.convert import cast, copy
 from rushlight.ops.elementwise.convert import unmade as late_casts
+from rushlight.ops.shape.reshape import reshape_op
 from rushlight.overrides.protocol import plainly
 from rushlight.storage import UNSEEN, bytes_before, is_exposed, root_of
 from rushlight.tensor import LEAF, Tensor, bare
@@ -117,20 +131,69 @@ def unmade_cast(input: Any, dtype: np.dtype[Any]) -> Tensor | None:
 
 def converted(later: Product, input: Tensor, outline: Array, dtype: np.dtype[Any]) -> Tensor:
     """The tensor on a product in another dtype, in the graph and laid out as `cast` does it."""
-    t, whole = bare(), later.outline
+    whole = later.outline
     if outline.shape != whole.shape or outline.strides != tuple(
         s * outline.itemsize // dtype.itemsize for s in whole.strides
     ):
         whole = view_at(whole, outline.shape, tuple(s * dtype.itemsize // outline.itemsize for s in outline.strides), 0)
-    t._array, t._edge, t._view = whole, None, None
+    return copied(cast.op, later, input, (dtype,), whole)
+
+
+late_casts["cast"] = unmade_cast
+
+
+def unmade_copy(op: Any, input: Any, statics: tuple[Any, ...], shape: tuple[int, ...]) -> Tensor | None:
+    """Whole rows of what is not made, copied by `op` into `shape`, in memory's order: not made either; None where it is to be made."""
+    place = place_of(input)
+    if place is None or input._edge is None or not usual() or not 1 < len(shape) or not 1 < place.outline.ndim:
+        return None
+    product, outline = place.product, place.outline
+    rows = rows_of(np.moveaxis(outline, -1, 1), product)
+    if rows is None or shape[-1] != outline.shape[-1] or (product.known is not None):
+        return None
+    level = rehearsed()
+
+    def made(*of: Any) -> Any:
+        if not of:
+            product.make()
+            of = (product.made,)
+        seen = view_at(of[0], outline.shape, outline.strides, bytes_before(outline))
+        return op.forward(seen, *statics) if level is None else level.again(op, [seen], statics)[0][0]
+
+    try:
+        later = Product(made, (), shape, dtype=outline.dtype, of=product)
+    except OSError:
+        return None
+    later.rows = rows
+    with Outlined(product):
+        found: Tensor = told(op, (input,), statics, copied, op, later, input, statics)
+    if level is not None:
+        level.noted(op, (found,), 0)
+    return found
+
+
+def copied(op: Any, later: Product, input: Tensor, statics: tuple[Any, ...], outline: Any = None) -> Tensor:
+    """The tensor on a copy, or on its `outline`, in the graph as `op` puts it there."""
+    t = bare()
+    t._array, t._edge, t._view = later.outline if outline is None else outline, None, None
     t._storage = UnmadeStorage(later)
-    edge = edge_of(input)
-    fast.record(cast.op, tables.setdefault(cast.op, {}), t, (input,), (dtype,), (edge,), 1, None)
+    fast.record(op, tables.setdefault(op, {}), t, (input,), statics, (edge_of(input),), 1, None)
     t._edge.plan = of_view(t._edge.plan)
     return later.take(t)
 
 
-late_casts["cast"] = unmade_cast
+def unmade_contiguous(input: Any, outline: Array) -> Tensor | None:
+    """`input.contiguous()`, where that copies."""
+    return unmade_copy(copy.op, input, (contiguous_format,), outline.shape)
+
+
+def unmade_clone(input: Any, outline: Array) -> Tensor | None:
+    """`input.clone()`, where that lies in memory's order."""
+    ordered = all(s >= t for s, t in pairwise(outline.strides))
+    return unmade_copy(copy.op, input, (None,), outline.shape) if ordered else None
+
+
+shaped.update(reshape=partial(unmade_copy, reshape_op.op), contiguous=unmade_contiguous, clone=unmade_clone)
 
 
 def by_shapes(op: Any) -> Any:

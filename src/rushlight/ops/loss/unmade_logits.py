@@ -17,14 +17,14 @@ from rushlight.backends.numpy import backend
 from rushlight.basics.state import Setting, modes
 from rushlight.dispatch.call import make_node
 from rushlight.dispatch.keeping.deferring import OfRows, Taking
-from rushlight.dispatch.keeping.unmade import Outlined, Product, place_of, rehearsed, told, usual
+from rushlight.dispatch.keeping.unmade import Outlined, Product, place_of, rehearsed, rows_of, told, usual
 from rushlight.engine.node import edge_of
 from rushlight.engine.saved import freed
 from rushlight.kernels.dispatch import blocks_of_rows, rounded, widened
 from rushlight.kernels.products import work_of_halves
 from rushlight.ops.elementwise.floats import wide
 from rushlight.ops.loss.cross_entropy import by_class, check_target, cross_entropy_op, over, unmade
-from rushlight.storage import bytes_before, root_of
+from rushlight.storage import root_of
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -35,32 +35,17 @@ WIDER = 6  # times as many of 16 bits, at most a quarter: each product of these 
 CLASSES = 4096  # rows of the weight's gradient that are added at once
 
 
-def rows_of(outline: Array, product: Product) -> Any:
-    """Which rows of a product are those of logits (N, C, *), in the order of their targets; None where they are no whole rows."""
-    classes = product.outline.shape[-1]
-    step = classes * outline.itemsize
-    start = bytes_before(outline)
-    others = [(n, s) for i, (n, s) in enumerate(zip(outline.shape, outline.strides, strict=True)) if i != 1]
-    if outline.shape[1] != classes or outline.strides[1] != outline.itemsize or start % step:
-        return None
-    if any(s % step for n, s in others if n > 1):
-        return None
-    rows = np.zeros((), np.intp)
-    for n, s in others:
-        rows = np.add.outer(rows, np.arange(n) * (s // step if n > 1 else 0))
-    return rows.reshape(-1) + start // step
-
-
 class Ready:
     """What a loss found of a product: the sums of its losses, and the gradients of the product by the loss's sum.
 
-    product: that makes logits, 16-bit ones perhaps that `shown` has in float32. grads: those of input, weight and bias, None where not wanted. lse: a number a row, which the gradient of logits needs.
+    product: that makes logits, which `shown` has in another dtype or some rows of; own: the rows in that. grads: those of input, weight and bias, None where not wanted. lse: a number a row, which the gradient of logits needs.
     """
 
     def __init__(
         self, product: Product, rows: Array, target: Array, weight: Array | None, ignore: int, smoothing: float
     ):
-        self.shown, self.product = product, product.of or product
+        self.shown, self.own = product, rows
+        self.product, rows = product.first(rows)
         x, w, _ = operands = self.product.operands()
         count, dtype = math.prod(x.shape[:-1]), wide(w.dtype)
         self.classes = len(w)
@@ -118,9 +103,9 @@ class Ready:
 
     def logits(self, at: slice) -> Array:
         """Some rows of the logits, to be written over."""
-        known = self.shown.known  # not what the product became since it was converted
+        known = self.shown.known  # not what the product became since it was converted or copied
         if known is not None:
-            return np.array(self.of(known.reshape(-1, self.classes), at))
+            return known.reshape(-1, self.classes)[self.own[at]]
         x, w, b = self.product.operands()
         rows = self.of(x.reshape(-1, x.shape[-1]), at)
         if b is not None and w.itemsize == 2:

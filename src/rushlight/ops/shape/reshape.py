@@ -13,6 +13,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import by_keyword, sizes
 from rushlight.dispatch.fast_views import at_once, made_copy, made_view, shares
 from rushlight.dispatch.formats import contiguous_format, viewable
+from rushlight.dispatch.keeping.unmade import Unmade, come_true, shaped, unseen
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.engine.conform import Part, fits, reduce_axes, tensor_functions
@@ -154,6 +155,13 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
         shape = by_keyword("reshape", "shape", shape, named)
     if len(shape) == 1 and shape[0].__class__ is not int:
         shape = shape[0]
+    if type(input) is Unmade:
+        if unseen(input):
+            return input.reshape(shape)
+        target = infer(input, sizes((shape,), "reshape", "shape"))
+        if not viewable(input._held, target):
+            late: Tensor | None = shaped["reshape"](input, (target,), target)
+            return reshape(come_true(input), target) if late is None else late
     if at_once(input):
         array = input._held
         try:

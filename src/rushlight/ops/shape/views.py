@@ -13,6 +13,7 @@ from rushlight.basics.errors import explained
 from rushlight.dispatch.dims import as_int, by_keyword, sizes, wrap_dim, wrap_dims
 from rushlight.dispatch.fast_views import at_once, made_view, shares
 from rushlight.dispatch.formats import viewable
+from rushlight.dispatch.keeping.unmade import Unmade, unseen
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function
 from rushlight.ops.elementwise.complexes import conj_public
@@ -99,6 +100,8 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
 @function(method=True)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dimensions `start_dim` to `end_dim` as one: a view where strides allow.  (*) -> (*)"""
+    if type(input) is Unmade and unseen(input):
+        return input.flatten(start_dim, end_dim)
     shape = held(input).shape
     start, end = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))
     if start > end:
