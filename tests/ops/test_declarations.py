@@ -11,10 +11,16 @@ from tools.replaying import cases
 import rushlight as torch
 from rushlight.basics.events import OPERATOR, Observation
 from rushlight.dispatch import families
-from rushlight.dispatch.declare import OPS
+from rushlight.dispatch.declare import OPS, Array
 from rushlight.dispatch.keeping.rebuilt import WAYS
+from rushlight.dispatch.plan import arguments
 from rushlight.dispatch.registry import op
 from rushlight.transforms.batching import pointwise, rule_of
+
+
+def forward_of_one(input: Array) -> Array:
+    """Itself.  (*) -> (*)"""
+    return input
 
 
 class Shapes:
@@ -67,6 +73,46 @@ def test_a_rule_that_asks_for_what_there_is_not_is_refused(kind: str) -> None:
             getattr(declared, kind)(lambda dim, axis: None)
     finally:
         del OPS[f"with_a_wrong_{kind}"]
+
+
+def test_the_shapes_of_a_twin_ask_for_what_it_asks() -> None:
+    record = op(ns=None, name="with_wrong_shapes")(forward_of_one).op
+    with pytest.raises(TypeError, match="with_wrong_shapes: the shapes of a twin ask for 'input'"):
+        record.grad("input", raw=lambda g: g, shapes=lambda input, make: make.gradient(0))(lambda g: g)
+
+
+class Making:
+    """As `dispatch.rules.Making`, of arrays."""
+
+    def array(self, shape: Any, dtype: Any, order: Any = None) -> Any:
+        return np.zeros(shape, dtype)
+
+    def gradient(self, position: int, order: Any = None) -> Any:
+        return np.zeros((2, 3) if position == 0 else (2, 2), np.float32)
+
+    def work(self, nbytes: int) -> None:
+        assert nbytes >= 0
+
+
+def test_the_shapes_of_a_twin_are_those_that_it_makes() -> None:
+    g, x = np.ones((2, 1), np.float32), np.ones((2, 3), np.float32)
+    declared = {
+        "slice": {"g": g, "input_shape": (2, 3), "index": (..., slice(0, 1))},
+        "select": {"g": g[..., 0], "input_shape": (2, 3), "index": (..., 0)},
+        "unbind": {"gs": [g[:, 0]] * 3, "input_shape": (2, 3), "dim": 1, "order": None},
+        "scaled_dot_product_attention": {
+            "g": x, "query": x, "key": x, "value": x, "mask": np.zeros((2, 2), np.float32), "lse": np.zeros((1, 1, 2), np.float32),
+            "is_causal": False, "scale": 1.0, "groups": 1, "drop": None, "needs": (True,) * 4,
+        },
+    }  # fmt: skip
+    assert set(declared) == {name for name, op in OPS.items() for f in op.formulas if f.shapes is not None}
+    for name, asked in declared.items():
+        (formula,) = OPS[name].formulas
+        given = {**asked, "make": Making()}
+        made = formula.shapes(*(given[request] for request in arguments(formula.shapes)))
+        real = formula.raw(*(asked[request] for request in formula.raw_requests))
+        pairs = zip(made, real, strict=True) if formula.joint else [(made, real)]
+        assert all((a.shape, a.dtype) == (b.shape, b.dtype) for a, b in pairs), name
 
 
 def test_every_family_has_a_rule_and_an_operator() -> None:

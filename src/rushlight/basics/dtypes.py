@@ -157,18 +157,6 @@ def imag_of(array: Any) -> Any:
     return array[..., None].view(float16.numpy)[..., 1] if array.dtype.kind == "W" else array.imag
 
 
-def as_numpy(value: Any) -> Any:
-    """The NumPy dtype of a dtype, a Python type or a NumPy dtype."""
-    if isinstance(value, dtype):
-        return value.numpy
-    by_type = {_py_float: _default[0], _py_int: int64, _py_bool: bool}
-    if value in by_type:
-        return by_type[value].numpy
-    if value is complex:
-        return _default[0].to_complex().numpy
-    return of(np.dtype(value)).numpy
-
-
 def get_default_dtype() -> dtype:
     """The dtype of new floating-point tensors: float32 unless set_default_dtype changed it."""
     return _default[0]

@@ -200,24 +200,26 @@ class Op:
             return f"{self.tensors[self.sequence]}[{position - self.sequence}]"
         return str(self.tensors[position])
 
-    def grad(self, *targets: str, raw: Callable[..., Any] | None = None,
+    def grad(self, *targets: str, raw: Callable[..., Any] | None = None, shapes: Callable[..., Any] | None = None,
              uses: dict[str, str] | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
         """Declare the gradient formula of the inputs named; of several jointly, it returns one for each.
 
-        raw: a twin on arrays, `raw(...)` with requests of its own, used in first-order runs. uses: by target, the
-        names (apart by blanks) of what its gradient takes of what the formula asks for; the rest is None where no
+        raw: a twin on arrays, `raw(...)` with requests of its own, used in first-order runs. shapes: what that makes, for
+        the estimate, where it is not an array of each input's shape: see `Formula`. uses: by target, the names (apart by blanks) of what its gradient takes of what the formula asks for; the rest is None where no
         other target is wanted, and is not saved.
         """
 
         def add(fn: Callable[..., Any]) -> Callable[..., Any]:
             formula = Formula(targets, fn, len(targets) > 1)
             formula.uses = None if uses is None else {t: frozenset(uses[t].split()) for t in targets}
-            self.add_formula(formula, raw)
+            self.add_formula(formula, raw, shapes)
             return fn
 
         return add
 
-    def add_formula(self, formula: Formula, raw: Callable[..., Any] | None = None) -> None:
+    def add_formula(
+        self, formula: Formula, raw: Callable[..., Any] | None = None, shapes: Callable[..., Any] | None = None
+    ) -> None:
         """Add a formula, with its twin, and check their requests."""
         if self.written:
             raise RuntimeError(f"operator {self.name}: it was called before its gradients were declared")
@@ -230,6 +232,10 @@ class Op:
                 raise TypeError(
                     f"operator {self.name}: a formula asks for {request!r}, which is none of {sorted(known)}"
                 )
+        if shapes is not None:
+            formula.shapes = shapes
+            for request in set(arguments(shapes)) - {*formula.raw_requests, "make"}:
+                raise TypeError(f"operator {self.name}: the shapes of a twin ask for {request!r}, which it does not")
         self.formulas.append(formula)
         targets = self.targets | {self.tensors.index(t) for t in formula.targets}
         mask = sum(1 << i for i in targets)

@@ -36,17 +36,19 @@ if TYPE_CHECKING:
 class Formula:
     """Gradients of some inputs (`targets`); `raw` is a twin for arrays alone, for first-order runs.
 
-    uses: of a joint formula, where it is less than all that it asks for: by target, the inputs, outputs and auxiliaries
+    shapes: what the twin makes, from shapes alone, where that is not an array of each input's shape: it asks for what the
+    twin asks for, and for `make` (a `rules.Making`). uses: of a joint formula, where it is less than all that it asks for: by target, the inputs, outputs and auxiliaries
     that its gradient takes. The others are None to it.
     """
 
-    __slots__ = ("fn", "joint", "raw", "raw_requests", "requests", "targets", "uses")
+    __slots__ = ("fn", "joint", "raw", "raw_requests", "requests", "shapes", "targets", "uses")
 
     def __init__(self, targets: tuple[str, ...], fn: Callable[..., Any], joint: bool):
         self.targets, self.fn, self.joint = targets, fn, joint
         self.requests = arguments(fn)
         self.raw: Any = None
         self.raw_requests: tuple[str, ...] = ()
+        self.shapes: Callable[..., Any] | None = None
         self.uses: dict[str, frozenset[str]] | None = None
 
     def asked(self, needs: list[Any], kept: frozenset[str]) -> tuple[str, ...]:

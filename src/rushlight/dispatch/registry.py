@@ -23,7 +23,11 @@ class Operator(Protocol):
     op: Any
 
     def grad(
-        self, *targets: str, raw: Callable[..., Any] | None = None, uses: dict[str, str] | None = None
+        self,
+        *targets: str,
+        raw: Callable[..., Any] | None = None,
+        shapes: Callable[..., Any] | None = None,
+        uses: dict[str, str] | None = None,
     ) -> Callable[[F], F]:
         """Declare the gradient formula of the inputs named."""
 

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rushlight.dispatch.plan import arguments
 
 if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
+
+
+class Making(Protocol):
+    """What a rule for the shapes of gradients may ask of the run that it is asked by."""
+
+    def array(self, shape: Sequence[int], dtype: Any, order: Sequence[int] | None = None) -> Array:
+        """A new array without numbers.  order: its dimensions by decreasing stride; C order without."""
+
+    def gradient(self, position: int, order: Sequence[int] | None = None) -> Array:
+        """A gradient of the shape of the input at `position`."""
+
+    def work(self, nbytes: int) -> None:
+        """Note bytes that are needed for a moment."""
 
 
 class Rule:

@@ -431,11 +431,6 @@ class Pager:
             for value in list(state.values()) if isinstance(state, dict) else ():
                 self.adopt(value, STATE)
 
-    def adopt_gradient(self, leaf: Any) -> None:
-        """Adopt the gradient of a leaf."""
-        if leaf._grad is not None:
-            self.adopt(leaf._grad, GRADIENT)
-
     def release(self) -> None:
         """Make tensors ordinary again: what is in memory now, the rest when it is asked for, so that no memory is taken."""
         self.closed = True

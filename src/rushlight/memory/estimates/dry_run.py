@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.keeping.spare import spare
-from rushlight.dispatch.plan import fetch
+from rushlight.dispatch.plan import arguments, fetch
 from rushlight.dispatch.shapes import order_of
 from rushlight.engine.accumulate import accumulated, gone, is_dense, prepared, same_layout
-from rushlight.engine.conform import expands, fits, mismatch
+from rushlight.engine.conform import Part, expands, fits, mismatch
 from rushlight.engine.deferred import Deferred
 from rushlight.engine.reach import count_contributions
 from rushlight.engine.run import Run
@@ -21,20 +22,9 @@ from rushlight.engine.saved import freed
 from rushlight.memory.counting.holders import ACTIVATION, GRADIENT, TEMPORARY, saved_arrays
 from rushlight.memory.estimates.dry import DryLevel
 from rushlight.memory.estimates.standins import BACKWARD_WORK, owns, standin
-from rushlight.ops.attention.attention import block_of_scores
-from rushlight.ops.shape.splitting import whole
 from rushlight.tensor import LEAF, Tensor, wrap
 
 ndarray = np.ndarray
-
-
-class Region:
-    """The gradient of one region of an array, as the engine's `Part`."""
-
-    __slots__ = ("dtype", "region", "shape")
-
-    def __init__(self, shape: tuple[int, ...], region: Any):
-        self.shape, self.region, self.dtype = shape, region, region.dtype
 
 
 def _alone(cell: list[Any]) -> int:
@@ -64,8 +54,8 @@ class DryRun(Run):
                 self.tally.categorize(array, ACTIVATION)
         return super().execute(roots)
 
-    def made(self, shape: Any, dtype: Any, operator: str, order: Any = None, category: int = TEMPORARY) -> Any:
-        array = standin(shape, dtype, order)
+    def made(self, shape: Any, dtype: Any, operator: str, order: Any = None, category: int = TEMPORARY) -> Array:
+        array: Array = standin(shape, dtype, order)
         self.tally.add(array, operator, category)
         return array
 
@@ -156,17 +146,18 @@ class DryRun(Run):
 
     def raw(self, node: Any, formula: Any, args: list[Any], g: Any, needs: Any, places: Any) -> Any:
         """The results of a formula's twin on arrays."""
-        name = node.plan.op.name
-        special = SPECIAL.get(name)
-        if special is not None:
-            return special(self, node, dict(zip(formula.raw_requests, args, strict=True)), needs)
-        out, given = [], dict(zip(formula.raw_requests, args, strict=True))
+        given = dict(zip(formula.raw_requests, args, strict=True))
+        if formula.shapes is not None:
+            given["make"] = Makings(self, node)
+            made = formula.shapes(*(given[name] for name in arguments(formula.shapes)))
+            return made if formula.joint else (made,)
+        out = []
         for (place, *_), need in zip(places, needs, strict=True):
             over = given.get(f"{node.plan.op.tensors[place]}_spare")
             out.append(None if not need else self.gradient_for(node, place) if over is None else over)
         return out
 
-    def gradient_for(self, node: Any, i: int, order: Any = None) -> Any:
+    def gradient_for(self, node: Any, i: int, order: Any = None) -> Array:
         """A gradient of the shape of input `i`."""
         edge = node.edges[i]
         leaf = isinstance(edge, Tensor)
@@ -177,7 +168,7 @@ class DryRun(Run):
 
     def conformed(self, g: Any, edge: Any, shape: Any, dtype: Any, first: bool) -> Any:
         """As `conform_array`."""
-        if isinstance(g, Region):
+        if isinstance(g, Part):
             if not first and g.shape == shape:
                 return g
             g = self.made(g.shape, g.dtype, "slice")
@@ -274,52 +265,30 @@ class DryRun(Run):
         return self.made(g.shape, g.dtype, "AccumulateGrad", order)
 
 
+class Makings:
+    """What the rules for shapes of gradients ask for, of one node: a `rules.Making`."""
+
+    __slots__ = ("node", "run")
+
+    def __init__(self, run: DryRun, node: Any):
+        self.run, self.node = run, node
+
+    def array(self, shape: Sequence[int], dtype: Any, order: Sequence[int] | None = None) -> Array:
+        """A new array."""
+        return self.run.made(shape, dtype, self.node.plan.op.name, order)
+
+    def gradient(self, position: int, order: Sequence[int] | None = None) -> Array:
+        """A gradient of the shape of an input."""
+        return self.run.gradient_for(self.node, position, order)
+
+    def work(self, nbytes: int) -> None:
+        """Bytes that are needed for a moment."""
+        self.run.tally.work(nbytes, self.node.plan.op.name)
+
+
 def sole(g: Any) -> bool:
     """As `owns_memory`: whether `g` is the only array on its memory, or the only view of an array of the same bytes."""
     base = g.base
     if not isinstance(base, ndarray):
         return True
     return bool(owns(base) and base.nbytes == g.nbytes and getrefcount(base) <= 3)
-
-
-# Twins on arrays that hand on something else than an array of each input's shape -----------------------------------
-
-
-def _slice(run: DryRun, node: Any, given: dict[str, Any], needs: Any) -> Any:
-    return (Region(tuple(given["input_shape"]), given["g"]),)
-
-
-def _split(run: DryRun, node: Any, given: dict[str, Any], needs: Any) -> Any:
-    return (run.gradient_for(node, 0),)
-
-
-def _unbind(run: DryRun, node: Any, given: dict[str, Any], needs: Any) -> Any:
-    found = whole(given["gs"], given["dim"])
-    if found is not None:
-        return (found,)
-    shape, order = given["input_shape"], given["order"]
-    return (run.gradient_for(node, 0, order if order is not None and len(order) == len(shape) else None),)
-
-
-def _attention(run: DryRun, node: Any, given: dict[str, Any], needs: Any) -> Any:
-    heads = [given[name] for name in ("query", "key", "value")]
-    q, k, v = heads
-    starts = [x.__array_interface__["data"][0] for x in heads]
-    step = starts[1] - starts[0]
-    alike = q.shape == k.shape == v.shape and q.strides == k.strides == v.strides and q.ndim == 4
-    name = node.plan.op.name
-    if alike and isinstance(q.base, ndarray) and q.base is k.base is v.base and 0 < step == starts[2] - starts[1]:
-        strides = (step, *q.strides)
-        order = sorted(range(5), key=lambda i: -strides[i])
-        grads = list(run.made((3, *q.shape), q.dtype, name, order))
-    else:
-        grads = [run.made(x.shape, q.dtype, name, (0, 2, 1, 3) if x.ndim == 4 else None) for x in heads]
-    found = (*grads, run.gradient_for(node, 3) if needs[3] else None)
-    if given["drop"] is not None or needs[3]:  # block by block: scores, their gradient, and what dropout makes of both
-        run.tally.work(block_of_scores(q, k, given["is_causal"]) * 4 + q.nbytes // 3, name)
-    return found
-
-
-SPECIAL: dict[str, Any] = {
-    "slice": _slice, "select": _slice, "split": _split, "unbind": _unbind, "scaled_dot_product_attention": _attention,
-}  # fmt: skip

@@ -18,6 +18,7 @@ from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.rules import Making
 from rushlight.kernels.attention import blocks_of
 from rushlight.ops.norm.softmax import softmax_op
 from rushlight.ops.random.dropout import check_p, draw, dropout, scaled
@@ -154,7 +155,27 @@ def _attention_raw(g: Array, query: Array, key: Array, value: Array, mask: Array
     return found
 
 
-@attention_op.grad("query", "key", "value", "mask", raw=_attention_raw)
+def _attention_shapes(query: Array, key: Array, value: Array, is_causal: bool, drop: Any, needs: tuple[bool, ...],
+                      make: Making) -> tuple[Array | None, ...]:  # fmt: skip
+    heads = (query, key, value)
+    starts = [x.__array_interface__["data"][0] for x in heads]
+    step = starts[1] - starts[0]
+    alike = (
+        query.shape == key.shape == value.shape and query.strides == key.strides == value.strides and query.ndim == 4
+    )
+    of_one = isinstance(query.base, np.ndarray) and query.base is key.base is value.base
+    if alike and of_one and 0 < step == starts[2] - starts[1]:
+        strides = (step, *query.strides)
+        grads = list(make.array((3, *query.shape), query.dtype, sorted(range(5), key=lambda i: -strides[i])))
+    else:
+        grads = [make.array(x.shape, query.dtype, (0, 2, 1, 3) if x.ndim == 4 else None) for x in heads]
+    of_mask = make.gradient(3) if needs[3] else None
+    if drop is not None or needs[3]:  # block by block: scores, their gradient, and what dropout makes of both
+        make.work(block_of_scores(query, key, is_causal) * 4 + query.nbytes // 3)
+    return (*grads, of_mask)
+
+
+@attention_op.grad("query", "key", "value", "mask", raw=_attention_raw, shapes=_attention_shapes)
 def _(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float, groups: int, drop: Any,
       needs: tuple[bool, ...]) -> tuple[Any, ...]:  # fmt: skip
     many, kept = (tuple(key.shape), tuple(value.shape)), None

@@ -233,8 +233,8 @@ def _slice_grad(g: Tensor, input_shape: tuple[int, ...], index: tuple[Any, ...])
     return slice_scatter_zeros(g, input_shape, index)
 
 
-slice_op.grad("input", raw=_slice_raw)(_slice_grad)
-select_op.grad("input", raw=_slice_raw)(_slice_grad)
+slice_op.grad("input", raw=_slice_raw, shapes=_slice_raw)(_slice_grad)
+select_op.grad("input", raw=_slice_raw, shapes=_slice_raw)(_slice_grad)
 
 
 @op(

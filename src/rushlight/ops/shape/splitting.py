@@ -13,6 +13,7 @@ from rushlight.dispatch.dims import as_int, wrap_dim
 from rushlight.dispatch.fast_views import at_once, made_views
 from rushlight.dispatch.operands import held, raw
 from rushlight.dispatch.registry import function, known_as, op
+from rushlight.dispatch.rules import Making
 from rushlight.ops.shape.join import cat_op, stack_op
 from rushlight.tensor import Tensor
 
@@ -91,7 +92,14 @@ def _unbind_raw(gs: Any, input_shape: Any, dim: Any, order: Any) -> Any:
     return out
 
 
-@unbind_op.grad("input", raw=_unbind_raw)
+def _unbind_shapes(gs: Any, input_shape: Any, dim: Any, order: Any, make: Making) -> Array:
+    found: Array | None = whole(gs, dim)
+    if found is not None:
+        return found
+    return make.gradient(0, order if order is not None and len(order) == len(input_shape) else None)
+
+
+@unbind_op.grad("input", raw=_unbind_raw, shapes=_unbind_shapes)
 def _(gs: Any, input_shape: Any, dim: Any) -> Any:
     dtype = next(raw(g).dtype for g in gs if g is not None)
     shape = (*input_shape[:dim], *input_shape[dim + 1 :])
