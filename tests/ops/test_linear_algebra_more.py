@@ -168,3 +168,13 @@ def test_householder_vectors_make_an_orthogonal_matrix() -> None:
 def test_refusals(call: Any, error: Any) -> None:
     with pytest.raises(error):
         call()
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (2, 0, 0), (3, 0), (2, 0, 3)])
+@pytest.mark.parametrize("order", [1, 2, math.inf])
+def test_the_largest_of_no_norms_is_zero(shape, order):
+    x = torch.zeros(shape)
+    assert torch.linalg.matrix_norm(x, order).shape == shape[:-2]
+    found = torch.linalg.matrix_norm(x, order, keepdim=True)
+    assert found.shape == (*shape[:-2], 1, 1)
+    assert not found.any()

@@ -190,6 +190,16 @@ def taps_of(mode: str, size: int, out: int, align: bool, scale: float | None, an
     return (cubic_taps if mode == "bicubic" else linear_taps)(size, out, align, scale)
 
 
+def by_sizes(input: Any, mode: str, antialias: bool, size: int, out: int) -> bool:
+    """Whether places follow from the sizes though a factor was given: a dimension that keeps its size mostly stays as it is.
+
+    Not so of cubic interpolation of numbers without a filter and, but in two dimensions, of the nearest: as in PyTorch.
+    """
+    if mode in ("nearest", "nearest-exact"):
+        return mode == "nearest" and len(input.shape) == 4 and out in (size, 2 * size)
+    return out == size and (mode != "bicubic" or antialias or input.dtype is dtypes.uint8)
+
+
 def resized(input: Any, mode: str, taps: list[Any]) -> Tensor:
     """The input resampled along its spatial dimensions, one after the other: bytes from the last on, 16 bits in float32."""
     dtype = input.dtype
@@ -246,8 +256,11 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
         from rushlight.ops.conv.pooling import adaptive_avg_pool
 
         return adaptive_avg_pool("interpolate", len(sizes), input, sizes)
-    taps = [taps_of(mode, input.shape[d], out, bool(align_corners), scale, antialias)
-            for d, (out, scale) in enumerate(zip(sizes, scales, strict=True), start=2)]  # fmt: skip
+    places = list(zip(input.shape[2:], sizes, scales, strict=True))
+    places = [
+        (size, out, None if by_sizes(input, mode, antialias, size, out) else scale) for size, out, scale in places
+    ]
+    taps = [taps_of(mode, size, out, bool(align_corners), scale, antialias) for size, out, scale in places]
     return resized(input, mode, taps)
 
 

@@ -128,8 +128,6 @@ def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = F
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
     if A.dtype.category < dtypes.FLOAT and dtype is None:
         raise RuntimeError(f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {A.dtype}")
-    from rushlight.dispatch import functions as ops
-
     i, j = _two_dims("matrix_norm", A, tuple(dim))
     if dtype is not None:
         A = A.to(dtype)
@@ -142,10 +140,10 @@ def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = F
     largest = ord > 0
     if abs(ord) == 2:
         S = _singular(A, i, j)
-        return _keep(S.amax(-1) if largest else S.amin(-1), i, j, keepdim)
+        return _keep(_extreme(S, -1, largest).squeeze(-1), i, j, keepdim)
     along, over = (j, i) if math.isinf(ord) else (i, j)
     sums = base_norm(A, 1, (along,), True)
-    result = ops.amax(sums, over, True) if largest else ops.amin(sums, over, True)
+    result = _extreme(sums, over, largest)
     return result if keepdim else result.squeeze((i, j))
 
 
@@ -154,6 +152,13 @@ def base_norm(A: Tensor, ord: int, dim: tuple[int, ...], keepdim: bool) -> Tenso
     from rushlight.ops.reduce.norms import vector_norm
 
     return vector_norm(A, ord, dim, keepdim)
+
+
+def _extreme(x: Any, dim: int, largest: bool) -> Any:
+    """The largest or the least along a dimension, which is kept.  The largest of no norms is 0, their sum."""
+    if not largest:
+        return x.amin(dim, True)
+    return x.amax(dim, True) if x.shape[dim] else x.sum(dim, True)
 
 
 def _singular(A: Any, i: int, j: int) -> Any:
