@@ -86,6 +86,7 @@ MATRICES = [
     "a @ b", "T.mm(a, b)", "T.bmm(q, q)", "x @ b", "a @ v", "T.mv(a, v)", "T.dot(v, w)", "T.outer(v, w)", "T.addmm(p, a, c)",
     "T.addmm(p, a, c, beta=0, alpha=2)", "T.addmv(v[:3], a, v)", "T.baddbmm(q, x, y.mT)", "T.addbmm(p, x, y.mT)", "F.linear(x, b.mT)",
     "F.linear(x, b.mT, b[0])", "F.linear(v, b.mT, b[0])", "T.einsum('ijk,kl->ilj', x, b)", "T.einsum('ijk,ijk->j', x, y)",
+    "T.lstm_cell(a, (a, a.cos()), x.reshape(6, 4).repeat(3, 1)[:16], y.reshape(6, 4).repeat(3, 1)[:16])",
     "T.tensordot(x, b, 1)", "F.bilinear(a, c.mT, T.stack([b[:, :4], b[:, 1:]]), v[:2])", "T.kron(a, p)", "L.inv(q)", "L.det(q)",
     "L.slogdet(q)", "L.solve(q, x)", "L.cholesky(p)", "L.lu(q).U", "L.lu_factor(q).LU", "T.geqrf(q.detach())", "L.ldl_factor(p.detach()).LD", "L.ldl_solve(*L.ldl_factor(p.detach()), p.detach())", "T.cholesky_inverse(p)", "L.cholesky_ex(p).L", "L.inv_ex(q).info", "L.qr(q).R", "L.svdvals(q)", "L.eigvalsh(p)",
     "L.eigh(p).eigenvalues", "L.pinv(q)", "L.matrix_rank(q)", "L.matrix_norm(q)", "L.matrix_exp(q)", "L.matrix_power(q, 3)",

@@ -373,6 +373,10 @@ def recurrent() -> Iterator[Case]:
                    lambda K, g, h, c, w, s=s: K.lstm(g, s, h, c, w, None, True), (0,), loose=8, slow=rare)  # fmt: skip
         yield Case(f"lstm_backward {name}", normal(rows, first, first, (total, 4 * n), rows, first, (4 * n, n)),
                    lambda K, d, h, c, g, k, c0, w, s=s: _flat(K.lstm_backward(d, (h, c), g, k, c0, s, w, None)), loose=40, slow=rare)  # fmt: skip
+        yield Case(f"lstm_cell {name}", normal((total, 4 * n), (total, 4 * n), rows),
+                   lambda K, x, s, c: K.lstm_cell(x, s, c), loose=8, slow=rare)  # fmt: skip
+        yield Case(f"lstm_cell_backward {name}", normal(rows, rows, (total, 5 * n), rows),
+                   lambda K, dh, dc, k, c: K.lstm_cell_backward(dh, dc, k, c), loose=40, slow=rare)  # fmt: skip
         yield Case(f"gru {name}", normal((total, 3 * n), first, (3 * n, n), (3 * n,)),
                    lambda K, g, h, w, b, s=s: K.gru(g, s, h, w, b, True), (0,), loose=8, slow=rare)  # fmt: skip
         yield Case(f"gru_backward {name}", normal(rows, first, (total, 3 * n), rows, rows, first, (3 * n, n)),

@@ -54,7 +54,8 @@ def arguments(rng: np.random.Generator, sizes: list[int], n: int, dtype: str) ->
         return tuple((rng.random(shape) - 0.4).astype(dtype) for shape in shapes)
 
     return {
-        "lstm": made((total, 4 * n), first, first, (4 * n, n)), "gru": made((total, 3 * n), first, (3 * n, n), (3 * n,)),
+        "lstm": made((total, 4 * n), first, first, (4 * n, n)), "lstm_cell": made((total, 4 * n), (total, 4 * n), rows),
+        "lstm_cell_backward": made(rows, rows, (total, 5 * n), rows), "gru": made((total, 3 * n), first, (3 * n, n), (3 * n,)),
         "rnn": made(rows, first, (n, n)), "lstm_backward": made(rows, first, first, (total, 4 * n), rows, first, (4 * n, n)),
         "gru_backward": made(rows, first, (total, 3 * n), rows, rows, first, (3 * n, n)),
         "rnn_backward": made(rows, first, rows, (n, n)),
@@ -63,6 +64,8 @@ def arguments(rng: np.random.Generator, sizes: list[int], n: int, dtype: str) ->
 
 def run(name: str, steps: Any, *a: Any) -> list[Any]:
     calls: dict[str, Any] = {
+        "lstm_cell": lambda: K.lstm_cell(*a),
+        "lstm_cell_backward": lambda: (K.lstm_cell_backward(*a), K.lstm_cell_backward(None, *a[1:]), K.lstm_cell_backward(a[0], None, *a[2:])),
         "lstm": lambda: K.lstm(a[0], steps, *a[1:], None, True), "gru": lambda: K.gru(a[0], steps, *a[1:], True),
         "rnn": lambda: K.rnn(a[0], steps, *a[1:], False),
         "lstm_backward": lambda: K.lstm_backward(a[0], a[1:3], *a[3:6], steps, a[6], None),
@@ -73,7 +76,9 @@ def run(name: str, steps: Any, *a: Any) -> list[Any]:
     return [x for x in found if x is not None]
 
 
-@pytest.mark.parametrize("name", ["lstm", "gru", "rnn", "lstm_backward", "gru_backward", "rnn_backward"])
+@pytest.mark.parametrize(
+    "name", ["lstm", "gru", "rnn", "lstm_cell", "lstm_backward", "gru_backward", "rnn_backward", "lstm_cell_backward"]
+)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.skipif(not loader.tables(), reason="no native kernels here")

@@ -27,6 +27,61 @@ def cell_of(mode: str) -> Any:
             "LSTM": recurrent.lstm_cell}[mode]  # fmt: skip
 
 
+def lstm_of_gates(x: Any, state: Any, cell: Any) -> Any:
+    """A step of an LSTM as it is written down."""
+    h, c = state
+    i, f, g, o = (x @ cell.weight_ih.T + cell.bias_ih + h @ cell.weight_hh.T + cell.bias_hh).chunk(4, 1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_step_of_an_lstm_cell_is_one_operator_with_gradients_of_any_order(order: int) -> None:
+    torch.manual_seed(0)
+    cell = nn.LSTMCell(3, 4, dtype=torch.float64)
+    x, h, c = (torch.randn(2, n, dtype=torch.float64, requires_grad=True) for n in (3, 4, 4))
+    wanted = [x, h, c, *cell.parameters()]
+
+    def gradients(step: Any) -> Any:
+        state = step(x, step(x, (h, c)))
+        return torch.autograd.grad((state[0].sin() + state[1].square()).sum(), wanted, create_graph=order > 1)
+
+    found, expected = gradients(cell), gradients(lambda x, state: lstm_of_gates(x, state, cell))
+    if order > 1:
+        found, expected = (torch.autograd.grad(sum(g.exp().sum() for g in of), wanted) for of in (found, expected))
+    assert all(close(a, b) for a, b in zip(found, expected, strict=True))
+    after, next_c = cell(x, (h, c))
+    assert after.grad_fn is next_c.grad_fn
+    names = {node.name() for node, _ in after.grad_fn.next_functions if node is not None}
+    assert "LinearBackward0" in names and len(names) == 2, names  # and the leaf c
+
+
+def test_a_step_of_an_lstm_cell_under_vmap_and_in_forward_mode() -> None:
+    torch.manual_seed(0)
+    cell = nn.LSTMCell(3, 4, dtype=torch.float64)
+    x, h, c = (torch.randn(5, 2, n, dtype=torch.float64) for n in (3, 4, 4))
+    step = lambda x, h, c: torch.stack(cell(x, (h, c)))
+    for dims in ((0, 0, 0), (0, None, 0), (None, 0, None), (0, 0, None)):
+        given = [t if d == 0 else t[0] for t, d in zip((x, h, c), dims, strict=True)]
+        each = [step(*(t[k] if d == 0 else t for t, d in zip(given, dims, strict=True))) for k in range(5)]
+        assert close(torch.func.vmap(step, dims)(*given), torch.stack(each))
+    at = (x[0], h[0], c[0])
+    _, tangent = torch.func.jvp(step, at, tuple(torch.ones_like(t) for t in at))
+    plain = lambda x, h, c: torch.stack(lstm_of_gates(x, (h, c), cell))
+    assert close(tangent, torch.func.jvp(plain, at, tuple(torch.ones_like(t) for t in at))[1])
+
+
+def test_the_state_of_an_lstm_cell_may_be_changed_in_place_before_the_next_step() -> None:
+    """As one does where episodes end: a step keeps neither of its results."""
+    cell, x = nn.LSTMCell(3, 4), torch.randn(2, 3)
+    h, c = cell(x)
+    h.mul_(0.5)
+    c.mul_(torch.tensor([[0.0], [1.0]]))
+    h, c = cell(x, (h, c))
+    (h.sum() + c.sum()).backward()
+    assert cell.weight_hh.grad is not None and cell.weight_hh.grad.isfinite().all()
+
+
 @pytest.mark.parametrize("mode", ["tanh", "relu", "GRU", "LSTM"])
 def test_equals_a_loop_over_the_cell(mode: str) -> None:
     net = made(mode)

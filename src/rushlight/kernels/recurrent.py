@@ -19,12 +19,14 @@ from rushlight.kernels.dispatch import Array, contiguous, native
 from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import recurrent as reference
 
-__all__ = ["gru", "gru_backward", "lstm", "lstm_backward", "rnn", "rnn_backward"]
+__all__ = ["gru", "gru_backward", "lstm", "lstm_backward", "lstm_cell", "lstm_cell_backward", "rnn", "rnn_backward"]
 
 exports(
     # recurrent.cpp: arrays (steps and packed weight among them), rows, batch, hidden units, steps
     lstm="a" * 9 + "nnnn",
     lstm_backward="a" * 10 + "nnnn",
+    lstm_cell="a" * 6 + "nn",
+    lstm_cell_backward="a" * 6 + "nn",
     gru="a" * 9 + "nnnn",
     gru_backward="a" * 11 + "nnnn",
     rnn="a" * 6 + "innnn",
@@ -117,6 +119,36 @@ def lstm_backward(
     read = contiguous(d_out), contiguous(gates), contiguous(cells), contiguous(c0), steps, contiguous(w_hh)
     table.lstm_backward(*read, dh, dc, d_gates, _packed(w_hh), len(gates), *dc.shape, len(steps))
     return d_gates, None, (dh, dc)
+
+
+def lstm_cell(x: Array, s: Array, c: Array) -> tuple[Array, Array, Array]:
+    """One step of an LSTM whose products are made: h and c (B, H), and (B, 5 H) for backward: gates and tanh(c).
+
+    x, s: (B, 4 H), the parts of inputs and states; c: (B, H).
+    """
+    table = _table(x, s, c)
+    if table is None:
+        return reference.lstm_cell(x, s, c)
+    (batch, hidden), dtype = c.shape, c.dtype
+    h, after, kept = (
+        np.empty((batch, hidden), dtype),
+        np.empty((batch, hidden), dtype),
+        np.empty((batch, 5 * hidden), dtype),
+    )
+    table.lstm_cell(contiguous(x), contiguous(s), contiguous(c), kept, h, after, batch, hidden)
+    return h, after, kept
+
+
+def lstm_cell_backward(dh: Array | None, dc: Array | None, kept: Array, c: Array) -> tuple[Array, Array]:
+    """Gradients of either part of the gates (B, 4 H), and of the c before (B, H); dh or dc None is of zeros."""
+    table = _table(dh, dc, kept, c)
+    if table is None:
+        return reference.lstm_cell_backward(dh, dc, kept, c)
+    (batch, hidden), dtype = c.shape, c.dtype
+    d_gates, before = np.empty((batch, 4 * hidden), dtype), np.empty((batch, hidden), dtype)
+    d = [None if a is None else contiguous(a) for a in (dh, dc)]
+    table.lstm_cell_backward(*d, contiguous(kept), contiguous(c), d_gates, before, batch, hidden)
+    return d_gates, before
 
 
 def gru(

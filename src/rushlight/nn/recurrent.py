@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
+from rushlight.ops.elementwise.recurrent import fits, lstm_cell_op
+from rushlight.overrides import has_torch_function
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
@@ -46,10 +48,13 @@ def lstm_step(w_hh: Tensor, b_hh: Any, w_hr: Tensor | None = None) -> Step:
 
     def step(projected: Any, state: State) -> State:
         h, c = state
-        gates = projected + F.linear(h, w_hh, b_hh)
-        i, f, g, o = gates.chunk(4, 1)
-        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
-        h = ops.sigmoid(o) * ops.tanh(c)
+        given = projected, F.linear(h, w_hh, b_hh), c
+        if fits(*given) and not has_torch_function(given):
+            h, c, _ = lstm_cell_op(*given)
+        else:
+            i, f, g, o = (given[0] + given[1]).chunk(4, 1)
+            c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+            h = ops.sigmoid(o) * ops.tanh(c)
         return (h if w_hr is None else F.linear(h, w_hr)), c
 
     return step

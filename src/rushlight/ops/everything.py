@@ -17,6 +17,7 @@ from rushlight.ops.elementwise import (
     logic,
     power,
     rectifier,
+    recurrent,
     rounding,
     two_variables,
     unary,

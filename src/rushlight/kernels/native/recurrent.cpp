@@ -303,6 +303,50 @@ template <class T> struct RnnSlope {
     }
 };
 
+// One step of an LSTM whose products are made, x (rows, 4 H) of the inputs and s of the states: h, c and `kept` (rows, 5 H),
+// the gates and tanh(c), of which `lstm_cell_backward` makes gradients; those that are null are of zeros.
+template <class T>
+void lstm_cell(const T *x, const T *s, const T *c, T *kept, T *h, T *next, long rows, long hidden) {
+    parallel_for(rows, row_grain(8 * hidden), [=](long begin, long end) {
+        for (long r = begin; r < end; ++r) {
+            const long H = hidden;
+            const T *p = x + r * 4 * H, *q = s + r * 4 * H, *cell = c + r * H;
+            T *g = kept + r * 5 * H, *to = next + r * H, *y = h + r * H;
+#pragma omp simd
+            for (long j = 0; j < H; ++j) {
+                T i = rl::sigmoid(p[j] + q[j]), f = rl::sigmoid(p[H + j] + q[H + j]);
+                T a = rl::tanh(p[2 * H + j] + q[2 * H + j]), o = rl::sigmoid(p[3 * H + j] + q[3 * H + j]);
+                T sum = f * cell[j] + i * a, t = rl::tanh(sum);
+                g[j] = i, g[H + j] = f, g[2 * H + j] = a, g[3 * H + j] = o, g[4 * H + j] = t;
+                to[j] = sum;
+                y[j] = o * t;
+            }
+        }
+    });
+}
+
+template <class T>
+void lstm_cell_backward(const T *d_h, const T *d_next, const T *kept, const T *c, T *d_gates, T *d_c, long rows, long hidden) {
+    parallel_for(rows, row_grain(8 * hidden), [=](long begin, long end) {
+        for (long r = begin; r < end; ++r) {
+            const long H = hidden;
+            const T *g = kept + r * 5 * H, *cell = c + r * H;
+            const T *from_h = d_h ? d_h + r * H : nullptr, *from_c = d_next ? d_next + r * H : nullptr;
+            T *d = d_gates + r * 4 * H, *to = d_c + r * H;
+#pragma omp simd
+            for (long j = 0; j < H; ++j) {
+                T i = g[j], f = g[H + j], a = g[2 * H + j], o = g[3 * H + j], t = g[4 * H + j];
+                T of_h = from_h ? from_h[j] : T(0), of_c = (from_c ? from_c[j] : T(0)) + of_h * o * (1 - t * t);
+                d[j] = of_c * a * i * (1 - i);
+                d[H + j] = of_c * cell[j] * f * (1 - f);
+                d[2 * H + j] = of_c * i * (1 - a * a);
+                d[3 * H + j] = of_h * t * o * (1 - o);
+                to[j] = of_c * f;
+            }
+        }
+    });
+}
+
 // The sizes of a layer: rows of all steps, of the first state, hidden units, steps.
 struct Sizes {
     long total, batch, hidden, count;
@@ -359,6 +403,26 @@ struct Sizes {
         call.run([&] { rl::backward(cell, all.steps, count, batch, hidden, w, packed); });                               \
     }
 RL_BOTH(LSTM)
+
+#define LSTM_CELL(T, S)                                                                                                  \
+    RL_EXPORT void rl_lstm_cell_##S(Array *x_, Array *s_, Array *c_, Array *kept_, Array *h_, Array *next_, long rows,   \
+                                    long hidden) {                                                                       \
+        rl::Call call("lstm_cell");                                                                                      \
+        const T *x = call.in<T>("inputs' part", x_, rows, 4L, hidden), *s = call.in<T>("states' part", s_, rows, 4L, hidden); \
+        const T *c = call.in<T>("cell", c_, rows, hidden);                                                               \
+        T *kept = call.out<T>("kept", kept_, rows, 5L, hidden), *h = call.out<T>("h", h_, rows, hidden);                 \
+        T *next = call.out<T>("c", next_, rows, hidden);                                                                 \
+        call.run([&] { rl::lstm_cell(x, s, c, kept, h, next, rows, hidden); });                                          \
+    }                                                                                                                    \
+    RL_EXPORT void rl_lstm_cell_backward_##S(Array *d_h_, Array *d_next_, Array *kept_, Array *c_, Array *d_gates_,      \
+                                             Array *d_c_, long rows, long hidden) {                                      \
+        rl::Call call("lstm_cell_backward");                                                                             \
+        const T *d_h = call.maybe_in<T>("dh", d_h_, rows, hidden), *d_next = call.maybe_in<T>("dc", d_next_, rows, hidden); \
+        const T *kept = call.in<T>("kept", kept_, rows, 5L, hidden), *c = call.in<T>("cell", c_, rows, hidden);          \
+        T *d_gates = call.out<T>("d_gates", d_gates_, rows, 4L, hidden), *d_c = call.out<T>("d_c", d_c_, rows, hidden);  \
+        call.run([&] { rl::lstm_cell_backward(d_h, d_next, kept, c, d_gates, d_c, rows, hidden); });                     \
+    }
+RL_BOTH(LSTM_CELL)
 
 #define GRU(T, S)                                                                                                        \
     RL_EXPORT void rl_gru_##S(Array *gates_, Array *steps_, Array *h0_, Array *w_, Array *bias_, Array *h_, Array *out_,  \

@@ -120,6 +120,41 @@ def lstm_backward(
     return d_gates, dw_hr
 
 
+def lstm_cell(x: Array, s: Array, c: Array) -> tuple[Array, Array, Array]:
+    """One step of an LSTM whose products are made: h, c, and the gates beside tanh(c)."""
+    hidden, half = c.shape[1], c.dtype.type(0.5)
+    kept = np.empty((len(c), 5 * hidden), c.dtype)
+    i, f, a, o, t = (kept[:, k * hidden : (k + 1) * hidden] for k in range(5))
+    np.add(x, s, out=kept[:, : 4 * hidden])
+    np.tanh(a, out=a)
+    for part in (i, f, o):
+        part *= half
+        np.tanh(part, out=part)
+        part *= half
+        part += half
+    after = f * c
+    after += i * a
+    np.tanh(after, out=t)
+    return o * t, after, kept
+
+
+def lstm_cell_backward(dh: Array | None, dc: Array | None, kept: Array, c: Array) -> tuple[Array, Array]:
+    """Gradients of the gates before their functions (B, 4 H), and of the c before; dh or dc None is of zeros."""
+    hidden = c.shape[1]
+    i, f, a, o, t = (kept[:, k * hidden : (k + 1) * hidden] for k in range(5))
+    dh = np.zeros_like(c) if dh is None else dh
+    of_c = dh * o * (1 - t * t)
+    if dc is not None:
+        of_c += dc
+    d = np.empty((len(c), 4 * hidden), c.dtype)
+    _sigmoid_gradient(of_c * a, i, d[:, :hidden])
+    _sigmoid_gradient(of_c * c, f, d[:, hidden : 2 * hidden])
+    np.multiply(of_c * i, 1 - a * a, out=d[:, 2 * hidden : 3 * hidden])
+    _sigmoid_gradient(dh * t, o, d[:, 3 * hidden :])
+    of_c *= f
+    return d, of_c
+
+
 def _sigmoid_gradient(d: Array, y: Array, out: Array) -> None:
     """d * y * (1 - y) into `out`; d is used up."""
     d *= y
