@@ -19,7 +19,7 @@ N = np.ones((2, 2), np.float32)
 
 CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "cat of nothing": (lambda: torch.cat([]), ValueError, r"cat\(\): expected a non-empty list of Tensors"),
-    "stack of nothing": (lambda: torch.stack([]), RuntimeError, r"stack\(\): expected a non-empty list of Tensors"),
+    "stack of nothing": (lambda: torch.stack([]), RuntimeError, r"stack expects a non-empty TensorList"),
     "cat with an array": (lambda: torch.cat([torch.ones(2), np.ones(2)]), TypeError, "Tensor as element 1 .*ndarray"),
     "cat with an array first": (lambda: torch.cat([np.ones(2), torch.ones(2)]), TypeError, "Tensor as element 0"),
     "stack with an array": (lambda: torch.stack([torch.ones(2), np.ones(2)]), TypeError, "Tensor as element 1"),

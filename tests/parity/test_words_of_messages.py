@@ -131,12 +131,12 @@ def test_a_message_has_the_words_that_programs_look_for(name: str) -> None:
 
 @pytest.mark.parametrize("refused", [lambda t: -t.ones(3).bool(), lambda t: t.ones(3).bool() - t.ones(3).bool(),
                                      lambda t: t.ones(3) - t.ones(3).bool()])  # fmt: skip
-def test_of_bools_the_words_are_the_same_and_the_advice_is_our_own(refused: Callable[[Any], Any]) -> None:
+def test_of_bools_the_words_are_the_same(refused: Callable[[Any], Any]) -> None:
     with pytest.raises(RuntimeError) as there:
         refused(reference)
     with pytest.raises(RuntimeError) as here:
         refused(rushlight)
-    assert str(here.value).startswith(str(there.value).partition(". ")[0] + ": logical_")
+    assert str(there.value) in str(here.value)
 
 
 def test_what_linear_algebra_raises_is_found_where_programs_look_for_it() -> None:

@@ -101,7 +101,7 @@ def apply(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: bo
             kind = dtypes.default_of_category(dtypes.scalar_category(flat[0]))
             return apply(op, (wrap(np.asarray(flat[0], kind.numpy)), *inputs[1:]), statics, watched)
         if op.sequence is not None and not arrays:
-            raise RuntimeError(f"{op.name}(): expected a non-empty list of Tensors")
+            raise RuntimeError(f"{op.name} expects a non-empty TensorList")
         raise TypeError(f"{op.name}(): argument '{op.input_name(0)}' (position 1) must be Tensor, not "
                         f"{kind_of(flat[0])}")  # fmt: skip
     outs, aux = compute(op, arrays, statics)

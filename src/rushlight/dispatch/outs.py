@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.dtype_words import in_c
 from rushlight.dispatch import call
 from rushlight.tensor import Tensor
 
@@ -30,7 +31,9 @@ def check_dtypes(name: str, out: Any, result: Any) -> None:
     several = isinstance(result, tuple)
     for o, r in zip(out if several else (out,), result if several else (result,), strict=False):
         if isinstance(o, Tensor) and o._held.dtype != r._held.dtype:
-            raise RuntimeError(f"{name}(): Expected out tensor to have dtype {r.dtype}, but got {o.dtype} instead")
+            raise RuntimeError(
+                f"{name}(): Expected out tensor to have dtype {in_c(r.dtype)}, but got {in_c(o.dtype)} instead"
+            )
 
 
 def moving(name: str, same_dtype: bool = False) -> Callable[[Any], Any]:

@@ -148,7 +148,7 @@ def _one(
 
 def _check_cell(x: Tensor, state: State, w_ih: Tensor, w_hh: Tensor) -> None:
     if x.shape[-1] != w_ih.shape[1]:
-        raise RuntimeError(f"input has inconsistent input_size: got {x.shape[-1]}, expected {w_ih.shape[1]}")
+        raise RuntimeError(f"input has inconsistent input_size: got {x.shape[-1]} expected {w_ih.shape[1]}")
     for i, s in enumerate(state):
         if s.shape[0] != x.shape[0]:
             raise RuntimeError(f"Input batch size {x.shape[0]} doesn't match hidden{i} batch size {s.shape[0]}")

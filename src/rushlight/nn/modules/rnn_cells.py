@@ -62,7 +62,7 @@ class RNNCellBase(Module):
             raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.ndim}D instead")
         for i, state in enumerate(states):
             if state is not None and state.ndim not in (1, 2):
-                which = f"hx[{i}]" if len(states) > 1 else "hx"
+                which = f"hx[{i}]" if len(states) > 1 else "hidden"
                 raise ValueError(f"{name}: Expected {which} to be 1D or 2D, got {state.ndim}D instead")
         batched = input.ndim == 2
         x = input if batched else input.unsqueeze(0)

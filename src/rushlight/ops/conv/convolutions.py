@@ -193,22 +193,31 @@ def spread(name: str, what: str, value: Any, n: int) -> tuple[int, ...]:
     return values
 
 
-def check(name: str, input: Any, weight: Any, bias: Any, n: int, groups: int, transposed: bool) -> None:
-    """Raise RuntimeError for shapes that do not fit together."""
-    x, w = input.shape, weight.shape
-    if len(w) != n + 2 or len(x) not in (n + 1, n + 2):
+def check_dimensions(name: str, x: Any, w: Any, n: int) -> None:
+    """Raise RuntimeError for shapes of inputs and weights that are none of a convolution in n dimensions."""
+    if len(w) < 3:
+        raise RuntimeError(f"{name}: weight should have at least three dimensions, got {list(w)}")
+    if len(w) != n + 2 and len(x) in (n + 1, n + 2):
+        raise RuntimeError(f"{name}: Expected {len(w)}-dimensional input for {len(w)}-dimensional weight{list(w)}, but got "
+                           f"{len(x)}-dimensional input of size {list(x)} instead: a weight of {n + 2} dimensions is wanted")  # fmt: skip
+    if len(x) not in (n + 1, n + 2):
         raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: "
                            f"{list(x)}, and {n + 2}D weight, got weight of size: {list(w)}")  # fmt: skip
+
+
+def check(name: str, input: Any, weight: Any, bias: Any, n: int, groups: int, transposed: bool) -> None:
+    """Raise RuntimeError for shapes that do not fit together, and for two dtypes."""
+    x, w = input.shape, weight.shape
     channels = x[-n - 1]
     if groups <= 0:
         raise RuntimeError(f"{name}: non-positive groups is not supported, got groups={groups}")
+    if w[0] % groups or w[0] < groups:
+        raise RuntimeError(f"{name}: Given groups={groups}, expected weight to be at least {groups} at dimension 0 and "
+                           f"to be divisible by {groups} at dimension 0, but got weight of size {list(w)} instead")  # fmt: skip
     wanted, given = (w[0], "transposed=1") if transposed else (w[1] * groups, f"groups={groups}")
     if channels != wanted:
         raise explained(RuntimeError(f"{name}: Given {given}, weight of size {list(w)}, expected input{list(x)} to have "
                            f"{wanted} channels, but got {channels} channels instead"), "channels-of-a-convolution")  # fmt: skip
-    if w[0] % groups or w[0] < groups:
-        raise RuntimeError(f"{name}: Given groups={groups}, expected weight to be at least {groups} at dimension 0 and "
-                           f"divisible by it, but got weight of size {list(w)} instead")  # fmt: skip
     outputs = w[1] * groups if transposed else w[0]
     if bias is not None and tuple(bias.shape) != (outputs,):
         raise RuntimeError(f"{name}: Given weight of size {list(w)}, expected bias to be 1-dimensional with {outputs} "
@@ -243,13 +252,14 @@ def convolve(name: str, n: int, input: Any, weight: Any, bias: Any, stride: Any,
     """Convolution in n dimensions, arguments checked."""
     if modes.autocast is not None:
         input, weight, bias = modes.autocast("lower", [input, weight, bias])
-    check(name, input, weight, bias, n, groups, False)
+    check_dimensions(name, input.shape, weight.shape, n)
     stride, dilation = spread(name, "stride", stride, n), spread(name, "dilation", dilation, n)
     kernel = tuple(weight.shape[2:])
     if isinstance(padding, str):
         input, padding = named_padding(name, input, padding, kernel, stride, dilation)
     padding = spread(name, "padding", padding, n)
     check_numbers(name, stride, padding, dilation)
+    check(name, input, weight, bias, n, groups, False)
     input, added = batched(input, n)
     sizes = out_sizes(tuple(input.shape[2:]), (kernel, stride, padding, dilation))
     if min(sizes) <= 0:
@@ -284,10 +294,13 @@ def convolve_transposed(name: str, n: int, input: Any, weight: Any, bias: Any, s
     """Transposed convolution in n dimensions, arguments checked."""
     if modes.autocast is not None:
         input, weight, bias = modes.autocast("lower", [input, weight, bias])
-    check(name, input, weight, bias, n, groups, True)
+    check_dimensions(name, input.shape, weight.shape, n)
     stride, dilation = spread(name, "stride", stride, n), spread(name, "dilation", dilation, n)
     padding, extra = spread(name, "padding", padding, n), spread(name, "output_padding", output_padding, n)
     check_numbers(name, stride, padding, dilation)
+    check(name, input, weight, bias, n, groups, True)
+    if min(extra) < 0:
+        raise RuntimeError(f"{name}: negative output_padding is not supported, got {extra}")
     for e, s, d in zip(extra, stride, dilation, strict=True):
         if e >= s and e >= d:
             raise RuntimeError(f"{name}: output padding must be smaller than either stride or dilation, but got "

@@ -13,6 +13,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op, with_out
@@ -110,11 +111,17 @@ def pooled_size(size: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> i
     return n
 
 
+def what_is_pooled(n: int) -> str:
+    """What poolings of `n` dimensions take, in words that a shape follows."""
+    return f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got: "
+
+
 def geometry_of(name: str, n: int, input: Any, kernel: Any, stride: Any, padding: Any, dilation: Any,
                 ceil_mode: bool) -> tuple[Any, tuple[int, ...]]:  # fmt: skip
     """The checked geometry of a pool, and its output sizes."""
     if len(input.shape) not in (n + 1, n + 2):
-        raise RuntimeError(f"{name}: expected {n + 1}D or {n + 2}D input, got input of size {list(input.shape)}")
+        raise RuntimeError(f"{name}: non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input. {what_is_pooled(n)}"
+                           f"{list(input.shape)}")  # fmt: skip
     sizes = [
         spread(name, what, v, n) for what, v in (("kernel_size", kernel), ("padding", padding), ("dilation", dilation))
     ]
@@ -123,21 +130,23 @@ def geometry_of(name: str, n: int, input: Any, kernel: Any, stride: Any, padding
     stride = kernel if no_stride else spread(name, "stride", stride, n)
     for what, values in (("kernel_size", kernel), ("stride", stride), ("dilation", dilation)):
         if min(values) <= 0:
-            raise RuntimeError(f"{name}: {what} should be greater than zero, but got {values}")
+            word, given = ("must", values[0]) if n == 1 else ("should", values)
+            raise RuntimeError(f"{name}: {what} {word} be greater than zero, but got {given}")
     for p, k, d in zip(padding, kernel, dilation, strict=True):
-        if p < 0 or p > ((k - 1) * d + 1) // 2:
-            raise RuntimeError(f"{name}: pad should be at most half of effective kernel size and not negative, but got "
-                               f"pad={p}, kernel_size={k} and dilation={d}")  # fmt: skip
+        if p < 0:
+            raise RuntimeError(f"{name}: pad must be non-negative, but got pad: {p}")
+        if p > ((k - 1) * d + 1) // 2:
+            raise RuntimeError(f"{name}: pad should be at most half of effective kernel size, but got pad={p}, "
+                               f"kernel_size={k} and dilation={d}")  # fmt: skip
     spatial = input.shape[-n:]
     if any(s == 0 for s in input.shape[-n - 1 :]):
-        raise RuntimeError(f"{name}: expected input with non-zero size for all non-batch dimensions, got "
+        raise RuntimeError(f"{name}: Expected input's non-batch dimensions to have positive length. {what_is_pooled(n)}"
                            f"{list(input.shape)}")  # fmt: skip
     out = tuple(pooled_size(*each, ceil_mode) for each in zip(spatial, kernel, stride, padding, dilation, strict=True))
     if min(out) <= 0:
         given, made = ("x".join(map(str, (input.shape[-n - 1], *sizes))) for sizes in (spatial, out))
-        raise RuntimeError(
-            f"{name}: Given input size: ({given}). Calculated output size: ({made}). Output size is too small"
-        )
+        raise RuntimeError(f"{name}: Given input size: ({given}). Calculated output size: ({made}). Output size is too small. "
+                           f"Invalid computed output size: {min(out)}")  # fmt: skip
     return (kernel, stride, padding, dilation), out
 
 
@@ -222,18 +231,25 @@ def divisors(
 
 def adaptive_sizes(name: str, input: Any, output_size: Any, n: int) -> tuple[int, ...]:
     """The output sizes, None standing for the input's."""
+    if len(input.shape) == n and n > 1:
+        raise ValueError(f"{name}: Input dimension should be at least {n + 1}, got {list(input.shape)}")
     if len(input.shape) not in (n + 1, n + 2):
-        raise RuntimeError(f"{name}: expected {n + 1}D or {n + 2}D tensor, but got {list(input.shape)}")
+        raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: {list(input.shape)}")
     given = (output_size,) * n if output_size is None or hasattr(output_size, "__index__") else tuple(output_size)
     if len(given) == 1:
         given = given * n
     if len(given) != n:
-        raise RuntimeError(f"{name}: output_size must be {n} values, got {given}")
+        words = "internal error: output_size.size()" if "max" in name else "output_size"
+        some = f"argument 'output_size' should contain one int (got {len(given)})" if n == 1 else f"{words} must be {n}"
+        raise RuntimeError(f"{name}(): {some}, got {given}")
     sizes = tuple(int(s if o is None else o) for o, s in zip(given, input.shape[-n:], strict=True))
     if min(sizes) < 0:
-        raise RuntimeError(f"{name}: elements of output_size must be greater than or equal to 0, got {sizes}")
+        words = "Trying to create tensor with negative dimension" if "max" in name else "negative sizes"
+        raise RuntimeError(
+            f"{name}: elements of output_size must be greater than or equal to 0, but received {sizes}: {words}"
+        )
     if 0 in input.shape[-n:] or ("max" in name and 0 in input.shape[1:]):  # an average of no channels is none
-        raise RuntimeError(f"{name}: expected input to have non-zero size for non-batch dimensions, but input has sizes "
+        raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
                            f"{list(input.shape)}")  # fmt: skip
     return sizes
 
@@ -399,10 +415,10 @@ def max_unpool(name: str, n: int, input: Any, indices: Any, kernel: Any, stride:
     if len(input.shape) not in (n + 1, n + 2):
         raise RuntimeError(f"{name}: expected {n + 1}D or {n + 2}D input, got {list(input.shape)}")
     if tuple(indices.shape) != tuple(input.shape):
-        raise RuntimeError(f"{name}: expected shape of indices to be that of the input {list(input.shape)}, got "
-                           f"{list(indices.shape)}")  # fmt: skip
+        raise RuntimeError(f"{name}: Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) "
+                           f"but got indices tensor with shape: {list(indices.shape)}")  # fmt: skip
     if indices._array.dtype != np.int64:
-        raise RuntimeError(f"{name}: elements in indices should be type int64 but got {indices.dtype}")
+        raise RuntimeError(f"{name}: elements in indices should be type int64 but got: {older(indices.dtype)}")
     kernel, padding = spread(name, "kernel_size", kernel, n), spread(name, "padding", padding, n)
     stride = kernel if stride is None else spread(name, "stride", stride, n)
     if min(stride) <= 0:

@@ -103,6 +103,9 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, lay
         pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The n x m matrix (m = n by default) with ones on its diagonal."""
     where = check_options("eye", device, layout)
+    for name, size in (("n", n), ("m", m)):
+        if isinstance(size, int) and size < 0:
+            raise RuntimeError(f"eye: {name} must be greater or equal to 0, got {size}")
     rows, columns = size_of("eye", (n,))[0], size_of("eye", (n if m is None else m,))[0]
     kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("eye", dtype)
     return filled("eye", out, made(np.eye(rows, columns, dtype=kind), requires_grad, where))
@@ -170,7 +173,7 @@ def arange_array(lo: float, hi: float, by: Any, dtype: np.dtype[Any]) -> Array:
     if dtype.kind in "iu":
         lo, hi, by = int(lo), int(hi), int(by)
         if by == 0:
-            raise RuntimeError("arange: step must be nonzero")
+            raise ValueError("arange: step must be nonzero, and is 0 in the dtype of the result")
         return np.arange(lo, hi, by, dtype=dtype)
     count = max(math.ceil((hi - lo) / by), 0)
     values = np.arange(count, dtype=np.float64)
@@ -198,12 +201,12 @@ def ends(name: str, start: Any, end: Any, steps: int, dtype: Any, out: Any) -> t
             raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {which} with "
                                f"{x._array.ndim} dimension(s).")  # fmt: skip
     lo, hi = number(name, start), number(name, end)
-    if steps is None:
-        raise TypeError(f"{name}() missing required argument 'steps'")
-    try:
-        count = steps.__index__()
-    except AttributeError:
-        raise TypeError(f"{name}(): argument 'steps' must be int, not {type(steps).__name__}") from None
+    if not hasattr(steps, "__index__"):
+        got = ", ".join(type(x).__name__ for x in (start, end, steps))
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({got}): argument 'steps' must be int"
+        )
+    count = steps.__index__()
     if count < 0:
         raise RuntimeError(f"{name}: number of steps must be non-negative, got {count}")
     if dtype is None:

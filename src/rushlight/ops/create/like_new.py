@@ -183,15 +183,26 @@ def new_empty_strided(self: Tensor, size: int | Sequence[int], stride: int | Seq
 Tensor.new_empty_strided = new_empty_strided  # type: ignore[assignment, method-assign]
 
 
+def check_layout(order: list[int], ndim: int) -> None:
+    """Raise RuntimeError where `order` is no permutation of the dimensions of a tensor."""
+    if len(order) != ndim:
+        raise RuntimeError("empty_permuted: Number of dimensions in size does not match the length of the physical_layout, "
+                           f"got {ndim} and {len(order)}")  # fmt: skip
+    for i, d in enumerate(order):
+        if not 0 <= d < ndim:
+            raise RuntimeError(f"empty_permuted: Dimension out of range (expected to be between 0 and {ndim - 1}, but got {d} "
+                               f"at index {i})")  # fmt: skip
+    if len(set(order)) != ndim:
+        raise RuntimeError(f"empty_permuted: Duplicate dim not allowed, got {order}")
+
+
 @function()
 def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
                    requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size whose dimensions lie in memory in the order `physical_layout`."""
     where = check_options("empty_permuted", device, layout)
     shape, order = size_of("empty_permuted", (size,)), [int(i) for i in physical_layout]
-    if sorted(order) != list(range(len(shape))):
-        raise RuntimeError(f"empty_permuted: the physical layout {order} must be a permutation of the {len(shape)} "
-                           "dimensions of the size")  # fmt: skip
+    check_layout(order, len(shape))
     laid = tuple(shape[i] for i in order)
     array = uninitialized(blank(np.empty, laid, numpy_dtype("empty_permuted", dtype), where))
     return made(array.transpose(np.argsort(order)), requires_grad, where)

@@ -60,7 +60,7 @@ def gelu(input: Array, approximate: str = "none") -> Array:
 def _tanh_form(approximate: str) -> int:
     """1 where Hendrycks' formula is wanted, 0 where the normal distribution is.  Raises RuntimeError for another word."""
     if approximate not in ("none", "tanh"):
-        raise RuntimeError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
+        raise RuntimeError(f"gelu: approximate argument must be either none or tanh, got {approximate!r}")
     return int(approximate == "tanh")
 
 

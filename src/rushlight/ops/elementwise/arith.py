@@ -58,11 +58,12 @@ def conj_physical(input: Tensor) -> Any:
     return conj_op(input) if raw(input).dtype.kind in COMPLEX_KINDS else input
 
 
+INVERTING = "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+
+
 def _no_negative(words: str) -> RuntimeError:
     """What is raised for bools, instead of that they are none of the dtypes that `words` names."""
-    return RuntimeError(
-        "Negation, the `-` operator, on a bool tensor is not supported: logical_not(), or ~, inverts a mask"
-    )
+    return RuntimeError(f"Negation, the `-` operator, on a bool tensor is not supported. {INVERTING}")
 
 
 @elementwise(linear=True, ufunc="negative", promote="arith", aliases=("negative",), refuse="b", refusal=_no_negative,
@@ -196,11 +197,10 @@ def refuse_bools(operands: list[Any]) -> None:
     """Raise RuntimeError if any operand is bool: subtraction is not defined there."""
     bools = [isinstance(x, (bool, np.bool_)) or getattr(x, "dtype", None) == np.bool_ for x in operands]
     if all(bools):
-        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported: logical_xor(), or ^, says "
-                           "where they differ")  # fmt: skip
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                           "`logical_xor()` operator instead.")  # fmt: skip
     if any(bools):
-        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported: logical_not(), or ~, inverts a "
-                           "mask")  # fmt: skip
+        raise RuntimeError(f"Subtraction, the `-` operator, with a bool tensor is not supported. {INVERTING}")
 
 
 @elementwise(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.basics.dtypes import is_complex
 from rushlight.dispatch import call, families
 from rushlight.dispatch.declare import Array
@@ -152,14 +153,17 @@ def view_as_complex(input: Array) -> Array:
 
 
 def _same_floats(name: str, taken: tuple[str, ...]) -> Any:
-    wanted = " or ".join(taken)
+    *most, last = (older(getattr(dtypes, kind)) for kind in taken)
+    wanted = f"{', '.join(most)} or {last}"
 
     def check(operands: list[Any]) -> None:
         a, b = operands
-        known = all(str(getattr(x, "dtype", "")) in taken for x in operands)
-        if not known or a.dtype != b.dtype:
-            got = " and ".join(str(getattr(x, "dtype", type(x).__name__)) for x in operands)
-            raise RuntimeError(f"{name}(): expected both inputs to be {wanted} tensors alike, got {got}")
+        have = [older(dtypes.of(x.dtype)) if hasattr(x, "dtype") else type(x).__name__ for x in operands]
+        if not all(str(getattr(x, "dtype", "")) in taken for x in operands):
+            raise RuntimeError(f"{name}(): Expected both inputs to be {wanted} tensors but got {' and '.join(have)}")
+        if a.dtype != b.dtype:
+            words = f"Expected object of scalar type {have[0]} but got scalar type {have[1]} for second argument"
+            raise RuntimeError(f"{name}(): {words}")
 
     return check
 
@@ -190,7 +194,8 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Any:
     if out is None:
         return result
     if isinstance(out, Tensor) and out._array.dtype != result._array.dtype:
-        raise RuntimeError(f"complex(): expected an out tensor of {result.dtype}, got {out.dtype}")
+        raise RuntimeError(f"complex(): Expected object of scalar type {older(result.dtype)} but got scalar type "
+                           f"{older(out.dtype)} for argument 'out'")  # fmt: skip
     return call.write_out("complex", out, result)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
+from rushlight.basics.dtype_words import older
 from rushlight.basics.dtypes import HALVES, finfo, of
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, randomness, shapes
@@ -265,8 +266,13 @@ def _slopes(x: Array, lower: float, upper: float, generator: Any) -> Array:
 def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
           inplace: bool = False, generator: Generator | None = None) -> Tensor:  # fmt: skip
     """input where over 0, else input * a, with a uniform in [lower, upper] in training, else their mean.  (*) -> (*)"""
-    if not (math.isfinite(lower) and math.isfinite(upper) and lower <= upper):
-        raise RuntimeError(f"rrelu: bounds must be finite and lower <= upper, got lower={lower} and upper={upper}")
+    for which, bound in (("lower", lower), ("upper", upper)):
+        if not math.isfinite(bound):
+            raise RuntimeError(f"rrelu: {which} bound must be finite, got {bound}")
+    if lower > upper:
+        raise RuntimeError(
+            f"rrelu: Lower bound should be less than or equal to the upper bound, got {lower} and {upper}"
+        )
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     if randomness.innermost() is not None:
@@ -462,10 +468,8 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*).  Raises RuntimeError unless lambd >= 0 is finite."""
     dtype = raw(input).dtype
     require(is_float(dtype), "softshrink", raw(input))
-    if not lambd >= 0:
-        raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}.")
     most = finfo(of(dtype)).max
-    if lambd > most:
-        raise RuntimeError(f"softshrink: lambda must be in range [0, {most:g}] for input dtype {of(dtype).name}, but found to "
-                           f"be {lambd}.")  # fmt: skip
+    if not 0 <= lambd <= most:
+        raise RuntimeError(f"softshrink: lambda must be in range [0, {most:g}] for input dtype {older(of(dtype))}, but found "
+                           f"{lambd:g}")  # fmt: skip
     return softshrink_op(input, lambd)

@@ -194,7 +194,8 @@ def source_for(name: str, x: Any, index: Tensor, source: Tensor, dim: int) -> An
         raise RuntimeError(f"{name}(): self ({dtypes.of(x.dtype)}) and source ({dtypes.of(s.dtype)}) must have the same "
                            "dtype")  # fmt: skip
     if not name.startswith("index_copy") and s.ndim != x.ndim:
-        raise RuntimeError(f"{name}(): source has {s.ndim} dimensions, expected {x.ndim}: those of input")
+        raise RuntimeError(f"{name}(): source tensor shape must match self tensor shape, excluding the specified dimension. "
+                           f"Got self.shape = {list(x.shape)} source.shape = {list(s.shape)}")  # fmt: skip
     if s.ndim == 0:
         source = reshape_op(source, (1,))
     have, shape = s.shape or (1,), x.shape or (1,)

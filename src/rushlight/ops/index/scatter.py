@@ -128,7 +128,8 @@ def checked_index(name: str, input: Tensor, dim: int, index: Tensor, src: Any = 
     if not i.size:
         return dim
     if (i.ndim or 1) != (x.ndim or 1):
-        raise RuntimeError(f"Index tensor must have the same number of dimensions as input tensor: {name}() got "
+        whose = "self" if name.startswith("scatter") else "input"
+        raise RuntimeError(f"Index tensor must have the same number of dimensions as {whose} tensor: {name}() got "
                            f"{i.ndim} and {x.ndim}")  # fmt: skip
     if src is not None:
         check_source(name, i, raw(src), dim)

@@ -200,7 +200,9 @@ def to_float(name: str, x: Tensor | list[Any], complex_too: bool) -> Any:
 def one_dim(name: str, x: Tensor, dim: int) -> int:
     """The dimension of a one-dimensional transform, not negative."""
     ndim = x.ndim
-    if not -ndim <= dim < max(ndim, 1) or ndim == 0:
+    if not ndim:
+        raise IndexError(f"fft_{name}: Dimension specified as {dim} but tensor has no dimensions")
+    if not -ndim <= dim < ndim:
         raise IndexError(f"fft_{name}: Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got "
                          f"{dim})")  # fmt: skip
     return int(dim % ndim)

@@ -302,20 +302,17 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
 
 def check_ormqr(input: Any, tau: Any, other: Any, left: bool) -> None:
     """Raise RuntimeError for operands that do not fit."""
+    for which, x in (("input", input), ("other", other)):
+        if x.ndim < 2:
+            raise RuntimeError(f"torch.ormqr: {which} must have at least 2 dimensions, got {x.ndim}.")
+    if tau.ndim and tau.shape[-1] > min(other.shape[-2 if left else -1], input.shape[-1]):
+        raise RuntimeError("torch.ormqr: tau.shape[-1] must be equal to min(other.shape[-2], input.shape[-1]), or smaller, got "
+                           f"{list(tau.shape)}, {list(other.shape)} and {list(input.shape)}")  # fmt: skip
     floating("ormqr", input)
-    if input.ndim < 2 or other.ndim < 2:
-        raise RuntimeError("torch.ormqr: input and other must have at least 2 dimensions, got "
-                           f"{input.ndim} and {other.ndim}.")  # fmt: skip
     side = -2 if left else -1
-    if other.shape[side] < tau.shape[-1]:
-        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1], got "
-                           f"{list(other.shape)} and {list(tau.shape)}")  # fmt: skip
     if other.shape[side] != input.shape[-2]:
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2], got {list(other.shape)} and "
                            f"{list(input.shape)}")  # fmt: skip
-    if tau.shape[-1] > input.shape[-1]:
-        raise RuntimeError("torch.ormqr: tau.shape[-1] must be less than or equal to input.shape[-1], got "
-                           f"{list(tau.shape)} and {list(input.shape)}")  # fmt: skip
     if input.ndim - tau.ndim != 1 or tuple(tau.shape[:-1]) != tuple(input.shape[:-2]):
         raise RuntimeError("torch.ormqr: Expected tau to have one dimension less than input, and the same batches, but got "
                            f"tau {list(tau.shape)} and input {list(input.shape)}")  # fmt: skip

@@ -414,7 +414,8 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
     """
     check_tensors("gaussian_nll_loss", input=input, target=target)
     var = fitted_variance(input, var)
-    reduction = reduction_of(reduction)
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"{reduction} is not valid as reduction: expected 'none', 'mean' or 'sum'")
     if (everything(var._array) < 0).any():
         raise ValueError("gaussian_nll_loss: var has negative entry/entries: variances are at least 0")
     floor = ops.clamp_min(var.detach(), eps)

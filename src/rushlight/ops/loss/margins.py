@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.basics.dtype_words import older
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function
@@ -136,13 +137,16 @@ def check_classes(input: Tensor, target: Tensor, p: int, weight: Any) -> None:
                            f"but got: {shape}")  # fmt: skip
     rows, classes = shape if input.ndim == 2 else (1, input.numel())
     if target.ndim > 1 or target.numel() != rows:
-        raise RuntimeError(f"multi_margin_loss: inconsistent target size, expected {rows} but got {list(target.shape)}")
-    if weight is not None and (weight.ndim > 1 or weight.numel() != classes):
+        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples. "
+                           f"Expected target size [{rows}], but got {list(target.shape)}")  # fmt: skip
+    if weight is not None and weight.ndim != 1:
+        raise ValueError(f"multi_margin_loss: weight must be one-dimensional, got {list(weight.shape)}")
+    if weight is not None and weight.numel() != classes:
         raise RuntimeError(f"multi_margin_loss: inconsistent weight size, expected {classes} but got "
                            f"{list(weight.shape)}")  # fmt: skip
     array = everything(target._array)
     if array.dtype != np.int64:
-        raise RuntimeError(f"multi_margin_loss: expected scalar type Long of target but found {target.dtype}")
+        raise RuntimeError(f"multi_margin_loss: expected scalar type Long but found {older(target.dtype)} as target")
     if array.size and (array.min() < 0 or array.max() >= classes):
         raise RuntimeError(f"multi_margin_loss: target out of range: got {array.min()} to {array.max()} for {classes} "
                            "classes")  # fmt: skip

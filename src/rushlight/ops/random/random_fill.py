@@ -431,8 +431,11 @@ def check_weights(array: Array, num_samples: int, replacement: bool) -> int:
             f"cannot sample n_sample > prob_dist.size(-1) samples without replacement: {num_samples} > {n}"
         )
     wide = array.astype(np.float64)
-    if not np.isfinite(wide).all() or (wide < 0).any():
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    wild = not np.isfinite(wide).all()
+    if wild or (wide < 0).any():
+        which = "= infinity or NaN" if wild else "< 0"
+        raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {which}): probability tensor "
+                           "contains either `inf`, `nan` or element < 0")  # fmt: skip
     if wide.size and (wide.sum(axis=-1) <= 0).any():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     return int(n)

@@ -122,8 +122,9 @@ def spacings(spacing: Any, count: int) -> list[Any]:
         return [1.0] * count
     if isinstance(spacing, (list, tuple)):
         if len(spacing) != count:
-            raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length "
-                               f"{count}, got a list of length {len(spacing)}")  # fmt: skip
+            raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to "
+                               f"have the same length, but got a spacing argument of length {len(spacing)} and a dim argument "
+                               f"of length {count}.")  # fmt: skip
         return list(spacing)
     return [spacing] * count
 

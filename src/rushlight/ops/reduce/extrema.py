@@ -234,8 +234,10 @@ _aminmax = named("aminmax", "min", "max")
 def aminmax(input: Tensor, *, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
     """The smallest and the largest elements, over all dimensions or along `dim`.  (*) -> (*), (*)"""
     array = ordered("aminmax", input)
-    if dim is None:
-        check_all("aminmax", array)
+    if dim is None and not array.size:
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+        )
     where = None if dim is None else (check_dim("aminmax", array, dim),)
     return _aminmax(*aminmax_op(input, where, keepdim))
 

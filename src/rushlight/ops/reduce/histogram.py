@@ -147,8 +147,8 @@ def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
     n = array.shape[-1]
     each = [bins] * n if isinstance(bins, int) else list(bins)
     if len(each) != n:
-        raise RuntimeError(f"torch.histogramdd: expected {n} sequences of bin edges or numbers of bins for a "
-                           f"{n}-dimensional histogram but got {len(each)}")  # fmt: skip
+        raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input. Expected "
+                           f"{n} sequences of bin edges or numbers of bins but got {len(each)}")  # fmt: skip
     if range is not None and len(range) != 2 * n:
         raise RuntimeError(f"torch.histogramdd: for a {n}-dimensional histogram range should have {2 * n} elements, "
                            f"but got {len(range)}")  # fmt: skip

@@ -128,8 +128,9 @@ def gathered(name: str, tensors: Any) -> list[Any]:
         )
     found = list(tensors)
     if not found:
-        kind: Any = ValueError if name == "cat" else RuntimeError
-        raise kind(f"{name}(): expected a non-empty list of Tensors")
+        if name == "cat":
+            raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
     arrays = all(isinstance(x, np.ndarray) for x in found)  # as formulas give them
     for i, x in enumerate(found):
         if not hasattr(x, "_array") and not arrays:

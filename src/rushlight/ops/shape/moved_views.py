@@ -10,7 +10,7 @@ import numpy as np
 
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import check_broadcast
-from rushlight.dispatch.dims import as_int, sizes, wrap_dim, wrap_dims
+from rushlight.dispatch.dims import as_int, sizes, wrap_dim
 from rushlight.dispatch.formats import contiguous_format
 from rushlight.dispatch.operands import held, raw
 from rushlight.dispatch.outs import check_dtypes
@@ -24,6 +24,14 @@ from rushlight.ops.shape.strided import as_strided, unfold
 from rushlight.tensor import Tensor
 
 
+def _moved(which: str, given: tuple[int, ...], ndim: int) -> tuple[int, ...]:
+    """Dimensions counted from the front.  Raises RuntimeError, which names the argument, if one is there twice."""
+    found = tuple([wrap_dim(d, ndim) for d in given])
+    if len(set(found)) != len(found):
+        raise RuntimeError(f"movedim: repeated dim in `{which}` ({list(given)})")
+    return found
+
+
 @function(method=True, aliases=("moveaxis",))
 def movedim(input: Any, source: Any, destination: Any) -> Any:
     """Dimensions `source` moved to `destination`, the others in order: a view.  (*) -> (*)"""
@@ -32,7 +40,7 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
     if len(a) != len(b):
         raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(a)} dims) should contain the same "
                            f"number of dims as destination ({list(b)} dims)")  # fmt: skip
-    a, b = wrap_dims(a, ndim), wrap_dims(b, ndim)
+    a, b = _moved("source", a, ndim), _moved("destination", b, ndim)
     if not ndim:
         return permute_op(input, ())
     rest = iter(d for d in range(ndim) if d not in a)
@@ -206,7 +214,11 @@ for _fn, _name in ((expand, "expand_copy"), (views.permute, "permute_copy"), (vi
 def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
     """As narrow, a copy.  Raises RuntimeError for a dimension that does not exist."""
     if dim >= max(held(input).ndim, 1):
-        raise RuntimeError(f"narrow_copy(): dim {dim} does not exist in a tensor of {held(input).ndim} dimensions")
+        raise RuntimeError(f"narrow_copy(): Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false. dim "
+                           f"{dim} does not exist in a tensor of {held(input).ndim} dimensions")  # fmt: skip
+    if length < 0:
+        size = held(input).shape[dim]
+        raise RuntimeError(f"narrow_copy(): start ({start}) + length ({length}) exceeds dimension size ({size}).")
     return copy(views.narrow(input, dim, start, length), contiguous_format)
 
 

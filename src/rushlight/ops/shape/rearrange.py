@@ -132,6 +132,8 @@ roll_op.grad("input")(lambda g, shifts, dims: roll_op(g, tuple(-s for s in shift
 def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
     """A copy with elements moved by `shifts` along `dims`, round the end; without `dims`, of the flat tensor."""
     moves = sizes((shifts,), "roll", "shifts")
+    if not moves:
+        raise RuntimeError("`shifts` required")
     if dims is None or (isinstance(dims, (tuple, list)) and not dims):
         if len(moves) != 1:
             raise RuntimeError(f"shifts and dimensions must align. shifts: {len(moves)}, dims:0")
@@ -140,8 +142,6 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] |
     along = sizes((dims,), "roll", "dims")
     if not raw(input).ndim:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    if not moves:
-        raise RuntimeError("`shifts` required")
     if len(moves) != len(along):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(along)}")
     along = tuple(wrap_dim(d, raw(input).ndim) for d in along)

@@ -99,7 +99,7 @@ def _along(name: str, least: int, dims: Any) -> Any:
     def fn(input: Any, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None) -> Any:
         ndim = raw(input).ndim
         if ndim < least:
-            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension{'s' * (least > 1)}, but got "
+            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension, but got "
                                f"a tensor with {ndim} dimensions!")  # fmt: skip
         given = next((v for v in (indices_or_sections, indices, sections) if v is not None), None)
         dim, places = dims(ndim), split_points(name, given)
