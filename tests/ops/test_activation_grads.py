@@ -134,7 +134,9 @@ def test_refusals_name_operator_argument_and_dtype() -> None:
         F.gelu(torch.tensor([1.0]), approximate="fast")
     with pytest.raises(RuntimeError, match="Halving dimension must be even, but dimension 0 is size 3"):
         F.glu(torch.zeros(3))
-    with pytest.raises(RuntimeError, match="lambda must be in range \[0, 3.40282e\+38\] for input dtype Float, but found -1"):
+    with pytest.raises(
+        RuntimeError, match=r"lambda must be in range \[0, 3.40282e\+38\] for input dtype Float, but found -1"
+    ):
         F.softshrink(torch.zeros(3), -1)
     with pytest.raises(ValueError, match="min_val=2 and max_val=1"):
         F.hardtanh(torch.zeros(3), 2, 1)
