@@ -72,8 +72,8 @@ class Generator:
         """The whole state as a tensor of bytes."""
         return wrap(self.state_words().view(np.uint8))
 
-    def set_state(self, new_state: Any) -> None:
-        """Restore a state that `get_state` returned.  Raises TypeError or RuntimeError for anything else."""
+    def set_state(self, new_state: Any) -> Generator:
+        """Restore a state that `get_state` returned, and return the generator.  Raises TypeError or RuntimeError for anything else."""
         array = getattr(new_state, "_array", None)
         if array is None or array.dtype != np.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
@@ -81,6 +81,7 @@ class Generator:
             raise RuntimeError(f"RNG state is the wrong size: expected {STATE_BYTES} bytes, got shape "
                                f"{list(array.shape)}. States of other libraries cannot be used.")  # fmt: skip
         self.set_state_words(np.ascontiguousarray(array).view(np.uint64))
+        return self
 
     def clone_state(self) -> Generator:
         """A generator of its own in the same state."""

@@ -78,6 +78,14 @@ class Storage:
         """The storage itself."""
         return self
 
+    def is_shared(self) -> bool:
+        """Always False: threads share memory as it is, processes do not."""
+        return False
+
+    def type(self) -> str:
+        """The name of the class."""
+        return "torch.storage.UntypedStorage"
+
     @property
     def _untyped(self) -> Storage:
         return self

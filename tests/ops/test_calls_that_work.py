@@ -1,5 +1,7 @@
 """Calls at the edge of what functions take: numbers for tensors, empty lists, empty tensors, integers beyond int64."""
 
+import io
+
 import pytest
 
 import rushlight as torch
@@ -183,3 +185,48 @@ def test_sizes_are_added_to_tuples_alone():
             return "other"
 
     assert size + Other() == "other"
+
+
+def test_files_that_do_not_say_that_they_can_be_sought_in():
+    class Written:
+        def __init__(self):
+            self.file = io.BytesIO()
+            self.write, self.flush = self.file.write, self.file.flush
+
+    class Read:
+        def __init__(self, data):
+            file = io.BytesIO(data)
+            self.read, self.readline, self.seek, self.tell = file.read, file.readline, file.seek, file.tell
+
+    file = Written()
+    torch.save(torch.ones(2), file)
+    assert torch.load(Read(file.file.getvalue())).tolist() == [1, 1]
+
+
+def test_a_number_is_a_shape():
+    parameter = torch.nn.UninitializedParameter()
+    parameter.materialize(3)
+    assert parameter.shape == (3,)
+
+
+def test_a_buffer_in_a_module_whose_register_buffer_takes_two_arguments():
+    class Two(torch.nn.Module):
+        def register_buffer(self, name, value):
+            super().register_buffer(name, value)
+
+    module = Two()
+    module.a = torch.nn.Buffer(torch.ones(1))
+    assert list(dict(module.named_buffers())) == ["a"]
+    with pytest.raises(TypeError):
+        module.b = torch.nn.Buffer(torch.ones(1), persistent=False)
+
+
+def test_small_forms():
+    generator = torch.Generator()
+    assert generator.set_state(generator.get_state()) is generator
+    untyped, typed = torch.ones(2).untyped_storage(), torch.ones(2).storage()
+    assert not untyped.is_shared()
+    assert untyped.type() == "torch.storage.UntypedStorage"
+    assert typed._untyped_storage.nbytes() == 8
+    with pytest.warns(UserWarning, match="is an empty generator"):
+        assert torch.nn.utils.clip_grad_norm_((p for p in []), 1.0) == 0

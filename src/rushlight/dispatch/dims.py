@@ -50,7 +50,7 @@ def wrap_dim(dim: object, ndim: int) -> int:
     """
     n = ndim or 1
     if dim.__class__ is not int:
-        if not hasattr(dim, "__index__"):
+        if dim.__class__ is bool or not hasattr(dim, "__index__"):
             raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}")
         dim = int(dim.__index__())
     if -n <= dim < n:

@@ -13,6 +13,7 @@ import numpy as np
 from rushlight.basics import devices, dtypes
 from rushlight.basics.devices import CPU
 from rushlight.basics.devices import device as device_class
+from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
 from rushlight.basics.state import modes, special
 from rushlight.storage import InferenceStorage
@@ -61,6 +62,16 @@ def numpy_dtype(name: str, dtype: Any, default: Any = None) -> Any:
     if dtype in (float, int, bool, complex):
         return {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}[dtype].numpy
     raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+
+
+def dtype_with(name: str, dtype: Any, out: Any, default: Any = None) -> Any:
+    """As `numpy_dtype`, beside `out=`, whose dtype it is unless one is given.  Raises RuntimeError where they disagree."""
+    if out is None or not isinstance(out, Tensor):
+        return numpy_dtype(name, dtype, default)
+    have = out._held.dtype
+    if dtype is not None and numpy_dtype(name, dtype) != have:
+        raise RuntimeError(f"{name}(): dtype {older(numpy_dtype(name, dtype))} does not match dtype of out parameter ({older(have)})")  # fmt: skip
+    return have
 
 
 META = device_class("meta")

@@ -182,7 +182,11 @@ class UninitializedTensorMixin:
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become an ordinary, uninitialised parameter or buffer of this shape, in place."""
         this: Any = self
-        values = ops.empty(tuple(shape), device=device or this.device, dtype=dtype or this.dtype)
+        values = ops.empty(
+            (shape,) if isinstance(shape, int) else tuple(shape),
+            device=device or this.device,
+            dtype=dtype or this.dtype,
+        )
         this.__class__ = self.cls_to_become
         this.data = values
 

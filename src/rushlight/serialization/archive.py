@@ -47,6 +47,16 @@ class ArchiveWriter:
             self.zip.fp = None  # else it tries again, on a file that may be closed, when it is collected
 
 
+class _Seekable:
+    """A file that can be sought in and does not say so, which `zipfile` asks for."""
+
+    def __init__(self, file: IO[bytes]):
+        self.read, self.seek, self.tell = file.read, file.seek, file.tell
+
+    def seekable(self) -> bool:
+        return True
+
+
 class ArchiveReader:
     """Reads an archive.  Raises RuntimeError for one that is damaged.
 
@@ -57,7 +67,7 @@ class ArchiveReader:
         self.file, self.name = file, name
         start = file.tell()
         try:
-            self.zip = zipfile.ZipFile(file)
+            self.zip = zipfile.ZipFile(file if hasattr(file, "seekable") else _Seekable(file))
         except (zipfile.BadZipFile, EOFError, OSError, ValueError, NotImplementedError) as error:
             raise self.damaged("it has no directory, as when writing it was cut off") from error
         found = [n for n in self.zip.namelist() if n.endswith("/data.pkl") and n.count("/") == 1]

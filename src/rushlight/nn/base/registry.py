@@ -183,7 +183,10 @@ class Registry:
             )
         if isinstance(value, (Buffer, UninitializedBuffer)):
             self._forget(name, "_parameters", "_modules")
-            self.register_buffer(name, value, value.persistent)
+            kept = (
+                () if value.persistent else (False,)
+            )  # who overrides register_buffer may know of name and value alone
+            self.register_buffer(name, value, *kept)
         else:
             self._buffers[name] = None if value is None else _announce("buffer", self, name, value)
 

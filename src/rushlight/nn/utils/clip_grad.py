@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -108,6 +108,8 @@ def clip_grad_norm_(
             f"clip_grad_norm_: `parameters` must be a tensor or an iterable of them, got {type(parameters).__name__}"
         )
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    if not listed and isinstance(parameters, Iterator):
+        warn("`parameters` is an empty generator, no gradient clipping will occur.", UserWarning)
     total = get_total_norm(_gradients(listed), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(listed, max_norm, total, foreach)
     return total

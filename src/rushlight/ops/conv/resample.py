@@ -166,6 +166,13 @@ def antialiased_taps(size: int, out: int, align: bool, scale: float | None, cubi
 DIMENSIONS = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
 
 
+def index_of_size(name: str, size: Any) -> int:
+    """A size as an int.  Raises TypeError for fractions."""
+    if isinstance(size, float):
+        raise TypeError(f"expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but {name}() got {size}")  # fmt: skip
+    return int(size)
+
+
 def target_sizes(name: str, input: Any, size: Any, scale_factor: Any) -> tuple[list[int], list[Any]]:
     """The output sizes and the scale factors given, one for each spatial dimension."""
     n = len(input.shape) - 2
@@ -177,7 +184,7 @@ def target_sizes(name: str, input: Any, size: Any, scale_factor: Any) -> tuple[l
         raise ValueError(f"{name}: input and output must have the same number of spatial dimensions, but got input with "
                          f"spatial dimensions of {list(input.shape[2:])} and {what} of {values}")  # fmt: skip
     if size is not None:
-        return [int(v) for v in values], [None] * n
+        return [index_of_size(name, v) for v in values], [None] * n
     return [math.floor(float(s * f)) for s, f in zip(input.shape[2:], values, strict=True)], [float(v) for v in values]
 
 

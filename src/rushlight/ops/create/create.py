@@ -10,7 +10,7 @@ from rushlight.basics import caller, dtypes
 from rushlight.dispatch.options import META, check_options, made, numpy_dtype
 from rushlight.dispatch.registry import function
 from rushlight.ops.create.from_python import array_from, convert, warn_of_copies
-from rushlight.ops.create.interchange import imported
+from rushlight.ops.create.interchange import from_capsule, imported
 from rushlight.storage import Storage, expose
 from rushlight.tensor import Tensor, wrap
 
@@ -119,6 +119,8 @@ def sharing(obj: Any, dtype: Any) -> Any:
         return None
     if hasattr(obj, "__dlpack__"):
         return wrap(imported(obj))
+    if type(obj).__name__ == "PyCapsule":
+        return wrap(from_capsule(obj))
     try:
         view = memoryview(obj)
     except TypeError:

@@ -12,7 +12,17 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.formats import empty_in_format
-from rushlight.dispatch.options import META, blank, check_options, filled, made, numpy_dtype, size_of, uninitialized
+from rushlight.dispatch.options import (
+    META,
+    blank,
+    check_options,
+    dtype_with,
+    filled,
+    made,
+    numpy_dtype,
+    size_of,
+    uninitialized,
+)
 from rushlight.dispatch.registry import function
 from rushlight.tensor import Tensor
 
@@ -34,7 +44,7 @@ def zeros(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layo
             [0., 0., 0.]])
     """
     where = check_options("zeros", device, layout)
-    kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("zeros", dtype)
+    kind = dtype_with("zeros", dtype, out)
     return filled("zeros", out, made(blank(np.zeros, size_of("zeros", args, size), kind, where), requires_grad))
 
 
@@ -43,7 +53,7 @@ def ones(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layou
          pin_memory: bool = False, requires_grad: bool = False, names: Any = None) -> Tensor:  # fmt: skip
     """A tensor of ones of the size given as ints or one sequence."""
     where = check_options("ones", device, layout)
-    kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("ones", dtype)
+    kind = dtype_with("ones", dtype, out)
     return filled("ones", out, made(blank(np.ones, size_of("ones", args, size), kind, where), requires_grad))
 
 
@@ -53,7 +63,7 @@ def empty(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layo
           names: Any = None) -> Tensor:  # fmt: skip
     """A tensor of uninitialized memory of the size given as ints or one sequence."""
     where = check_options("empty", device, layout)
-    kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("empty", dtype)
+    kind = dtype_with("empty", dtype, out)
     array = blank(np.empty, size_of("empty", args, size), kind, where)
     if memory_format is not None and where is not META:
         array = empty_in_format(array, kind, memory_format)
@@ -67,7 +77,7 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layo
     where = check_options("full", device, layout)
     if not isinstance(size, (tuple, list)):
         raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
-    kind = out._array.dtype if dtype is None and out is not None else None
+    kind = None if out is None else dtype_with("full", dtype, out)
     kind = kind or (None if dtype is None else numpy_dtype("full", dtype))
     array = blank(np.empty, size_of("full", (tuple(size),)), kind or value_dtype("full", fill_value), where)
     if where is not META:
@@ -107,7 +117,7 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, lay
         if isinstance(size, int) and size < 0:
             raise RuntimeError(f"eye: {name} must be greater or equal to 0, got {size}")
     rows, columns = size_of("eye", (n,))[0], size_of("eye", (n if m is None else m,))[0]
-    kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("eye", dtype)
+    kind = dtype_with("eye", dtype, out)
     return filled("eye", out, made(np.eye(rows, columns, dtype=kind), requires_grad, where))
 
 
@@ -125,12 +135,8 @@ def arange(*args: Any, start: Any = None, end: Any = None, step: Any = None, out
     """
     where = check_options("arange", device, layout)
     lo, hi, by = (number("arange", x) for x in range_of(args, start, end, step))
-    if dtype is None and out is not None:
-        kind = out._array.dtype
-    elif dtype is None and all(isinstance(x, int) for x in (lo, hi, by)):
-        kind = np.dtype(np.int64)
-    else:
-        kind = numpy_dtype("arange", dtype)
+    whole = dtype is None and all(isinstance(x, int) for x in (lo, hi, by))
+    kind = dtype_with("arange", dtype, out, dtypes.int64 if whole else None)
     return filled("arange", out, made(arange_array(lo, hi, by, kind), requires_grad, where), True)
 
 
@@ -191,7 +197,7 @@ def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
     if by == 0 or (hi - lo) * by < 0:
         raise RuntimeError(f"range: step must be nonzero and lead from start to end: start {lo}, end {hi}, step {by}")
     values = np.arange(math.floor((hi - lo) / by) + 1, dtype=np.float64) * by + lo
-    return filled("range", out, made(values.astype(numpy_dtype("range", dtype)), requires_grad, where), True)
+    return filled("range", out, made(values.astype(dtype_with("range", dtype, out)), requires_grad, where), True)
 
 
 def ends(name: str, start: Any, end: Any, steps: int, dtype: Any, out: Any) -> tuple[Any, Any, int, Any]:
@@ -211,11 +217,11 @@ def ends(name: str, start: Any, end: Any, steps: int, dtype: Any, out: Any) -> t
         raise RuntimeError(f"{name}: number of steps must be non-negative, got {count}")
     if dtype is None:
         default = dtypes.get_default_dtype()
-        kind = out._array.dtype if out is not None else default.numpy
+        kind = dtype_with(name, None, out)
         if out is None and (isinstance(lo, complex) or isinstance(hi, complex)):
             kind = default.to_complex().numpy
     else:
-        kind = numpy_dtype(name, dtype)
+        kind = dtype_with(name, dtype, out)
         if not dtypes.is_complex(kind) and (isinstance(lo, complex) or isinstance(hi, complex)):
             raise RuntimeError(f"{name}: inferred dtype complex can't be safely cast to passed dtype {dtypes.of(kind)}")
     return lo, hi, count, kind

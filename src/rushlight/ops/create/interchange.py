@@ -13,6 +13,26 @@ from rushlight.signs import CONJ
 from rushlight.storage import expose
 from rushlight.tensor import Tensor, wrap
 
+BFLOAT, UINT = 4, 1  # DLPack's codes of kinds of numbers
+
+
+def code_of(capsule: Any) -> Any:
+    """The byte in a capsule's description that says what kind of numbers it holds; the next one is their bits."""
+    import ctypes
+
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    versioned = "dltensor_versioned" in repr(capsule)
+    found = pointer(capsule, b"dltensor_versioned" if versioned else b"dltensor")
+    # Version, context, deleter and flags, of 8 bytes each, come first in the newer form; then address, device and dimensions.
+    return (ctypes.c_uint8 * 2).from_address(found + (32 if versioned else 0) + 20)
+
+
+def renamed(capsule: Any, code: int) -> Any:
+    """The capsule, which says from now on that its 16 bits are numbers of this kind: NumPy knows no bfloat16."""
+    code_of(capsule)[0] = code
+    return capsule
+
 
 def _dlpack(self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
             copy: bool | None = None) -> Any:  # fmt: skip
@@ -21,15 +41,16 @@ def _dlpack(self: Tensor, *, stream: Any = None, max_version: Any = None, dl_dev
     if self._bits:
         word = "conjugate" if self._bits & CONJ else "negative"
         raise BufferError(f"Can't export tensors with the {word} bit set: use tensor.resolve_conj() and resolve_neg()")
-    if self._array.dtype.kind in "VW":
-        wide = "float" if self._array.dtype.kind == "V" else "cfloat"
-        raise BufferError(f"Can't export {self.dtype.name} tensors: NumPy has no such dtype. Use tensor.{wide}()")
+    if self._array.dtype.kind == "W":
+        raise BufferError("Can't export complex32 tensors: NumPy has no such dtype. Use tensor.cfloat()")
     if stream not in (None, -1, 1):
         raise TypeError("stream: tensors on the CPU have no streams")
     options: dict[str, Any] = {
         k: v for k, v in (("max_version", max_version), ("dl_device", dl_device), ("copy", copy)) if v is not None
     }
-    return expose(self._array).__dlpack__(**options)
+    if self._array.dtype.kind != "V":
+        return expose(self._array).__dlpack__(**options)
+    return renamed(expose(self._array).view(np.uint16).__dlpack__(**options), BFLOAT)
 
 
 def _dlpack_device(self: Tensor) -> tuple[int, int]:
@@ -68,11 +89,16 @@ def writable(array: Any, unversioned: bool) -> Any:
 def from_capsule(capsule: Any) -> Any:
     """The array of a DLPack capsule."""
     unversioned = '"dltensor"' in repr(capsule)  # before it is used up
-    return writable(np.from_dlpack(Capsule(capsule)), unversioned)
+    short = tuple(code_of(capsule)) == (BFLOAT, 16)
+    array = writable(np.from_dlpack(Capsule(renamed(capsule, UINT) if short else capsule)), unversioned)
+    return array.view(dtypes.bfloat16.numpy) if short else array
 
 
 def imported(producer: Any, copy: bool | None = None) -> Any:
     """The array on a producer's memory; read-only only if the producer's is."""
+    if "bfloat16" in str(getattr(producer, "dtype", "")):
+        array = from_capsule(producer.__dlpack__())
+        return array.copy() if copy else array
     if copy is not None and np.lib.NumpyVersion(np.__version__) >= "2.1.0":
         array = np.from_dlpack(producer, copy=copy)
     else:

@@ -96,6 +96,10 @@ class TypedStorage:
         """The bytes."""
         return self._untyped
 
+    @property
+    def _untyped_storage(self) -> Storage:
+        return self._untyped
+
     def tolist(self) -> list[Any]:
         """The elements."""
         return self._flat().tolist()
@@ -194,9 +198,25 @@ def storage_type(self: Tensor) -> Any:
     return TypedStorage
 
 
-def dim_order(self: Tensor) -> tuple[int, ...]:
-    """The dimensions from outermost to innermost in memory."""
+def _ambiguous(shape: tuple[int, ...], steps: tuple[int, ...]) -> bool:
+    """Whether another order of dimensions, too, is one of memory: dimensions of size 1, equal steps, no elements."""
+    return 0 in shape or (len(shape) > 1 and (1 in shape or len(set(steps)) < len(steps)))
+
+
+def dim_order(self: Tensor, *, ambiguity_check: bool | list[Any] = False) -> tuple[int, ...]:
+    """The dimensions from outermost to innermost in memory.
+
+    ambiguity_check: True, to raise RuntimeError where strides allow several orders; memory formats, for several among these.
+    """
     steps = strides_of(self._held)
+    if not isinstance(ambiguity_check, (bool, list, tuple)):
+        raise TypeError(f"dim_order(): ambiguity_check must be a bool or a list of memory formats, not {kind_of(ambiguity_check)}")  # fmt: skip
+    formats = () if isinstance(ambiguity_check, bool) else ambiguity_check
+    fit = sum(self.is_contiguous(memory_format=each) for each in formats) if formats else 1
+    if fit != 1 or (ambiguity_check is True and _ambiguous(self._held.shape, steps)):
+        raise RuntimeError(
+            "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
+        )
     return tuple(sorted(range(len(steps)), key=lambda d: -steps[d]))
 
 

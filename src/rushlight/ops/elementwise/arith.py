@@ -16,7 +16,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, inplace_of, publish, publish_inplace
 from rushlight.kernels.rows import add_large
 from rushlight.ops.elementwise.old_orders import in_old_order
-from rushlight.ops.elementwise.shared import in_blocks, number, require_tensors, result_type_of
+from rushlight.ops.elementwise.shared import factor, in_blocks, require_tensors, result_type_of
 from rushlight.overrides.public import Unnoticed, public_of, retried
 from rushlight.tensor import Tensor
 
@@ -136,7 +136,7 @@ add_scaled.into(in_blocks(add_scaled.op, _add_into))
 
 def check_alpha(alpha: Any, *operands: object) -> float:
     """`alpha` as a number.  Raises RuntimeError where its kind is above that of the result."""
-    alpha = number(alpha)
+    alpha = factor("alpha", alpha)
     category = result_type_of(*operands).category
     if isinstance(alpha, bool):
         if category != dtypes.BOOL:
@@ -336,7 +336,7 @@ addcmul_op.into(in_blocks(addcmul_op.op, _addcmul_into))
 def _value(value: Any, *tensors: object) -> Any:
     """The factor as a number of the result's kind."""
     require_tensors("addcmul", input=tensors[0], tensor1=tensors[1], tensor2=tensors[2])
-    value, dtype = number(value), result_type_of(*tensors)
+    value, dtype = factor("value", value), result_type_of(*tensors)
     fitted("addcmul", value, dtype.numpy)
     return int(value) if dtype.category <= dtypes.INTEGER else value
 
@@ -385,7 +385,7 @@ def _divisible(value: Any, *tensors: object) -> Any:
     if all(dtypes.of(raw(t).dtype).category <= dtypes.INTEGER for t in tensors[1:]):
         raise RuntimeError("addcdiv(): the division of integers is not supported: convert tensor1 or tensor2 to a "
                            "floating-point dtype, as in tensor1.float()")  # fmt: skip
-    return number(value)
+    return factor("value", value)
 
 
 @function(method=True, out=True)

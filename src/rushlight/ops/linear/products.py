@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 
 def check_factor(name: str, value: Any, like: Any) -> None:
-    """Raise RuntimeError for a fraction as a factor of integers."""
+    """Raise RuntimeError for a fraction as a factor of integers, and for a bool as one of anything but bools."""
+    if isinstance(value, bool) and raw(like).dtype.kind != "b":
+        raise RuntimeError(f"{name}(): Boolean beta and alpha only supported for Boolean results.")
     if isinstance(value, float) and raw(like).dtype.kind in "biu" and not value.is_integer():
         raise RuntimeError(f"{name}(): for integral input tensors, beta and alpha must not be floating point numbers")
 

@@ -22,6 +22,7 @@ from rushlight.ops.elementwise.floats import require, widened
 from rushlight.ops.norm.normalization import (
     bias_gradient,
     by_feature,
+    check_precision,
     group_norm_op,
     standardized,
     verify_batch,
@@ -162,6 +163,7 @@ def check_batch(input: Any, **features: Any) -> None:
     for name, x in features.items():
         if x is not None and x.numel() != channels:
             raise RuntimeError(f"batch_norm: {name} should contain {channels} elements not {x.numel()}")
+    check_precision(input, *features.values())
 
 
 def update_running(running_mean: Any, running_var: Any, mean: Tensor, var: Tensor, count: int, momentum: float) -> None:
@@ -304,6 +306,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
         if math.prod(shape[2:]) == 1:
             raise ValueError(f"Expected more than 1 spatial element when training, got input size torch.Size({shape})")
     check_instance(input, running_mean, running_var, use_input_stats, weight=weight, bias=bias)
+    check_precision(input, running_mean, running_var, weight, bias)
     if not use_input_stats:
         return normalized(input, running_mean, running_var, weight, bias, False, momentum, eps)[0]
     if input._array.size and (running_mean is not None or running_var is not None):

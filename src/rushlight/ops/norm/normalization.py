@@ -13,6 +13,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
@@ -117,6 +118,15 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, k: int, eps: float, needs
     return gx, g * hat if needs[1] else None, g
 
 
+def check_precision(input: Any, *parameters: Any) -> None:
+    """Raise RuntimeError for parameters of another precision than the input's; beside one of 16 bits they may be float32."""
+    dtype = input.dtype
+    for x in parameters:
+        if x is not None and x.dtype is not dtype and (dtype.itemsize != 2 or x.dtype is not dtypes.float32):
+            raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of {older(dtype)} (or Float beside 16 "
+                               f"bits), got {older(x.dtype)}")  # fmt: skip
+
+
 def check_normalized(name: str, input: Any, shape: Any, *parameters: Any) -> int:
     """The number of dimensions normalised over.  Raises RuntimeError where shapes do not fit."""
     if not isinstance(input, Tensor):
@@ -149,6 +159,7 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     tensor([-1.0000,  1.0000])
     """
     k = check_normalized("layer_norm", input, normalized_shape, weight, bias)
+    check_precision(input, weight, bias)
     return layer_norm_op(input, weight, bias, k, eps)
 
 
@@ -322,6 +333,7 @@ def check_group(input: Any, groups: int, weight: Any, bias: Any) -> None:
             raise RuntimeError(f"group_norm: Expected {argument} to be a vector of size equal to the number of "
                                f"channels in input, but got {argument} of shape {list(x.shape)} and input of shape "
                                f"{shape}")  # fmt: skip
+    check_precision(input, weight, bias)
 
 
 def verify_batch(shape: list[int], count: int) -> None:

@@ -10,11 +10,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes, events
+from rushlight.basics.dtype_words import older
 from rushlight.basics.state import special
 from rushlight.dispatch import randomness
 from rushlight.dispatch.dims import as_int
 from rushlight.dispatch.formats import empty_in_format
-from rushlight.dispatch.options import META, blank, check_options, filled, made, numpy_dtype, place_of, size_of
+from rushlight.dispatch.options import (
+    META,
+    blank,
+    check_options,
+    dtype_with,
+    filled,
+    made,
+    numpy_dtype,
+    place_of,
+    size_of,
+)
 from rushlight.dispatch.registry import function
 from rushlight.generator import Generator, default_generator
 from rushlight.tensor import Tensor
@@ -96,7 +107,7 @@ def integer_array(low: int, high: int, shape: tuple[int, ...], dtype: Any, gener
 def _fresh(name: str, draw: Callable[..., Any], args: tuple[Any, ...], size: Any, generator: Any, out: Any, dtype: dtype | None, device: Any,
            layout: Any, requires_grad: bool) -> Tensor:  # fmt: skip
     where = check_options(name, device, layout)
-    kind = out._array.dtype if dtype is None and out is not None else numpy_dtype(name, dtype)
+    kind = dtype_with(name, dtype, out)
     size = size_of(name, args, size)
     if where is META:
         return made(blank(np.empty, size, kind, where), requires_grad)
@@ -147,7 +158,9 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
     """Integers evenly from [low, high), int64 unless dtype is given: randint(high, size), randint(low, high, size)."""
     where = check_options("randint", device, layout)
     lo, hi, shape = bounds("randint", args, low, high, size, True)
-    kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("randint", dtype, dtypes.int64)
+    kind = dtype_with("randint", dtype, out, dtypes.int64)
+    if dtypes.is_complex(kind):
+        raise RuntimeError(f"randint: check_random_bounds handles only integral, floating-point and boolean types, got {dtypes.of(kind)}")  # fmt: skip
     size = size_of("randint", (shape,))
     if where is META:
         return made(blank(np.empty, size, kind, where), requires_grad)
@@ -164,12 +177,23 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
     n = as_int(n, "randperm", "n")
     if n < 0:
         raise RuntimeError(f"randperm: n must be non-negative, got {n}")
-    kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("randperm", dtype, dtypes.int64)
+    kind = dtype_with("randperm", dtype, out, dtypes.int64)
+    check_permuted(n, kind)
     if randomness.innermost() is not None:
         return filled("randperm", out, randomness.fresh(lambda s: orders(s, kind, generator), (n,)))
     return filled(
         "randperm", out, made(source(generator).permutation(n).astype(kind, copy=False), requires_grad, where)
     )
+
+
+def check_permuted(n: int, dtype: np.dtype[Any]) -> None:
+    """Raise RuntimeError unless a dtype holds the numbers below `n`."""
+    if dtype.kind == "b":
+        raise NotImplementedError("\"randperm\" not implemented for 'Bool'")
+    if dtype.kind in "iu" and n - 1 > np.iinfo(dtype).max:
+        raise RuntimeError(f"randperm: value cannot be converted to type {dtype}_t without overflow: {n - 1}")
+    if dtype.kind == "f" and n > (1 << np.finfo(dtype).nmant + 1) + 1:
+        raise RuntimeError(f"n cannot be greater than {(1 << np.finfo(dtype).nmant + 1) + 1} for {older(dtype)} type.")
 
 
 def orders(shape: tuple[int, ...], kind: Any, generator: Any) -> Any:

@@ -14,7 +14,7 @@ from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
-from rushlight.dispatch.options import META, blank, check_options, filled, made, numpy_dtype, size_of
+from rushlight.dispatch.options import META, blank, check_options, dtype_with, filled, made, size_of
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
@@ -315,7 +315,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
         raise TypeError("normal() with numbers needs the argument 'size'")
     where = check_options("normal", device, layout)
     check_std(std)
-    kind = out._array.dtype if dtype is None and out is not None else numpy_dtype("normal", dtype)
+    kind = dtype_with("normal", dtype, out)
     shape = size_of("normal", (size,))
     if where is META:
         return made(blank(np.empty, shape, kind, where), requires_grad)

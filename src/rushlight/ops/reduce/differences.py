@@ -91,6 +91,10 @@ def places(x: Any, dx: Any, given: Any) -> tuple[Any, Any]:
     """x and dx of the overloads (y, x) and (y, dx)."""
     if x is not None and not isinstance(x, Tensor):
         return None, x
+    if x is not None and given is not None:
+        raise TypeError(
+            "trapezoid() received an invalid combination of arguments: x says where the values are, and so does dx"
+        )
     return x, 1 if given is None else given
 
 

@@ -93,6 +93,8 @@ def flip(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """A copy with the dimensions `dims` in reverse order.  (*) -> (*)"""
     if named:
         dims = by_keyword("flip", "dims", dims, named)
+    elif not dims:
+        raise TypeError('flip() missing 1 required positional arguments: "dims"')
     along = sizes(dims, "flip", "dims")
     return flip_op(input, wrap_dims(along, raw(input).ndim) if raw(input).ndim else _no_dims(along))
 

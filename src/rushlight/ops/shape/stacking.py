@@ -219,7 +219,7 @@ def unravel_index(indices: Any, shape: Any) -> Any:
     sizes = (int(shape),) if hasattr(shape, "__index__") else tuple(int(n) for n in shape)
     array = raw(indices)
     if not isinstance(indices, Tensor) or array.dtype.kind not in "iu":
-        raise ValueError(f"expected 'indices' to be integer tensor, but got {getattr(indices, 'dtype', type(indices))}")
+        raise TypeError(f"expected 'indices' to be integer tensor, but got {getattr(indices, 'dtype', type(indices))}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     found, rest = [], array.astype(np.int64, copy=False)
