@@ -359,7 +359,7 @@ def independent(keys: Any, who: Any) -> None:
             dependents[key] = left
 
 
-def leave(array: Any) -> list[Any]:
+def leave(array: Array) -> list[Any]:
     """Who depends on memory that goes elsewhere, for `arrive`."""
     root = root_of(array)
     return [who for reference, who in dependents.pop(id(root), ()) if reference() is root] if dependents else []

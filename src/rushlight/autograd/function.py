@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import weakref
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from rushlight.engine.saved import Packed, SavedOutput, freed, stale
 from rushlight.engine.views import make_view
 from rushlight.ops.shape.reshape import reshape_op
 from rushlight.tensor import Tensor, alias, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 OF_THE_NODE = frozenset(
     {"metadata", "next_functions", "register_hook", "register_prehook", "_input_metadata", "_sequence_nr"}
@@ -400,7 +403,7 @@ class Function:
         return result
 
     @classmethod
-    def _run(cls, ctx: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    def _run(cls, ctx: FunctionCtx, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What forward returns; `ctx` is set up."""
         grad = set_mode("grad", False)
         try:
@@ -432,7 +435,7 @@ class Function:
         return result
 
 
-def _positional(fn: Any) -> int:
+def _positional(fn: Callable[..., Any]) -> int:
     return int(fn.__code__.co_argcount) if hasattr(fn, "__code__") else 0
 
 

@@ -6,7 +6,7 @@ import threading
 import weakref
 from contextlib import ContextDecorator
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from numpy import ndarray
@@ -19,6 +19,9 @@ from rushlight.engine.node import Node, edge_of
 from rushlight.engine.reach import target_of
 from rushlight.storage import bump
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 
 class saved_tensors_hooks:
@@ -54,7 +57,7 @@ class saved_tensors_hooks:
         set_mode("saved_hooks", modes.saved_hooks[:-1])
 
 
-def copied_to_host(array: Any) -> Any:
+def copied_to_host(array: Array) -> Array:
     """A copy of an array in host memory, of the same layout if that has no gaps."""
     return array.copy(order="K")
 

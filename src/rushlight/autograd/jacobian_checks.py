@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from rushlight.basics.size import Size
 from rushlight.signs import to_hold
 from rushlight.tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+
 PARTS: dict[str, Any] = {"": np.real, "real": np.real, "imaginary": np.imag}
 
 
@@ -31,17 +34,17 @@ def as_tuple(x: Any) -> tuple[Any, ...]:
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
 
 
-def parts_of(array: Any) -> tuple[str, ...]:
+def parts_of(array: Array) -> tuple[str, ...]:
     """The real outputs that an output consists of."""
     return ("imaginary", "real") if is_complex(array.dtype) else ("",)
 
 
-def directions(array: Any) -> tuple[complex, ...]:
+def directions(array: Array) -> tuple[complex, ...]:
     """The axes along which an element of an input can be moved."""
     return (1.0, 1j) if is_complex(array.dtype) else (1.0,)
 
 
-def positions(array: Any) -> Iterator[tuple[int, ...]]:
+def positions(array: Array) -> Iterator[tuple[int, ...]]:
     """The indices of all elements, in C order."""
     return itertools.product(*map(range, array.shape))
 
@@ -208,7 +211,7 @@ class Check:
         precise = all(self.inputs[i]._array.dtype in (np.float64, np.complex128) for i in self.checked)
         return suspects(self) if self.blaming and precise else ""
 
-    def random_like(self, array: Any) -> Any:
+    def random_like(self, array: Any) -> Array:
         """Random numbers between 0 and 1, of both parts where complex."""
         made = self.random.random(array.shape)
         if is_complex(array.dtype):
@@ -324,7 +327,7 @@ class Check:
 # Comparing and telling ---------------------------------------------------------------------------------------------------
 
 
-def real_of(dtype: Any) -> Any:
+def real_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of the parts of a complex number."""
     return np.zeros((), dtype).real.dtype
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from rushlight.engine.hooks import retain_grad
 from rushlight.engine.node import AccumulateGrad, Node, Port, Severed, edge_of
 from rushlight.engine.run import Run
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    pass
 
 
 class GradientEdge(NamedTuple):
@@ -82,7 +85,7 @@ def initial(outputs: tuple[Any, ...], grads: tuple[Any, ...], batched: bool = Fa
     return made
 
 
-def implicit(out: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def implicit(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """A gradient of one for an output of one real element."""
     if isinstance(out, Tensor) and not out.requires_grad:
         return None

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.engine.accumulate import post_hook
 from rushlight.engine.hooks import retain_grad, tensor_hook
 from rushlight.tensor import LEAF, Tensor
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def register_hook(self: Tensor, hook: Any) -> Any:
+    from rushlight.basics.handles import RemovableHandle
+
+
+def register_hook(self: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(grad)` whenever a gradient of this tensor is computed; a tensor that it returns replaces the gradient.
 
     Returns a handle with `remove()`.
@@ -24,7 +29,7 @@ def register_hook(self: Tensor, hook: Any) -> Any:
     return tensor_hook(self, hook)
 
 
-def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> Any:
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(tensor)` after a gradient was accumulated into this leaf's `.grad`.  Returns a handle."""
     return post_hook(self, hook)
 

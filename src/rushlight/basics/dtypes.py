@@ -125,7 +125,7 @@ _BY_NUM[np.dtype(np.ulonglong).num] = uint64
 _default = [float32]
 
 
-def of(numpy_dtype: Any) -> dtype:
+def of(numpy_dtype: np.dtype[Any]) -> dtype:
     """The dtype of a NumPy dtype.  Raises TypeError for one that tensors do not have."""
     try:
         return _BY_NUM[numpy_dtype.num]

@@ -13,7 +13,7 @@ from rushlight.checkpoint.frame import Frame, Settings, refuse_if_disabled
 from rushlight.checkpoint.reentrant import CheckpointFunction
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Callable
 
 CHECKS = ["default", "none", "values"]
 WARNING = (
@@ -32,7 +32,7 @@ def checkpoint(
     function: Any,
     *args: Any,
     use_reentrant: bool | None = None,
-    context_fn: Any = noop_context_fn,
+    context_fn: Callable[..., Any] = noop_context_fn,
     determinism_check: str = "default",
     debug: bool = False,
     early_stop: bool = True,
@@ -114,7 +114,7 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
     return in_order(functions[end:])(input)
 
 
-def in_order(functions: list[Any]) -> Any:
+def in_order(functions: list[Any]) -> Callable[..., Any]:
     """The composition of functions, the first one first."""
 
     def run(input: Any) -> Any:

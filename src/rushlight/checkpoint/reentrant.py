@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.function import Function
 from rushlight.autograd.run import backward as run_backward
@@ -12,6 +12,9 @@ from rushlight.checkpoint.frame import Random, guarded
 from rushlight.generator import default_generator
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 class CheckpointFunction(Function):
     """`apply(function, preserve_rng_state, *args)` runs `function` without recording it."""
@@ -19,7 +22,7 @@ class CheckpointFunction(Function):
     runs_backward = True  # optimizers that step inside backward wait for its end
 
     @staticmethod
-    def forward(ctx: Any, run_function: Any, preserve_rng_state: bool, *args: Any) -> Any:
+    def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
         """The first run, without a graph."""
         ctx.run_function = run_function
         ctx.rng = default_generator.state_words() if preserve_rng_state else None

@@ -76,7 +76,7 @@ class Selecting(Level):
         """Whether any input is a tensor."""
         return True
 
-    def without(self) -> Any:
+    def without(self) -> Setting:
         """A context in which this level is not asked."""
         return Setting("levels", tuple(level for level in modes.levels if level is not self))
 
@@ -158,7 +158,7 @@ class Selecting(Level):
         return results[0] if op.out_count == 1 else results
 
 
-def operator_of(x: Tensor) -> Any:
+def operator_of(x: Tensor) -> Op:
     """The operator that a list of a policy names: a declaration, a function published by one, or a name."""
     op = OPS.get(x) if isinstance(x, str) else getattr(x, "op", x)
     if not isinstance(op, Op):
@@ -169,7 +169,9 @@ def operator_of(x: Tensor) -> Any:
     return op
 
 
-def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False) -> Any:
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
+) -> tuple[Selecting, ...]:
     """The two contexts of a selectively checkpointed call, to be returned by `context_fn`.
 
     policy_fn_or_list: the operators whose results are kept, or `policy(ctx, op, *args)`, which returns a
@@ -189,7 +191,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
         if any(op.name in ("mm", "addmm") for op in chosen):
             chosen.add(OPS["linear"])  # in PyTorch a linear layer is one of those; here it is an operator of its own
 
-        def policy(ctx: Any, op: Any, *args: object, **kwargs: object) -> CheckpointPolicy:
+        def policy(ctx: Any, op: Op, *args: object, **kwargs: object) -> CheckpointPolicy:
             return CheckpointPolicy.MUST_SAVE if op in chosen else CheckpointPolicy.PREFER_RECOMPUTE
 
     elif callable(policy_fn_or_list):

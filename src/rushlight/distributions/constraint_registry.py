@@ -53,7 +53,7 @@ class ConstraintRegistry:
     def register(self, constraint: Any, factory: None = None) -> Callable[[Factory], Factory]: ...
     @overload
     def register(self, constraint: Any, factory: Factory) -> Factory: ...
-    def register(self, constraint: Any, factory: Factory | None = None) -> Any:
+    def register(self, constraint: Any, factory: Factory | None = None) -> Callable[..., Any]:
         """Enter factory(constraint) -> transform for a constraint or a class of them; without it, a decorator.
 
         Raises TypeError for what is no constraint.

@@ -19,6 +19,7 @@ from rushlight.tensor import LEAF, Tensor, wrap
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.basics.handles import RemovableHandle
     from rushlight.engine.node import Node
 
 # One of them is held while a leaf's gradient is replaced or added to: one for each leaf would cost memory.  Of the same thread
@@ -346,7 +347,7 @@ def called(hook: Callable[..., Any], leaf: Tensor, *args: object) -> Any:
         raise
 
 
-def post_hook(leaf: Tensor, hook: Callable[..., Any], prepend: bool = False) -> Any:
+def post_hook(leaf: Tensor, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
     """Register a hook that runs after a gradient was accumulated into `leaf`, behind the others or in front of them."""
     if not leaf.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")

@@ -64,7 +64,7 @@ def explain(node: Node) -> str:
     return text
 
 
-def watched(node: Node, g: Any, mask: int, create: bool) -> Any:
+def watched(node: Node, g: Array, mask: int, create: bool) -> Any:
     """Run a node under anomaly mode: errors carry the traceback of the forward call, NaN gradients are errors."""
     try:
         with Setting("node", node):

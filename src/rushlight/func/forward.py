@@ -144,7 +144,7 @@ class Linear:
         return tree.tree_unflatten([product(following) for product in self.products], self.outputs_spec)
 
 
-def linearize(func: Any, *primals: object) -> tuple[Any, Any]:
+def linearize(func: Callable[..., Any], *primals: object) -> tuple[Any, Any]:
     """The outputs of `func` at `primals`, and the function that multiplies tangents with its Jacobian there.
 
     That function does not run `func` again, and may be called often. As `func.jvp`, where the tangents are known before.

@@ -30,7 +30,7 @@ def units(like: Tensor, start: int, stop: int) -> Tensor:
 
 
 def jacrev(func: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False, chunk_size: int | None = None,
-           _preallocate_and_copy: bool = False) -> Any:  # fmt: skip
+           _preallocate_and_copy: bool = False) -> Callable[..., Any]:  # fmt: skip
     """A function that computes the Jacobian of `func` by rows, in reverse mode.
 
     For an output of shape O and an argument of shape I it is of shape (*O, *I), in the structure of the outputs, with
@@ -126,7 +126,9 @@ class Gather:
                 for w, b in zip(self.whole, self.blocks, strict=True)]  # fmt: skip
 
 
-def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error") -> Any:
+def jacfwd(
+    func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Callable[..., Any]:
     """A function that computes the Jacobian of `func` by columns, in forward mode.
 
     As `jacrev`; cheaper where there are fewer inputs than outputs. randomness: what random operators of `func` do for
@@ -201,7 +203,7 @@ def columns(func: Any, inputs: tuple[Tensor, ...]) -> list[list[Tensor]]:
     return columns_of(func, list(inputs), spec, False, "error")[0]
 
 
-def hessian(func: Any, argnums: Any = 0) -> Any:
+def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
     """A function that computes the Hessian of `func`: forward mode over reverse mode.
 
     For a scalar function of an argument of shape I it is of shape (*I, *I); several arguments nest, as in `jacrev`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from rushlight.engine.node import Severed, edge_of
 from rushlight.engine.run import Run
 from rushlight.func.transform import Transform, how_to_run
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def chosen(args: tuple[Any, ...], argnums: Any) -> tuple[int, ...]:
@@ -128,7 +131,9 @@ def check_scalar(output: Any) -> None:
         )
 
 
-def value_and_grads(func: Any, argnums: Any, has_aux: bool, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
+def value_and_grads(
+    func: Callable[..., Any], argnums: Any, has_aux: bool, args: Any, kwargs: Any
+) -> tuple[Any, Any, Any]:
     """(gradients, value, auxiliary) of one call."""
     places = chosen(args, argnums)
     transform = Transform()

@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 
-def _on_memory_of(data: Any, cls: Any) -> Any:
+def _on_memory_of(data: Any, cls: Any) -> Tensor:
     """A leaf of class `cls` on the memory of `data`, or an empty one for None."""
     if data is None:
         data = ops.empty(0)
@@ -117,7 +117,7 @@ def _is_engine_slot(name: str) -> bool:
 _ENGINE_SLOTS = frozenset(name for name in vars(Tensor) if name.startswith("_") and not name.startswith("__"))
 
 
-def _rebuild(cls: Any, data: Tensor, requires_grad: bool, state: dict[str, Any]) -> Any:
+def _rebuild(cls: Any, data: Tensor, requires_grad: bool, state: dict[str, Any]) -> Tensor:
     """A pickled parameter or buffer."""
     tensor = alias(data, cls)
     tensor.requires_grad_(requires_grad)

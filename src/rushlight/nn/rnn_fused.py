@@ -7,7 +7,7 @@ gradients have gradients.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from rushlight.kernels.rows import add_row, sum_rows
 from rushlight.nn import recurrent
 from rushlight.overrides import handle_torch_function, has_torch_function
 from rushlight.tensor import wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 
 class Weights:
@@ -65,7 +68,7 @@ class Plan:
             return _narrow(found[0], x.dtype), *(tuple(_narrow(a, x.dtype) for a in arrays) for arrays in found[1:])
         return self._forward(x, state, w, keep)
 
-    def _forward(self, x: Any, state: Any, w: Weights, keep: bool) -> tuple[Any, Any, Any]:
+    def _forward(self, x: Array, state: list[Array], w: Weights, keep: bool) -> tuple[Any, Any, Any]:
         gates = x @ w.w_ih.T
         if w.b_ih is not None:
             add_row(gates, w.b_ih if self.mode == "GRU" else w.b_ih + w.b_hh)
@@ -78,7 +81,9 @@ class Plan:
         out, h = kernels.rnn(gates, self.steps, state[0], w.w_hh, self.mode == "RNN_RELU")
         return out, (h,), ()
 
-    def backward(self, d_out: Any, d_last: Any, kept: Any, out: Any, state: Any, w: Weights) -> tuple[Any, Any, Any]:
+    def backward(
+        self, d_out: Array, d_last: Any, kept: Any, out: Array, state: Any, w: Weights
+    ) -> tuple[Any, Any, Any]:
         """On arrays: gradients of the inputs' part of the gates, of the weights but w_ih, and of the first state.
 
         Of 16-bit sequences all are in float32.
@@ -97,7 +102,7 @@ class Plan:
         return d_gates, grads, d_state
 
     def _slopes(
-        self, d_out: Any, d_last: Any, kept: Any, out: Any, state: Any, w: Weights
+        self, d_out: Array, d_last: list[Array], kept: list[Array], out: Array, state: list[Array], w: Weights
     ) -> tuple[Any, Any, Any, Any]:
         """Gradients of the state's part of the gates, of the first state, of w_hr, and of a GRU's n before tanh."""
         if self.mode == "LSTM":
@@ -113,7 +118,7 @@ class Plan:
         d_gates, dh = kernels.rnn_backward(d_out, d_last[0], out, self.steps, w.w_hh, self.mode == "RNN_RELU")
         return d_gates, (dh,), None, None
 
-    def products(self, d_gates: Any, x: Any, w_ih: Any, needs: tuple[bool, bool]) -> tuple[Any, Any]:
+    def products(self, d_gates: Array, x: Array, w_ih: Array, needs: tuple[bool, bool]) -> tuple[Any, Any]:
         """On arrays: gradients of the inputs and of w_ih."""
         x, w_ih = up(x, w_ih)
         dx = d_gates @ w_ih if needs[0] else None

@@ -67,7 +67,7 @@ class Fusion:
             self.seen = 0
         return None
 
-    def check_surplus(self, optimizer: Any) -> None:
+    def check_surplus(self, optimizer: Optimizer) -> None:
         """Raise RuntimeError if more backward calls came since the last `step()` than make a step."""
         seen = self.seen
         if seen <= self.total:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.basics.dtypes import is_complex, real_of
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
-def as_real(array: Any) -> Any:
+
+def as_real(array: Array) -> Array:
     """A complex array as the reals that it consists of, in a last dimension of size 2; a real array as it is."""
     if not is_complex(array.dtype):
         return array
@@ -17,7 +20,7 @@ def as_real(array: Any) -> Any:
     return np.lib.stride_tricks.as_strided(real, (*array.shape, 2), (*array.strides, real.itemsize))
 
 
-def zeros_like(array: Any, dtype: Any = None) -> Any:
+def zeros_like(array: Any, dtype: Any = None) -> Array:
     """Zeros in the memory order of `array`, of its dtype or another, untouched until used where the system can do so."""
     dtype = array.dtype if dtype is None else dtype
     if array.flags.c_contiguous:

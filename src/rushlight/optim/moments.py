@@ -8,7 +8,7 @@ their sum; the mean square is from g_1^2 + ... + g_k^2, where Adam has (g_1 + ..
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from rushlight.optim.options import number
 from rushlight.optim.stepper import advance, raw, wide
 from rushlight.storage import bump
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.optim.optimizer import Optimizer
 
 
 def refusal(optimizer: Any) -> str | None:
@@ -53,7 +56,7 @@ def fold(optimizer: Any, p: Tensor, group: dict[str, Any], first: bool, count: i
     bump(square)
 
 
-def apply(optimizer: Any, p: Tensor, group: dict[str, Any]) -> None:
+def apply(optimizer: Optimizer, p: Tensor, group: dict[str, Any]) -> None:
     """Step a parameter by its moments."""
     state = optimizer.state[p]
     step, lr, eps = advance(state), number(group["lr"]), group["eps"]

@@ -99,7 +99,7 @@ class Muon(Stepper):
         bump(buffer)
 
 
-def orthogonal(x: Any, coefficients: tuple[float, float, float], steps: int, eps: float) -> Any:
+def orthogonal(x: Array, coefficients: tuple[float, float, float], steps: int, eps: float) -> Array:
     """The nearest matrix with orthogonal rows or columns, about, by a Newton-Schulz iteration of fifth degree.
 
     x: (A, B) float32, of bfloat16 values, overwritten.
@@ -127,7 +127,7 @@ def orthogonal(x: Any, coefficients: tuple[float, float, float], steps: int, eps
     return x.T if tall else x
 
 
-def _round(x: Any) -> Any:
+def _round(x: Array) -> Array:
     """`x`, a matrix, with its values rounded to bfloat16 in place."""
     for (block,) in blocks(x):
         block[...] = block.astype(ml_dtypes.bfloat16)

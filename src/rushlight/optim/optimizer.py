@@ -82,7 +82,7 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
     return _global_optimizer_post_hooks.add(hook)
 
 
-def _with_hooks(step: Any) -> Any:
+def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """`step` as it runs the hooks of its optimizer around itself."""
 
     @functools.wraps(step)
@@ -123,7 +123,7 @@ def run_post_hooks(optimizer: Any, args: Any = None, kwargs: Any = None) -> None
         hook(optimizer, args, kwargs)
 
 
-def run_pre_hooks(optimizer: Any) -> None:
+def run_pre_hooks(optimizer: Optimizer) -> None:
     """Run what is to run before a step that backward takes.  Raises RuntimeError for other arguments of the step."""
     for hook in [*_global_optimizer_pre_hooks.values(), *optimizer._optimizer_step_pre_hooks.values()]:
         if hook(optimizer, (optimizer,), {}) is not None:

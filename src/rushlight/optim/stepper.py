@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from rushlight.optim.optimizer import Optimizer
 from rushlight.optim.options import LATER, number
 from rushlight.storage import bump, dependents, settle
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 
 class Stepper(Optimizer):
@@ -300,12 +303,12 @@ def zeros(p: Tensor) -> Tensor:
     return p._alike(made) if p._spread else made  # type: ignore[attr-defined]
 
 
-def wide(array: Any) -> Any:
+def wide(array: Array) -> Array:
     """A block of 16-bit floats in float32, any other as it is."""
     return array.astype(np.float32) if array.dtype.itemsize == 2 else array
 
 
-def raw(t: Tensor) -> Any:
+def raw(t: Tensor) -> Array:
     """The array of a tensor, complex numbers as pairs of reals."""
     array = t._array
     return as_real(array)
@@ -316,7 +319,7 @@ def _numbers(value: Any) -> Any:
     return tuple(map(number, value)) if isinstance(value, tuple) else number(value)
 
 
-def _arguments(function: Any, keywords_only: bool = False) -> tuple[str, ...]:
+def _arguments(function: Callable[..., Any], keywords_only: bool = False) -> tuple[str, ...]:
     """Names of the arguments of a Python function; none of another callable."""
     code = getattr(function, "__code__", None)
     if code is None:

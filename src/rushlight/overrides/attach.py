@@ -38,7 +38,7 @@ def attach(namespaces: dict[str, dict[str, Any]], autograd: Any) -> None:
 SHOWN = ("_is_view", "_version", "_base")
 
 
-def method(fn: Callable[..., Any], name: str) -> Any:
+def method(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
     """The method `name` of Tensor."""
     settings = {"python": name in names.PYTHON["Tensor"], "binary": name in names.BINARY}
     where = (names.SHOWN.get(name, name), f"Tensor.{name}", "rushlight")
@@ -67,7 +67,7 @@ def takes_operands(fn: Callable[..., Any]) -> bool:
     return not OPERANDS.isdisjoint(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
 
 
-def composed(public: Public) -> Any:
+def composed(public: Public) -> Callable[..., Any]:
     """Enter a function that looks at its operands."""
     public.twin.__globals__["public"] = public
     return add(public)
@@ -86,7 +86,7 @@ def attribute(found: property, name: str) -> property:
     return made
 
 
-def function(fn: Callable[..., Any], name: str, ns: str) -> Any:
+def function(fn: Callable[..., Any], name: str, ns: str) -> Callable[..., Any]:
     """The function `name` of a namespace."""
     shown = name if ns in ("", names.FUNCTIONAL, "autograd") else f"{ns}_{name}"
     python = name not in names.FUNCTIONAL_NATIVE if ns == names.FUNCTIONAL else name in names.PYTHON.get(ns, ())

@@ -152,7 +152,7 @@ def arm() -> None:
             exchange(public)
 
 
-def add(public: Public) -> Any:
+def add(public: Public) -> Callable[..., Any]:
     """Enter a public function, and give back its function object."""
     PUBLIC.append(public)
     OWNER[id(public.twin)] = public

@@ -7,9 +7,12 @@ import os
 import struct
 import zipfile
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 ALIGNMENT = 64
 _CHUNK = 1 << 22
@@ -112,7 +115,7 @@ class ArchiveReader:
         except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError) as error:
             raise self.damaged(f"the entry {name!r} cannot be read ({error})") from error
 
-    def storage(self, key: str, dtype: np.dtype[Any], numel: int) -> Any:
+    def storage(self, key: str, dtype: np.dtype[Any], numel: int) -> Array:
         """The elements of a storage.  numel: how many there must be."""
         info = self.info(f"data/{key}")
         if info.file_size != numel * dtype.itemsize:

@@ -9,7 +9,7 @@ import pickle
 import pickletools
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from rushlight.serialization.machine import Machine
 from rushlight.serialization.names import StorageType
 from rushlight.serialization.rebuild import Stored
 from rushlight.storage import Storage
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 ZIP, TAR = b"PK\x03\x04", b"ustar"
 
@@ -116,7 +119,7 @@ def _placement(map_location: Any) -> Place:
     raise TypeError(f"load: map_location must be a device, a str, a dict or a function, got {map_location!r}")
 
 
-def _here(array: Any, location: str) -> Any:
+def _here(array: Array, location: str) -> Array:
     if location.split(":")[0] == "cpu":
         return array
     if location.startswith("cuda"):

@@ -61,7 +61,7 @@ def _bytearray(data: Any = b"", *encoding: object) -> bytearray:
     return bytearray(_encode(data, *encoding) if encoding else bytes(data) if isinstance(data, (bytes, list)) else b"")
 
 
-def _layout(name: Any) -> Any:
+def _layout(name: str) -> Any:
     from rushlight.tensor import sparse_coo, sparse_csr, strided
 
     for kind in (strided, sparse_coo, sparse_csr):

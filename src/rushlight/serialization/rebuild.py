@@ -13,6 +13,7 @@ from rushlight.storage import Storage
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
     from rushlight.basics.dtypes import dtype
 
 
@@ -46,7 +47,7 @@ class Stored:
             return self._share(array)
         return self._share(np.ndarray(size, array.dtype, array, offset * array.itemsize, strides))
 
-    def _take_shape(self, array: Any, size: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    def _take_shape(self, array: Array, size: tuple[int, ...], strides: tuple[int, ...]) -> bool:
         """Give the memory itself the shape of its first tensor, if that is all of it: no view is left to hold it."""
         if array is self.array and array.shape == size and array.strides == strides:
             return True  # another tensor on all of it
@@ -60,7 +61,7 @@ class Stored:
         array.resize(size, refcheck=False)
         return bool(array.strides == strides)
 
-    def _share(self, array: Any) -> Tensor:
+    def _share(self, array: Array) -> Tensor:
         t = wrap(array)
         if not array.size:
             return t
@@ -84,17 +85,23 @@ def _rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -
 
 
 def _rebuild_tensor_v2(
-    storage: Any, storage_offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, metadata: Any = None
+    storage: Stored,
+    storage_offset: Any,
+    size: tuple[int, ...],
+    stride: Any,
+    requires_grad: bool,
+    hooks: Any,
+    metadata: Any = None,
 ) -> Tensor:
     return _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, hooks, None, metadata)
 
 
 def _rebuild_tensor_v3(
-    storage: Any,
+    storage: Stored,
     storage_offset: Any,
-    size: Any,
+    size: tuple[int, ...],
     stride: Any,
-    requires_grad: Any,
+    requires_grad: bool,
     hooks: Any,
     dtype: Any,
     metadata: Any = None,

@@ -7,7 +7,7 @@ import os
 import pickle
 import sys
 from collections import OrderedDict
-from typing import IO, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from rushlight.serialization.names import STORAGE_TYPES, UNTYPED, StorageType
 from rushlight.signs import CONJ, NEG
 from rushlight.storage import Storage, memory, owner_of, root_of
 from rushlight.tensor import Tensor, layout, strided
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 
 class Name:
@@ -76,7 +79,7 @@ def place_of(t: Tensor) -> tuple[Any, Any, int]:
     return array, owner, start_of(array) - start_of(root_of(array)) if array.size else 0
 
 
-def start_of(root: Any) -> int:
+def start_of(root: Array) -> int:
     """The address of the first byte of an array."""
     return int(np.lib.array_utils.byte_bounds(root)[0])
 
@@ -158,7 +161,7 @@ class Pickler(_PICKLER):  # type: ignore[misc]
             return (_WITH_TYPE, (function, _TENSOR_TYPE, args, state)) if state else (function, args)
         return _WITH_TYPE, (function, kind, args, state)
 
-    def _on_array(self, owner: Any) -> Bytes | None:
+    def _on_array(self, owner: Array) -> Bytes | None:
         """The memory of `owner` where it has a name already under which another owner of the same array was met."""
         array = owner if owner.__class__ is np.ndarray else owner.data
         found = self._arrays.get(id(array))
@@ -183,7 +186,7 @@ class Pickler(_PICKLER):  # type: ignore[misc]
             args = (*args, {name: True for name, bit in (("conj", CONJ), ("neg", NEG)) if t._bits & bit})
         return (_TENSOR_OF_DTYPE if storage.kind is UNTYPED else _TENSOR), args
 
-    def _storage(self, owner: Any, array: Any, dtype: Any) -> Bytes:
+    def _storage(self, owner: Array, array: Array, dtype: Any) -> Bytes:
         storage = self.storages.get(id(owner)) or self._on_array(owner)
         if storage is None:
             storage = Bytes(owner, str(len(self.storages)))

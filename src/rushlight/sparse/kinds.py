@@ -38,7 +38,7 @@ class Kind(type):
 
 
 @functools.cache
-def of_dtype(dtype: Any) -> Any:
+def of_dtype(dtype: Any) -> Kind:
     """What makes sparse tensors of a dtype, and knows them: one type for each."""
     prefix = next((name for name, each in KINDS.items() if each is dtype), "")
     body = {"dtype": dtype, "__module__": "torch.sparse", "__doc__": f"Sparse tensors of {dtype}."}

@@ -10,7 +10,7 @@ from rushlight.sparse.tensor import Sparse, flat_places
 __all__ = ["log_softmax", "sampled_addmm", "softmax"]
 
 
-def _groups(coo: Any, dim: int) -> tuple[Any, int]:
+def _groups(coo: Sparse, dim: int) -> tuple[Any, int]:
     """By element, which of the lines along a sparse dimension it lies in, and how many lines have elements."""
     rest = [d for d in range(coo.sparse_dim()) if d != dim]
     key = flat_places(coo._indices_of[rest], tuple(coo._sizes[d] for d in rest))

@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-def _dimension(t: Any, dim: int, name: str, more: int = 0) -> int:
+def _dimension(t: Sparse, dim: int, name: str, more: int = 0) -> int:
     n = int(t.dim()) + more
     if not -n <= dim < n:
         raise IndexError(f"{name}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import importlib
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from rushlight.ops.create.legacy import type_string
 from rushlight.overrides.protocol import DisableTorchFunctionSubclass
 from rushlight.sparse.product import product
 from rushlight.tensor import Tensor, sparse_coo, sparse_csr
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Sparse", "from_dense", "made"]
 
@@ -175,7 +178,7 @@ class Sparse(Tensor):
         """Whether gradients flow to the values."""
         return bool(self._values_of.requires_grad)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Any:
+    def requires_grad_(self, requires_grad: bool = True) -> Sparse:
         """Set whether gradients are accumulated for the values."""
         self._values_of.requires_grad_(requires_grad)
         return self
@@ -253,7 +256,7 @@ class Sparse(Tensor):
         """The same places with other values."""
         return made(self._indices_of, values, self._sizes, self._sorted, self._csr)
 
-    def _become(self, other: Any) -> Any:
+    def _become(self, other: Sparse) -> Sparse:
         """Take the places and values of another sparse tensor of this shape: every change in place is one like this.
 
         Raises RuntimeError for what is not sparse or has another shape, and for a leaf that requires grad.
@@ -593,7 +596,7 @@ def _shown(part: Any, indent: int) -> str:
     return repr(part).replace("\n", "\n" + " " * indent).replace(f", dtype={part.dtype}", "")
 
 
-def _shorthand(name: str, dtype: Any) -> Any:
+def _shorthand(name: str, dtype: Any) -> Callable[..., Any]:
     def method(self: Any) -> Any:
         return self.to(dtype)
 

@@ -202,7 +202,7 @@ class Recipe:
         self.cost = 1 + sum(x.cost for x in inputs if x.__class__ is Source)
         self.void, self.keys = False, list[int]()
 
-    def of(self, array: Any) -> Recipe:
+    def of(self, array: Array) -> Recipe:
         """This recipe, void when the memory of the tensor changes."""
         self.keys = [depend(array, self)]
         return self
@@ -268,7 +268,7 @@ class Again:
         return [x.value for x in self.inputs if x.__class__ is Copied and isinstance(x.value, np.ndarray)]
 
 
-def recipe_of(op: Any, inputs: tuple[Any, ...], statics: Any, recipes: Any) -> list[Source | float] | None:
+def recipe_of(op: Op, inputs: tuple[Any, ...], statics: Any, recipes: Recipes) -> list[Source | float] | None:
     """The inputs of a cheap operator as sources and constants; None where they are not such that it can run again."""
     found: list[Any] = []
     for x in inputs:

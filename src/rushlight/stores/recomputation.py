@@ -78,13 +78,13 @@ class RecomputeStore(Store):
         known = self.recipes.region(saved.storage, saved.version)
         return None if known is None else known()
 
-    def learn(self, saved: Any, region: Any) -> None:
+    def learn(self, saved: Saved, region: Region) -> None:
         """A region was made of a saved tensor: what is computed from it can be computed again."""
         known = self.region(saved)
         if not saved.layout.compact and (known is None or known.stop - known.start < region.stop - region.start):
             self.recipes.learn(saved.storage, saved.version, region)
 
-    def source(self, saved: Saved) -> Any:
+    def source(self, saved: Saved) -> Handle:
         """Keep a tensor that no store takes as it is."""
         region, layout = self.region(saved), saved.layout
         if region is None or not (region.start <= layout.start and layout.stop <= region.stop) or layout.compact:

@@ -116,7 +116,7 @@ class Region:
         """The memory in use by others that it is computed from."""
         return self.kept.sources() if hasattr(self.kept, "sources") else ()
 
-    def alive(self) -> Any:
+    def alive(self) -> Array | None:
         """The memory that it was made of, if that is still there."""
         return None if self.own is None else self.own()
 

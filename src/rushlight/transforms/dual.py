@@ -28,6 +28,7 @@ from rushlight.transforms.tangents import Derivative
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
+    from rushlight.dispatch.plan import OpNode
     from rushlight.engine.node import Node
 
 
@@ -327,6 +328,6 @@ def carry_tangents(op: Op, out: Tensor, flat: tuple[Any, ...], values: tuple[Any
     return node if node.outs else None
 
 
-def kept_tangents(node: Any) -> list[Any]:
+def kept_tangents(node: OpNode) -> list[Any]:
     """The tangents, by level, that a node keeps of its outputs."""
     return [kept.tangents for kept in node.outs or () if isinstance(kept, SavedOutput | Packed)]

@@ -23,6 +23,7 @@ from rushlight.tensor import LEAF, Tensor, twin, wrap
 
 if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
+    from rushlight.dispatch.plan import OpNode
     from rushlight.transforms.dual import DualLevel
 
 
@@ -135,7 +136,7 @@ class Derivative:
         node = self.node()
         return [self.adjoint(node, k) for k in range(len(self.outs))]
 
-    def adjoint(self, node: Any, k: int) -> Any:
+    def adjoint(self, node: OpNode, k: int) -> Any:
         """The tangent of output `k`."""
         out = self.outs[k]._array
         if out.dtype.kind in "biu":
@@ -197,7 +198,7 @@ class Kept:
     def __init__(self, value: Tensor):
         self.value, self._array = value, value._array
 
-    def tensor(self, edge: Any) -> Tensor:
+    def tensor(self, edge: OpNode) -> Tensor:
         return self.value
 
 

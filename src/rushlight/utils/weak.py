@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDictionary"]
 
@@ -61,7 +64,7 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
         self.ref_type = ref_type
         mine = weakref.ref(self)
 
-        def forget(ref: Any) -> None:
+        def forget(ref: WeakIdRef) -> None:
             owner = mine()
             if owner is not None:
                 owner.data.pop(ref, None)
@@ -73,10 +76,10 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
     def __getitem__(self, key: Any) -> Any:
         return self.data[self.ref_type(key)]
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: Tensor, value: Any) -> None:
         self.data[self.ref_type(key, self._forget)] = value
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: Tensor) -> None:
         del self.data[self.ref_type(key)]
 
     def __len__(self) -> int:

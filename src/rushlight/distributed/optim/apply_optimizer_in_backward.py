@@ -15,6 +15,7 @@ from rushlight.optim.weak_params import hold_weakly
 from rushlight.utils.weak import WeakIdRef, WeakTensorKeyDictionary
 
 if TYPE_CHECKING:
+    from rushlight.engine.node import AccumulateGrad
     from rushlight.tensor import Tensor
 
 __all__: list[str] = []
@@ -31,7 +32,7 @@ class _AccumulatorMap(WeakTensorKeyDictionary):
         super().__getitem__(key)
         return _accumulate_grad(key)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: Tensor, value: AccumulateGrad) -> None:
         super().__setitem__(key, None)
 
     def items(self) -> Any:
@@ -43,7 +44,7 @@ param_to_optim_hook_handle_map = WeakTensorKeyDictionary()
 param_to_acc_grad_map = _AccumulatorMap()
 
 
-def _accumulate_grad(param: Tensor) -> Any:
+def _accumulate_grad(param: Tensor) -> AccumulateGrad:
     """The node at which gradients of the leaf `param` gather.  Raises ValueError unless it is a leaf that needs one."""
     from rushlight.engine.node import accumulator
 

@@ -7,7 +7,7 @@ nothing that could not be sent away.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from rushlight.overrides.protocol import switched_off
 from rushlight.signs import signed
 from rushlight.storage import Counted, Storage, storage_of
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.memory.budgets.pager import Pager
 
 _ARRAY: Any = Tensor.__dict__["_array"]
 _ROOT: Any = Storage.__dict__["root"]
@@ -202,7 +205,7 @@ def page_of(tensor: Any) -> Any:
     return held if held.__class__ is Page else None
 
 
-def adopt(tensor: Any, kind: str, pager: Any) -> bool:
+def adopt(tensor: Any, kind: str, pager: Pager) -> bool:
     """Make a tensor's array a page of a pager; False where it is small, a view, or of another class."""
     if type(tensor) not in KINDS or not complete(tensor):
         return False

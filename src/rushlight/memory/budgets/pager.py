@@ -232,7 +232,7 @@ class Pager:
                     self.error = error
             self.behind += 1
 
-    def write(self, page: Any) -> None:
+    def write(self, page: Page) -> None:
         """Write a page, or begin to."""
         page.piece = page.put(self.spill)
         self.moved_out[page.kind] += page.nbytes
@@ -242,7 +242,7 @@ class Pager:
         if page.ready:
             page.ready, self.ready = False, self.ready - page.nbytes
 
-    def note_away(self, page: Any, count: int) -> None:
+    def note_away(self, page: Page, count: int) -> None:
         """Bytes of a page go away, or, less than 0, come back."""
         self.away += count
         if page.kind == SAVED:

@@ -21,6 +21,7 @@ from rushlight.tensor import wrap
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.storage import Storage
+    from rushlight.stores.files import Piece, Spill
 
 SMALL = 1 << 16  # bytes below which an array is not worth the trouble
 
@@ -69,7 +70,7 @@ class Page:
         """An array of the same shape, strides and dtype, on no memory of that size."""
         return np.lib.stride_tricks.as_strided(np.empty(1, self.dtype), self.shape, self.strides, writeable=False)
 
-    def put(self, spill: Any) -> Any:
+    def put(self, spill: Spill) -> Piece:
         """What a spill makes of the array: of its elements in the order in which they lie."""
         return spill.put(self.data.T if self.fortran else self.data)
 
@@ -240,7 +241,7 @@ def sources_of(again: Any) -> Iterator[SavedPage]:
             yield from sources_of(region.kept)
 
 
-def whole(array: Any) -> bool:
+def whole(array: Array) -> bool:
     """Whether an array is its memory, the whole of it and nothing else."""
     return bool(array.flags.owndata and array.flags.forc and array.flags.writeable)
 

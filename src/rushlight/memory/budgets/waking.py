@@ -117,7 +117,7 @@ def large(array: Any) -> bool:
     return bool(root.nbytes >= pages.SMALL and whole(root))
 
 
-def adopt_node(node: Any, hooks: Any) -> None:
+def adopt_node(node: OpNode, hooks: Any) -> None:
     """What the node of an operator keeps; a node that is being made may lack anything."""
     saved, outs, aux = (getattr(node, name, None) for name in ("saved", "outs", "aux"))
     if not saved or getattr(node, "plan", None) is None:
@@ -139,7 +139,7 @@ def adopt_node(node: Any, hooks: Any) -> None:
             node.aux = beside
 
 
-def packed_input(node: Any, i: int, x: Any, hooks: Any) -> Any:
+def packed_input(node: OpNode, i: int, x: Any, hooks: Any) -> Any:
     """A saved input as a page; itself where it is none, or backward will refuse it."""
     if not pageable(x) or (x._edge is None and x._view is None and isinstance(node.edges[i], (Node, Port))):
         return x

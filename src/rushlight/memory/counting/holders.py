@@ -25,6 +25,7 @@ from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.dispatch.plan import OpNode
 
 UNKNOWN, PARAMETER, GRADIENT, OPTIMIZER_STATE, ACTIVATION, INPUT, TEMPORARY, AUTOGRAD_DETAIL = range(len(CATEGORIES))
 
@@ -52,7 +53,7 @@ def held(array: Any, category: int, name: str = "") -> Iterator[Held]:
         yield Held(root.__array_interface__["data"][0], root.nbytes, category, name, root)
 
 
-def several(node: Any, name: str) -> list[Any] | tuple[Any, ...]:
+def several(node: OpNode, name: str) -> list[Any] | tuple[Any, ...]:
     """What a node keeps under a name; a custom function may call anything of its own so."""
     found = getattr(node, name, None)
     return found if isinstance(found, (tuple, list)) else ()
@@ -111,7 +112,7 @@ def of_modules(modules: list[Any], names: dict[int, str]) -> Iterator[Held]:
                     yield from held(present(tensor._grad), GRADIENT, name)
 
 
-def homes(module: Any, names: dict[int, str]) -> dict[int, str]:
+def homes(module: Module, names: dict[int, str]) -> dict[int, str]:
     """The module that has a parameter or buffer, by the address of its block."""
     found: dict[int, str] = {}
     for part in module.modules():
@@ -121,7 +122,7 @@ def homes(module: Any, names: dict[int, str]) -> dict[int, str]:
     return found
 
 
-def homes_of_state(optimizer: Any, known: dict[int, str]) -> dict[int, str]:
+def homes_of_state(optimizer: Optimizer, known: dict[int, str]) -> dict[int, str]:
     """The module of the parameter that a block of an optimizer's state is for, by address."""
     found: dict[int, str] = {}
     for parameter, state in optimizer.state.items():
@@ -134,7 +135,7 @@ def homes_of_state(optimizer: Any, known: dict[int, str]) -> dict[int, str]:
     return found
 
 
-def of_optimizer(optimizer: Any) -> Iterator[Held]:
+def of_optimizer(optimizer: Optimizer) -> Iterator[Held]:
     """The state that an optimizer keeps."""
     for state in optimizer.state.values():
         for key, value in state.items() if isinstance(state, dict) else ():

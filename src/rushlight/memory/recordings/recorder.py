@@ -39,6 +39,7 @@ from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.nn.modules.module import Module
 
 NONE, FORWARD, BACKWARD, OPTIMIZER = (PHASES.index(name) for name in ("", "forward", "backward", "optimizer"))
 KEEP = 1 << PARAMETER | 1 << GRADIENT | 1 << OPTIMIZER_STATE  # what is one of these stays it
@@ -100,7 +101,7 @@ class Recorder:
             self.local.modules = []
             return self.local.modules  # type: ignore[no-any-return]
 
-    def enter(self, module: Any, args: Any) -> None:
+    def enter(self, module: Module, args: Any) -> None:
         """A module's forward begins."""
         stack = self.stack()
         name = self.names.get(id(module))
@@ -111,7 +112,7 @@ class Recorder:
             name = self.names.setdefault(id(module), type(module).__name__)
         stack.append(name)
 
-    def leave(self, module: Any, args: Any, output: Any) -> None:
+    def leave(self, module: Module, args: Any, output: Any) -> None:
         """A module's forward ended, or raised."""
         stack = self.stack()
         if stack:

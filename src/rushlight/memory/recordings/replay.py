@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rushlight.memory.recordings.recording import ALLOC, CATEGORIES, CATEGORY, FREE, PHASE, PHASES, Frame, Recording
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 TELLING = ("unknown", "temporary", "autograd_detail", "input", "activation", "gradient", "optimizer_state", "parameter")
 """Categories, the most telling last: what a block is remembered as."""
@@ -169,7 +172,7 @@ def breakdown(recording: Recording, moment: int | None = None) -> Breakdown:
     )
 
 
-def _summed(places: Any, sizes: Any, names: list[str]) -> dict[str, int]:
+def _summed(places: Array, sizes: Array, names: list[str]) -> dict[str, int]:
     """Bytes by name, the largest first; "" is what is at place -1."""
     found: dict[str, int] = {}
     sums = np.bincount(places.astype(np.int64) + 1, sizes, len(names) + 1).astype(np.int64)

@@ -38,7 +38,7 @@ _DEFAULT_SPARSE_BLOCK_SIZE = 128
 _LEVELS = ((0, None, None, None), (None, 0, None, None), (None, None, 0, None), (None, None, None, 0))
 
 
-def _over(function: Callable[..., Any], given: bool) -> Any:
+def _over(function: Callable[..., Any], given: bool) -> Callable[..., Any]:
     """A function of a score (where `given`) and four indices, for all of them at once.  -> (B, H, rows, columns)"""
     for dims in reversed(_LEVELS):
         function = vmap(function, in_dims=((0, *dims) if given else dims))

@@ -162,7 +162,7 @@ class Hooked(Stateful):
     # Registration ----------------------------------------------------------------------------------
 
     def register_forward_pre_hook(
-        self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
         """Call `hook(module, args)` before forward, or `hook(module, args, kwargs)` with `with_kwargs`.
 
@@ -246,7 +246,7 @@ def _replaced(args: tuple[Any, ...], result: tuple[int, ...] | None) -> tuple[An
     return result if isinstance(result, tuple) else (result,)
 
 
-def _insert(hooks: Hooks, handle: RemovableHandle, hook: Any, prepend: bool) -> None:
+def _insert(hooks: Hooks, handle: RemovableHandle, hook: Callable[..., Any], prepend: bool) -> None:
     hooks[handle.id] = hook
     if prepend:
         hooks.move_to_end(handle.id, last=False)

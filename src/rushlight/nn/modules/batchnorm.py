@@ -85,7 +85,7 @@ class _NormBase(Module):
             f"bias={has_bias}, track_running_stats={self.track_running_stats}"
         )
 
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any) -> None:
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], *rest: Any) -> None:
         """Before version 2 there was no count of batches: keep ours."""
         version = local_metadata.get("version", None)
         key = prefix + "num_batches_tracked"
@@ -172,7 +172,7 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"SyncBatchNorm: expected at least 2D input (got {input.ndim}D input)")
 
     @classmethod
-    def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
         """The tree of `module` with every BatchNorm replaced by a SyncBatchNorm on the same tensors."""
         result = module
         if isinstance(module, _BatchNorm) and not isinstance(module, SyncBatchNorm):
@@ -182,7 +182,7 @@ class SyncBatchNorm(_BatchNorm):
         return result
 
 
-def _synchronised(cls: Any, module: Any, process_group: Any) -> Any:
+def _synchronised(cls: Any, module: Module, process_group: Any) -> Module:
     result = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats,
                  process_group, bias=module.bias is not None)  # fmt: skip
     result._parameters.update(module._parameters)

@@ -33,14 +33,14 @@ class _Numbered(Module):
         for i, module in enumerate(listed):
             self.add_module(str(i), module)
 
-    def _index(self, idx: Any) -> int:
+    def _index(self, idx: int) -> int:
         """`idx` counted from the start.  Raises IndexError where it is out of range."""
         index, size = operator.index(idx), len(self)
         if not -size <= index < size:
             raise IndexError(f"index {index} is out of range")
         return index % size
 
-    def _key(self, idx: Any) -> str:
+    def _key(self, idx: int) -> str:
         """The name of the child number `idx`."""
         return list(self._modules)[self._index(idx)]
 
@@ -127,7 +127,7 @@ class Sequential(_Numbered):
             self.append(module)
         return self
 
-    def _repeated(self, times: Any) -> list[Any]:
+    def _repeated(self, times: int) -> list[Any]:
         if not isinstance(times, int):
             raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(times)}")
         if times <= 0:
@@ -223,7 +223,7 @@ class ModuleDict(Module):
     def __getitem__(self, key: str) -> Any:
         return self._modules[key]
 
-    def __setitem__(self, key: str, module: Any) -> None:
+    def __setitem__(self, key: str, module: Module) -> None:
         self.add_module(key, module)
 
     def __delitem__(self, key: str) -> None:

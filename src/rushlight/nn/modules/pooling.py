@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import _pair, _single, _triple
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
@@ -38,7 +41,7 @@ class _MaxPoolNd(Module):
         self.stride = kernel_size if stride is None else stride
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
-    def _pool(self, pool: Any, input: Tensor) -> Any:
+    def _pool(self, pool: Callable[..., Any], input: Tensor) -> Any:
         return pool(
             input,
             self.kernel_size,

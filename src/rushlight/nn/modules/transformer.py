@@ -33,7 +33,7 @@ def _generate_square_subsequent_mask(size: int, device: device | None = None, dt
     return ops.triu(ops.full((size, size), float("-inf"), dtype=dtype, device=device), diagonal=1)
 
 
-def _get_activation_fn(activation: str) -> Any:
+def _get_activation_fn(activation: str) -> Callable[..., Any]:
     if activation == "relu":
         return F.relu
     if activation == "gelu":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.function import Function
 from rushlight.func import functional_call, vmap
@@ -13,6 +13,9 @@ from rushlight.nn.modules.rnn import RNNBase
 from rushlight.tensor import Tensor
 from rushlight.utils import _pytree
 
+if TYPE_CHECKING:
+    from rushlight.basics.tree import Spec
+
 __all__ = ["call_for_per_sample_grads"]
 
 
@@ -20,7 +23,7 @@ class _ForEach(Function):
     """A parameter once for each sample.  Its gradients go to the parameter's `grad_sample`, and none to the parameter."""
 
     @staticmethod
-    def forward(ctx: Any, parameter: Any, count: int, scale: int) -> Any:
+    def forward(ctx: Any, parameter: Tensor, count: int, scale: int) -> Any:
         ctx.parameter, ctx.scale = parameter, scale
         return parameter.detach().expand(count, *parameter.shape)
 
@@ -78,7 +81,7 @@ def call_for_per_sample_grads(module: Any, *, batch_size: int | None = None, los
     return call
 
 
-def _check_module(module: Any) -> None:
+def _check_module(module: Module) -> None:
     """RuntimeError for a module whose samples are no matter of their own, or that was called and backward run before."""
     for name, part in module.named_modules():
         if isinstance(part, _BatchNorm) and (part.training or part.running_mean is None):
@@ -90,7 +93,7 @@ def _check_module(module: Any) -> None:
                                "set it to None first")  # fmt: skip
 
 
-def _dims(module: Any, given: list[Any], dim: int) -> list[int | None]:
+def _dims(module: Module, given: list[Any], dim: int) -> list[int | None]:
     """The dimension of the batch in each of the arguments, None where it is no tensor: states of RNNs have it second."""
     found: list[int | None] = [dim if isinstance(x, Tensor) and x.ndim > dim else None for x in given]
     if isinstance(module, RNNBase):
@@ -112,11 +115,11 @@ def _batch_size(given: list[Any], dims: list[int | None], told: int | None) -> i
     return int(sizes.pop())
 
 
-def _by_sample(module: Any, spec: Any, dims: list[int | None], dim: int) -> Callable[..., Any]:
+def _by_sample(module: Module, spec: Spec, dims: list[int | None], dim: int) -> Callable[..., Any]:
     """The module for all samples at once, each with parameters of its own."""
     state = 1 if isinstance(module, RNNBase) else dim
 
-    def one(learned: Any, given: list[Any]) -> Any:
+    def one(learned: dict[str, Any], given: list[Any]) -> Any:
         whole = [x if d is None else x.unsqueeze(d) for x, d in zip(given, dims, strict=True)]
         args, kwargs = _pytree.tree_unflatten(whole, spec)
         out = functional_call(module, learned, args, kwargs)

@@ -139,7 +139,7 @@ def _(query: Any, key: Any, value: Any) -> int:
 
 
 @attention_op.work
-def _(query: Array, key: Array, is_causal: Any, drop: Any) -> int:
+def _(query: Array, key: Array, is_causal: bool, drop: Any) -> int:
     return 0 if drop is None else block_of_scores(query, key, is_causal) * 17 // 16  # and the bits of the mask
 
 
@@ -286,7 +286,7 @@ def check_broadcast(query: Tensor, key: Tensor, value: Any, mask: Tensor | None,
 
 
 @function(ns=F, autocast="lower")
-def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
+def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
                                  is_causal: bool = False, scale: float | None = None,
                                  enable_gqa: bool = False) -> Any:  # fmt: skip
     """softmax(query key^T scale + attn_mask) value.  (*, L, E), (*, S, E), (*, S, V) -> (*, L, V)

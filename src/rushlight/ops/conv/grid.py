@@ -183,7 +183,7 @@ def grid_sampler(
 
 
 @function(ns="nn.functional")
-def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
+def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Any:
     """The grid of an affine map.  theta: (N, D, D + 1), size: (N, C, *S) -> (N, *S, D)"""
     n, _, *spatial = size
     d = len(spatial)

@@ -14,6 +14,8 @@ from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.convert import to_dtype
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.tensor import Tensor
 
 
@@ -228,7 +230,7 @@ def resized(input: Any, mode: str, taps: list[Any]) -> Tensor:
 
 
 @function(ns="nn.functional")
-def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+def interpolate(input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
                 antialias: bool = False) -> Any:  # fmt: skip
     """Resize the spatial dimensions.  input: (N, C, *S) -> (N, C, *size)
@@ -272,7 +274,7 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
 
 
 @function(ns="nn.functional")
-def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+def upsample(input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
              align_corners: bool | None = None) -> Any:  # fmt: skip
     """Deprecated: use `interpolate`."""
     caller.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
@@ -280,14 +282,18 @@ def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: str =
 
 
 @function(ns="nn.functional")
-def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+def upsample_nearest(
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Any:
     """Deprecated: use `interpolate`."""
     caller.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 @function(ns="nn.functional")
-def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+def upsample_bilinear(
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Any:
     """Deprecated: use `interpolate` with align_corners=True."""
     caller.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

@@ -19,6 +19,8 @@ from rushlight.ops.elementwise.convert import copy
 from rushlight.ops.shape.reshape import permute_op, reshape_op
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.tensor import Tensor
 
 
@@ -57,7 +59,13 @@ def _geometry(name: str, kernel_size: Any, dilation: Any, padding: Any, stride: 
 
 
 @function(ns="nn.functional")
-def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+def unfold(
+    input: Tensor,
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Any:
     """Sliding windows as columns.  input: (N, C, H, W) or (C, H, W) -> (N, C * K, L)"""
     shape = input.shape
     if len(shape) not in (3, 4) or any(s == 0 for s in shape[-3:]):
@@ -74,7 +82,14 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
 
 
 @function(ns="nn.functional")
-def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+def fold(
+    input: Tensor,
+    output_size: int | Sequence[int],
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Any:
     """Columns added at the places of their windows.  input: (N, C * K, L) or (C * K, L) -> (N, C, *output_size)"""
     shape = input.shape
     if len(shape) not in (2, 3) or any(s == 0 for s in shape[-2:]):

@@ -15,11 +15,14 @@ from rushlight.storage import Storage, expose
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.basics.devices import device
     from rushlight.basics.dtypes import dtype
+    from rushlight.tensor import layout
 
 
 @function()
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+def tensor(data: Any, *, dtype: dtype | None = None, device: device | str | int | None = None, requires_grad: bool = False,
            pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A new tensor with a copy of the data: a number, nested sequences of numbers, an array or a tensor.
 
@@ -37,7 +40,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
 
 
 @function()
-def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, layout: Any = None, requires_grad: bool = False,
+def scalar_tensor(s: complex, *, dtype: dtype | None = None, device: device | str | int | None = None, layout: layout | None = None, requires_grad: bool = False,
                   pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A 0-d tensor of a number, in the default floating-point dtype unless another is given."""
     where = check_options("scalar_tensor", device, layout)
@@ -47,7 +50,7 @@ def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, layout: Any 
 
 
 @function()
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def as_tensor(data: Any, dtype: dtype | None = None, device: device | str | int | None = None) -> Tensor:
     """The data as a tensor, without a copy where it is a tensor or array of this dtype already.  Keeps history."""
     where = check_options("as_tensor", device)
     if isinstance(data, Tensor):
@@ -63,7 +66,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 @function()
-def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
+def asarray(obj: Any, *, dtype: dtype | None = None, device: device | str | int | None = None, copy: bool | None = None,
             requires_grad: bool | None = None) -> Tensor:  # fmt: skip
     """`obj` (tensor, array, storage, DLPack or buffer object, nested sequence) as a tensor, sharing memory where it can.
 
@@ -130,7 +133,7 @@ def sharing(obj: Any, dtype: Any) -> Any:
 
 
 @function()
-def from_numpy(ndarray: Any) -> Tensor:
+def from_numpy(ndarray: Array) -> Tensor:
     """A tensor on the memory of a NumPy array.  Raises TypeError for other objects and unsupported dtypes."""
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")

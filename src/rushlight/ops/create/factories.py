@@ -27,6 +27,8 @@ from rushlight.dispatch.registry import function
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.basics.arrays import Array
     from rushlight.basics.devices import device
     from rushlight.basics.dtypes import dtype
@@ -34,8 +36,8 @@ if TYPE_CHECKING:
 
 
 @function()
-def zeros(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-          pin_memory: bool = False, requires_grad: bool = False, names: Any = None) -> Tensor:  # fmt: skip
+def zeros(*args: Any, size: int | Sequence[int] | None = None, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
+          pin_memory: bool = False, requires_grad: bool = False, names: Sequence[str] | None = None) -> Tensor:  # fmt: skip
     """A tensor of zeros of the size given as ints or one sequence.
 
     >>> import rushlight as torch
@@ -49,8 +51,8 @@ def zeros(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layo
 
 
 @function()
-def ones(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-         pin_memory: bool = False, requires_grad: bool = False, names: Any = None) -> Tensor:  # fmt: skip
+def ones(*args: Any, size: int | Sequence[int] | None = None, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
+         pin_memory: bool = False, requires_grad: bool = False, names: Sequence[str] | None = None) -> Tensor:  # fmt: skip
     """A tensor of ones of the size given as ints or one sequence."""
     where = check_options("ones", device, layout)
     kind = dtype_with("ones", dtype, out)
@@ -71,8 +73,8 @@ def empty(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layo
 
 
 @function()
-def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-         pin_memory: bool = False, requires_grad: bool = False, names: Any = None) -> Tensor:  # fmt: skip
+def full(size: int | Sequence[int], fill_value: Tensor | complex, *, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
+         pin_memory: bool = False, requires_grad: bool = False, names: Sequence[str] | None = None) -> Tensor:  # fmt: skip
     """A tensor of one value; its dtype follows from the value unless it is given."""
     where = check_options("full", device, layout)
     if not isinstance(size, (tuple, list)):
@@ -109,7 +111,7 @@ def fill_array(name: str, array: Array, value: Any) -> None:
 
 
 @function()
-def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+def eye(n: int, m: int | None = None, *, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
         pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The n x m matrix (m = n by default) with ones on its diagonal."""
     where = check_options("eye", device, layout)
@@ -122,8 +124,8 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, lay
 
 
 @function()
-def arange(*args: Any, start: Any = None, end: Any = None, step: Any = None, out: Any = None, dtype: Any = None,
-           layout: Any = None, device: Any = None, pin_memory: bool = False,
+def arange(*args: Any, start: Tensor | complex | None = None, end: Tensor | complex | None = None, step: Any = None, out: Tensor | None = None, dtype: dtype | None = None,
+           layout: layout | None = None, device: device | str | int | None = None, pin_memory: bool = False,
            requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Numbers from start (0 by default) up to but without end, by step: arange(end), arange(start, end, step=1).
 
@@ -189,8 +191,8 @@ def arange_array(lo: float, hi: float, by: Any, dtype: np.dtype[Any]) -> Array:
 
 
 @function(name="range")
-def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
-           device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+def range_(start: Tensor | complex = 0, end: Tensor | complex | None = None, step: Any = 1, *, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
+           device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Numbers from start up to and including end, by step, of the default floating-point dtype."""
     where = check_options("range", device, layout)
     lo, hi, by = (number("range", x) for x in ((0, start, step) if end is None else (start, end, step)))
@@ -227,7 +229,7 @@ def ends(name: str, start: Any, end: Any, steps: int, dtype: Any, out: Any) -> t
     return lo, hi, count, kind
 
 
-def linspace_array(lo: Any, hi: Any, count: int, dtype: Any) -> Any:
+def linspace_array(lo: Any, hi: Any, count: int, dtype: np.dtype[Any]) -> Array:
     """`count` numbers evenly from lo to hi; integers truncate.  Raises RuntimeError for an end that does not fit."""
     if dtype.kind in "iuf":
         lo, hi = (fitted("linspace", x, dtype, True)[()] for x in (lo, hi))
@@ -254,8 +256,8 @@ def from_both_ends(lo: Any, hi: Any, step: Any, count: int) -> Array:
 
 @function()
 @per_sample
-def linspace(start: Any, end: Any, steps: Any = None, *, out: Any = None, dtype: Any = None, layout: Any = None,
-             device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+def linspace(start: Tensor | complex, end: Tensor | complex, steps: Any = None, *, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
+             device: device | str | int | None = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """`steps` numbers evenly spaced from start to end, both included."""
     where = check_options("linspace", device, layout)
     lo, hi, count, kind = ends("linspace", start, end, steps, dtype, out)
@@ -264,8 +266,8 @@ def linspace(start: Any, end: Any, steps: Any = None, *, out: Any = None, dtype:
 
 @function()
 @per_sample
-def logspace(start: Any, end: Any, steps: Any = None, base: float = 10.0, *, out: Any = None, dtype: Any = None,
-             layout: Any = None, device: Any = None, pin_memory: bool = False,
+def logspace(start: Tensor | complex, end: Tensor | complex, steps: Any = None, base: float = 10.0, *, out: Tensor | None = None, dtype: dtype | None = None,
+             layout: layout | None = None, device: device | str | int | None = None, pin_memory: bool = False,
              requires_grad: bool = False) -> Tensor:  # fmt: skip
     """`steps` numbers from base**start to base**end, both included, evenly spaced on a logarithmic scale."""
     where = check_options("logspace", device, layout)

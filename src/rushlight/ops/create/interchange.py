@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from rushlight.engine.node import edge_of
 from rushlight.signs import CONJ
 from rushlight.storage import expose
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
 
 BFLOAT, UINT = 4, 1  # DLPack's codes of kinds of numbers
 
@@ -113,7 +116,7 @@ def imported(producer: Any, copy: bool | None = None) -> Any:
 
 
 @function()
-def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(ext_tensor: Any, *, device: device | str | int | None = None, copy: bool | None = None) -> Tensor:
     """A tensor on the memory of another library's array, or of a DLPack capsule.
 
     copy: True copies, False raises where that is needed. Raises BufferError for arrays that are not on the CPU.

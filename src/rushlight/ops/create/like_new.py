@@ -46,7 +46,7 @@ def like(name: str, input: Array | Tensor, dtype: dtype | None, device: Any, lay
     return empty_in_format(input._held, kind, memory_format)
 
 
-def _finish(input: Any, array: Any, requires_grad: bool) -> Any:
+def _finish(input: Any, array: Array, requires_grad: bool) -> Any:
     if input.__class__ is np.ndarray:
         return array
     if (
@@ -65,7 +65,7 @@ def empty_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | No
 
 
 @function()
-def zeros_like(input: Any, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
+def zeros_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
                memory_format: memory_format | None = None, pin_memory: bool = False) -> Any:  # fmt: skip
     """Zeros of the shape of `input`."""
     array = like("zeros_like", input, dtype, device, layout, memory_format)
@@ -160,7 +160,7 @@ def strided_memory(name: str, size: Any, stride: Any, dtype: Any, where: Any = N
 
 
 @function()
-def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+def empty_strided(size: int | Sequence[int], stride: int | Sequence[int], *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
                   requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size with these strides, in elements."""
     where = check_options("empty_strided", device, layout)
@@ -197,7 +197,7 @@ def check_layout(order: list[int], ndim: int) -> None:
 
 
 @function()
-def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+def empty_permuted(size: int | Sequence[int], physical_layout: Any, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
                    requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size whose dimensions lie in memory in the order `physical_layout`."""
     where = check_options("empty_permuted", device, layout)

@@ -57,7 +57,7 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     return self
 
 
-def memory_of(self: Tensor, source: Storage | Tensor | TypedStorage | None) -> Any:
+def memory_of(self: Tensor, source: Storage | Tensor | TypedStorage | None) -> Array:
     """The array that `set_` shows of its source."""
     if source is None:
         return np.empty(0, self._held.dtype)

@@ -263,7 +263,7 @@ publish_inplace(sub_, "sub", "", ("subtract",))
 
 
 @function(out=True)
-def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+def rsub(input: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Any:
     """other - alpha * input, broadcast.  (*), (*) -> (*)"""
     require_tensors("rsub", input=input)
     if alpha.__class__ is int and alpha == 1:

@@ -206,7 +206,7 @@ clamp_numbers.into(_clamp_into)
 
 
 @function(method=True, out=True, aliases=("clip",))
-def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
+def clamp(input: Tensor, min: Tensor | complex | None = None, max: Tensor | complex | None = None) -> Any:
     """`input` limited to [min, max]; `max` wins where they cross.  input: (*) -> (*)
 
     min, max: numbers, tensors that broadcast with `input`, or one of them None. The gradient goes to `input` where it
@@ -223,13 +223,13 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
 
 
 @function(method=True, out=True)
-def clamp_min(input: Any, min: Any) -> Any:
+def clamp_min(input: Tensor, min: Tensor | complex) -> Any:
     """`input`, but at least `min`, a number or tensor.  input: (*) -> (*)"""
     return _clamped("clamp_min", input, min, None)
 
 
 @function(method=True, out=True)
-def clamp_max(input: Any, max: Any) -> Any:
+def clamp_max(input: Tensor, max: Tensor | complex) -> Any:
     """`input`, but at most `max`, a number or tensor.  input: (*) -> (*)"""
     return _clamped("clamp_max", input, None, max)
 

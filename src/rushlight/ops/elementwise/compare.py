@@ -136,7 +136,9 @@ def isclose_op(input: Array, other: Array, rtol: float, atol: float, equal_nan: 
 
 
 @function(method=True)
-def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(
+    input: Tensor, other: Tensor | complex, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Any:
     """Whether |input - other| <= atol + rtol |other|, broadcast.  (*), (*) of one dtype -> (*) bool
 
     equal_nan: whether two NaNs are close.
@@ -146,7 +148,9 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
 
 
 @function(method=True)
-def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+def allclose(
+    input: Tensor, other: Tensor | complex, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
     """Whether all elements are close in the sense of :func:`isclose`."""
     _check_close("allclose", input, other, rtol, atol)
     return bool(raw(isclose_op(input, other, rtol, atol, equal_nan)).all())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
-def complex_log1p(x: Any) -> Any:
+
+def complex_log1p(x: Array) -> Array:
     """log(1 + x) of a complex array: its real part is log1p(2 re + re^2 + im^2) / 2 where that is not large."""
     wide = x.astype(np.complex128, copy=False)
     re, im = wide.real, wide.imag
@@ -19,7 +22,7 @@ def complex_log1p(x: Any) -> Any:
     return out.astype(x.dtype, copy=False)
 
 
-def complex_logaddexp(a: Any, b: Any) -> Any:
+def complex_logaddexp(a: Array, b: Array) -> Array:
     """log(exp(a) + exp(b)) of complex arrays."""
     small = a.real < b.real
     low, high = np.where(small, a, b), np.where(small, b, a)

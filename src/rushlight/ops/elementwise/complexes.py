@@ -78,7 +78,7 @@ def imag(input: Any) -> Any:
     return imag_part(input)
 
 
-def _set_part(part: Callable[..., Any]) -> Any:
+def _set_part(part: Callable[..., Any]) -> Callable[..., Any]:
     def setter(self: Tensor, value: Any) -> None:
         part(self).copy_(value) if isinstance(value, Tensor) else part(self).fill_(value)
 
@@ -152,7 +152,7 @@ def view_as_complex(input: Array) -> Array:
 # Making complex numbers ------------------------------------------------------------------------------
 
 
-def _same_floats(name: str, taken: tuple[str, ...]) -> Any:
+def _same_floats(name: str, taken: tuple[str, ...]) -> Callable[..., Any]:
     *most, last = (older(getattr(dtypes, kind)) for kind in taken)
     wanted = f"{', '.join(most)} or {last}"
 

@@ -22,6 +22,8 @@ from rushlight.engine.conform import cast_array, tensor_functions
 from rushlight.tensor import Tensor, alias, wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.basics.devices import device
     from rushlight.basics.dtypes import dtype
     from rushlight.dispatch.formats import memory_format
@@ -76,7 +78,7 @@ def _(input: Array, dtype: np.dtype[Any]) -> list[shapes.Made]:
     return [shapes.Made(input.shape, dtype, shapes.order_of(input))]
 
 
-def converted(array: Any, dtype: Any) -> Any:
+def converted(array: Any, dtype: Any) -> Array:
     """A copy of `array` in another dtype: numbers out of an integer's range as C converts them, without warnings."""
     if array.dtype.kind == "W" or dtype.kind == "W":
         return through_complex64(array, dtype)
@@ -256,7 +258,7 @@ def to_dtype(self: Tensor, dtype: dtype | None, fresh: bool = False, format_: An
 Tensor.to = to  # type: ignore[assignment, method-assign]
 
 
-def _shorthand(name: str, dtype: dtype) -> Any:
+def _shorthand(name: str, dtype: dtype) -> Callable[..., Any]:
     def method(self: Tensor, memory_format: memory_format | None = None) -> Tensor:
         return to_dtype(self, dtype, False, memory_format)
 

@@ -14,6 +14,8 @@ from rushlight.ops.elementwise.arith import conj, own_conj
 from rushlight.ops.elementwise.shared import floating_into, nothing, tensor_first, times
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.tensor import Tensor
 
 
@@ -58,7 +60,7 @@ def divided(input: Array, other: Array) -> Array:
     return np.true_divide(other, input)
 
 
-def _divided_raw(g: Array, input: Array, other: float) -> Any:
+def _divided_raw(g: Array, input: Array, other: float) -> Array:
     slope = np.true_divide(other, input)
     if slope.__class__ is not np.ndarray or slope.dtype != g.dtype or slope.shape != g.shape:
         return -g * conj(slope / input)
@@ -115,7 +117,7 @@ def div_trunc(input: Array, other: Array) -> Array:
     return backend.trunc(quotient, out=quotient)
 
 
-def _refused(name: str) -> Any:
+def _refused(name: str) -> Callable[..., Any]:
     def formula(g: Array | Tensor) -> Any:
         raise RuntimeError(f"derivative for {name} is not implemented: it is zero almost everywhere; detach() its "
                            "arguments to say so")  # fmt: skip

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.kernels.reference.special import in_blocks
 from rushlight.ops.elementwise.convert import cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.basics.arrays import Array
 
 FLOAT32 = np.dtype(np.float32)
 
@@ -20,17 +25,17 @@ def require(fits: bool, name: str, x: Any, wanted: str = "a floating-point dtype
                                   "in input.float()")  # fmt: skip
 
 
-def is_float(dtype: Any) -> bool:
+def is_float(dtype: np.dtype[Any]) -> bool:
     """Whether numbers of an array's dtype are real floating-point ones, those of 16 bits included."""
     return bool(dtype.kind == "f") or dtype in dtypes.HALVES
 
 
-def mapped(fn: Any, x: Any, *others: Any) -> Any:
+def mapped(fn: Callable[..., Any], x: Array, *others: Any) -> Array:
     """fn(x, *others) of equally shaped arrays, block by block, so that its temporaries stay in cache and small."""
     return in_blocks(fn, np.empty(x.shape, x.dtype), x, *others)
 
 
-def wide(dtype: Any) -> np.dtype[Any]:
+def wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """float32 for 16-bit dtypes of NumPy, else the dtype itself."""
     return FLOAT32 if dtype.itemsize == 2 else dtype
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from rushlight.ops.elementwise.convert import cast, to_dtype
 from rushlight.ops.elementwise.shared import dtype_of, floating_into, keep, nothing, over, result_type_of, times
 from rushlight.ops.elementwise.unary import log
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    pass
 
 ndarray = np.ndarray
 
@@ -104,7 +107,7 @@ QUICK: dict[Any, Any] = {
 }
 
 
-def _power(x: Array, exponent: Array | float) -> Any:
+def _power(x: Array, exponent: Array | float) -> Array:
     if x.dtype.kind in "iu":
         return _integer_power(x, exponent)
     if exponent.__class__ is not ndarray or exponent.ndim == 0:
@@ -116,7 +119,7 @@ def _power(x: Array, exponent: Array | float) -> Any:
     return np.power(x, exponent)
 
 
-def _complex_power(x: Any, exponent: Any) -> Any:
+def _complex_power(x: Any, exponent: Any) -> Array:
     """Complex powers: 1 where the exponent is 0, and 0 of an infinity where it is below 0, of which NumPy has NaN."""
     out = np.where(exponent == 0, x.dtype.type(1), np.power(x, exponent))
     vanishing = np.isinf(x) & (np.real(exponent) < 0)
@@ -175,14 +178,14 @@ def exponent_gradient(g: Array | Tensor, input: Array | Tensor | float, other: A
     return keep(g * conj(out * logarithm), ~((input == 0) & (exponent >= 0)))
 
 
-def in_complex(x: Any, dtype: Any) -> Any:
+def in_complex(x: Any, dtype: np.dtype[Any]) -> Any:
     """A number, array or tensor in a complex dtype, where negative numbers have logarithms."""
     if isinstance(x, (int, float, complex)):
         return complex(x)
     return x if dtype_of(x).kind == "c" else cast(x, dtype)
 
 
-def in_dtype(x: Array | Tensor | float, dtype: Any) -> Any:
+def in_dtype(x: Array | Tensor | float, dtype: np.dtype[Any]) -> Any:
     """An array or tensor in a dtype, a number as it is: what is computed of one operand has the precision of the result."""
     if isinstance(x, (int, float, complex)) or dtype_of(x) == dtype:
         return x

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 F = "nn.functional"
 
 
-def publish_inplace(name: str, fn: Callable[..., Any], *spaces: str) -> Any:
+def publish_inplace(name: str, fn: Callable[..., Any], *spaces: str) -> Callable[..., Any]:
     """Publish `fn` as `name` in the namespaces given."""
     known_as(fn, name, spaces[-1])
     for space in spaces:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from rushlight.ops.elementwise.convert import to_dtype
 from rushlight.ops.elementwise.power import pow_op
 from rushlight.ops.elementwise.shared import keep, nothing, require_tensors, tensor_first, times
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Magnitude and sign ----------------------------------------------------------------------------------
 
@@ -40,7 +43,7 @@ def abs(input: Array) -> Array:
 abs.grad("input", raw=lambda g, input: times(g, _sign(input)))(lambda g, input: g * sgn(input))
 
 
-def _sign(x: Any) -> Any:
+def _sign(x: Any) -> Array:
     """The sign of real numbers (0 for NaN), x / |x| of complex ones, 0 for 0; bools as they are."""
     if x.dtype.kind == "W":
         return _sign(x.astype(np.complex64))
@@ -110,7 +113,7 @@ def _rounded(ufunc: str) -> Any:
     return forward
 
 
-def _into(ufunc: np.ufunc) -> Any:
+def _into(ufunc: np.ufunc) -> Callable[..., Any]:
     def into(x: Any) -> None:
         if x.dtype.kind not in "iu":
             ufunc(x, out=x)
@@ -211,7 +214,7 @@ copysign.grad("other")(lambda g: nothing(g))
 copysign.check(tensor_first)
 
 
-def _not_derived(name: str) -> Any:
+def _not_derived(name: str) -> Callable[..., Any]:
     def formula(g: Array | Tensor) -> Any:
         raise RuntimeError(f"the derivative for {name} is not implemented: detach() its arguments where they are "
                            "constants")  # fmt: skip

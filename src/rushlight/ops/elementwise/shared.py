@@ -115,7 +115,7 @@ def result_type_of(*operands: object) -> dtype:
     return dtypes.result_dtype([raw(x) for x in operands])
 
 
-def dtype_of(x: Array | Tensor) -> Any:
+def dtype_of(x: Array | Tensor) -> np.dtype[Any]:
     """The NumPy dtype of a tensor or array."""
     return raw(x).dtype
 
@@ -128,7 +128,7 @@ def require_tensors(name: str, **operands: object) -> None:
             raise TypeError(f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, not {got}")
 
 
-def floating_into(of: Op, fn: Callable[..., Any]) -> Any:
+def floating_into(of: Op, fn: Callable[..., Any]) -> Callable[..., Any]:
     """An `into` for operator `of` on one tensor: `fn(x)` changes floating-point and complex `x` in place."""
 
     def into(x: Array, *statics: object) -> Any:
@@ -147,12 +147,12 @@ def tensor_first(operands: list[Any]) -> None:
         raise TypeError(f"argument 'input' (position 1) must be Tensor, not {kind_of(operands[0])}")
 
 
-def apart(a: Any, b: Any) -> bool:
+def apart(a: Array, b: Array) -> bool:
     """Whether two equally shaped contiguous arrays are the same memory or share none."""
     return not np.may_share_memory(a, b) or a.__array_interface__["data"] == b.__array_interface__["data"]
 
 
-def in_blocks(of: Op, fn: Callable[..., Any]) -> Any:
+def in_blocks(of: Op, fn: Callable[..., Any]) -> Callable[..., Any]:
     """An `into` for operator `of`: `fn(x, *arrays, *numbers)` changes x in place, with temporaries of its size.
 
     Large arrays are worked on in blocks, so that the temporaries stay in cache and cost no memory.

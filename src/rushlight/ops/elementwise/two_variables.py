@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from rushlight.ops.elementwise.power import in_dtype
 from rushlight.ops.elementwise.shared import in_blocks, keep, number, require_tensors
 from rushlight.ops.elementwise.unary import exp, exp2
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # atan2 -----------------------------------------------------------------------------------------------
 
@@ -65,7 +68,7 @@ logaddexp2.grad("input")(lambda g, input, other: g / (exp2(other - input) + 1))
 logaddexp2.grad("other")(lambda g, input, other: g / (exp2(input - other) + 1))
 
 
-def _product_with_log(x: Array, logarithm: Array, y: Array) -> Any:
+def _product_with_log(x: Array, logarithm: Array, y: Array) -> Array:
     """x * logarithm, 0 where x is 0 and y a number."""
     out = np.asarray(np.multiply(x, logarithm))
     np.copyto(out, out.dtype.type(0), where=np.equal(x, 0) & ~np.isnan(y))
@@ -77,7 +80,7 @@ def _array(x: Array, like: Array) -> Array:
     return x if isinstance(x, np.ndarray) else np.asarray(x, like.dtype)
 
 
-def _some_tensor(name: str) -> Any:
+def _some_tensor(name: str) -> Callable[..., Any]:
     def check(operands: list[Any]) -> None:
         if not any(isinstance(x, (np.ndarray, np.generic)) for x in operands):
             raise TypeError(f"{name}(): one of 'input' and 'other' must be Tensor, got two numbers")
@@ -171,7 +174,7 @@ def _weight(input: Tensor | list[Any], end: Any, weight: Tensor | float | list[A
 
 
 @function(method=True, out=True)
-def lerp(input: Any, end: Any, weight: Any) -> Any:
+def lerp(input: Tensor, end: Tensor | complex, weight: Tensor) -> Any:
     """input + weight * (end - input), broadcast; `weight` is a number or tensor.  (*), (*), (*) -> (*)
 
     >>> import rushlight as torch

@@ -28,7 +28,7 @@ LN2, LN10 = math.log(2.0), math.log(10.0)
 SMALL = 4096  # elements below which NumPy's own loops are as fast as the kernels
 
 
-def kernel(name: str) -> Any:
+def kernel(name: str) -> Callable[..., Any]:
     """A forward: NumPy's function for small or complex arrays, this project's kernel for large ones; takes `out`."""
     plain = getattr(np, name)
 
@@ -40,7 +40,7 @@ def kernel(name: str) -> Any:
     return run
 
 
-def inplace_kernel(of: Op, fn: Callable[..., Any]) -> Any:
+def inplace_kernel(of: Op, fn: Callable[..., Any]) -> Callable[..., Any]:
     """An `into` of operator `of` from a forward that takes `out`."""
     return floating_into(of, lambda x: fn(x, out=x))
 

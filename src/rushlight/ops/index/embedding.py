@@ -36,7 +36,7 @@ def check_table(name: str, weight: Any, indices: Any) -> None:
                            f"types: Long, Int; but got torch.{older(indices.dtype)}Tensor instead (while checking arguments for {name})"), "indices-of-an-embedding")  # fmt: skip
 
 
-def rows_of(name: str, weight: Any, indices: Any) -> Any:
+def rows_of(name: str, weight: Array, indices: Array) -> Array:
     """`weight[indices]`.  Raises IndexError for indices out of range."""
     try:
         if indices.size and indices.min() < 0:
@@ -63,14 +63,14 @@ def _(weight: Array, indices: Array) -> list[shapes.Made]:
 
 
 @embedding_op.grad("weight")
-def _(g: Any, indices: Any, weight_shape: Any, padding_idx: Any, by_freq: Any, sparse: Any) -> Any:
+def _(g: Any, indices: Any, weight_shape: Any, padding_idx: Any, by_freq: bool, sparse: bool) -> Any:
     check_frequency("embedding", sparse, by_freq)
     if sparse and g.__class__ is np.ndarray:
         return used_rows(g.reshape(-1, weight_shape[1]), indices, weight_shape, padding_idx)
     return embedding_backward(g, indices, weight_shape[0], padding_idx, by_freq)
 
 
-def used_rows(rows: Any, indices: Any, shape: Any, padding_idx: int = -1) -> Rows:
+def used_rows(rows: Array, indices: Array, shape: Any, padding_idx: int = -1) -> Rows:
     """Rows of a gradient with the places that they are of, but for those of `padding_idx`.  (N, D), (*) of N numbers"""
     places = indices.reshape(-1).astype(np.int64)
     if padding_idx >= 0:
@@ -100,7 +100,7 @@ def _per_use(indices: Any, count: int) -> Any:
 
 
 @embedding_backward.grad("grad")
-def _(g: Any, indices: Any, padding_idx: Any, by_freq: Any) -> Any:
+def _(g: Any, indices: Any, padding_idx: Any, by_freq: bool) -> Any:
     rows = embedding_op(g, indices, -1, False)
     if padding_idx < 0 and not by_freq:
         return rows
@@ -140,7 +140,7 @@ def wrapped_padding(name: str, padding_idx: int | None, count: int) -> int:
 
 
 @function(ns=F)
-def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None,
+def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:  # fmt: skip
     """The rows of `weight` at the indices `input`.  input: (*) int, weight: (V, D) -> (*, D)
 
@@ -163,7 +163,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm:
 
 
 @function()
-def embedding_renorm_(weight: Any, indices: Any, max_norm: float, norm_type: float = 2.0) -> Any:
+def embedding_renorm_(weight: Tensor, indices: Any, max_norm: float, norm_type: float = 2.0) -> Any:
     """Scale the rows of `weight` at `indices` to a norm of at most `max_norm`, in place.  (V, D), (*) -> (V, D)"""
     check_table("embedding_renorm_", weight, indices)
     inplace.check(weight, False)
@@ -180,7 +180,7 @@ def embedding_renorm_(weight: Any, indices: Any, max_norm: float, norm_type: flo
 
 
 @function(ns=F)
-def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Any:
     """1 at each index, 0 elsewhere.  (*) int64 -> (*, num_classes) int64, by default 1 + the largest index.
 
     Raises RuntimeError for indices that are negative or not under `num_classes`.

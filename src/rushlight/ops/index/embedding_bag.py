@@ -44,7 +44,7 @@ def _(weight: Array, bags: int) -> list[shapes.Made]:
 
 
 @bag_op.grad("weight")
-def _(g: Any, scale: Any, indices: Any, bag: Any, weight_shape: Any, by_freq: Any, sparse: Any) -> Any:
+def _(g: Any, scale: Any, indices: Any, bag: Any, weight_shape: Any, by_freq: bool, sparse: bool) -> Any:
     check_frequency("embedding_bag", sparse, by_freq)
     rows = embedding_op(g, bag, -1, False)
     if scale is not None:
@@ -123,7 +123,7 @@ class Bags:
             self.keep = np.nonzero(self.indices != padding_idx)[0]
             self.indices, self.bag = self.indices[self.keep], self.bag[self.keep]
 
-    def means(self) -> Any:
+    def means(self) -> Array:
         """By index, 1 / the size of its bag."""
         return 1 / np.maximum(np.bincount(self.bag, minlength=self.count), 1)[self.bag]
 
@@ -195,9 +195,9 @@ def reduced(weight: Any, bags: Bags, mode: str, by_freq: bool, scale: Any, spars
 
 @function(ns=F)
 @per_sample
-def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None,
+def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None,
                   norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
-                  per_sample_weights: Any = None, include_last_offset: bool = False,
+                  per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
                   padding_idx: int | None = None) -> Any:  # fmt: skip
     """Sums, means or maxima of the rows of `weight` (V, D) whose indices are in one bag -> (B, D)
 

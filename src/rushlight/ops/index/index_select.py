@@ -185,7 +185,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Any:
     return found if raw(input).ndim else reshape_op(found, ())
 
 
-def source_for(name: str, x: Any, index: Tensor, source: Tensor, dim: int) -> Any:
+def source_for(name: str, x: Array, index: Tensor, source: Tensor, dim: int) -> Any:
     """A source of slices, checked: of the input's dtype and of its shape besides `dim`, where it has the index's size."""
     if not isinstance(raw(source), np.ndarray):
         raise TypeError(f"{name}(): argument 'source' (position 4) must be Tensor, not {kind_of(source)}")
@@ -237,7 +237,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
 
 
 @function(method=True)
-def index_add_(input: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: complex = 1) -> Any:
     """In-place version of :func:`index_add`."""
     check_alpha(input, alpha)
     return slices(call.apply_inplace, index_add_op.op, "index_add_", input, dim, index, source, alpha)
@@ -262,7 +262,7 @@ def index_copy_(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tenso
     return slices(call.apply_inplace, index_copy_op.op, "index_copy_", input, dim, index, source)
 
 
-def fill_slices(run: Any, name: str, input: Any, dim: Any, index: Any, value: Any) -> Any:
+def fill_slices(run: Callable[..., Any], name: str, input: Any, dim: Any, index: Any, value: Any) -> Any:
     """Carry out index_fill: the value is a number or a 0-d tensor."""
     if not number(value) and raw(value).ndim:
         raise RuntimeError(f"{name}(): only supports a 0-dimensional value tensor, but got tensor with "
@@ -296,12 +296,12 @@ def constant(name: str, value: Any, like: Any) -> Any:
 
 
 @function(method=True, out=True)
-def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | complex) -> Any:
     """`input` with the slices at `index` of dimension `dim` filled with a number or 0-d tensor.  (*), (N) -> (*)"""
     return fill_slices(call.apply, "index_fill", input, dim, index, value)
 
 
 @function(method=True)
-def index_fill_(input: Tensor, dim: int, index: Any, value: Any) -> Any:
+def index_fill_(input: Tensor, dim: int, index: Tensor, value: Tensor | complex) -> Any:
     """In-place version of :func:`index_fill`."""
     return fill_slices(call.apply_inplace, "index_fill_", input, dim, index, value)

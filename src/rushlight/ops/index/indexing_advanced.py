@@ -46,7 +46,7 @@ def index_of(slots: Slots, indices: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([ALL if k is None else indices[k] for k in slots])
 
 
-def reading(array: Array, slots: Slots, indices: tuple[Any, ...]) -> Any:
+def reading(array: Array, slots: Slots, indices: tuple[Any, ...]) -> Array:
     """array[index], with PyTorch's errors."""
     try:
         if len(indices) == 1 and indices[0].dtype.kind != "b":
@@ -163,7 +163,7 @@ index_put_op.into(write_at)
 
 
 @index_put_op.grad("input")
-def _(g: Any, indices: Any, slots: Any, accumulate: Any) -> Any:
+def _(g: Array, indices: tuple[Array, ...], slots: Any, accumulate: bool) -> Array:
     zero = np.zeros((), raw(g).dtype)
     return g if accumulate else index_put_op(g, zero, indices, slots, False)
 
@@ -432,7 +432,7 @@ def index_put(input: Tensor, indices: Tensor | Sequence[int] | int, values: Tens
 
 
 @function(method=True)
-def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Any:
+def index_put_(input: Tensor, indices: Tensor | Sequence[int] | int, values: Tensor, accumulate: bool = False) -> Any:
     """In-place version of :func:`index_put`."""
     found, slots, values = puttable("index_put_", input, indices, values, accumulate)
     return call.apply_inplace(index_put_op.op, (input, values, found), (slots, accumulate))

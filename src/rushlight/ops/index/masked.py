@@ -186,7 +186,7 @@ def common_shape(name: str, input: Tensor, mask: Tensor) -> tuple[int, ...]:
     return shape
 
 
-def fill(run: Any, name: str, input: Any, mask: Any, value: Any) -> Any:
+def fill(run: Callable[..., Any], name: str, input: Any, mask: Any, value: Any) -> Any:
     """Check the arguments of masked_fill and have `run` carry it out."""
     check_mask(name, mask)
     common_shape(name, input, mask)
@@ -199,13 +199,13 @@ def fill(run: Any, name: str, input: Any, mask: Any, value: Any) -> Any:
 
 
 @function(method=True, out=True)
-def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+def masked_fill(input: Tensor, mask: Tensor, value: Tensor | complex) -> Any:
     """`input` with `value`, a number or 0-d tensor, where `mask` is true; both broadcast.  (*), (*) -> (*)"""
     return fill(call.apply, "masked_fill", input, mask, value)
 
 
 @function(method=True)
-def masked_fill_(input: Tensor, mask: Any, value: Any) -> Any:
+def masked_fill_(input: Tensor, mask: Tensor, value: Tensor | complex) -> Any:
     """In-place version of :func:`masked_fill`; the mask is broadcast to the tensor."""
     check_into("masked_fill_", input, mask)
     return fill(call.apply_inplace, "masked_fill_", input, mask, value)

@@ -54,7 +54,7 @@ def add_rows(out: Array, index: Array, rows: Array) -> None:
         kernels.index_add_rows(out, index, rows)
 
 
-def gather_along(array: Array, index: Array, dim: int) -> Any:
+def gather_along(array: Array, index: Array, dim: int) -> Array:
     """array at `index` along `dim`; other dimensions of `index` may be shorter.  (*), (*) -> shape of index"""
     if not index.size:
         return np.empty(index.shape, array.dtype)

@@ -48,7 +48,7 @@ def cut_to(src: Array, shape: tuple[int, ...]) -> Array:
     return src[tuple([slice(n) for n in shape])]
 
 
-def _padded(g: Any, shape: Any) -> Any:
+def _padded(g: Any, shape: tuple[int, ...]) -> Any:
     """The gradient of a source of which only the first elements were used: zeros for the rest."""
     have = raw(g).shape
     if have == tuple(shape):
@@ -196,7 +196,7 @@ def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 
 @function(method=True, out=True)
-def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
+def take_along_dim(input: Tensor, indices: Any, dim: Any = None) -> Any:
     """The elements at `indices` along `dim`, both broadcast besides it; without `dim`, of the flat tensor."""
     if raw(indices).dtype != np.int64:
         raise RuntimeError(

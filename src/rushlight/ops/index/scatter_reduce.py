@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,10 +31,13 @@ from rushlight.ops.index.scatter import (
 from rushlight.ops.shape.reshape import broadcast, reshape_op, slice_op
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    pass
+
 KINDS = ("sum", "prod", "mean", "amax", "amin")
 
 
-def neutral(kind: str, dtype: Any) -> Any:
+def neutral(kind: str, dtype: np.dtype[Any]) -> Any:
     """The value that changes nothing in a reduction."""
     if kind in ("sum", "mean", "prod"):
         return dtype.type(kind == "prod")
@@ -65,7 +68,7 @@ def reduce_into(out: Array, index: Array, src: Array, dim: int, kind: str, inclu
         out[...] = whole
 
 
-def counts(shape: tuple[int, ...], index: Any, dim: int, include_self: bool, dtype: Any = np.int64) -> Any:
+def counts(shape: tuple[int, ...], index: Array, dim: int, include_self: bool, dtype: Any = np.int64) -> Array:
     """How many values meet at each place, 1 where none."""
     n = np.full(shape, int(include_self), dtype)
     add_along(n, index, dim, np.ones(index.shape, dtype))
@@ -97,7 +100,9 @@ scatter_reduce_op.into(_reduced_into)
 
 
 @scatter_reduce_op.grad("input", "src")
-def _(g: Any, input: Any, index: Any, src: Any, out: Any, dim: Any, reduce: Any, include_self: Any, needs: Any) -> Any:
+def _(
+    g: Array, input: Array, index: Array, src: Array, out: Array, dim: int, reduce: Any, include_self: bool, needs: Any
+) -> tuple[Array, ...]:
     used = src if raw(src).shape == raw(index).shape else slice_op(src, (*[slice(n) for n in raw(index).shape], ...))
     if not raw(index).size:
         return g, np.zeros(raw(src).shape, raw(src).dtype)
@@ -115,7 +120,9 @@ def _(g: Any, input: Any, index: Any, src: Any, out: Any, dim: Any, reduce: Any,
     return to_input, padded(to_src, raw(src).shape)
 
 
-def extreme_grads(g: Any, input: Any, index: Any, src: Any, out: Any, dim: Any, include_self: Any) -> Any:
+def extreme_grads(
+    g: Array, input: Array, index: Array, src: Array, out: Array, dim: Any, include_self: bool
+) -> tuple[Array, ...]:
     """Gradients of amax and amin: equal extremes share."""
     at = gather_along(raw(out), raw(index), dim)
     from_src = raw(src) == at
@@ -127,7 +134,7 @@ def extreme_grads(g: Any, input: Any, index: Any, src: Any, out: Any, dim: Any, 
     return each * from_input.astype(dtype), gather_op(each, index, dim) * from_src.astype(dtype)
 
 
-def product_grads(g: Any, input: Any, index: Any, src: Any, dim: Any, include_self: Any) -> Any:
+def product_grads(g: Array, input: Array, index: Array, src: Array, dim: Any, include_self: bool) -> tuple[Array, ...]:
     """Gradients of prod: the product of the others, exact also where some of them are zero."""
     i, dtype = raw(index), raw(g).dtype
     start = input if include_self else scatter_value_op(input, index, dim, 1)
@@ -220,7 +227,9 @@ def index_reduce_(
     return index_reduce_call(call.apply_inplace, "index_reduce_", input, dim, index, source, reduce, include_self)
 
 
-def scatter_call(run: Any, name: str, input: Any, dim: int, index: Any, src: Any, value: Any, reduce: Any) -> Any:
+def scatter_call(
+    run: Callable[..., Any], name: str, input: Any, dim: int, index: Any, src: Any, value: Any, reduce: Any
+) -> Any:
     """Choose the operator for the arguments of scatter and have `run` carry it out."""
     if src is None:
         src = value
@@ -245,7 +254,15 @@ def scatter_call(run: Any, name: str, input: Any, dim: int, index: Any, src: Any
 
 
 @function(method=True, out=True)
-def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
+def scatter(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor | None = None,
+    *,
+    value: complex | None = None,
+    reduce: str | complex | None = None,
+) -> Any:
     """`input` with `src` (a tensor no smaller than index, or a number) put at `index` along `dim`.
 
     reduce: "add" or "multiply" combines with what is there.  Of repeated indices, any one may win.  (*), (*) -> (*)
@@ -254,6 +271,14 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
 
 
 @function(method=True)
-def scatter_(input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
+def scatter_(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor | None = None,
+    *,
+    value: complex | None = None,
+    reduce: str | complex | None = None,
+) -> Any:
     """In-place version of :func:`scatter`."""
     return scatter_call(call.apply_inplace, "scatter_", input, dim, index, src, value, reduce)

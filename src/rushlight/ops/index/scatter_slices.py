@@ -57,7 +57,7 @@ def diagonal_scatter_op(input: Array, src: Array, offset: int, dim1: int, dim2: 
 
 
 @diagonal_scatter_op.grad("input")
-def _(g: Any, src_shape: Any, offset: Any, dim1: Any, dim2: Any) -> Any:
+def _(g: Array, src_shape: Any, offset: int, dim1: Any, dim2: Any) -> Array:
     return diagonal_scatter_op(g, np.zeros(src_shape, raw(g).dtype), offset, dim1, dim2)
 
 
@@ -79,7 +79,14 @@ def same_kind(input: Tensor, src: Tensor) -> Tensor:
 
 
 @function(method=True)
-def slice_scatter(input: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+def slice_scatter(
+    input: Tensor,
+    src: Tensor,
+    dim: int = 0,
+    start: Tensor | complex | None = None,
+    end: Tensor | complex | None = None,
+    step: int = 1,
+) -> Any:
     """A copy of `input` with `src` at start:end:step of dimension `dim`.  (*), (*) -> (*)"""
     dim = wrap_dim(dim, raw(input).ndim)
     if step <= 0:

@@ -65,7 +65,7 @@ put_op.into(_put_into)
 
 
 @put_op.grad("input")
-def _(g: Any, index: Any, accumulate: Any) -> Any:
+def _(g: Array, index: Array, accumulate: bool) -> Array:
     return g if accumulate else put_op(g, index, np.zeros(raw(index).shape, raw(g).dtype), False)
 
 
@@ -101,7 +101,7 @@ def put_call(
 
 
 @function(method=True)
-def put(input: Any, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """`input` with `source` at flat positions; with `accumulate` added.  (*), (*) int64, (*) -> (*)"""
     return put_call(call.apply, "put", input, index, source, accumulate)
 

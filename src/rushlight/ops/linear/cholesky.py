@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from rushlight.ops.linear.decompositions import (
     pack,
 )
 from rushlight.ops.linear.triangular import triangular_op
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 
 @op(autocast="float32", shown="linalg_cholesky_ex", ns=None, batch=families.leading)
@@ -60,7 +63,7 @@ def _(t_A: Any, out: Any, upper: bool) -> Any:
     return mH(tL) if upper else tL
 
 
-def positive(A: Any) -> Any:
+def positive(A: Array) -> Array:
     """For each matrix 0, or the order of the leading minor that is not positive definite.  (*, N, N) -> (*) int32"""
     info = np.zeros(A.shape[:-2], np.int32)
     for i in np.ndindex(*A.shape[:-2]):
@@ -86,7 +89,7 @@ def _minor(A: Any) -> bool:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def cholesky(A: Any, *, upper: bool = False) -> Any:
+def cholesky(A: Tensor, *, upper: bool = False) -> Any:
     """L with A = L L^H (or U with A = U^H U).  A: (*, N, N).  Raises RuntimeError unless positive definite."""
     matrix("cholesky", A, True)
     found = cholesky_op(A, upper)
@@ -99,7 +102,7 @@ def cholesky(A: Any, *, upper: bool = False) -> Any:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
+def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
     """The factor, and for each matrix 0 or the order of the minor that is not positive definite."""
     matrix("cholesky_ex", A, True)
     if check_errors:
@@ -108,7 +111,7 @@ def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> A
 
 
 @function(name="cholesky", method=True, out=True)
-def cholesky_torch(input: Any, upper: bool = False) -> Any:
+def cholesky_torch(input: Tensor, upper: bool = False) -> Any:
     """L with input = L L^H (or U^H U)."""
     return cholesky(input, upper=upper)
 
@@ -123,7 +126,7 @@ factor_op.tangent(lambda t_input: t_input)
 
 
 @function(method=True, out=True, autocast="float32")
-def cholesky_inverse(input: Any, upper: bool = False) -> Any:
+def cholesky_inverse(input: Tensor, upper: bool = False) -> Any:
     """The inverse of L L^H (or U^H U), given the factor.  (*, N, N) -> (*, N, N)"""
     matrix("cholesky_inverse", input, True)
     return cholesky_inverse_op(factor_op(input, upper), upper)
@@ -149,7 +152,7 @@ def _(t_input: Any, input: Any, out: Any, upper: bool) -> Any:
 
 
 @function(method=True, out=True, autocast="float32")
-def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
+def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Any:
     """X with L L^H X = input (or U^H U X), given the factor L, `input2`.  input: (*, N, M), input2: (*, N, N)"""
     matrix("cholesky_solve", input2, True)
     matrix("cholesky_solve", input)

@@ -39,7 +39,7 @@ def mH(x: Any) -> Any:
     return conj(mT(x))
 
 
-def like(values: Any, x: Any) -> Any:
+def like(values: Array, x: Any) -> Any:
     """A constant beside x: an array beside arrays, a tensor beside tensors, in its dtype."""
     if isinstance(x, Tensor):
         made = wrap(np.asarray(values, x._array.dtype))
@@ -58,13 +58,13 @@ def is_complex(x: Any) -> bool:
     return bool((x._array.dtype if isinstance(x, Tensor) else x.dtype).kind in dtypes.COMPLEX_KINDS)
 
 
-def diagonal(x: Any) -> Any:
+def diagonal(x: Array) -> Array:
     """The diagonals of the last two dimensions.  (*, K, K) -> (*, K)"""
     k = x.shape[-1]
     return (x * like(np.eye(k), x)).sum(-1)
 
 
-def as_diagonal(v: Any) -> Any:
+def as_diagonal(v: Array) -> Array:
     """Diagonal matrices.  (*, K) -> (*, K, K)"""
     return v[..., None] * like(np.eye(v.shape[-1]), v)
 
@@ -129,7 +129,7 @@ def first_bad(bad: Any) -> str:
 # Inverse and solve -----------------------------------------------------------------------------------
 
 
-def guarded_solve(A: Any, B: Any) -> Any:
+def guarded_solve(A: Array, B: Array) -> Array:
     """A^-1 B; of singular matrices, infinities."""
     try:
         return np.linalg.solve(A, B)
@@ -157,7 +157,7 @@ def _(g: Any, A: Any, out: Any) -> Any:
     return None if out is None else -(gB @ mH(out)), gB
 
 
-def singular(A: Any) -> Any:
+def singular(A: Array) -> Array:
     """Which matrices are exactly singular, by their LU decomposition.  (*, N, N) -> (*)"""
     with np.errstate(all="ignore"):
         sign = np.linalg.slogdet(everything(A))[0]
@@ -197,7 +197,7 @@ def why_singular(name: str, A: Array) -> str:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def inv(A: Any) -> Any:
+def inv(A: Tensor) -> Any:
     """The inverse.  A: (*, N, N) -> (*, N, N).  Raises RuntimeError where a matrix is singular."""
     matrix("inv", A, True)
     refuse_singular("linalg.inv", A)
@@ -219,7 +219,7 @@ function(name="inverse", method=True, out=True)(inv)
 
 
 @function(ns=NS, out=True, autocast="float32")
-def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
+def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
     """The inverse, and for each matrix 0 or a number that says it is singular."""
     matrix("inv_ex", A, True)
     if check_errors:
@@ -233,7 +233,7 @@ def is_vector(A: Any, B: Any) -> bool:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def solve(A: Any, B: Any, *, left: bool = True) -> Any:
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Any:
     """X with A X = B (or X A = B).  A: (*, N, N), B: (*, N, M) or (*, N).  Raises RuntimeError where A is singular."""
     check_solve("solve", A, B, left)
     refuse_singular("torch.linalg.solve", A)
@@ -265,7 +265,7 @@ def check_solve(name: str, A: Any, B: Any, left: bool) -> None:
 
 
 @function(ns=NS, out=True)
-def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
     """The solution, and for each matrix 0 or a number that says it is singular."""
     check_solve("solve_ex", A, B, left)
     if check_errors:
@@ -294,7 +294,7 @@ def _(g_Q: Any, g_R: Any, Q: Any, R: Any, mode: str) -> Any:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def qr(A: Any, mode: str = "reduced") -> Any:
+def qr(A: Tensor, mode: str = "reduced") -> Any:
     """Q and R with A = Q R.  A: (*, M, N); mode: "reduced", "complete" or "r" (Q is empty)."""
     matrix("qr", A)
     if mode not in ("reduced", "complete", "r"):
@@ -333,7 +333,7 @@ def _(g: Any) -> Any:
 
 
 @function(name="qr", method=True, out=True)
-def qr_torch(input: Any, some: bool = True) -> Any:
+def qr_torch(input: Tensor, some: bool = True) -> Any:
     """Q and R with input = Q R: reduced if `some`."""
     Q, R = qr(input, "reduced" if some else "complete")
     return pack("qr", ("Q", "R"), (Q, R))
@@ -361,7 +361,7 @@ def _(gs: Any, U: Any, S: Any, Vh: Any, full_matrices: bool) -> Any:
     return of_singular_vectors(g_U, S * 0 if g_S is None else g_S, g_Vh, U, S, Vh)
 
 
-def of_singular_vectors(g_U: Any, g_S: Any, g_Vh: Any, U: Any, S: Any, Vh: Any) -> Any:
+def of_singular_vectors(g_U: Array, g_S: Array, g_Vh: Array, U: Array, S: Array, Vh: Array) -> Array:
     """The gradient of a matrix by those of its singular vectors and values: U (*, M, K), S (*, K), Vh (*, K, N)."""
     m, n, k = U.shape[-2], Vh.shape[-1], S.shape[-1]
     V, g_V = mH(Vh), mH(g_Vh)
@@ -388,7 +388,7 @@ def skew(X: Any) -> Any:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:
+def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
     """U, S, Vh with A = U diag(S) Vh, S descending.  A: (*, M, N)"""
     matrix("svd", A)
     if driver is not None:
@@ -400,7 +400,7 @@ def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any
 
 
 @function(name="svd", method=True, out=True)
-def svd_torch(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
+def svd_torch(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
     """U, S, V with input = U diag(S) V^H."""
     if not compute_uv:
         m, n = input.shape[-2:]
@@ -412,7 +412,7 @@ def svd_torch(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def svdvals(A: Any, *, driver: str | None = None) -> Any:
+def svdvals(A: Tensor, *, driver: str | None = None) -> Any:
     """The singular values, descending.  A: (*, M, N) -> (*, K)"""
     matrix("svdvals", A)
     return svd_op(A, False)[1]
@@ -449,7 +449,7 @@ def _(t_A: Any, L: Any, V: Any) -> Any:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def eigh(A: Any, UPLO: str = "L") -> Any:
+def eigh(A: Tensor, UPLO: str = "L") -> Any:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is looked at."""
     matrix("eigh", A, True)
     check_uplo("eigh", UPLO)
@@ -464,7 +464,7 @@ def check_uplo(name: str, UPLO: str) -> None:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def eigvalsh(A: Any, UPLO: str = "L") -> Any:
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Any:
     """The eigenvalues of Hermitian matrices, ascending.  A: (*, N, N) -> (*, N)"""
     return eigh(A, UPLO)[0]
 
@@ -491,7 +491,7 @@ def _(gs: Any, L: Any, V: Any) -> Any:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def eig(A: Any) -> Any:
+def eig(A: Tensor) -> Any:
     """Complex eigenvalues and eigenvectors.  A: (*, N, N) -> (*, N), (*, N, N)"""
     matrix("eig", A, True)
     if not A._meta and not np.isfinite(everything(A._array)).all():
@@ -501,6 +501,6 @@ def eig(A: Any) -> Any:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def eigvals(A: Any) -> Any:
+def eigvals(A: Tensor) -> Any:
     """The complex eigenvalues.  A: (*, N, N) -> (*, N)"""
     return eig(A)[0]

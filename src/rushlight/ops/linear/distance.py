@@ -83,7 +83,7 @@ def norm_of(d: Array, p: float) -> Array:
     return np.add.reduce(d if p == 1 else d**p, axis=-1) ** (1 / p)
 
 
-def counted(d: Any) -> Any:
+def counted(d: Array) -> Array:
     """How many elements of each row of an array, which it overwrites, are not 0; NaN where one is.  (*, M) -> (*)"""
     return np.add.reduce(np.not_equal(d, 0, out=d, where=~np.isnan(d), casting="unsafe"), axis=-1)
 

@@ -164,7 +164,7 @@ def _(input: Array, dims: tuple[int, ...]) -> int:
 
 
 @c2r_op.grad("input")
-def _(g: Array | Tensor, input_shape: tuple[int, ...], dims: tuple[int, ...], scale: float, n: int) -> Any:
+def _(g: Array | Tensor, input_shape: tuple[int, ...], dims: tuple[int, ...], scale: float, n: int) -> Array:
     y = r2c_op(g, dims, scale)
     half = y.shape[dims[-1]]
     # Every column of the half but the first, and the last of an even length, stands for two of the whole.

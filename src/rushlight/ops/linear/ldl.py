@@ -48,7 +48,7 @@ def choose(A: Array, k: int) -> tuple[int, int]:
     return r, 2
 
 
-def hermitian_of(A: Any) -> bool:
+def hermitian_of(A: Array) -> bool:
     """Whether the matrix at work is Hermitian: its diagonal is kept real then."""
     return bool(np.all(np.diagonal(A).imag == 0))
 

@@ -32,7 +32,7 @@ def range_of(A: Any, q: int, niter: int, M: Any) -> Any:
 
 
 @function()
-def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> tuple[Any, Any, Any]:
+def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> tuple[Any, Any, Any]:
     """U, S, V with A - M about U diag(S) V^H, of rank q.  A: (*, M, N) -> (*, M, q), (*, q), (*, N, q)
 
     niter: power iterations, more for singular values that fall slowly; M: of the shape of A, or broadcast to it. Random:

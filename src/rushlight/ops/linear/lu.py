@@ -91,7 +91,7 @@ def lu_op(A: Array) -> tuple[Array, ...]:
 
 
 @lu_op.grad("A")
-def _(g: Array | Tensor, LU: Array | Tensor, pivots: Array | Tensor) -> Any:
+def _(g: Array | Tensor, LU: Array | Tensor, pivots: Array | Tensor) -> Array:
     m, n = raw(LU).shape[-2:]
     k = min(m, n)
     square, g1 = LU[..., :k, :k], g[..., :k, :k]

@@ -221,14 +221,14 @@ def _(g: Tensor) -> Tensor:
 
 
 @function(method=True, out=True)
-def mm(input: Any, mat2: Tensor) -> Any:
+def mm(input: Tensor, mat2: Tensor) -> Any:
     """Matrix product.  (M, K), (K, N) -> (M, N)"""
     check_matrices("mm", input, mat2, words=of_matrices)
     return mm_op(input, mat2)
 
 
 @function(out=True)
-def spmm(input: Any, mat2: Any) -> Any:
+def spmm(input: Tensor, mat2: Tensor) -> Any:
     """As `mm`, of which one matrix is a sparse one.  (M, K), (K, N) -> (M, N)"""
     return mm(input, mat2)
 
@@ -345,7 +345,7 @@ addmm_op.grad("mat2")(lambda g, mat1, alpha: _scaled(matmul_op(adj(mat1), g), al
 
 
 @function(method=True, out=True, inplace=True)
-def addmm(input: Any, mat1: Any, mat2: Any, *old: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *old: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * mat1 @ mat2; with beta 0, NaN of input does not count.  (M, N), (M, K), (K, N) -> (M, N)"""
     if old:
         return in_old_order(addmm, (input, mat1, mat2, *old), {"beta": beta, "alpha": alpha})

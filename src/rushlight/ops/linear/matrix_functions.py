@@ -6,7 +6,7 @@ Legend: * batch dimensions, M rows, N columns, K = min(M, N).
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,11 @@ from rushlight.ops.linear import decompositions as base
 from rushlight.ops.linear.decompositions import NS, inverse, is_complex, like, mH, mT, pack
 from rushlight.ops.shape.reshape import reshape_op
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rushlight.basics.dtypes import dtype
 
 # Determinants ----------------------------------------------------------------------------------------
 
@@ -122,7 +127,9 @@ def _two_dims(name: str, A: Tensor, dim: tuple[int, ...]) -> tuple[int, int]:
 
 
 @function(ns=NS, out=True)
-def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:
+def matrix_norm(
+    A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: dtype | None = None
+) -> Any:
     """A norm of matrices.  ord: "fro", "nuc", inf, -inf, 1, -1, 2 or -2; dim: where the matrices lie."""
     if not isinstance(A, Tensor) or A.ndim < 2:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
@@ -174,7 +181,14 @@ def _keep(x: Any, i: int, j: int, keepdim: bool) -> Any:
 
 
 @function(ns=NS, out=True)
-def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def norm(
+    A: Tensor,
+    ord: complex | None = None,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: dtype | None = None,
+) -> Any:
     """A vector norm (ord a number, or None: of all elements) or, over two dimensions, a matrix norm."""
     from rushlight.ops.reduce.norms import vector_norm
 
@@ -195,7 +209,7 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
 
 
 @function(ns=NS, out=True, autocast="float32")
-def cond(A: Any, p: Any = None) -> Any:
+def cond(A: Tensor, p: Any = None) -> Any:
     """The condition number.  A: (*, M, N); p: None (2), "fro", "nuc", inf, -inf, 1, -1, 2 or -2."""
     if A.ndim < 2:
         raise RuntimeError(f"linalg.cond: The input tensor A must have at least 2 dimensions, got {A.ndim}.")
@@ -425,7 +439,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def tensorsolve(A: Any, B: Any, dims: Any = None) -> Any:
+def tensorsolve(A: Any, B: Tensor, dims: Any = None) -> Any:
     """X with tensordot(A, X) = B."""
     if dims is not None:
         keep = [d for d in range(A.ndim) if d not in {d % A.ndim for d in dims}]

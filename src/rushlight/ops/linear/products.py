@@ -80,7 +80,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: comp
 
 
 @function(method=True)
-def baddbmm_(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+def baddbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Any:
     """In-place version of :func:`baddbmm`."""
     if old:
         return in_old_order(baddbmm_, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
@@ -105,7 +105,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: compl
 
 
 @function(method=True)
-def addbmm_(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Any:
     """In-place version of :func:`addbmm`; a smaller tensor grows to the size of the result."""
     if old:
         return in_old_order(addbmm_, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
@@ -315,7 +315,7 @@ def broadcast_pair(name: str, input: Tensor, other: Tensor) -> tuple[Any, Any]:
 
 
 @function(method=True, out=True)
-def cross(input: Any, other: Any, dim: Any = None) -> Any:
+def cross(input: Tensor, other: Tensor, dim: int | Sequence[int] | None = None) -> Any:
     """Cross products along `dim`, of size 3 (without it, the first such).  (*), (*) -> (*)"""
     a, b = broadcast_pair("cross", input, other)
     shape = raw(a).shape

@@ -71,7 +71,7 @@ def _(g: Any, A: Any, out: Any, upper: bool) -> Any:
 
 
 @function(ns=NS, out=True)
-def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
     """X with A X = B (or X A = B) for triangular A, whose other triangle is not looked at."""
     matrix("solve_triangular", A, True)
     matrix("solve_triangular", B)
@@ -85,7 +85,7 @@ def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, unitrian
 
 
 @function(out=True, autocast="float32")
-def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = False,
+def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
                      unitriangular: bool = False) -> Any:  # fmt: skip
     """Deprecated: use linalg.solve_triangular.  The solution, and a copy of A."""
     x = solve_triangular(mT(A) if transpose else A, input, upper=upper != transpose, unitriangular=unitriangular)

@@ -156,7 +156,7 @@ def _(g: Array | Tensor, input: Array | Tensor, weight: Any, pos_weight: Array |
 
 
 @logits_op.grad("weight")
-def _(g: Any, input: Any, target: Any, pos_weight: Any, reduction: Any) -> Any:
+def _(g: Any, input: Any, target: Any, pos_weight: Any, reduction: str) -> Any:
     log_weight = 1 if pos_weight is None else (pos_weight - 1) * target + 1
     return ((1 - target) * input + minus_logsigmoid(input) * log_weight) * (g * share(reduction, input))
 

@@ -222,7 +222,7 @@ def over(value: float, total: float) -> float:
     return value / total if total else math.nan if value == 0 or value != value else math.copysign(math.inf, value)
 
 
-def _of_dtype(x: Array | None, dtype: np.dtype[Any]) -> Any:
+def _of_dtype(x: Array | None, dtype: np.dtype[Any]) -> Array | None:
     return None if x is None else x.astype(dtype, copy=False)
 
 
@@ -236,8 +236,8 @@ def _cross_entropy_raw(g: Array, input_spare: Array | None, input: Array, target
 
 
 @cross_entropy_op.grad("input", raw=_cross_entropy_raw)
-def _(g: Any, input: Any, target: Any, weight: Any, total: Any, reduction: Any, ignore_index: Any,
-      label_smoothing: Any) -> Any:  # fmt: skip
+def _(g: Array, input: Any, target: Any, weight: Any, total: Any, reduction: str, ignore_index: Any,
+      label_smoothing: Any) -> Array:  # fmt: skip
     g = g if reduction != "none" else ops.unsqueeze(g, 1)
     if any(getattr(x._array, "interpreted", False) for x in (target, weight, total) if isinstance(x, Tensor)):
         both = hidden_coefficients(input, target, weight, ignore_index, label_smoothing) / total

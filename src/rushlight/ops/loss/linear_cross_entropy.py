@@ -134,8 +134,8 @@ def check_layer(input: Tensor, weight: Tensor, bias: Tensor | None, target: Tens
 
 
 @function(ns=F, autocast="lower")
-def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None,
-                         weight: Any = None, reduction: str = "mean", ignore_index: int | None = None,
+def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
+                         weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
                          label_smoothing: float = 0.0, options: Any = None) -> Any:  # fmt: skip
     """cross_entropy(input @ linear_weight.T + linear_bias, target), without the logits in memory.
 

@@ -6,7 +6,7 @@ Each is one operator with its reduction, so that no array of losses outlives it;
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from rushlight.ops.elementwise.power import in_dtype
 from rushlight.ops.elementwise.shared import dtype_of
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 F = "nn.functional"
 REDUCTIONS = ("none", "mean", "sum")
@@ -63,7 +66,7 @@ def alike(name: str, input: Tensor, target: Tensor) -> tuple[Any, Any]:
     return input, target
 
 
-def folded(fn: Any, reduction: str, *arrays: Any) -> Any:
+def folded(fn: Callable[..., Any], reduction: str, *arrays: Any) -> Array:
     """The losses fn(*arrays) reduced: of equally shaped arrays block by block, so that they are never all in memory."""
     if reduction == "none":
         return fn(*arrays)
@@ -296,7 +299,9 @@ def _(
 
 
 @function(ns=F)
-def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Any:
     """d^2 / 2 where |d| < delta, else delta * (|d| - delta / 2), of d = input - target, reduced.  (*), (*) -> () or (*)
 
     With `weight` the mean still divides by the number of elements.  Raises RuntimeError unless delta > 0.

@@ -148,7 +148,13 @@ def check_normalized(name: str, input: Any, shape: Any, *parameters: Any) -> int
 
 
 @function(ns=F)
-def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def layer_norm(
+    input: Tensor,
+    normalized_shape: int | Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Any:
     """(input - mean) / sqrt(var + eps) * weight + bias over the dimensions of normalized_shape S.  (*, S) -> (*, S)
 
     weight, bias: S or None. Raises RuntimeError where shapes do not fit.
@@ -174,7 +180,9 @@ NAMESPACES[""]["layer_norm"] = torch_layer_norm
 
 
 @function()
-def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+def native_layer_norm(
+    input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor, bias: Tensor | None, eps: float
+) -> Any:
     """(layer_norm, mean, 1 / sqrt(var + eps)); gradients flow through the first alone."""
     k = check_normalized("native_layer_norm", input, normalized_shape, weight, bias)
     out = layer_norm_op(input, weight, bias, k, eps)
@@ -231,7 +239,9 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, k: int, eps: float, needs
 
 
 @function(ns=F)
-def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+def rms_norm(
+    input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> Any:
     """input / sqrt(mean(input^2) + eps) * weight over the last dimensions.  (*, S) -> (*, S), S = normalized_shape
 
     eps: by default that of the dtype in which it is computed (float32 for 16-bit inputs).

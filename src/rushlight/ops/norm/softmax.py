@@ -118,15 +118,15 @@ def functional_softmax(input: Tensor, dim: int | None = None, _stacklevel: int =
 
 
 @function(ns=F, name="log_softmax")
-def functional_log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3,
-                           dtype: Any = None) -> Any:  # fmt: skip
+def functional_log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3,
+                           dtype: dtype | None = None) -> Any:  # fmt: skip
     """The logarithm of softmax along `dim`, of `input` converted to `dtype` if that is given.  (*) -> (*)"""
     dim = implied_dim("log_softmax", dim, input.ndim)
     return applied(log_softmax_op, "log_softmax", input, dim, dtype)
 
 
 @function(ns=F)
-def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None) -> Any:
     """softmax(-input).  (*) -> (*)"""
     return applied(softmax_op, "softmin", -input, implied_dim("softmin", dim, input.ndim), dtype)
 

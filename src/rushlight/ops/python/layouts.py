@@ -9,6 +9,8 @@ from rushlight.engine.conform import tensor_functions
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.basics.dtypes import dtype
     from rushlight.tensor import layout
 
@@ -50,7 +52,7 @@ def sparse_mask(self: Tensor, mask: Any) -> Any:
     return importlib.import_module(PLACES).masked(self, mask)
 
 
-def _later(module: str, name: str) -> Any:
+def _later(module: str, name: str) -> Callable[..., Any]:
     """A function of a module that is imported when it is first called."""
     return lambda *args: getattr(importlib.import_module(module), name)(*args)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @function()
-def result_type(tensor1: Any, tensor2: Tensor) -> dtype:
+def result_type(tensor1: Tensor, tensor2: Tensor) -> dtype:
     """The dtype of arithmetic between two tensors or numbers.
 
     >>> import rushlight as torch

@@ -34,14 +34,14 @@ def _named(name: str, fn: Callable[..., Any], doc: str) -> None:
     setattr(Tensor, name, fn)
 
 
-def _operator(name: str, op: Op) -> Any:
+def _operator(name: str, op: Op) -> Callable[..., Any]:
     """The Python operator `name`, which leaves what it does not know to the other operand's class."""
     if op.elementwise and ("f" not in op.refuse or of_integers(op)):
         return binary(op, partial(of_operator, name))
     return lambda self, other: of_operator(name, op, (self, other), None)
 
 
-def _reflected(name: str, op: Op) -> Any:
+def _reflected(name: str, op: Op) -> Callable[..., Any]:
     """The operator with the tensor on its right."""
 
     def fn(self: Tensor, other: Tensor | complex) -> Tensor:
@@ -52,7 +52,7 @@ def _reflected(name: str, op: Op) -> Any:
     return fn
 
 
-def _inplace(name: str, op: Op) -> Any:
+def _inplace(name: str, op: Op) -> Callable[..., Any]:
     """The operator that changes the tensor on its left."""
 
     def fn(self: Tensor, other: Tensor | complex) -> Tensor:

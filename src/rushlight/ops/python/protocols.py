@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from rushlight.engine.node import edge_of
 from rushlight.signs import CONJ, turned
 from rushlight.storage import expose
 from rushlight.tensor import Tensor, look, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Questions -----------------------------------------------------------------------------------------
 
@@ -114,7 +117,7 @@ for _flag in ("is_cuda", "is_sparse", "is_quantized", "is_meta", "is_mkldnn", "i
 Tensor.is_cpu = True  # type: ignore[attr-defined]
 
 
-def _no(name: str) -> Any:
+def _no(name: str) -> Callable[..., Any]:
     """The method `name`, which says no."""
 
     def no(self: Tensor) -> bool:

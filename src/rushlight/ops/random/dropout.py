@@ -72,7 +72,7 @@ dropout_op.grad("input", raw=lambda g, bits, p: backend.dropout_backward(g, bits
 )
 
 
-def _dropout_into(x: Any, p: float, seed: int) -> Any:
+def _dropout_into(x: Array, p: float, seed: int) -> tuple[Array, ...]:
     whole = x if x.flags.c_contiguous else None
     out, bits = backend.dropout(x, p, seed, out=whole)
     if out is not x:
@@ -266,7 +266,7 @@ alpha_op.into(_alpha_into)
 _alpha_ = inplace_of(alpha_op.op)
 
 
-def alpha_any(name: str, input: Any, p: float, training: bool, inplace: bool, keep: Any) -> Any:
+def alpha_any(name: str, input: Any, p: float, training: bool, inplace: bool, keep: Callable[..., Any]) -> Any:
     """Replace what `keep()` does not keep by selu's limit, then restore mean 0 and variance 1."""
     check_p(name, p)
     check_input(name, input)
@@ -300,7 +300,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     return alpha_any("feature_alpha_dropout", input, p, training, inplace, lambda: kept_channels(input, p))
 
 
-def _with_train(fn: Callable[..., Any], name: str, inplace: bool) -> Any:
+def _with_train(fn: Callable[..., Any], name: str, inplace: bool) -> Callable[..., Any]:
     def call(input: Tensor, p: float, train: bool) -> Tensor:
         return fn(input, p, train, inplace)
 

@@ -31,6 +31,8 @@ from rushlight.generator import Generator, default_generator
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.basics.arrays import Array
     from rushlight.basics.devices import device
     from rushlight.basics.dtypes import dtype
@@ -53,7 +55,7 @@ def source(generator: Any) -> np.random.Generator:
     return generator.numpy
 
 
-def uniform_array(shape: tuple[int, ...], dtype: Any, generator: Any) -> Any:
+def uniform_array(shape: tuple[int, ...], dtype: Any, generator: Any) -> Array:
     """Numbers evenly from [0, 1), drawn in `dtype`."""
     rng = source(generator)
     if dtype in (F32, F64):
@@ -68,7 +70,7 @@ def uniform_array(shape: tuple[int, ...], dtype: Any, generator: Any) -> Any:
     raise RuntimeError(f"\"uniform\" not implemented for '{dtypes.of(dtype).name}': it needs a floating-point dtype")
 
 
-def normal_array(shape: tuple[int, ...], dtype: Any, generator: Any) -> Any:
+def normal_array(shape: tuple[int, ...], dtype: Any, generator: Any) -> Array:
     """Numbers of the standard normal distribution, drawn in `dtype`; complex ones have variance 1 too."""
     rng = source(generator)
     if dtype in (F32, F64):
@@ -120,17 +122,17 @@ def _fresh(name: str, draw: Callable[..., Any], args: tuple[Any, ...], size: Any
 
 
 @function()
-def rand(*args: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
-         device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
-         names: Any = None) -> Tensor:  # fmt: skip
+def rand(*args: Any, size: int | Sequence[int] | None = None, generator: Generator | None = None, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
+         device: device | str | int | None = None, requires_grad: bool = False, pin_memory: bool = False,
+         names: Sequence[str] | None = None) -> Tensor:  # fmt: skip
     """Numbers evenly from [0, 1), in the size given as ints or one sequence."""
     return _fresh("rand", uniform_array, args, size, generator, out, dtype, device, layout, requires_grad)
 
 
 @function()
-def randn(*args: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
-          device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
-         names: Any = None) -> Tensor:  # fmt: skip
+def randn(*args: Any, size: int | Sequence[int] | None = None, generator: Generator | None = None, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
+          device: device | str | int | None = None, requires_grad: bool = False, pin_memory: bool = False,
+         names: Sequence[str] | None = None) -> Tensor:  # fmt: skip
     """Numbers of the standard normal distribution, in the size given as ints or one sequence."""
     return _fresh("randn", normal_array, args, size, generator, out, dtype, device, layout, requires_grad)
 
@@ -152,8 +154,8 @@ def bounds(name: str, args: tuple[Any, ...], low: Any, high: Any, size: Any, siz
 
 
 @function()
-def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, generator: Any = None, out: Any = None,
-            dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+def randint(*args: Any, low: Any = None, high: Any = None, size: int | Sequence[int] | None = None, generator: Generator | None = None, out: Tensor | None = None,
+            dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
             pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Integers evenly from [low, high), int64 unless dtype is given: randint(high, size), randint(low, high, size)."""
     where = check_options("randint", device, layout)
@@ -170,8 +172,8 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
 
 
 @function()
-def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
-             device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
+             device: device | str | int | None = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A random order of the integers from 0 to n - 1, int64 unless dtype is given."""
     where = check_options("randperm", device, layout)
     n = as_int(n, "randperm", "n")

@@ -25,7 +25,12 @@ from rushlight.ops.reduce.sums import tensor_argument
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
     from rushlight.generator import Generator
+    from rushlight.tensor import layout
 
 
 @op(
@@ -302,8 +307,8 @@ def normal_op(mean: Array | None, std: Array | None, mean_value: float, std_valu
 
 
 @function()
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None,
-           dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+def normal(mean: Any = 0.0, std: Any = 1.0, size: int | Sequence[int] | None = None, *, generator: Generator | None = None, out: Tensor | None = None,
+           dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, pin_memory: bool = False,
            requires_grad: bool = False) -> Any:  # fmt: skip
     """Normal numbers: normal(mean, std) with tensors (one may be a number), or normal(mean, std, size) with numbers.
 

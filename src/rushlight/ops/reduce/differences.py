@@ -99,7 +99,7 @@ def places(x: Any, dx: Any, given: Any) -> tuple[Any, Any]:
 
 
 @function(aliases=("trapz",))
-def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Any:
     """The integral of `y` along `dim` by trapezoids, at the places `x` or at distance `dx`.  (*) -> (*)"""
     x, dx = places(x, dx, dx)
     found = areas("trapezoid", y, x, dx, dim)
@@ -110,7 +110,7 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
 
 
 @function()
-def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Any:
     """The running integral of `y` along `dim` by trapezoids, at the places `x` or at distance `dx`.  (*) -> (*)"""
     x, dx = places(x, dx, dx)
     found = areas("cumulative_trapezoid", y, x, dx, dim)

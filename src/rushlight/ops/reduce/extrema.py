@@ -44,7 +44,7 @@ def at_index(g: Array | Tensor, indices: Array | Tensor, input_shape: tuple[int,
     return place_along(grad, index, input_shape, dim)
 
 
-def shared(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: tuple[int, ...], keepdim: bool) -> Any:
+def shared(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: tuple[int, ...], keepdim: bool) -> Array:
     """The gradient of a reduction divided evenly among the elements equal to its result."""
     shape = raw(input).shape
     hit = plain(input) == unsqueezed(plain(out), shape, dim, keepdim)
@@ -55,7 +55,7 @@ def shared(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: t
     return unsqueezed(g, shape, dim, keepdim) / many.astype(raw(g).dtype) * hit
 
 
-def alike(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor) -> Any:
+def alike(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor) -> Array:
     """As `shared`, of the extremum or median of all elements; a NaN belongs to the elements that are NaN."""
     if plain(out).__class__ is not np.ndarray:  # no looking at values
         isnan = NAMESPACES[""]["isnan"]
@@ -148,7 +148,9 @@ def check_dim(name: str, array: Any, dim: Any) -> int:
     return int(found)
 
 
-def extremum(name: str, pairwise: str, along: Any, whole: Any, kind: Any) -> Any:
+def extremum(
+    name: str, pairwise: str, along: Callable[..., Any], whole: Callable[..., Any], kind: Any
+) -> Callable[..., Any]:
     """The function max or min with its overloads."""
 
     def find(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
@@ -201,7 +203,7 @@ def amax(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = Fa
 
 @function(method=True, out=True)
 @numpy_names
-def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
+def amin(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = False) -> Any:
     """The smallest element over the dimensions in `dim`, all by default.  (*) -> (*)
 
     The gradient is shared evenly among equal elements. Raises IndexError or RuntimeError where there is no element.
@@ -275,6 +277,6 @@ def argmax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool 
 
 @function(method=True, out=True)
 @numpy_names
-def argmin(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def argmin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
     """The index of the smallest element, in the flat tensor or along `dim`; NaN is smallest.  (*) -> (*) of int64"""
     return argument("argmin", input, dim, keepdim)

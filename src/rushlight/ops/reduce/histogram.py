@@ -118,7 +118,9 @@ def followed(*operands: object) -> Any:
 
 @function(method=True, out=True)
 @per_sample
-def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
+def histogram(
+    input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
+) -> Any:
     """How many elements, or how much weight, falls in each bin, and the edges of the bins.  (*) -> (bins), (bins + 1)
 
     bins: how many of equal width over `range` (or the data), or a tensor of edges. density: so that the area is 1.
@@ -135,7 +137,9 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
 
 @function(method=False)
 @per_sample
-def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
+def histogramdd(
+    input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
+) -> Any:
     """A histogram of points in D dimensions: (*, D) -> (bins, ...), and the D tensors of edges.
 
     bins: how many in each dimension, for all or one by one, or the edges; range: low and high for each dimension, flat.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,13 +21,18 @@ from rushlight.ops.shape.reshape import broadcast
 from rushlight.ops.shape.views import flatten
 from rushlight.tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rushlight.basics.dtypes import dtype
+
 
 def sizes_of(x: Array) -> Array:
     """|x|, in memory of its own."""
     return np.asarray(np.abs(x))
 
 
-def norm_of(x: Any, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
+def norm_of(x: Array, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
     """The p-norm of an array over `dim`."""
     if p == 0:
         return fold_of(np.add, lambda a: (a != 0).astype(x.real.dtype), x, dim, keepdim)
@@ -47,7 +52,7 @@ def norm_of(x: Any, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any
     return np.power(total, total.dtype.type(1 / p))
 
 
-def euclidean(x: Any, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
+def euclidean(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
     """The 2-norm."""
     if dim is None and x.dtype.kind == "f" and x.flags.c_contiguous:
         flat = x.reshape(-1)
@@ -118,7 +123,7 @@ def power(x: Array | Tensor, p: float) -> Any:
     return x if p == 1 else named.pow(x, p)
 
 
-def extreme_grad(g: Array | Tensor, x: Array | Tensor, out: Any, dim: Any) -> Any:
+def extreme_grad(g: Array | Tensor, x: Array | Tensor, out: Array, dim: Any) -> Array:
     """The gradient of the norms of infinite order: shared among the elements of that size."""
     size = np.abs(raw(x))
     hit = (size == out) | ((size != size) & (out != out))
@@ -161,7 +166,14 @@ def check_empty(name: str, shape: tuple[int, ...], dim: tuple[int, ...] | None, 
 
 
 @function(ns="linalg", out=True)
-def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def vector_norm(
+    x: Tensor,
+    ord: complex = 2,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: dtype | None = None,
+) -> Any:
     """The norm of order `ord` of vectors: over all elements, or over the dimensions in `dim`.  (*) -> (*) real
 
     ord: any number, inf (largest absolute value), -inf (smallest) and 0 (how many are not zero) included. Where the
@@ -207,7 +219,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
 
 
 @function(method=True)
-def dist(input: Any, other: Any, p: Any = 2) -> Any:
+def dist(input: Tensor, other: Tensor, p: complex = 2) -> Any:
     """The p-norm of input - other, broadcast.  (*), (*) -> ()"""
     off = input - other
     return norm_op(off, order(p), None, False)
@@ -215,7 +227,7 @@ def dist(input: Any, other: Any, p: Any = 2) -> Any:
 
 @function(method=True, out=True, inplace=True)
 @per_sample
-def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+def renorm(input: Tensor, p: complex, dim: int, maxnorm: Any) -> Any:
     """Slices along `dim` scaled down to have a p-norm of at most `maxnorm`.  (*) -> (*)"""
     array = tensor_argument("renorm", input)
     if array.dtype.kind in "biu":

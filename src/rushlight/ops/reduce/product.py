@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,11 @@ from rushlight.ops.reduce.sums import fold, in_dtype, numpy_names, tensor_argume
 from rushlight.ops.shape.join import cat_op
 from rushlight.ops.shape.reshape import reshape_op, slice_op
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rushlight.basics.dtypes import dtype
 
 
 @op(autocast="float32", ns=None, name="prod", shape=shapes.reduction, batch=families.shifted)
@@ -49,7 +54,9 @@ def products_of_others(x: Any, dim: int) -> Tensor:
 
 @function(method=True, out=True)
 @numpy_names
-def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def prod(
+    input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None
+) -> Any:
     """Product of the elements, all or along `dim`.  (*) -> (*)
 
     Integers and bools are multiplied as int64. The gradient is exact where elements are zero.

@@ -20,6 +20,8 @@ from rushlight.ops.shape.reshape import permute_op, reshape_op
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.basics.arrays import Array
 
 WAYS = ("linear", "lower", "higher", "midpoint", "nearest")
@@ -121,7 +123,14 @@ def shaped(found: Tensor, shape: tuple[int, ...], dim: int, keepdim: bool, level
 @moving("quantile", same_dtype=True)
 @numpy_names
 @per_sample
-def quantile(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
+def quantile(
+    input: Tensor,
+    q: float | Tensor,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Any:
     """The q-th quantiles (q in [0, 1], a number or 1-d tensor) of all elements or along `dim`.  (*) -> (Q, *)
 
     interpolation: how to choose between two elements: linear, lower, higher, midpoint or nearest. NaN if any is NaN.
@@ -133,6 +142,13 @@ def quantile(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, inte
 @moving("nanquantile", same_dtype=True)
 @numpy_names
 @per_sample
-def nanquantile(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
+def nanquantile(
+    input: Tensor,
+    q: float | Tensor,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Any:
     """As `quantile`, of the elements that are not NaN.  (*) -> (Q, *)"""
     return quantile_of("nanquantile", input, q, dim, keepdim, interpolation, True)

@@ -133,7 +133,7 @@ def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int) -
     return conj(exp_difference(input, out)) * recurrence(g, factor, dim, True)
 
 
-def exp_difference(a: Array | Tensor, b: Array | Tensor) -> Any:
+def exp_difference(a: Array | Tensor, b: Array | Tensor) -> Array:
     """exp(a - b), 0 where either is -inf."""
     alive = ~(np.isneginf(raw(a).real) | np.isneginf(raw(b).real))
     if alive.all():

@@ -233,7 +233,7 @@ def median(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool 
 
 @function(method=True, out=True)
 @numpy_names
-def nanmedian(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def nanmedian(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
     """The median of the elements that are not NaN; with `dim` a named tuple with the indices.  (*) -> (*), (*)"""
     return middle("nanmedian", _nanmedian, input, dim, keepdim, True)
 

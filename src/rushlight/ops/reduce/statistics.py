@@ -233,7 +233,14 @@ def var(
 
 @function(method=True, out=True)
 @numpy_names
-def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
+def std(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Any:
     """The standard deviation over all dimensions or those in `dim`: the square root of `var`.  (*) -> (*)
 
     Its gradient is zero where the deviation is zero.
@@ -244,7 +251,12 @@ def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False
 @function()
 @numpy_names
 def var_mean(
-    input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
 ) -> Any:
     """The variance and the mean, over all dimensions or those in `dim`.  (*) -> (*), (*)"""
     return spread_of("var_mean", var_mean_op, input, dim, unbiased, keepdim, correction)
@@ -253,7 +265,12 @@ def var_mean(
 @function()
 @numpy_names
 def std_mean(
-    input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
 ) -> Any:
     """The standard deviation and the mean, over all dimensions or those in `dim`.  (*) -> (*), (*)"""
     return spread_of("std_mean", std_mean_op, input, dim, unbiased, keepdim, correction)
@@ -301,7 +318,7 @@ def _(g: Tensor, input: Tensor, out: Tensor, dim: tuple[int, ...], keepdim: bool
 
 @function(method=True, out=True, ns="")
 @numpy_names
-def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
+def logsumexp(input: Tensor, dim: int | Sequence[int] | None, keepdim: bool = False) -> Any:
     """log(sum(exp(input))) over the dimensions in `dim`, without overflow.  (*) -> (*)"""
     return logsumexp_op(input, axes(dim, tensor_argument("logsumexp", input).ndim), keepdim)
 

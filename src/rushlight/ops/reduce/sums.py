@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,11 @@ from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import keep
 from rushlight.ops.shape.reshape import broadcast, reshape_op
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rushlight.basics.dtypes import dtype
 
 BLOCK = 1 << 16  # elements worked on at a time where a temporary of the input's size would be needed
 SHORT = 64  # rows so short are added up by einsum, many times faster than by add.reduce, and as exactly
@@ -48,7 +53,7 @@ def axes(dim: Any, ndim: int) -> Any:
     return wrap_dims((dim,), ndim)
 
 
-def fold(ufunc: Any, x: Any, dim: Any, keepdim: bool = False, **options: Any) -> Any:
+def fold(ufunc: Any, x: Array, dim: Any, keepdim: bool = False, **options: Any) -> Array:
     """The reduction of an array by a ufunc over `dim` (a tuple, None for all), as an array."""
     if ufunc is np.add and x.size > BLOCK and dim is not None and not options and x.dtype.kind == "f":
         length = trailing(x, dim)
@@ -70,7 +75,7 @@ def trailing(x: Array, dim: tuple[int, ...]) -> int:
     return math.prod(x.shape[first:])
 
 
-def fold_of(ufunc: Any, fn: Any, x: Any, dim: Any, keepdim: bool, *others: Any) -> Any:
+def fold_of(ufunc: Any, fn: Callable[..., Any], x: Array, dim: Any, keepdim: bool, *others: Any) -> Array:
     """The reduction of fn(x, *others) by a ufunc, in blocks: without memory of the size of x.
 
     others: arrays that have size 1 in the reduced dimensions.
@@ -121,7 +126,7 @@ def count(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> int:
     return math.prod(shape if dim is None else [shape[i] for i in dim if shape])
 
 
-def numpy_names(fn: Callable[..., Any]) -> Any:
+def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
     """`fn` that also takes NumPy's names of its keywords: axis for dim, keepdims for keepdim."""
 
     @functools.wraps(fn)
@@ -185,7 +190,7 @@ def in_dtype(name: str, input: Tensor, dtype: Any) -> Tensor:
 
 
 @function(method=True, out=True, name="sum")
-def sum_(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None,
+def sum_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None, axis: int | Sequence[int] | None = None,
          keepdims: bool = False) -> Any:  # fmt: skip
     """Sum of the elements, over all dimensions or those in `dim`.  (*) -> (*)
 
@@ -203,7 +208,7 @@ def sum_(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 
 
 @function(method=True, out=True)
-def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None,
+def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None, axis: int | Sequence[int] | None = None,
          keepdims: bool = False) -> Any:  # fmt: skip
     """Mean of the elements, over all dimensions or those in `dim`.  (*) -> (*)
 
@@ -249,14 +254,14 @@ def _truth(name: str, which: str, input: Any, dim: Any, keepdim: bool) -> Any:
 
 @function(method=True, out=True, name="any")
 @numpy_names
-def any_(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def any_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
     """Whether any element is not zero, over all dimensions or those in `dim`.  (*) -> (*) of bool"""
     return _truth("any", "logical_or", input, dim, keepdim)
 
 
 @function(method=True, out=True, name="all")
 @numpy_names
-def all_(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def all_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
     """Whether no element is zero, over all dimensions or those in `dim`.  (*) -> (*) of bool"""
     return _truth("all", "logical_and", input, dim, keepdim)
 
@@ -269,7 +274,7 @@ def count_op(input: Array, dim: tuple[int, ...]) -> Array:
 
 @function(method=True)
 @numpy_names
-def count_nonzero(input: Any, dim: Any = None) -> Any:
+def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Any:
     """The number of elements that are not zero, over all dimensions or those in `dim`.  (*) -> (*) of int64"""
     array = tensor_argument("count_nonzero", input)
     where = axes(dim, array.ndim)
@@ -284,7 +289,7 @@ def hash_op(input: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
 
 
 @function(method=True, out=True)
-def hash_tensor(input: Any, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Any:
+def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = (), *, keepdim: bool = False, mode: int = 0) -> Any:
     """A hash of the elements, over all dimensions or `dim`: the exclusive or of their bits.  (*) -> (*) of uint64"""
     array = tensor_argument("hash_tensor", input)
     if mode != 0 or array.dtype.kind == "c":
@@ -306,13 +311,15 @@ def nansum_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
 
 
 @nansum_op.grad("input")
-def _(g: Array | Tensor, input: Array | Tensor, dim: tuple[int, ...], keepdim: bool) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, dim: tuple[int, ...], keepdim: bool) -> Array:
     return keep(spread(g, raw(input).shape, dim, keepdim), ~np.isnan(raw(input)))
 
 
 @function(method=True, out=True)
 @numpy_names
-def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def nansum(
+    input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None
+) -> Any:
     """Sum of the elements that are not NaN, over all dimensions or those in `dim`.  (*) -> (*)"""
     array = tensor_argument("nansum", input)
     if array.dtype.kind == "c":
@@ -326,7 +333,9 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
 
 @function(method=True, out=True)
 @numpy_names
-def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def nanmean(
+    input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None
+) -> Any:
     """Mean of the elements that are not NaN, over all dimensions or those in `dim`.  (*) -> (*)"""
     array = tensor_argument("nanmean", input)
     if array.dtype.kind in "biu":

@@ -73,7 +73,7 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
     return _results("unique_dim", input, (found, back, counts), return_inverse, return_counts)
 
 
-def _unique(flat: Any, inverse: bool, counts: bool) -> Any:
+def _unique(flat: Array, inverse: bool, counts: bool) -> Any:
     if flat.dtype.kind == "V":  # NumPy sorts no NaN of these
         values, places, counted = _unique(flat.astype(np.float32), inverse, counts)
         return values.astype(flat.dtype), places, counted
@@ -126,7 +126,7 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
 # Searching -----------------------------------------------------------------------------------------
 
 
-def place_values(name: str, sequence: Array, values: Array, right: bool, sorter: Any, int32: bool) -> Any:
+def place_values(name: str, sequence: Array, values: Array, right: bool, sorter: Any, int32: bool) -> Array:
     """np.searchsorted for each row of sequences of one or more dimensions."""
     kind = np.int32 if int32 else np.int64
     side: Any = "right" if right else "left"

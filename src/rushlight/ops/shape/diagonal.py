@@ -18,6 +18,8 @@ from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.tensor import Tensor
 
 
@@ -169,7 +171,7 @@ def check_matrix(name: str, array: Array) -> None:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions, got {array.ndim}")
 
 
-def _into(name: str, upper: bool) -> Any:
+def _into(name: str, upper: bool) -> Callable[..., Any]:
     def into(out: Any, diagonal: int) -> None:
         check_matrix(name, out)
         _triangle(out, int(diagonal), upper)

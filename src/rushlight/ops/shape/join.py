@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from rushlight.dispatch.registry import function, op
 from rushlight.ops.shape.reshape import reshape_op, slice_op
 from rushlight.overrides.public import Unnoticed, public_of, retried, unfit
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def in_c_order(arrays: list[Any] | tuple[Array, ...]) -> bool:
@@ -169,7 +172,7 @@ def check_cat(found: list[Any], dim: int) -> None:
 
 @function(aliases=("concat", "concatenate"))
 @moving("cat")
-def cat(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
+def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | Sequence[int] | None = None) -> Any:
     """The tensors one after another along `dim`; they promote together.  [(*), ...] -> (*)
 
     Empty 1-d tensors are skipped.  Raises RuntimeError where other sizes differ, ValueError for no tensors.
@@ -201,7 +204,7 @@ def cat(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
 
 
 @function(out=True)
-def stack(tensors: Any, dim: int = 0, *, axis: Any = None) -> Any:
+def stack(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | Sequence[int] | None = None) -> Any:
     """The tensors, all of one shape, side by side along a new dimension `dim`.  [(*), ...] -> (*)"""
     arrays = plain_arrays(tensors)
     if arrays is not None and axis is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,8 +23,11 @@ from rushlight.ops.shape.reshape import broadcast, expand, permute_op, reshape, 
 from rushlight.ops.shape.strided import as_strided, unfold
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-def _moved(which: str, given: tuple[int, ...], ndim: int) -> tuple[int, ...]:
+
+def _moved(which: str, given: Sequence[Any], ndim: int) -> tuple[int, ...]:
     """Dimensions counted from the front.  Raises RuntimeError, which names the argument, if one is there twice."""
     found = tuple([wrap_dim(d, ndim) for d in given])
     if len(set(found)) != len(found):
@@ -33,7 +36,7 @@ def _moved(which: str, given: tuple[int, ...], ndim: int) -> tuple[int, ...]:
 
 
 @function(method=True, aliases=("moveaxis",))
-def movedim(input: Any, source: Any, destination: Any) -> Any:
+def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
     """Dimensions `source` moved to `destination`, the others in order: a view.  (*) -> (*)"""
     ndim = held(input).ndim
     a, b = ((d,) if hasattr(d, "__index__") else tuple(d) for d in (source, destination))
@@ -49,7 +52,7 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
 
 
 @function(method=True)
-def unflatten(input: Any, dim: Any, sizes: Any) -> Any:
+def unflatten(input: Tensor, dim: int, sizes: Any) -> Any:
     """Dimension `dim` as several, of `sizes`, one of which may be -1: a view.  (*) -> (*)"""
     shape = held(input).shape
     d = wrap_dim(dim, len(shape))
@@ -71,13 +74,13 @@ def unflatten(input: Any, dim: Any, sizes: Any) -> Any:
 
 
 @function(method=True)
-def ravel(input: Any) -> Any:
+def ravel(input: Tensor) -> Any:
     """All elements in one dimension: a view of what is contiguous, else a copy.  (*) -> (N)"""
     return reshape(contiguous(input), (held(input).size,))
 
 
 @function(method=True)
-def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Any:
     """Dimensions `axis0` and `axis1` exchanged, a view.  (*) -> (*)"""
     return views.transpose(input, axis0, axis1)
 
@@ -147,7 +150,7 @@ def atleast(input: Any, ndim: int) -> Any:
     return reshape_op(input, (*[1] * (ndim - len(shape)), *shape))
 
 
-def _atleast(ndim: int) -> Any:
+def _atleast(ndim: int) -> Callable[..., Any]:
     def fn(*tensors: Any) -> Any:
         if len(tensors) == 1:
             one = tensors[0]
@@ -166,7 +169,7 @@ for _n in (1, 2, 3):
 # The same as copies --------------------------------------------------------------------------------
 
 
-def copying(fn: Any, name: str) -> Any:
+def copying(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
     """The form of a view function that returns copies."""
 
     @functools.wraps(fn)
@@ -211,7 +214,7 @@ for _fn, _name in ((expand, "expand_copy"), (views.permute, "permute_copy"), (vi
 
 
 @function(method=True, out=True)
-def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
+def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Any:
     """As narrow, a copy.  Raises RuntimeError for a dimension that does not exist."""
     if dim >= max(held(input).ndim, 1):
         raise RuntimeError(f"narrow_copy(): Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false. dim "
@@ -237,19 +240,19 @@ def resolved(x: Any) -> Any:
 
 
 @function()
-def unsafe_split(tensor: Any, split_size: int, dim: int = 0) -> Any:
+def unsafe_split(tensor: Tensor, split_size: int, dim: int = 0) -> Any:
     """As split, but the pieces may be changed in place, as if they were no views of one tensor: nobody notices who saved it."""
     return apart(splitting.split(resolved(tensor), split_size, dim))
 
 
 @function()
-def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> Any:
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
     """As chunk, but the pieces may be changed in place, as if they were no views of one tensor: nobody notices who saved it."""
     return apart(splitting.chunk(resolved(input), chunks, dim))
 
 
 @function()
-def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
+def unsafe_split_with_sizes(input: Tensor, split_sizes: int | Sequence[int], dim: int = 0) -> Any:
     """As split_with_sizes, but the pieces may be changed in place, as if they were no views: nobody notices who saved it."""
     return apart(splitting.split_with_sizes(resolved(input), split_sizes, dim))
 

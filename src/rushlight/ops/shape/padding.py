@@ -99,7 +99,7 @@ def check(mode: str, input: Tensor, pads: Any, count: int) -> None:
 
 
 @function(ns="nn.functional")
-def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+def pad(input: Any, pad: Any, mode: str = "constant", value: complex | None = None) -> Any:
     """The input padded before and after each dimension, last first.
 
     mode: "constant" (with `value`, default 0), "reflect", "replicate" or "circular".

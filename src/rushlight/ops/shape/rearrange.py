@@ -41,7 +41,7 @@ def _(input: Array, repeats: Any) -> list[shapes.Made]:
 
 
 @repeat_op.grad("input")
-def _(g: Any, input_shape: Any, repeats: Any) -> Any:
+def _(g: Array, input_shape: Any, repeats: Any) -> Array:
     shape = (*[1] * (len(repeats) - len(input_shape)), *input_shape)
     if 0 in repeats:
         return np.zeros(input_shape, raw(g).dtype)
@@ -151,7 +151,7 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] |
 
 
 @function(method=True)
-def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
+def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Any:
     """A copy turned `k` times by 90 degrees in the plane of two dimensions, from the first to the second."""
     ndim = raw(input).ndim
     if len(dims) != 2:
@@ -177,7 +177,13 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
 
 @function(method=True)
 @per_sample
-def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None) -> Any:
+def repeat_interleave(
+    input: Tensor,
+    repeats: Any = None,
+    dim: int | Sequence[int] | None = None,
+    *,
+    output_size: int | Sequence[int] | None = None,
+) -> Any:
     """Each slice of `dim` (each element without it) `repeats` times in a row; repeats: an int or a vector of counts.
 
     With a vector alone: how often to repeat its positions 0, 1, ...
@@ -215,7 +221,7 @@ def evenly(input: Tensor, repeats: int, dim: int) -> Tensor:
     return reshape_op(many, (*shape[:dim], shape[dim] * repeats, *shape[dim + 1 :]))
 
 
-def check_counts(repeats: Any) -> Any:
+def check_counts(repeats: Array) -> Array:
     """The counts of repeat_interleave, a vector of integers that are not negative."""
     if repeats.ndim > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")

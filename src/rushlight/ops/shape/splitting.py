@@ -28,7 +28,7 @@ def split_op(input: Array, sizes: tuple[int, ...], dim: int) -> Any:
     return parts
 
 
-def _split_raw(gs: Any, input_shape: Any, sizes: Any, dim: Any) -> Any:
+def _split_raw(gs: list[Array], input_shape: Any, sizes: tuple[int, ...], dim: int) -> Array:
     """One buffer, zeros where no gradient arrived."""
     out = np.empty(input_shape, next(g.dtype for g in gs if g is not None))
     if not [None for g in gs if g is None]:
@@ -57,7 +57,7 @@ def unbind_op(input: Array, dim: int, order: Any = None) -> Any:
     return [input[(*lead, i, ...)] for i in range(input.shape[dim])]
 
 
-def whole(gs: Any, dim: int) -> Any:
+def whole(gs: Any, dim: int) -> Array | None:
     """The array whose parts along `dim` the arrays `gs` are, if they are slices of one at equal distances; else None."""
     first = gs[0]
     base = None if first is None or len(gs) < 2 else first.base
@@ -77,7 +77,7 @@ def whole(gs: Any, dim: int) -> Any:
     return np.ndarray(shape, first.dtype, base, starts[0] - base.__array_interface__["data"][0], strides)
 
 
-def _unbind_raw(gs: Any, input_shape: Any, dim: Any, order: Any) -> Any:
+def _unbind_raw(gs: list[Array], input_shape: Any, dim: int, order: Any) -> Array:
     found = whole(gs, dim)
     if found is not None:
         return found
@@ -114,7 +114,7 @@ def parts_of(op: Any, input: Any, statics: tuple[Any, ...]) -> Any:
 
 
 @function(method=True)
-def unbind(input: Any, dim: int = 0) -> Any:
+def unbind(input: Tensor, dim: int = 0) -> Any:
     """A tuple of the parts at each index of dimension `dim`, views.  (*) -> [(*), ...]"""
     if held(input).ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
@@ -132,7 +132,7 @@ def pieces(size: int, each: int) -> tuple[int, ...]:
 
 
 @function(method=True)
-def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
+def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
     """A tuple of pieces along `dim`, views: of one size, the last smaller, or of the sizes listed.  (*) -> [(*), ...]"""
     if not hasattr(split_size_or_sections, "__index__"):
         return split_with_sizes(tensor, split_size_or_sections, dim)
@@ -156,7 +156,7 @@ Tensor.split = known_as(_split_method, "split", "Tensor")  # type: ignore[method
 
 
 @function(method=True)
-def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
+def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:
     """A tuple of pieces of the given sizes along `dim`, views.  (*) -> [(*), ...]"""
     shape = held(input).shape
     if not shape:
@@ -175,7 +175,7 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
 
 
 @function(method=True)
-def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
     """A tuple of at most `chunks` pieces of equal size along `dim`, views.  (*) -> [(*), ...]"""
     shape = held(input).shape
     if not shape:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,28 +20,31 @@ from rushlight.ops.shape.moved_views import atleast
 from rushlight.ops.shape.reshape import broadcast, reshape_op, reshaped, slice_op
 from rushlight.tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
 
 @function(out=True)
-def hstack(tensors: Any) -> Any:
+def hstack(tensors: Sequence[Tensor]) -> Any:
     """The tensors side by side: along the first dimension of vectors, else the second.  [(*), ...] -> (*)"""
     found = [atleast(x, 1) for x in gathered("hstack", tensors)]
     return cat(found, 0 if raw(found[0]).ndim == 1 else 1)
 
 
 @function(out=True, aliases=("row_stack",))
-def vstack(tensors: Any) -> Any:
+def vstack(tensors: Sequence[Tensor]) -> Any:
     """The tensors below each other, along the first dimension; vectors count as rows.  [(*), ...] -> (*)"""
     return cat([atleast(x, 2) for x in gathered("vstack", tensors)], 0)
 
 
 @function(out=True)
-def dstack(tensors: Any) -> Any:
+def dstack(tensors: Sequence[Tensor]) -> Any:
     """The tensors behind each other, along the third dimension.  [(*), ...] -> (*)"""
     return cat([atleast(x, 3) for x in gathered("dstack", tensors)], 2)
 
 
 @function(out=True)
-def column_stack(tensors: Any) -> Any:
+def column_stack(tensors: Sequence[Tensor]) -> Any:
     """The tensors side by side; numbers and vectors count as columns.  [(*), ...] -> (*)"""
     found = gathered("column_stack", tensors)
     return hstack([reshape_op(x, (raw(x).size, 1)) if raw(x).ndim <= 1 else x for x in found])
@@ -68,8 +71,8 @@ def split_points(name: str, places: Any) -> Any:
 
 
 @function(method=True)
-def tensor_split(input: Any, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None,
-                 sections: Any = None, tensor_indices_or_sections: Any = None) -> Any:  # fmt: skip
+def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Tensor | Sequence[int] | int | None = None,
+                 sections: int | Sequence[int] | None = None, tensor_indices_or_sections: Any = None) -> Any:  # fmt: skip
     """A tuple of parts of `input` along `dim`, views: so many as equal as can be, or split before the indices given.
 
     Unlike those of `split`, they may be changed in place.
@@ -95,7 +98,7 @@ def tensor_split(input: Any, indices_or_sections: Any = None, dim: int = 0, *, i
     return tuple(slice_op(input, (*lead, slice(a, b), ...)) for a, b in zip(starts, stops, strict=True))
 
 
-def _along(name: str, least: int, dims: Any) -> Any:
+def _along(name: str, least: int, dims: Callable[..., Any]) -> Callable[..., Any]:
     def fn(input: Any, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None) -> Any:
         ndim = raw(input).ndim
         if ndim < least:
@@ -214,7 +217,7 @@ def block_diag(*tensors: Any) -> Any:
 
 @function()
 @per_sample
-def unravel_index(indices: Any, shape: Any) -> Any:
+def unravel_index(indices: Tensor | Sequence[int] | int, shape: int | Sequence[int]) -> Any:
     """Flat indices as a tuple of indices by dimension of `shape`.  (*) -> ((*), ...)"""
     sizes = (int(shape),) if hasattr(shape, "__index__") else tuple(int(n) for n in shape)
     array = raw(indices)

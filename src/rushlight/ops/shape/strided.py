@@ -162,7 +162,13 @@ def as_strided(
 
 
 @function()
-def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+def as_strided_scatter(
+    input: Tensor,
+    src: Tensor,
+    size: int | Sequence[int],
+    stride: int | Sequence[int],
+    storage_offset: int | None = None,
+) -> Any:
     """A copy of `input` with `src` in the part that as_strided would give.  (*), size -> (*)"""
     found = geometry("as_strided_scatter", input, size, stride, storage_offset)
     if raw(src).shape != found[0]:
@@ -204,7 +210,7 @@ def _(
     stride: tuple[int, ...],
     offset: int,
     own: tuple[int, ...],
-) -> Any:
+) -> Array:
     return as_strided_scatter_op(g, np.zeros(src_shape, raw(g).dtype), size, stride, offset, own)
 
 

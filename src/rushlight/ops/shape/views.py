@@ -269,7 +269,7 @@ def select(input: Tensor, dim: int, index: Tensor) -> Any:
 
 
 @function(method=True)
-def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
+def narrow(input: Tensor, dim: int, start: Tensor | complex, length: int) -> Any:
     """`length` elements of dimension `dim` from `start` on: a view.  (*) -> (*)"""
     shape = held(input).shape
     if not shape:

@@ -103,7 +103,9 @@ def unsqueeze_(input: Tensor, dim: int) -> Tensor:
 
 
 @function(method=True)
-def as_strided_(input: Tensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
+def as_strided_(
+    input: Tensor, size: int | Sequence[int], stride: int | Sequence[int], storage_offset: int | None = None
+) -> Tensor:
     """In-place version of :func:`as_strided`."""
     found = geometry("as_strided_", input, size, stride, storage_offset)
     return become(input, lambda x: as_strided_op(x, *found))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from rushlight.ops.elementwise.shared import number, require_tensors
 from rushlight.ops.elementwise.unary import exp, log
 from rushlight.ops.special.scipy_special import scipy_special
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @elementwise(refuse="c", grads={"input": lambda g, input: g * digamma(input)}, foreach=True)
@@ -116,7 +119,7 @@ publish_inplace(mvlgamma_, "mvlgamma", "", ())
 # Incomplete gamma functions, by SciPy ----------------------------------------------------------------
 
 
-def _no_order(name: str) -> Any:
+def _no_order(name: str) -> Callable[..., Any]:
     def formula(g: Array | Tensor) -> Any:
         raise NotImplementedError(f"the derivative for '{name}: input' is not implemented: detach() it where it is "
                                   "a constant")  # fmt: skip

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
-def recurrence(first: Callable[..., Any], step: Callable[..., Any], shifted: bool = False) -> Any:
+def recurrence(first: Callable[..., Any], step: Callable[..., Any], shifted: bool = False) -> Callable[..., Any]:
     """The forward of a family of polynomials: p0 = 1, p1 = first(x), p_(k+1) = step(k, x, p_k, p_(k-1))."""
 
     def forward(input: Array, n: Array) -> Any:

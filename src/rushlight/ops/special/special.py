@@ -20,6 +20,8 @@ from rushlight.ops.special import gamma
 from rushlight.ops.special.scipy_special import scipy_special
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.tensor import Tensor
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -149,7 +151,7 @@ def i1e_slope(input: Array, n: int) -> Array:
 # Functions by SciPy ----------------------------------------------------------------------------------
 
 
-def _no_derivative(name: str) -> Any:
+def _no_derivative(name: str) -> Callable[..., Any]:
     def formula(g: Array | Tensor) -> Any:
         raise NotImplementedError(f"the derivative of special.{name} is not implemented: detach() its argument where "
                                   "it is a constant")  # fmt: skip
@@ -157,7 +159,7 @@ def _no_derivative(name: str) -> Any:
     return formula
 
 
-def by_scipy(name: str, scipy_name: str, doc: str) -> Any:
+def by_scipy(name: str, scipy_name: str, doc: str) -> Callable[..., Any]:
     """Publish a function of SciPy as torch.special.NAME, without a derivative."""
 
     def forward(input: Array) -> Array:

@@ -59,7 +59,7 @@ def for_groups(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
     return [copied(v) for v in value]
 
 
-def check_optimizer(optimizer: Any) -> None:
+def check_optimizer(optimizer: Optimizer) -> None:
     """Raise TypeError unless it is an Optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")

@@ -11,7 +11,7 @@ from rushlight.optim.lr_scheduler.plateau import ReduceLROnPlateau
 from rushlight.optim.optimizer import Optimizer
 
 
-def _check_members(owner: str, schedulers: Sequence[Any], optimizer: Any, word: str) -> None:
+def _check_members(owner: str, schedulers: Sequence[Any], optimizer: Optimizer, word: str) -> None:
     for i, scheduler in enumerate(schedulers):
         if not hasattr(scheduler, "optimizer"):
             raise TypeError(f"{owner} at index {i} should have `optimizer` as its attribute.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from rushlight.optim.options import check, checked, number
 from rushlight.optim.stepper import Stepper
 from rushlight.storage import bump
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 __all__ = ["Adam8bit", "AdamW8bit", "Lion8bit", "SGD8bit"]
 
@@ -87,7 +90,7 @@ class EightBit(Stepper):
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return tuple(f"state{i}" for i in range(1, self._count + 1))
 
-    def _layout(self, shape: tuple[int, ...], dtype: Any, group: dict[str, Any]) -> dict[str, Any]:
+    def _layout(self, shape: tuple[int, ...], dtype: np.dtype[Any], group: dict[str, Any]) -> dict[str, Any]:
         size, found = math.prod(shape), {}
         for i in range(1, self._count + 1):
             if size < group["min_8bit_size"]:
@@ -112,7 +115,9 @@ class EightBit(Stepper):
             else:
                 state[name] = wrap(zeros_like(array, dtype) if name.startswith("state") else np.zeros(shape, dtype))
 
-    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: Any) -> None:
+    def _update(
+        self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: tuple[str, ...]
+    ) -> None:
         state["step"] += 1
         states = [state[name] for name in options]
         scales = [state[f"absmax{i}"] for i in range(1, self._count + 1) if f"absmax{i}" in state]
@@ -202,7 +207,9 @@ class Adam8bit(EightBit):
     def _step_blocks(self, p: Any, grad: Any, codes: Any, scales: Any, step: int, group: dict[str, Any]) -> None:
         kernels.adam_in_blocks(p, grad, codes, scales, step, *self._plain(group))
 
-    def _step_whole(self, p: Any, grad: Any, states: Any, scales: Any, step: int, group: dict[str, Any]) -> None:
+    def _step_whole(
+        self, p: Array, grad: Array, states: tuple[Array, ...], scales: Any, step: int, group: dict[str, Any]
+    ) -> None:
         kernels.adam(p, grad, states[0], states[1], None, step, *self._plain(group))
 
     def _plain(self, group: dict[str, Any]) -> tuple[Any, ...]:
