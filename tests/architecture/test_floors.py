@@ -5,35 +5,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tools import rooms
+from tools.rooms import FLOOR
 
 import rushlight
 
 PACKAGE = Path(rushlight.__file__).parent
 
-# The one table of floors: a room is a module or package directly below rushlight.
-FLOORS = {
-    0: "absent basics cpu futures version",
-    1: "kernels",
-    2: "backends",
-    3: "generator signs storage tensor",
-    4: "engine levels overrides types",
-    5: "dispatch",
-    6: "ops",
-    7: "transforms",
-    8: "autograd distributions fft func linalg signal special",
-    9: "accelerator amp checkpoint cuda data library masked nn optim profiler random sparse stores utils viz",
-    10: "_C _dynamo ao distributed fx onnx jit memory serialization testing",
-    11: "cli compat compiler datasets hub models multiprocessing",
-    12: "__init__ __main__",
-}
-FLOOR = {room: floor for floor, rooms in FLOORS.items() for room in rooms.split()}
 
 # Rooms of one floor that may be imported by others of it: (importing, imported): why.
 NEIGHBOURS = {
     ("tensor", "storage"): "a tensor owns a storage",
     ("tensor", "signs"): "a tensor may show the conjugates of what its memory holds",
     ("generator", "tensor"): "the state of a generator is a tensor of bytes",
-    ("levels", "engine"): "an interpreter runs the engine below itself",
     ("engine", "overrides"): "what a run computes with tensors is not for classes to override",
     ("engine", "levels"): "the engine hands over to the active interpreter",
     ("distributions", "autograd"): "the entropy of an exponential family is a derivative of its normalizer",
@@ -46,7 +30,6 @@ NEIGHBOURS = {
     ("stores", "nn"): "stores wrap modules, and follow which of them run",
     ("stores", "checkpoint"): "a module wrapped in stores.recompute is checkpointed",
     ("utils", "checkpoint"): "torch.utils.checkpoint is its public name",
-    ("utils", "data"): "torch.utils.data is its public name",
     ("distributed", "serialization"): "a checkpoint is files, and ordinary files are made of it",
     ("cli", "models"): "the demo trains a model",
     ("cli", "datasets"): "the demo trains on the digits",
@@ -127,9 +110,16 @@ def graph(top_only: bool = False) -> dict[str, set[str]]:
     return edges
 
 
+def test_the_map_shows_the_rooms() -> None:
+    """The page's table is that which `tools/rooms.py` makes of the floors and of what each room says of itself."""
+    page = rooms.PAGE.read_text(encoding="utf-8")
+    assert rooms.with_table(page) == page, "run python tools/rooms.py"
+
+
 def test_every_room_has_a_floor() -> None:
     rooms = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in sources()}
-    assert rooms <= set(FLOOR), f"rooms without a floor: {sorted(rooms - set(FLOOR))}"
+    rooms -= {"stubs"}  # what type checkers alone read
+    assert rooms == set(FLOOR), f"rooms without a floor, floors without a room: {sorted(rooms ^ set(FLOOR))}"
 
 
 def test_imports_go_down() -> None:
@@ -171,7 +161,9 @@ def test_exceptions_are_needed() -> None:
     files = {path.relative_to(PACKAGE).as_posix(): module_name(path) for path in sources()}
     edges = graph()
     idle = [key for key in UPWARD if key[1] not in {room_of(t) for t in edges.get(files.get(key[0], ""), ())}]
+    idle_neighbours = set(NEIGHBOURS) - {(room_of(module), room_of(t)) for module, to in edges.items() for t in to}
     assert not idle
+    assert not idle_neighbours
 
 
 def test_no_cycles_at_import_time() -> None:
