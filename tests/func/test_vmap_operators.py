@@ -12,6 +12,7 @@ import pytest
 from tools.calls import CALLS
 
 import rushlight as T
+from rushlight.basics.state import modes
 from rushlight.dispatch.declare import OPS
 from rushlight.func import jvp, vmap
 from rushlight.transforms import batched
@@ -287,3 +288,38 @@ def test_a_number_that_each_sample_has_its_own_of_is_an_index() -> None:
         )
     with pytest.raises(IndexError):
         T.func.vmap(lambda x, i: x[i + 5])(x, i)
+
+
+def test_rules_run_outside_of_their_level_so_that_operators_take_their_fast_forms(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[Any] = []
+
+    def spy(op: Any) -> Any:
+        seen.append((op.name, len(modes.levels)))
+        return rule_of(op)
+
+    monkeypatch.setattr(batched, "rule_of", spy)
+    x = T.ones(2, 3, 4)
+    vmap(lambda x: x.tanh())(x)
+    vmap(vmap(lambda x: x.tanh()))(x)
+    assert seen == [("tanh", 0), ("tanh", 1), ("tanh", 0)]
+    with pytest.raises(RuntimeError):
+        vmap(lambda x: x @ T.ones(3, 3))(x)
+    assert not modes.levels
+
+
+@pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4)])
+@pytest.mark.parametrize(
+    "dims", [(0, 0, 0), (None, 0, 0), (None, 0, None), (0, 0, None), (0, None, 0), (0, None, None)]
+)
+def test_a_layer_with_weights_of_each_sample(shape: tuple[int, ...], dims: tuple[Any, ...]) -> None:
+    T.manual_seed(0)
+    shapes = [(6, *s) if d == 0 else s for s, d in zip((shape, (5, 4), (5,)), dims, strict=True)]
+    given = [T.randn(s, dtype=T.float64, requires_grad=True) for s in shapes]
+    linear = T.nn.functional.linear
+    each = T.stack([linear(*(t[k] if d == 0 else t for t, d in zip(given, dims, strict=True))) for k in range(6)])
+    found = vmap(linear, dims)(*given)
+    assert T.allclose(found, each)
+    for a, b in zip(*(T.autograd.grad(out.sin().sum(), given) for out in (found, each)), strict=True):
+        assert T.allclose(a, b)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight.dispatch.call import apply
+
 if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
 
@@ -17,5 +19,6 @@ def with_auxiliaries(op: Op) -> Op:
         names = (*op.out_names, *op.aux)
         made = op.variant(out_names=names, aux=(), out_count=len(names), formulas=[], targets=frozenset(), target_mask=0, covered=0,
                           differentiable=())  # fmt: skip
+        made.call = lambda *args: apply(made, *made.bind(args, {}))
         _MADE[op.name] = made
     return made

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.basics.state import modes
+from rushlight.basics.state import Setting, modes
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
 from rushlight.dispatch.dims import common_shape
@@ -25,7 +25,8 @@ def composed(c: Given, name: str, parts: tuple[int | Any, ...], statics: tuple[A
     """The operator `name` of samples: parts are numbers of inputs, or tensors with the samples in front."""
     samples = [c.level.batched(c.full(p)) if isinstance(p, int) and c.batched[p] else c.values[p]
                if isinstance(p, int) else c.level.batched(p) for p in parts]  # fmt: skip
-    found = c.run(samples, statics, OPS[name])
+    with Setting("levels", (*modes.levels, c.level)):
+        found = c.run(samples, statics, OPS[name])
     tensor, dim = c.level.whole(found)
     return tensor if dim == 0 else broadcast(tensor, (c.size, *tensor.shape))
 

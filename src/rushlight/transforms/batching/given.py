@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.dispatch import call
 from rushlight.ops.shape.reshape import broadcast, permute_op, reshape_op
 from rushlight.tensor import Tensor, wrap
 
@@ -69,7 +68,7 @@ class Given:
         op = self.op if op is None else op
         flat = tuple(values)
         inputs = flat if op.sequence is None else (*flat[: op.sequence], flat[op.sequence :])
-        return call.apply(op, inputs, self.statics if statics is None else tuple(statics))
+        return op(*inputs, *(self.statics if statics is None else statics))
 
 
 def in_front(tensor: Tensor, dim: int | None) -> Any:

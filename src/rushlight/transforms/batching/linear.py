@@ -7,7 +7,7 @@ from typing import Any
 
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
-from rushlight.ops.shape.reshape import broadcast, reshape_op
+from rushlight.ops.shape.reshape import broadcast, permute_op, reshape_op
 from rushlight.transforms.batching.given import Given, ranked, reshaped
 from rushlight.transforms.batching.loop import looped
 
@@ -63,14 +63,17 @@ def linear(c: Given) -> Any:
     """input weight^T + bias."""
     if not c.batched[1] and not c.batched[2]:
         return c.run(c.values)
-    rows = tuple(range(len(c.shapes[0]) - 1))
-    found = contraction(c, 0, 1, (*rows, "k"), "nk", (*rows, "n")) if c.batched[0] or c.batched[1] else None
-    if found is None:
-        found = c.run((*c.values[:2], None))
-    if c.values[2] is None:
+    x, w, bias = c.values
+    if c.batched[1]:  # one product for each sample; rows of any number of dimensions are those of one matrix
+        lead = c.shapes[0][:-1]
+        x = reshaped(x, (*[c.size] * c.batched[0], math.prod(lead), c.shapes[0][-1]))
+        found = c.run((x, permute_op(w, (0, 2, 1))), (), OPS["bmm"])
+        found = reshaped(found, (c.size, *lead, c.shapes[1][0]))
+    else:
+        found = c.run((x, w, None))
+    if bias is None:
         return found
-    rank = len(rows) + 1
-    bias = ranked(c.values[2], c.shapes[2], rank) if c.batched[2] else c.values[2]
+    bias = ranked(bias, c.shapes[2], len(c.shapes[0])) if c.batched[2] else bias
     return c.run((found, bias), (), OPS["add"])
 
 
