@@ -15,6 +15,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.compute import HALVES, check_kind, compute
 from rushlight.dispatch.fast_inplace import changed_at_once
+from rushlight.dispatch.keeping.bits import narrowed
 from rushlight.dispatch.keeping.gates import follow
 from rushlight.dispatch.keeping.rebuilt import may_rebuild, pass_on, rebuilt, watch
 from rushlight.dispatch.keeping.watched import note_written
@@ -265,11 +266,14 @@ def save_inputs(plan: Plan, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> 
 def save_aux(aux: tuple[Any, ...], op: Op | None = None) -> PackedResults | tuple[Any, ...]:
     """Auxiliary results, packed by the active hooks."""
     hooks = saved_hooks()
+    if op is not None and op.planes:
+        aux = narrowed(op, aux)
     if not hooks:
         return aux
     places = [None] * len(aux) if op is None else [(op.name, name) for name in op.aux]
-    return PackedResults(tuple(Packed(wrap(x), hooks, place) if isinstance(x, ndarray) else x
-                               for x, place in zip(aux, places, strict=True)))  # fmt: skip
+    kept = aux if isinstance(aux, PackedResults) else PackedResults(aux)
+    return kept.replaced(tuple(Packed(wrap(x), hooks, place) if isinstance(x, ndarray) else x
+                               for x, place in zip(kept.items, places, strict=True)))  # fmt: skip
 
 
 def saved_hooks() -> tuple[Any, ...]:

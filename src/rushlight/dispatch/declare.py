@@ -65,6 +65,9 @@ class Op:
     behind: str = ""  # of what it is made again: its "input", or the two of a "sum" or a "product"
     over: bool = False  # whether it may be made again over its first input, where that was made for it alone
     gates: bool = False  # whether of its result, which it keeps, the gradient asks where it is not <= 0 only
+    planes: int = (
+        0  # how many bits an element of its auxiliary result takes, which are kept of it: see `keeping.bits`; 0: all
+    )
     heavy: bool = False  # whether it costs so much more than its inputs' making that they may be
     saver: Any = None  # (node, inputs, wanted, result): saves inputs in a way of its own, where they may be
     order: Any = None  # the order in which gradients are handed on, as positions of inputs, where it is not theirs

@@ -22,6 +22,7 @@ from rushlight.dispatch.call import (
     shape_of,
     write_out,
 )
+from rushlight.dispatch.keeping.bits import narrowed
 from rushlight.dispatch.keeping.gates import follow
 from rushlight.dispatch.keeping.rebuilt import LARGE
 from rushlight.dispatch.quick import applied
@@ -132,7 +133,7 @@ def record(op: Op, table: dict[Any, Any], t: Tensor, inputs: tuple[Any, ...], st
     node.seq, node.extra, node.plan, node.statics, node.edges = next_seq(), None, plan, statics, edges
     node.shape, node.dtype = result.shape, result.dtype
     node.versions = node.outs = None
-    node.aux = aux if plan.save_aux else None
+    node.aux = (narrowed(op, aux) if op.planes and aux is not None else aux) if plan.save_aux else None
     node.shapes = tuple([shape_of(x) for x in inputs]) if plan.needs_shapes else None
     if plan.save_inputs:
         (op.saver or keep_inputs)(node, inputs, plan.save_inputs, t)

@@ -161,4 +161,5 @@ class OperatorsTensor(SavedTensor):
         else:
             items = list(node.aux.items if isinstance(node.aux, PackedResults) else node.aux)
             items[op.aux.index(name)] = packed
-            node.aux = PackedResults(tuple(items))
+            kept = node.aux if isinstance(node.aux, PackedResults) else PackedResults(())
+            node.aux = kept.replaced(tuple(items))

@@ -208,6 +208,10 @@ class PackedResults:
     def __init__(self, items: tuple[Any, ...]):
         self.items = items
 
+    def replaced(self, items: tuple[Any, ...]) -> PackedResults:
+        """The same results, packed otherwise."""
+        return PackedResults(items)
+
     def __getitem__(self, k: int) -> Any:
         item = self.items[k]
         return item._array if isinstance(item, Packed) else item

@@ -131,9 +131,10 @@ def adopt_node(node: OpNode, hooks: Any) -> None:
         results = tuple(packed_result(x, hooks, (op.name, op.out_names[k])) for k, x in enumerate(outs))
         if node.outs is outs:
             node.outs = results
-    if aux.__class__ is tuple and any(map(large, aux)):
-        beside = PackedResults(
-            tuple(packed_beside(x, hooks, (op.name, name)) for x, name in zip(aux, op.aux, strict=True))
+    kept = PackedResults(aux) if aux.__class__ is tuple else aux if isinstance(aux, PackedResults) else None
+    if kept is not None and any(map(large, kept.items)):
+        beside = kept.replaced(
+            tuple(packed_beside(x, hooks, (op.name, name)) for x, name in zip(kept.items, op.aux, strict=True))
         )
         if node.aux is aux:
             node.aux = beside

@@ -1,6 +1,6 @@
 """Choices between elements: maximum, minimum, fmax, fmin, clamp, where, nan_to_num.
 
-Their gradients depend on which element was chosen alone, so that is what they keep: a byte for each element.
+Their gradients depend on which element was chosen alone, so that is what they keep: a bit or two for each element.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def share(g: Array | Tensor, choice: Array | Tensor, own: int) -> Any:
     return full + keep(g * 0.5, halves) if maybe_any(halves) else full
 
 
-@elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",),
+@elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",), planes=2,
              grads={"input": lambda g, choice: share(g, choice, FIRST),
                     "other": lambda g, choice: share(g, choice, SECOND)})  # fmt: skip
 def maximum(input: Array, other: Array) -> Any:
@@ -61,7 +61,7 @@ def maximum(input: Array, other: Array) -> Any:
     return out, _choice(np.greater_equal(input, other), np.less_equal(input, other)) if recording() else None
 
 
-@elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",),
+@elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",), planes=2,
              grads={"input": lambda g, choice: share(g, choice, FIRST),
                     "other": lambda g, choice: share(g, choice, SECOND)})  # fmt: skip
 def minimum(input: Array, other: Array) -> Any:
@@ -81,14 +81,14 @@ def _first_chosen(compared: Array, other: Array) -> Any:
     return np.logical_or(chosen, np.isnan(other)) if other.dtype.kind not in "biu" else chosen
 
 
-@elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("first",),
+@elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("first",), planes=1,
              grads={"input": lambda g, first: keep(g, first), "other": lambda g, first: keep(g, ~first)})  # fmt: skip
 def fmax(input: Array, other: Array) -> Any:
     """The larger of two elements, of a number and NaN the number, broadcast.  (*), (*) -> (*)"""
     return np.fmax(input, other), _first_chosen(np.greater_equal(input, other), other)
 
 
-@elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("first",),
+@elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("first",), planes=1,
              grads={"input": lambda g, first: keep(g, first), "other": lambda g, first: keep(g, ~first)})  # fmt: skip
 def fmin(input: Array, other: Array) -> Any:
     """The smaller of two elements, of a number and NaN the number, broadcast.  (*), (*) -> (*)"""
@@ -117,7 +117,7 @@ def _fitting(x: Array, *bounds: object) -> tuple[Any, ...]:
     return tuple(None if bound is None else fitted("clamp", bound, x.dtype, True) for bound in bounds)
 
 
-@elementwise(promote="arith", half=None, ns=None, name="clamp", inplace=False, refuse="c", aux=("inside",),
+@elementwise(promote="arith", half=None, ns=None, name="clamp", inplace=False, refuse="c", aux=("inside",), planes=1,
              grads={"input": lambda g, inside: keep(g, inside)})  # fmt: skip
 def clamp_numbers(input: Array, low: float | None, high: float | None) -> Any:
     """`input` limited to [low, high], numbers or None.  (*) -> (*)"""
@@ -152,7 +152,7 @@ def _where_from(x: Array, low: Any, high: Any) -> Any:
     return found
 
 
-@elementwise(promote="arith", half=None, ns=None, name="clamp_tensor", inplace=False, refuse="c", aux=("source",),
+@elementwise(promote="arith", half=None, ns=None, name="clamp_tensor", inplace=False, refuse="c", aux=("source",), planes=2,
              grads={"input": lambda g, source: keep(g, source == WITHIN),
                     "min": lambda g, source: keep(g, source == BELOW),
                     "max": lambda g, source: keep(g, source == ABOVE)})  # fmt: skip
@@ -331,7 +331,7 @@ Tensor.where = known_as(_where_method, "where", "Tensor")  # type: ignore[method
 # nan_to_num ------------------------------------------------------------------------------------------
 
 
-@elementwise(promote="arith", half=None, aux=("finite",), grads={"input": lambda g, finite: keep(g, finite)})
+@elementwise(promote="arith", half=None, aux=("finite",), planes=1, grads={"input": lambda g, finite: keep(g, finite)})
 def nan_to_num(input: Array, nan: float | None = None, posinf: float | None = None,
                neginf: float | None = None) -> Any:  # fmt: skip
     """`input` with numbers in the place of NaN (default 0) and of infinities (default the largest finite ones).
