@@ -105,6 +105,35 @@ def scans() -> Iterator[Case]:
             )
 
 
+def transforms() -> Iterator[Case]:
+    for shape in ((60, 12), (12, 60), (7, 16, 15), (16, 7, 31), (2, 128, 6), (3, 5, 37)):
+        for dims in (*((d,) for d in range(len(shape))), tuple(range(len(shape)))):
+            half = shape[dims[-1]] - 1
+            yield Case(
+                f"fourier_half {shape} over {dims}",
+                normal(shape),
+                lambda K, x, d=dims: K.fourier_half(x, d, 0.5),
+                loose=8,
+            )
+            yield Case(f"fourier {shape} over {dims}", normal(shape, shape),
+                       lambda K, x, y, d=dims: _pairs(K.fourier(_complex(x, y), d, True, 1.0)), loose=8)  # fmt: skip
+            for n in (2 * half, 2 * half + 1):
+                yield Case(f"fourier_whole {shape} over {dims} to {n}", normal(shape, shape),
+                           lambda K, x, y, d=dims, n=n: K.fourier_whole(_complex(x, y), d, 1.0, n), loose=8)  # fmt: skip
+
+
+def _complex(x: Array, y: Array) -> Array:
+    """x + i y in the layout of x."""
+    out = np.empty_like(x, np.result_type(x, np.complex64))
+    out.real, out.imag = x, y
+    return out
+
+
+def _pairs(x: Array) -> Array:
+    """Complex numbers as pairs of real ones."""
+    return np.stack((x.real, x.imag))
+
+
 def rowwise() -> Iterator[Case]:
     for shape in (*SHAPES, (257, 1025), (5, 130, 9), (2, 3, 140)):
         for axis in range(-1, max(len(shape) - 1, 0)):
@@ -483,6 +512,7 @@ def cases() -> list[Case]:
             elementwise,
             piecewise,
             scans,
+            transforms,
             products,
             along,
             rowwise,

@@ -11,6 +11,7 @@ from rushlight.kernels.attention import *
 from rushlight.kernels.blockwise import *
 from rushlight.kernels.convolution import *
 from rushlight.kernels.elementwise import *
+from rushlight.kernels.fourier import *
 from rushlight.kernels.gather import *
 from rushlight.kernels.lists import *
 from rushlight.kernels.matrices import *

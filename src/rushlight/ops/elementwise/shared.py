@@ -30,8 +30,9 @@ SMALL = 1 << 11  # elements up to which two calls of NumPy cost less than findin
 
 def times(g: Array | Tensor, t: Array | Tensor) -> Any:
     """g * t, where `t` is a temporary of the formula's own: as an array, its memory is used again."""
-    if t.__class__ is ndarray and g.__class__ is ndarray and t.dtype is g.dtype and t.shape == g.shape:
-        return np.multiply(g, t, out=t)
+    if t.__class__ is ndarray and g.__class__ is ndarray and t.shape == g.shape:
+        if t.dtype is g.dtype or (t.dtype.kind == "c" and np.can_cast(g.dtype, t.dtype)):
+            return np.multiply(g, t, out=t)
     return g * t
 
 

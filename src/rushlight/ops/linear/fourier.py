@@ -6,17 +6,19 @@ Legend: n the length of a transformed dimension.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight import kernels
 from rushlight.basics import dtypes
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
+from rushlight.kernels.fourier import working_bytes
+from rushlight.kernels.reference.fourier import complex_of, real_of, resized_in
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.shape.padding import pad_op
 from rushlight.tensor import Tensor, wrap
@@ -29,68 +31,10 @@ if TYPE_CHECKING:
 NS = "fft"
 
 
-BLOCK = 1 << 17  # elements that are transformed together: NumPy computes float32 in copies in float64
-
-
-def along(
-    fn: Callable[[Array], Array], x: Array, axis: int, shape: Sequence[int], dtype: Any, out: Array | None = None
-) -> Array:
-    """`fn`, which transforms each line along `axis` by itself, of some of the lines at a time.
-
-    shape, dtype: of the result; out: where it is put, which may be `x`.
-    """
-    other = max((d for d in range(x.ndim) if d != axis), key=lambda d: x.shape[d])
-    step, out = max(1, BLOCK * x.shape[other] // x.size), np.empty(shape, dtype) if out is None else out
-    for start in range(0, x.shape[other], step):
-        at = (slice(None),) * other + (slice(start, start + step),)
-        out[at] = fn(x[at])
-    return out
-
-
-def at_once(input: Array, dims: tuple[int, ...]) -> bool:
-    """Whether NumPy transforms all lines together: few, or one alone."""
-    return input.size <= BLOCK or input.ndim == 1 or not dims
-
-
-def work_of_lines(input: Array, dims: tuple[int, ...]) -> int:
-    """The bytes of what is made beside a complex result."""
-    small = input.dtype.itemsize == (8 if input.dtype.kind == "c" else 4)
-    if not at_once(input, dims):
-        return BLOCK * (40 if small else 16)
-    return int(input.size * ((32 if small else 0) + (len(dims) > 1) * (8 if small else 16)))
-
-
-def complex_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The complex dtype that transforms of a dtype have."""
-    return np.dtype(np.complex64 if dtype in (np.float32, np.complex64) else np.complex128)
-
-
-def real_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The real dtype that transforms back to real numbers have."""
-    return np.dtype(np.float32 if dtype == np.complex64 else np.float64)
-
-
-def resized_in(shape: tuple[int, ...], dim: int, n: int) -> tuple[int, ...]:
-    """`shape` with length `n` in one dimension."""
-    return (*shape[:dim], n, *shape[dim + 1 :])
-
-
-def complex_lines(x: Array, dims: tuple[int, ...], forward: bool, own: bool) -> Array:
-    """The complex transform over `dims`.  own: whether it may be written over `x`."""
-    for axis in reversed(dims):
-        line = partial(np.fft.fft, axis=axis) if forward else partial(np.fft.ifft, axis=axis, norm="forward")
-        x, own = along(line, x, axis, x.shape, complex_of(x.dtype), x if own else None), True
-    return x
-
-
 @op(ns=None, linear=True, batch=families.shifted)
 def c2c_op(input: Array, dims: tuple[int, ...], scale: float, forward: bool) -> Array:
     """The complex transform over `dims`, times `scale`; without `forward` with the opposite sign in the exponent."""
-    if not at_once(input, dims):
-        y = complex_lines(input, dims, forward, False)
-    else:
-        y = np.fft.fftn(input, axes=dims) if forward else np.fft.ifftn(input, axes=dims, norm="forward")
-    return y if scale == 1 else np.multiply(y, y.dtype.type(scale), out=y)
+    return kernels.fourier(input, dims, forward, scale)
 
 
 @c2c_op.shape
@@ -100,7 +44,7 @@ def _(input: Array) -> list[shapes.Made]:
 
 @c2c_op.work
 def _(input: Array, dims: tuple[int, ...]) -> int:
-    return work_of_lines(input, dims)
+    return working_bytes(input, dims)
 
 
 c2c_op.grad("input")(lambda g, dims, scale, forward: c2c_op(g, dims, scale, not forward))
@@ -109,14 +53,7 @@ c2c_op.grad("input")(lambda g, dims, scale, forward: c2c_op(g, dims, scale, not 
 @op(ns=None, linear=True, batch=families.shifted)
 def r2c_op(input: Array, dims: tuple[int, ...], scale: float) -> Array:
     """The transform of real numbers over `dims`: of the last of them, the half up to n // 2."""
-    if at_once(input, dims):
-        y = np.fft.rfftn(input, axes=dims)
-    else:
-        last = dims[-1]
-        shape = resized_in(input.shape, last, input.shape[last] // 2 + 1)
-        y = along(partial(np.fft.rfft, axis=last), input, last, shape, complex_of(input.dtype))
-        y = complex_lines(y, dims[:-1], True, True)
-    return y if scale == 1 else np.multiply(y, y.dtype.type(scale), out=y)
+    return kernels.fourier_half(input, dims, scale)
 
 
 @r2c_op.shape
@@ -126,7 +63,7 @@ def _(input: Array, dims: tuple[int, ...]) -> list[shapes.Made]:
 
 @r2c_op.work
 def _(input: Array, dims: tuple[int, ...]) -> int:
-    return work_of_lines(input, dims) // (2 if at_once(input, dims) else 1)
+    return working_bytes(input, dims)
 
 
 @r2c_op.grad("input")
@@ -140,16 +77,7 @@ def _(g: Array | Tensor, input_shape: tuple[int, ...], dims: tuple[int, ...], sc
 @op(ns=None, linear=True, batch=families.shifted)
 def c2r_op(input: Array, dims: tuple[int, ...], scale: float, n: int) -> Array:
     """The real transform of a half: the adjoint sign; the last of `dims` gets length n."""
-    last = dims[-1]
-    if at_once(input, dims):
-        if len(dims) > 1:
-            input = np.fft.ifftn(input, axes=dims[:-1], norm="forward")
-        y = np.fft.irfft(input, n, axis=last, norm="forward")
-    else:
-        half = complex_lines(input, dims[:-1], False, False)
-        line = partial(np.fft.irfft, n=n, axis=last, norm="forward")
-        y = along(line, half, last, resized_in(half.shape, last, n), real_of(half.dtype))
-    return y if scale == 1 else np.multiply(y, y.dtype.type(scale), out=y)
+    return kernels.fourier_whole(input, dims, scale, n)
 
 
 @c2r_op.shape
@@ -158,9 +86,8 @@ def _(input: Array, dims: tuple[int, ...], n: int) -> list[shapes.Made]:
 
 
 @c2r_op.work
-def _(input: Array, dims: tuple[int, ...]) -> int:
-    before = int(input.nbytes) * (len(dims) > 1)
-    return before + work_of_lines(input, dims)
+def _(input: Array, dims: tuple[int, ...], n: int) -> int:
+    return working_bytes(input, dims, n)
 
 
 @c2r_op.grad("input")
