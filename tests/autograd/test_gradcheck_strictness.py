@@ -185,3 +185,23 @@ def test_outputs_that_change_their_kind_raise_whatever_is_asked(what, options):
     x = torch.ones(2, dtype=torch.float64, requires_grad=True)
     with pytest.raises(AssertionError, match=f"Expected `func` to return outputs with the same {what}"):
         gradcheck(CHANGES[what], x, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"fast_mode": True}, {"raise_exception": False}])
+@pytest.mark.parametrize("result", [lambda x: 3, lambda x: None, lambda x: (x.sum(), 3)])
+def test_what_gives_no_tensor_is_not_taken_for_right(result, options):
+    with pytest.raises(
+        TypeError, match="gradcheck expects a function that returns a tensor or several, but it returned"
+    ):
+        gradcheck(result, point(), **options)
+
+
+def test_second_order_without_backward_takes_no_checks_of_backward():
+    assert gradgradcheck(
+        torch.sin, point(), check_fwd_over_rev=True, check_rev_over_rev=False, check_undefined_grad=False
+    )
+    with pytest.raises(AssertionError, match="Setting check_undefined_grad=True requires check_rev_over_rev"):
+        gradgradcheck(torch.sin, point(), check_fwd_over_rev=True, check_rev_over_rev=False)
+    with pytest.raises(AssertionError, match="Setting check_batched_grad=True requires check_rev_over_rev"):
+        gradgradcheck(torch.sin, point(), check_fwd_over_rev=True, check_rev_over_rev=False, check_undefined_grad=False,
+                      check_batched_grad=True)  # fmt: skip

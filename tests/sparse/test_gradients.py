@@ -250,3 +250,56 @@ def test_a_sparse_gradient_may_be_assigned(table) -> None:
     assert table[2].tolist() == [3, 4] and table[1].tolist() == [2, 3]
     with pytest.raises(RuntimeError, match="size"):
         table.grad = torch.sparse_coo_tensor([[2]], torch.ones(1, 2), (5, 2))
+
+
+class Wrong(Function):
+    """Half of the values of a sum of squares' gradient."""
+
+    @staticmethod
+    def forward(ctx, values):
+        ctx.save_for_backward(values)
+        return (values**2).sum()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+
+
+def in_layout(layout):
+    x = torch.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.5]], dtype=torch.float64)
+    return (x.to_sparse() if layout == "coo" else x.to_sparse_csr()).requires_grad_()
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+@pytest.mark.parametrize("layout", ["coo", "csr"])
+def test_gradcheck_looks_at_the_elements_that_are_stored(layout, fast_mode) -> None:
+    x, dense = in_layout(layout), torch.rand(3, 2, dtype=torch.float64).requires_grad_()
+    options = {"masked": True, "fast_mode": fast_mode}
+    assert torch.autograd.gradcheck(torch.sparse.mm, (x, dense), **options)
+    assert torch.autograd.gradcheck(lambda x: x.to_dense() ** 2, x, **options)
+    assert torch.autograd.gradgradcheck(torch.sparse.mm, (x, dense), **options)
+    with pytest.raises(RuntimeError, match="Jacobian mismatch"):
+        torch.autograd.gradcheck(lambda x: Wrong.apply(x.values()), x, **options)
+    with pytest.raises(NotImplementedError, match=r"input 0 is sparse, .* pass masked=True"):
+        torch.autograd.gradcheck(torch.sparse.mm, (x, dense), fast_mode=fast_mode)
+    with pytest.raises(ValueError, match=r"Sparse output is not supported at gradcheck yet\. Please call to_dense"):
+        torch.autograd.gradcheck(lambda d: d.to_sparse(), dense)
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr"])
+def test_a_custom_function_of_a_sparse_tensor_that_requires_grad_is_refused(layout) -> None:
+    class Dense(Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x.to_dense() + y
+
+        @staticmethod
+        def backward(ctx, g):
+            return None, g
+
+    x, y = in_layout(layout), torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(NotImplementedError, match=r"Dense\.apply.*argument 0 is a sparse tensor that requires grad"):
+        Dense.apply(x, y)
+    assert Dense.apply(x.detach(), y).requires_grad
+    with torch.no_grad():
+        assert not Dense.apply(x, y).requires_grad

@@ -133,3 +133,13 @@ class RawSaved(SavedTensor):
         from rushlight.engine.node import edge_of
 
         ctx._saved[self.index] = (packed, edge if own else edge_of(tensor), version)
+
+
+def refuse_sparse(cls: Any, args: tuple[Any, ...], needed: tuple[Any, ...]) -> None:
+    """Raise NotImplementedError for a sparse argument that requires grad: a node has no edge to its values."""
+    for i, (x, wanted) in enumerate(zip(args, needed, strict=True)):
+        if wanted and (x.is_sparse or x.is_sparse_csr):
+            raise NotImplementedError(
+                f"{cls.__name__}.apply(): argument {i} is a sparse tensor that requires grad, which would get no gradient: "
+                "give its values(), or to_dense()"
+            )

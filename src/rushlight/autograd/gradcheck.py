@@ -42,7 +42,8 @@ def gradcheck(
     inputs. check_backward_ad, check_forward_ad: which modes are checked. check_batched_grad, check_batched_forward_grad:
     also that `vmap` of a backward, or of a forward-mode derivative, gives what a loop gives. fast_mode: compare random
     projections of the Jacobians, in a few runs of `func` in place of two for each element; what fails is looked at again in
-    full. masked: of sparse tensors, and so without effect.
+    full. masked: that derivatives by sparse inputs are those by the elements that they store, which are all that rushlight has:
+    without it, sparse inputs that require grad are refused.
 
     The message of the error shows both Jacobians (a row for each element of the input, a column for each of the output),
     says where they differ most, and which operator is at fault.
@@ -53,16 +54,17 @@ def gradcheck(
     """
     options = Options(eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad,
                       check_batched_forward_grad, check_forward_ad, check_backward_ad, fast_mode)  # fmt: skip
-    return run(func, inputs, options, raise_exception)
+    return run(func, inputs, options, raise_exception, bool(masked))
 
 
-def run(func: Any, inputs: Any, options: Options, raise_exception: bool) -> bool:
+def run(func: Any, inputs: Any, options: Options, raise_exception: bool, masked: bool) -> bool:
     """Check `func`, raising or not."""
     check_options(options)
     from rushlight.autograd import jacobian_checks
+    from rushlight.autograd.sparse_checks import by_values
 
     try:
-        jacobian_checks.Check(func, jacobian_checks.as_tuple(inputs), options).run()
+        jacobian_checks.Check(*by_values(func, jacobian_checks.as_tuple(inputs), masked), options).run()
     except GradcheckError:
         if raise_exception:
             raise
@@ -102,9 +104,14 @@ def gradgradcheck(
     """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    for name, asked in (("check_undefined_grad", check_undefined_grad), ("check_batched_grad", check_batched_grad)):
+        if asked and not check_rev_over_rev:
+            raise AssertionError(f"Setting {name}=True requires check_rev_over_rev to be True")
     from rushlight.autograd import jacobian_checks
+    from rushlight.autograd.sparse_checks import by_values
 
+    func, inputs = by_values(func, jacobian_checks.as_tuple(inputs), masked)
     gradients, arguments = jacobian_checks.second_order(func, inputs, grad_outputs, gen_non_contig_grad_outputs)
     options = Options(eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad, False,
                       check_fwd_over_rev, check_rev_over_rev, fast_mode)  # fmt: skip
-    return run(gradients, arguments, options, raise_exception)
+    return run(gradients, arguments, options, raise_exception, masked)

@@ -16,6 +16,7 @@ import numpy as np
 from rushlight.autograd import forward_ad
 from rushlight.autograd.gradcheck_options import GradcheckError, Options
 from rushlight.autograd.run import grad
+from rushlight.autograd.sparse_checks import is_sparse
 from rushlight.basics import dtypes
 from rushlight.basics.caller import warn
 from rushlight.basics.dtypes import is_complex
@@ -74,9 +75,11 @@ class Check:
     # Running the function --------------------------------------------------------------------------------------------
 
     def called(self, inputs: Any = None) -> tuple[Any, ...]:
-        """The outputs that are tensors."""
+        """The outputs.  Raises for those that are no tensors, or sparse ones."""
         found = as_tuple(self.func(*(self.inputs if inputs is None else inputs)))
-        return tuple(x for x in found if isinstance(x, Tensor))
+        for x in found:
+            check_output(x)
+        return found
 
     def smooth(self, outputs: tuple[Any, ...]) -> list[Any]:
         """(number, tensor) of the outputs that require grad."""
@@ -385,6 +388,17 @@ def worst_place(check: Check, k: int, i: int, numerical: Any, analytical: Any) -
     of_output = list(map(int, np.unravel_index(column, out._array.shape)))
     return (f"They differ most for element {of_output} of output {k} and element {of_input} of input {i}: numerical "
             f"{numerical[row, column]:.6g}, analytical {analytical[row, column]:.6g}.\n")  # fmt: skip
+
+
+def check_output(out: Any) -> None:
+    """Raise for an output that cannot be checked."""
+    if not isinstance(out, Tensor):
+        raise TypeError(
+            f"gradcheck expects a function that returns a tensor or several, but it returned {type(out).__name__}"
+        )
+    if is_sparse(out):
+        raise ValueError("Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output "
+                         "of fn for gradcheck.")  # fmt: skip
 
 
 def check_inputs(inputs: tuple[Any, ...], checked: list[int]) -> None:
