@@ -191,3 +191,14 @@ def test_names_of_operators() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         torch.ops.tests.nothing
     assert np.allclose(aten.sin(torch.ones(2)), np.sin(1))
+
+
+def test_tensors_by_keyword_alone_are_refused_where_a_formula_has_no_place_for_them() -> None:
+    def scaled(x: Tensor, *, by: Tensor) -> Tensor:
+        return x * by
+
+    with pytest.raises(NotImplementedError, match=r"custom_op with kwarg-only Tensor args.*by position"):
+        custom_op("tests::scaled_by_keyword", scaled, mutates_args=())
+    torch.library.define("tests::defined_with_keyword", "(Tensor x, *, Tensor? by=None) -> Tensor")
+    with pytest.raises(NotImplementedError, match=r"register_autograd with kwarg-only Tensor args.*by position"):
+        register_autograd("tests::defined_with_keyword", lambda ctx, g: g)

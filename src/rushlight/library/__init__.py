@@ -152,15 +152,9 @@ def register_autograd(
 ) -> None:
     """Give an operator its formula: ``backward(ctx, *grads)`` and ``setup_context(ctx, inputs, output)``.
 
-    Raises RuntimeError for an operator that changes its arguments.
+    Raises RuntimeError for an operator that changes its arguments, NotImplementedError for one with tensors by keyword alone.
     """
-    found = overload(op)
-    if found._schema.is_mutable:
-        raise RuntimeError(
-            f"Cannot register autograd formula for non-functional operator {found} with schema {found._schema}. Please "
-            "create a functional operator and register an autograd formula for that."
-        )
-    found.backward, found.setup_context = backward, setup_context
+    overload(op).give_formula(backward, setup_context)
 
 
 def register_vmap(op: Any, func: Any = None, /, *, lib: Library | None = None) -> Any:

@@ -65,6 +65,11 @@ class CustomOpDef:
     """An operator that `custom_op` made: call it, or add to what is known of it."""
 
     def __init__(self, schema: FunctionSchema, function: Callable[..., Any]):
+        if schema.has_tensors_by_keyword:
+            raise NotImplementedError(
+                f"custom_op with kwarg-only Tensor args: a backward has no place for their gradients. Let {schema.name} take its "
+                f"tensors by position as well: {schema}"
+            )
         self._opoverload = OpOverload(schema, opaque=True)
         self._qualname = schema.name
         self._namespace, self._name = self._opoverload.namespace, self._opoverload._opname
@@ -95,14 +100,10 @@ class CustomOpDef:
     ) -> None:
         """Give the formula: ``backward(ctx, *grads)`` and ``setup_context(ctx, inputs, output)``.
 
-        Raises RuntimeError for an operator that changes its arguments.
+        Raises RuntimeError for an operator that changes its arguments, NotImplementedError for one with tensors by keyword
+        alone.
         """
-        if self._opoverload._schema.is_mutable:
-            raise RuntimeError(
-                f"Cannot register autograd formula for non-functional operator {self._opoverload} with schema "
-                f"{self._opoverload._schema}. Please create a functional operator and register an autograd formula for that."
-            )
-        self._opoverload.backward, self._opoverload.setup_context = backward, setup_context
+        self._opoverload.give_formula(backward, setup_context)
 
     def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
         """Give the rule for vmap: ``func(info, in_dims, *args)`` returns the results and their batch dimensions."""

@@ -138,6 +138,20 @@ class OpOverload:
         """The name with its namespace."""
         return self._schema.name + (f".{self._schema.overload_name}" if self._schema.overload_name else "")
 
+    def give_formula(self, backward: Callable[..., Any], setup_context: Callable[..., Any] | None) -> None:
+        """Keep its formula.  Raises for an operator that changes its arguments or takes tensors by keyword alone."""
+        if self._schema.is_mutable:
+            raise RuntimeError(
+                f"Cannot register autograd formula for non-functional operator {self} with schema {self._schema}. Please "
+                "create a functional operator and register an autograd formula for that."
+            )
+        if self._schema.has_tensors_by_keyword:
+            raise NotImplementedError(
+                "register_autograd with kwarg-only Tensor args: a backward has no place for their gradients. Let the "
+                f"operator take its tensors by position as well: {self._schema}"
+            )
+        self.backward, self.setup_context = backward, setup_context
+
     def has_kernel_for_dispatch_key(self, key: Any) -> bool:
         """Whether something was registered for the key."""
         return str(key).rpartition(".")[2] in self.kernels

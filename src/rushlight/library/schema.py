@@ -112,6 +112,11 @@ class FunctionSchema:
         """Whether it changes an argument."""
         return any(argument.written for argument in self.arguments)
 
+    @property
+    def has_tensors_by_keyword(self) -> bool:
+        """Whether tensors are given to it by keyword alone."""
+        return any(argument.kwarg_only and argument.kind == "Tensor" for argument in self.arguments)
+
     def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """The values of the positional arguments and of those by name alone, defaults filled in.
 
