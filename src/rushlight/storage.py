@@ -272,13 +272,17 @@ def refuse_inference(tensor: Any) -> None:
         )
 
 
-def bump(tensor: Any) -> None:
-    """Count an in-place change of the tensor's memory."""
+STEP = "the step of an optimizer"  # who changed what a step changes
+
+
+def bump(tensor: Any, by: str | None = None) -> None:
+    """Count an in-place change of the tensor's memory.  by: who made it, for the message of who needed the former values."""
     storage = tensor._storage
     if storage is None:
         storage = storage_of(tensor)
     if not tensor._inference:
         storage.version += 1
+        storage.writer = by
 
 
 def move(tensor: Any, array: Array, inference: bool = False) -> None:

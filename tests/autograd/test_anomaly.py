@@ -263,3 +263,13 @@ def test_saved_tensor_hooks_that_raise():
     with pytest.raises(ValueError, match="broken hook") as info:
         y.sum().backward()
     assert "unpack hook for 'input', saved by sin" in notes(info)
+
+
+@pytest.mark.parametrize("make", [torch.optim.SGD, torch.optim.Adam, torch.optim.Adafactor, torch.optim.Lion])
+def test_a_step_that_changed_what_was_saved_is_named(make) -> None:
+    norm = torch.nn.LayerNorm(4)  # its weight was filled with ones: that is not what changed it
+    y = norm(torch.ones(2, 4, requires_grad=True)).sum()
+    norm.weight.grad = torch.ones(4)
+    make([norm.weight], lr=0.1).step()
+    with pytest.raises(RuntimeError, match=r"argument 'weight'.* It was changed by the step of an optimizer"):
+        y.backward()

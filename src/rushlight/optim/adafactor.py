@@ -12,7 +12,7 @@ from rushlight.kernels.reference.optim import BLOCK, blocks, fitted
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import check, check_lr, given, number
 from rushlight.optim.stepper import Stepper, advance, scalar, wide, zeros
-from rushlight.storage import bump
+from rushlight.storage import STEP, bump
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Adafactor(Stepper):
             rate /= max(1.0, norm / (max(param.size, 1) ** 0.5 * group["d"]))
             for block, change in scaled(param):
                 block[...] = wide(block) * decay - (-rate if group["maximize"] else rate) * change
-        bump(p)
+        bump(p, STEP)
 
 
 Scaled = Callable[[Any], Iterator[tuple[Any, Any]]]
@@ -112,7 +112,7 @@ def _whole(variance: Tensor, grad: Array, weight: float, eps1: float) -> Scaled:
     for kept, g in blocks(variance._array, grad):
         g = wide(g)
         kept[...] = wide(kept) + weight * (g * g - wide(kept))
-    bump(variance)
+    bump(variance, STEP)
 
     def scaled(param: Array) -> Iterator[tuple[Any, Any]]:
         for block, kept, g in blocks(param, variance._array, grad):
@@ -128,8 +128,8 @@ def _factored(row_var: Tensor, col_var: Tensor, grad: Array, weight: float, eps1
         row_means, column_means = _mean_squares(grad[at])
         for kept, new in ((rows[at][:, 0], row_means), (columns[at][0], column_means)):
             kept[...] = wide(kept) + weight * (new - wide(kept))
-    bump(row_var)
-    bump(col_var)
+    bump(row_var, STEP)
+    bump(col_var, STEP)
 
     def scaled(param: Array) -> Iterator[tuple[Any, Any]]:
         for at in np.ndindex(grad.shape[:-2]):

@@ -12,7 +12,7 @@ from rushlight.optim.line_search import Point, StrongWolfe
 from rushlight.optim.optimizer import Optimizer, ParamsT
 from rushlight.optim.options import check_lr, given
 from rushlight.optim.stepper import raw
-from rushlight.storage import bump, settle
+from rushlight.storage import STEP, bump, settle
 from rushlight.tensor import Tensor, wrap
 
 __all__ = ["LBFGS"]
@@ -82,13 +82,13 @@ class LBFGS(Optimizer):
             settle(array)
             array += float(t) * direction[start : start + array.size].reshape(array.shape)
             start += array.size
-            bump(p)
+            bump(p, STEP)
 
     def _set(self, values: list[Any]) -> None:
         for p, value in zip(self._params, values, strict=True):
             settle(p._array)
             p._array[...] = value
-            bump(p)
+            bump(p, STEP)
 
 
 def largest(x: Any) -> Any:

@@ -16,7 +16,7 @@ from rushlight.kernels.reference.optim import blocks, fitted
 from rushlight.optim.adam import Adam
 from rushlight.optim.options import number
 from rushlight.optim.stepper import advance, raw, wide
-from rushlight.storage import bump
+from rushlight.storage import STEP, bump
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def fold(optimizer: Any, p: Tensor, group: dict[str, Any], first: bool, count: i
             g = g + penalty * wide(param) if penalty else g
             kept[...] = decays[0] * wide(kept) + (1 - beta1) * g
             kept_sq[...] = decays[1] * wide(kept_sq) + (1 - beta2) * g * g
-    bump(mean)
-    bump(square)
+    bump(mean, STEP)
+    bump(square, STEP)
 
 
 def apply(optimizer: Optimizer, p: Tensor, group: dict[str, Any]) -> None:
@@ -66,7 +66,7 @@ def apply(optimizer: Optimizer, p: Tensor, group: dict[str, Any]) -> None:
     with np.errstate(all="ignore"):
         for param, mean, square in _moments(p, state, group["amsgrad"]):
             param[...] = shrink * wide(param) - size * wide(mean) / (np.sqrt(square) / root + eps)
-    bump(p)
+    bump(p, STEP)
 
 
 def _moments(p: Tensor, state: dict[str, Any], amsgrad: bool) -> Iterator[tuple[Any, Any, Any]]:
@@ -79,4 +79,4 @@ def _moments(p: Tensor, state: dict[str, Any], amsgrad: bool) -> Iterator[tuple[
     for param, mean, square, largest in blocks(*arrays, raw(state["max_exp_avg_sq"])):
         np.maximum(largest, square, out=largest)
         yield param, mean, wide(largest)
-    bump(state["max_exp_avg_sq"])
+    bump(state["max_exp_avg_sq"], STEP)

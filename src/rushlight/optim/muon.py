@@ -12,7 +12,7 @@ from rushlight.kernels.reference.optim import blocks
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import check, check_lr, given, number
 from rushlight.optim.stepper import Stepper, wide, zeros
-from rushlight.storage import bump
+from rushlight.storage import STEP, bump
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ class Muon(Stepper):
         rate, decay = float(lr * _adjustment(p.shape, group["adjust_lr_fn"])), float(1 - lr * group["weight_decay"])
         for param, step in blocks(p._array, change):
             param[...] = wide(param) * decay - rate * step.astype(wide(param).dtype, copy=False)
-        bump(p)
-        bump(buffer)
+        bump(p, STEP)
+        bump(buffer, STEP)
 
 
 def orthogonal(x: Array, coefficients: tuple[float, float, float], steps: int, eps: float) -> Array:

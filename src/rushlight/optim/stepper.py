@@ -16,7 +16,7 @@ from rushlight.kernels.reference.rules import RULES
 from rushlight.optim.memory import as_real, zeros_like
 from rushlight.optim.optimizer import Optimizer
 from rushlight.optim.options import LATER, number
-from rushlight.storage import bump, dependents, settle
+from rushlight.storage import STEP, bump, dependents, settle
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -220,10 +220,10 @@ class Together:
 
     def add(self, p: Tensor, grad: Tensor, kept: list[Tensor | None], numbers: tuple[Any, ...]) -> None:
         """Step a parameter, at the latest when `run` is called."""
-        bump(p)
+        bump(p, STEP)
         for t in kept:
             if t is not None:
-                bump(t)
+                bump(t, STEP)
         kept += [None] * (kernels.SLOTS - len(kept))
         array = p._array
         if (array.dtype is F32 or array.dtype is F64) and array.nbytes <= AT_ONCE and not p._elsewhere:
@@ -246,9 +246,9 @@ def run_blocks(formula: Any, p: Tensor, grad: Tensor, slots: list[Tensor], numbe
             param, g, *kept = (wide(a) for a in block)
             for old, new in zip((block[0], *block[2:]), formula(np, param, g, *kept, **numbers), strict=True):
                 old[...] = new
-    bump(p)
+    bump(p, STEP)
     for t in slots:
-        bump(t)
+        bump(t, STEP)
 
 
 def regularized(param: Any, grad: Any, weight_decay: Any, maximize: bool) -> Any:

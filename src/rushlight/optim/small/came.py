@@ -11,7 +11,7 @@ from rushlight.kernels.reference.optim import BLOCK, blocks, fitted
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import check, check_lr, given, number
 from rushlight.optim.stepper import Stepper, wide, zeros
-from rushlight.storage import bump
+from rushlight.storage import STEP, bump
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class CAME(Stepper):
                       lambda at, part: (_normal(g, scales, at, part, cut, group) - wide(mean[at][part])) ** 2 + group["eps"][1])  # fmt: skip
                 _descend(param, mean, _scales(kept["exp_avg_res_row"], kept["exp_avg_res_col"]), group)
         for t in (p, *state.values()):
-            bump(t)
+            bump(t, STEP)
 
 
 Scales = Callable[[Any], tuple[Any, Any]]

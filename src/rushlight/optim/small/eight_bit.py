@@ -20,7 +20,7 @@ from rushlight.optim.memory import zeros_like
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import check, checked, number
 from rushlight.optim.stepper import Stepper
-from rushlight.storage import bump
+from rushlight.storage import STEP, bump
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class EightBit(Stepper):
         arrays = tuple(t._array for t in states), tuple(t._array for t in scales)
         (self._step_blocks if scales else self._step_whole)(p._array, grad._array, *arrays, state["step"], group)
         for t in (p, *states, *scales):
-            bump(t)
+            bump(t, STEP)
 
     def _step_blocks(self, p: Any, grad: Any, codes: Any, scales: Any, step: int, group: dict[str, Any]) -> None:
         """A step of a parameter whose state is codes."""

@@ -9,7 +9,7 @@ from rushlight.basics.dtypes import is_complex
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
 from rushlight.optim.stepper import Stepper, zeros
-from rushlight.storage import bump
+from rushlight.storage import STEP, bump
 from rushlight.tensor import Tensor
 
 __all__ = ["Lion"]
@@ -70,5 +70,5 @@ class Lion(Stepper):
         names = (group["lr"], *group["betas"], group["weight_decay"])
         numbers: tuple[Any, ...] = (*(number(x) for x in names), group["maximize"])
         kernels.lion(p._array, grad._array, mean._array, *numbers)
-        bump(p)
-        bump(mean)
+        bump(p, STEP)
+        bump(mean, STEP)

@@ -17,7 +17,7 @@ from rushlight.optim.memory import zeros_like
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import check, checked, number
 from rushlight.optim.stepper import Stepper, wide
-from rushlight.storage import bump
+from rushlight.storage import STEP, bump
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class LowRank(Stepper):
             numbers: tuple[Any, ...] = (*(number(x) for x in names), True, group["maximize"])
             kernels.adam(p._array, grad._array, mean._array, square._array, None, state["step"], *numbers)
         for t in (p, mean, square):
-            bump(t)
+            bump(t, STEP)
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq")
@@ -215,7 +215,7 @@ class GaLore(LowRank):
             for name, matrix in (("left", grad.T), ("right", grad)):
                 if name in state:
                     leading(matrix, rank, state[name]._array)
-                    bump(state[name])
+                    bump(state[name], STEP)
         left, right = (state[name]._array if name in state else None for name in ("left", "right"))
         low = onto(grad, left, right)
         if group["maximize"]:
