@@ -179,3 +179,11 @@ def test_what_has_no_derivative_says_so() -> None:
         assert found.requires_grad
         with pytest.raises(NotImplementedError, match="derivative"):
             found.sum().backward()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_slices_of_16_bits_are_in_order_beside_nan(dtype: torch.dtype) -> None:
+    x = torch.tensor([[2.0, float("nan"), 3.0, -1.0, 1.0, 2.0, float("nan")]], dtype=dtype)
+    found, inverse = x.unique(dim=1, return_inverse=True)
+    assert found[0, :4].tolist() == [-1, 1, 2, 3] and found[0, 4:].isnan().all() and found.shape == (1, 6)
+    assert found.index_select(1, inverse).float().allclose(x.float(), equal_nan=True)

@@ -65,7 +65,8 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
     rows = np.moveaxis(array, wrap_dim(dim, array.ndim), 0)
     check_rows("unique", rows, array)
     flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
-    order = np.lexsort(flat.T[::-1]) if flat.shape[1] else np.arange(len(flat))
+    keys = flat.astype(np.float32) if flat.dtype.kind == "V" else flat  # as in `_unique`
+    order = np.lexsort(keys.T[::-1]) if flat.shape[1] else np.arange(len(flat))
     first, inverse, counts = runs(flat[order])
     back = np.empty(len(flat), np.int64)
     back[order] = inverse
