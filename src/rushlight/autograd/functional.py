@@ -51,7 +51,7 @@ def vjp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, stric
         at = prepared(given, create_graph, "vjp")
         outs_tuple, outs = outputs_of(func(*at), "vjp")
         check_outputs(outs, strict)
-        vectors = vector_for(v, outs, "vjp", "the user-provided function returns")
+        vectors = vector_for(v, outs, outs_tuple, "vjp", "the user-provided function returns")
         products = filled(gradients(outs, at, vectors, create_graph), at, strict, create_graph, "back")
     return finished(outs, outs_tuple, create_graph), finished(products, was_tuple, create_graph)
 
@@ -67,9 +67,9 @@ def jvp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, stric
     (tensor([3., 6.]), tensor([4., 2.]))
     """
     with Setting("grad", True):
-        _, given = as_tuple(inputs, "inputs", "jvp")
+        several, given = as_tuple(inputs, "inputs", "jvp")
         at = prepared(given, create_graph, "jvp")
-        vectors = vector_for(v, at, "jvp", "the input to the user-provided function is")
+        vectors = vector_for(v, at, several, "jvp", "the input to the user-provided function is")
         was_tuple, outs = outputs_of(func(*at), "jvp")
         check_outputs(outs, strict)
         # u -> u^T J is linear: its derivative at any u, times v, is J v.
@@ -259,7 +259,7 @@ def vhp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, stric
     with Setting("grad", True):
         was_tuple, given = as_tuple(inputs, "inputs", "vhp")
         at = prepared(given, create_graph, "vhp")
-        vectors = vector_for(v, at, "vhp", "the input to the user-provided function is")
+        vectors = vector_for(v, at, was_tuple, "vhp", "the input to the user-provided function is")
         out = single_output(func, "vhp", strict)(*at)
         jac = filled(gradients((out,), at, (None,), True), at, strict, True, "back") if not strict else \
             strict_jacobian(out, at)  # fmt: skip
@@ -287,7 +287,7 @@ def hvp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, stric
     with Setting("grad", True):
         was_tuple, given = as_tuple(inputs, "inputs", "hvp")
         at = prepared(given, create_graph, "hvp")
-        vectors = vector_for(v, at, "hvp", "the input to the user-provided function is")
+        vectors = vector_for(v, at, was_tuple, "hvp", "the input to the user-provided function is")
         out = single_output(func, "hvp", strict)(*at)
         jac = (
             strict_jacobian(out, at)

@@ -67,23 +67,26 @@ def finished(results: tuple[Any, ...], was_tuple: bool, create_graph: bool) -> A
     return out if was_tuple else out[0]
 
 
-def check_same(vectors: tuple[Tensor, ...], like: tuple[Tensor, ...], was_tuple: bool) -> None:
-    """Raise RuntimeError unless the vectors `v` are as many and of the shapes of `like`."""
-    if len(vectors) != len(like) == 1:
+def check_same(vectors: tuple[Tensor, ...], like: tuple[Tensor, ...], several: bool) -> None:
+    """Raise RuntimeError unless the vectors `v` are as many and of the shapes of `like`, which came in a tuple if `several`."""
+    if len(vectors) != len(like) and not several:
         raise RuntimeError(f"The given v should contain a single Tensor. Got {len(vectors)}.")
     if len(vectors) != len(like):
         raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(vectors)}.")
     for i, (v, x) in enumerate(zip(vectors, like, strict=True)):
         if v._array.shape != x._array.shape:
-            which = f"Entry {i} in v" if was_tuple else "v"
+            which = f"Entry {i} in v" if several else "v"
             raise RuntimeError(f"{which} has invalid size: should be {x.shape!r} but got {v.shape!r}.")
 
 
-def vector_for(v: Any, like: tuple[Tensor, ...], name: str, of: str) -> tuple[Tensor, ...]:
-    """The vector of a product: the one given, detached and checked, or one for a single element."""
+def vector_for(v: Any, like: tuple[Tensor, ...], several: bool, name: str, of: str) -> tuple[Tensor, ...]:
+    """The vector of a product: the one given, detached and checked, or one for a single element.
+
+    several: whether what it has to fit came in a tuple.
+    """
     if v is not None:
-        was_tuple, vectors = as_tuple(v, "v", name)
-        check_same(vectors, like, was_tuple)
+        _, vectors = as_tuple(v, "v", name)
+        check_same(vectors, like, several)
         return vectors
     if len(like) != 1 or like[0].nelement() != 1:
         raise RuntimeError(f"The vector v can only be None if {of} a single Tensor with a single element.")

@@ -98,8 +98,8 @@ class BackwardHook:
             result = hook(self.module, (None,) * self.n_inputs, grad_outputs)
             if result is not None and not (isinstance(result, tuple) and all(g is None for g in result)):
                 raise RuntimeError(
-                    "full backward hook of a module: where no input requires gradient there is nothing to replace, so it must "
-                    f"return None, or a tuple of them, but it returned {type(result).__name__}"
+                    "Backward hook for Modules where no input requires gradient should always return None or None for all "
+                    f"gradients: there is nothing to replace, but it returned {type(result).__name__}"
                 )
 
     def _inputs_done(self, grad_inputs: tuple[Any, ...], _: Any) -> Any:
