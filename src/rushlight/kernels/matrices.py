@@ -81,7 +81,7 @@ def _fits(row: Array, out: Array) -> bool:
 
 def _ready(a: Array) -> Array:
     """``a``, copied if the strides of its last two axes are such that NumPy would not hand it to BLAS."""
-    if a.flags.c_contiguous or a.ndim < 2:
+    if a.ndim < 2 or (a.flags.forc if a.ndim == 2 else a.flags.c_contiguous):
         return a
     rows, columns = a.strides[-2:]
     size = a.itemsize

@@ -43,7 +43,7 @@ def _table(x: Array, row: Array) -> Any:
 
 def add_row(x: Array, row: Array) -> Array:
     """x + row, in ``x``.  x: (R, C), row: (C,), or what broadcasts to it"""
-    table = _table(x, row) if row.shape == x.shape[1:] else None
+    table = _table(x, row) if x.size > _SMALL and row.shape == x.shape[1:] else None
     if table is None:
         x += row
     else:
