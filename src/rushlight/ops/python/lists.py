@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import kernels
-from rushlight.basics.state import RECORDED, special, way_of
+from rushlight.basics.state import RECORDED, UNRECORDED, modes, special, way_of
 from rushlight.engine.inplace import written
 from rushlight.kernels.dispatch import FLOAT32
 from rushlight.storage import dependents
@@ -22,7 +22,11 @@ FLOAT64 = np.dtype(np.float64)
 
 def _usual(tensors: list[Tensor]) -> bool:
     """Whether a list is what native calls are for."""
-    way = way_of(tensors) if special.count else RECORDED
+    return _fit(tensors, way_of(tensors) if special.count else RECORDED)
+
+
+def _fit(tensors: list[Tensor], way: int) -> bool:
+    """Whether they are tensors of such a list, where they are recorded so."""
     if not way or not tensors:
         return False
     dtype = tensors[0]._held.dtype
@@ -39,11 +43,20 @@ def _usual(tensors: list[Tensor]) -> bool:
     return True
 
 
+def _one_by_one(tensors: list[Tensor]) -> bool:
+    """Whether they are such tensors, of which hooks for what is saved and observers change nothing: a budget may keep some away."""
+    return not (modes.grad or modes.levels or special.meta is not None) and _fit(tensors, UNRECORDED)
+
+
 def norms(tensors: list[Tensor]) -> Any:
-    """The 2-norm of each, as an array of their dtype."""
-    if not _usual(tensors):
+    """The 2-norm of each, as an array of their dtype: the same numbers within a budget or a store."""
+    if _usual(tensors):
+        found = kernels.squares_of_each([t._array for t in tensors])
+    elif _one_by_one(tensors):
+        found = np.array([kernels.squares_of_each([t._array])[0] for t in tensors])
+    else:
         return None
-    return np.sqrt(kernels.squares_of_each([t._array for t in tensors])).astype(tensors[0]._held.dtype)
+    return np.sqrt(found).astype(tensors[0].dtype.numpy)
 
 
 def multiply(tensors: list[Tensor], factor: float) -> bool:
