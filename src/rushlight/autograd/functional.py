@@ -7,7 +7,7 @@ on an input, instead of giving zeros.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,11 +32,16 @@ from rushlight.levels.batch import BatchedArray
 from rushlight.ops.shape.join import stack
 from rushlight.tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 STRATEGIES = ("forward-mode", "reverse-mode")
 
 
-def vjp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def vjp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
     """The outputs of `func`, and the product of a vector with its Jacobian: (outputs, v^T J).
 
     v: of the shapes of the outputs; may be None for one output of one element. The product has the structure of
@@ -56,7 +61,9 @@ def vjp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, stric
     return finished(outs, outs_tuple, create_graph), finished(products, was_tuple, create_graph)
 
 
-def jvp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def jvp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
     """The outputs of `func`, and the product of its Jacobian with a vector: (outputs, J v).
 
     v: of the shapes of the inputs; may be None for one input of one element. The product has the structure of the
@@ -88,7 +95,7 @@ def check_constant(grads: tuple[Tensor, ...], strict: bool) -> None:
             raise RuntimeError(constant("back", i))
 
 
-def jacobian(func: Any, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
              strategy: str = "reverse-mode") -> Any:  # fmt: skip
     """The Jacobian of `func`: for output and input of shapes O and I a tensor of shape (*O, *I).
 
@@ -178,7 +185,7 @@ def batched_rows(out: Tensor, at: tuple[Tensor, ...], i: int, create: bool, stri
             else g.reshape((*shape, *x._array.shape)) for g, x in zip(grads, at, strict=True)]  # fmt: skip
 
 
-def forward_jacobian(func: Any, inputs: Any, create_graph: bool, strict: bool, vectorize: bool) -> Any:
+def forward_jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool, strict: bool, vectorize: bool) -> Any:
     """The Jacobian by columns, in forward mode."""
     for flag, name, kind in ((strict, "strict", RuntimeError), (create_graph, "create_graph", NotImplementedError)):
         if flag:
@@ -204,7 +211,7 @@ def forward_jacobian(func: Any, inputs: Any, create_graph: bool, strict: bool, v
     return arranged(parts, shape[0], ins_tuple, True)
 
 
-def single_output(func: Any, name: str, strict: bool) -> Any:
+def single_output(func: Callable[..., Any], name: str, strict: bool) -> Any:
     """`func` with the check that it returns one tensor of one element, here as a scalar."""
 
     def checked(*args: Tensor) -> Tensor:
@@ -219,7 +226,7 @@ def single_output(func: Any, name: str, strict: bool) -> Any:
     return checked
 
 
-def hessian(func: Any, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
             outer_jacobian_strategy: str = "reverse-mode") -> Any:  # fmt: skip
     """The Hessian of `func`, whose output has one element: for an input of shape I a tensor of shape (*I, *I).
 
@@ -247,7 +254,9 @@ def hessian(func: Any, inputs: Any, create_graph: bool = False, strict: bool = F
     return found if ins_tuple else found[0][0]
 
 
-def vhp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def vhp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
     """The output of `func`, and the product of a vector with its Hessian: (output, v^T H).
 
     v: of the shapes of the inputs; may be None for one input of one element.
@@ -274,7 +283,9 @@ def strict_jacobian(out: Tensor, at: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     return jac
 
 
-def hvp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def hvp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
     """The output of `func`, and the product of its Hessian with a vector: (output, H v).
 
     For functions that are twice continuously differentiable that is what `vhp` computes, with one pass less. Here the

@@ -21,6 +21,8 @@ from rushlight.storage import bump
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.basics.arrays import Array
 
 
@@ -112,7 +114,7 @@ class MultiHandle(RemovableHandle):
         self.handles = state
 
 
-def register_multi_grad_hook(tensors: Any, fn: Any, *, mode: str = "all") -> RemovableHandle:
+def register_multi_grad_hook(tensors: Any, fn: Callable[..., Any], *, mode: str = "all") -> RemovableHandle:
     """Call `fn` once per backward: with the list of gradients of `tensors` (None for those not reached) when all that
     will arrive have, or, in mode "any", with the first that arrives.
 
@@ -135,7 +137,7 @@ def register_multi_grad_hook(tensors: Any, fn: Any, *, mode: str = "all") -> Rem
 class _Any:
     """Calls the hook with the first gradient of each run."""
 
-    def __init__(self, fn: Any):
+    def __init__(self, fn: Callable[..., Any]):
         self.fn, self.lock = fn, threading.Lock()
         self.last: Any = None  # the token of the last run that called the hook
 
@@ -153,7 +155,7 @@ class _Any:
 class _All:
     """Gathers gradients until every tensor that the run reaches has one."""
 
-    def __init__(self, tensors: tuple[Tensor, ...], fn: Any):
+    def __init__(self, tensors: tuple[Tensor, ...], fn: Callable[..., Any]):
         self.fn, self.count, self.lock = fn, len(tensors), threading.Lock()
         # Weakly: the hooks that hold this live on those nodes and leaves.
         self.places = [weakref.ref(target_of(edge_of(t))) for t in tensors]

@@ -422,7 +422,7 @@ def check_inputs(inputs: tuple[Any, ...], checked: list[int]) -> None:
 # Second order ------------------------------------------------------------------------------------------------------------
 
 
-def second_order(func: Any, inputs: Any, grad_outputs: Any, apart: bool) -> tuple[Any, tuple[Any, ...]]:
+def second_order(func: Callable[..., Any], inputs: Any, grad_outputs: Any, apart: bool) -> tuple[Any, tuple[Any, ...]]:
     """The function from inputs and gradients of outputs to gradients of inputs, and its arguments."""
     args = as_tuple(inputs)
     outs = [x for x in as_tuple(func(*args)) if isinstance(x, Tensor) and x.requires_grad]

@@ -7,7 +7,7 @@ operator is checked alone. Custom functions cannot be run alone: they are named 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from rushlight.basics.state import Setting
 from rushlight.dispatch import call
 from rushlight.engine.anomaly import Settings, user_line
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MOST = 200  # operators that are checked
 
@@ -113,7 +116,7 @@ def failing(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], check: Any
     return ""
 
 
-def refuted(fn: Any, alone: Any, inputs: tuple[Any, ...], mode: str, options: Any) -> str:
+def refuted(fn: Callable[..., Any], alone: Any, inputs: tuple[Any, ...], mode: str, options: Any) -> str:
     """The first line of what gradcheck says of `fn` in one mode, "" where it passes; None: of the gradients of `alone`."""
     from rushlight.autograd.jacobian_checks import Check, second_order
 

@@ -29,7 +29,7 @@ def noop_context_fn() -> tuple[Any, Any]:
 
 
 def checkpoint(
-    function: Any,
+    function: Callable[..., Any],
     *args: Any,
     use_reentrant: bool | None = None,
     context_fn: Callable[..., Any] = noop_context_fn,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 import zlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import caller, tree
 from rushlight.basics.state import Setting, modes
@@ -28,6 +28,9 @@ from rushlight.engine.saved import DETACHED, Anything, Packed, active_hooks, det
 from rushlight.generator import default_generator
 from rushlight.storage import storage_of
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Settings:
@@ -97,7 +100,7 @@ class Holder:
 class Frame:
     """One checkpointed call."""
 
-    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[Any, Any], contexts: tuple[Any, ...], preserve_rng: bool, check: str, debug: bool,
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any], contexts: tuple[Any, ...], preserve_rng: bool, check: str, debug: bool,
                  early_stop: bool):  # fmt: skip
         self.function, self.check, self.early_stop = function, check, early_stop
         self.contexts = contexts

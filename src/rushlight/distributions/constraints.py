@@ -35,7 +35,7 @@ class Constraint:
     is_discrete: Any = False  # whether its elements lie apart
     event_dim: Any = 0  # how many dimensions on the right make up one element
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         """Whether each element is in the set.  value: (*batch, *event) -> (*batch), bool"""
         raise NotImplementedError
 
@@ -90,7 +90,7 @@ class _Dependent(Constraint):
         discrete = self._is_discrete if is_discrete is NotImplemented else is_discrete
         return _Dependent(is_discrete=discrete, event_dim=self._event_dim if event_dim is NotImplemented else event_dim)
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         raise ValueError("Cannot determine validity of dependent constraint")
 
 
@@ -116,7 +116,7 @@ class _Boolean(Constraint):
 
     is_discrete = True
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (value == 0) | (value == 1)
 
 
@@ -126,7 +126,7 @@ class _OneHot(Constraint):
     is_discrete = True
     event_dim = 1
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         binary = (value == 0) | (value == 1)
         return binary.all(-1) & (value.sum(-1) == 1)
 
@@ -142,7 +142,7 @@ class _IntegerInterval(_Bounded):
     is_discrete = True
     bounds = ("lower_bound", "upper_bound")
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return _whole(value, (self.lower_bound <= value) & (value <= self.upper_bound))
 
 
@@ -151,28 +151,28 @@ class _IntegerGreaterThan(_Bounded):
 
     is_discrete = True
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return _whole(value, value >= self.lower_bound)
 
 
 class _Real(Constraint):
     """All but NaN."""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return value == value
 
 
 class _GreaterThan(_Bounded):
     """(lower_bound, inf]"""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return self.lower_bound < value
 
 
 class _GreaterThanEq(_Bounded):
     """[lower_bound, inf]"""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return self.lower_bound <= value
 
 
@@ -181,7 +181,7 @@ class _LessThan(_Bounded):
 
     bounds = ("upper_bound",)
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return value < self.upper_bound
 
 
@@ -190,7 +190,7 @@ class _Interval(_Bounded):
 
     bounds = ("lower_bound", "upper_bound")
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
@@ -199,7 +199,7 @@ class _HalfOpenInterval(_Bounded):
 
     bounds = ("lower_bound", "upper_bound")
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
@@ -208,7 +208,7 @@ class _Simplex(Constraint):
 
     event_dim = 1
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
 
 
@@ -221,7 +221,7 @@ class _Multinomial(Constraint):
     def __init__(self, upper_bound: Any):
         self.upper_bound = upper_bound
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
 
 
@@ -230,21 +230,21 @@ class _LowerTriangular(Constraint):
 
     event_dim = 2
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (value.tril() == value).flatten(-2).all(-1)
 
 
 class _LowerCholesky(_LowerTriangular):
     """Lower triangular matrices with a positive diagonal."""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return super().check(value) & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
 
 
 class _CorrCholesky(_LowerCholesky):
     """Cholesky factors of correlation matrices: their rows have length 1."""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         slack = finfo(value.dtype).eps * value.size(-1) * 10  # ten roundings an element
         unit = ((value.detach() * value.detach()).sum(-1).sqrt() - 1).abs().le(slack).all(-1)
         return super().check(value) & unit
@@ -255,7 +255,7 @@ class _Square(Constraint):
 
     event_dim = 2
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         square = value.shape[-2] == value.shape[-1]
         return named.full(value.shape[:-2], square, dtype=dtypes.bool)
 
@@ -263,7 +263,7 @@ class _Square(Constraint):
 class _Symmetric(_Square):
     """Square matrices that equal their transposes, within 1e-6."""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         square = super().check(value)
         return named.isclose(value, value.mT, atol=1e-6).flatten(-2).all(-1) if square.all() else square
 
@@ -271,7 +271,7 @@ class _Symmetric(_Square):
 class _PositiveSemidefinite(_Symmetric):
     """Symmetric matrices without negative eigenvalues."""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
         return linalg.eigvalsh(value).ge(0).all(-1) if symmetric.all() else symmetric
 
@@ -279,7 +279,7 @@ class _PositiveSemidefinite(_Symmetric):
 class _PositiveDefinite(_Symmetric):
     """Symmetric matrices that have a Cholesky factor."""
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
         return linalg.cholesky_ex(value).info.eq(0) if symmetric.all() else symmetric
 
@@ -301,7 +301,7 @@ class _IndependentConstraint(Constraint):
         """Those of the base and the reinterpreted ones."""
         return int(self.base_constraint.event_dim + self.reinterpreted_batch_ndims)
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         ok = self.base_constraint.check(value)
         if ok.dim() < self.reinterpreted_batch_ndims:
             raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
@@ -328,7 +328,7 @@ class MixtureSameFamilyConstraint(Constraint):
         """As the components."""
         return int(self.base_constraint.event_dim)
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         apart = value.unsqueeze(-1 - self.event_dim)
         return self.base_constraint.check(apart).any(-1)
 
@@ -354,7 +354,7 @@ class _Stack(Constraint):
         dim = max(c.event_dim for c in self.cseq)
         return int(dim + 1 if self.dim + dim < 0 else dim)
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         parts: Any = value.unbind(self.dim)
         return named.stack([c.check(v) for c, v in zip(self.cseq, parts, strict=True)], self.dim)
 
@@ -371,7 +371,7 @@ class _Cat(_Stack):
         """The largest."""
         return int(max(c.event_dim for c in self.cseq))
 
-    def check(self, value: Tensor) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         parts: Any = value.split(self.lengths, self.dim)
         return named.cat([c.check(v) for c, v in zip(self.cseq, parts, strict=True)], self.dim)
 

@@ -28,7 +28,7 @@ class ExponentialFamily(Distribution):
         self._lacks("_natural_params")
         return ()
 
-    def _log_normalizer(self, *natural_params: Any) -> Any:
+    def _log_normalizer(self, *natural_params: Tensor) -> Any:
         """F of theta.  -> (*batch)"""
         self._lacks("_log_normalizer")
 
@@ -37,7 +37,7 @@ class ExponentialFamily(Distribution):
         """The expectation of k.  -> a number or (*batch)"""
         self._lacks("_mean_carrier_measure")
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """F(theta) - theta . F'(theta) - E k(x).  Raises NotImplementedError where one of the three is missing."""
         carrier = self._mean_carrier_measure
         normalizer, means, theta, tracked = _moments(self)

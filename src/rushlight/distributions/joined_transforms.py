@@ -46,7 +46,7 @@ class _Joined(Transform):
         parts = self._parts(whole, what)
         return self._join([apply(t, part) for t, part in zip(self.transforms, parts, strict=True)])
 
-    def _call(self, x: Tensor) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return self._each(lambda t, part: t(part), x, "x")
 
     def _inverse(self, y: Tensor) -> Tensor:
@@ -126,7 +126,7 @@ class CatTransform(_Joined):
     def _join(self, parts: list[Any]) -> Tensor:
         return named.cat(parts, self.dim)
 
-    def log_abs_det_jacobian(self, x: Tensor, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Any) -> Tensor:
         """Those of the parts one after another, or their sum where `dim` is within the event."""
         terms = []
         for t, a, b in zip(self.transforms, self._parts(x, "x"), self._parts(y, "y"), strict=True):

@@ -162,18 +162,18 @@ for _p, _others in _INFINITE.items():
 
 
 @register_kl(Bernoulli, Poisson)
-def _bernoulli_poisson(p: Any, q: Any) -> Tensor:
+def _bernoulli_poisson(p: Bernoulli, q: Poisson) -> Tensor:
     """-H(p) - probs log rate + rate: the factorials of 0 and 1 are 1."""
     return -p.entropy() - named.xlogy(p.probs, q.rate) + q.rate
 
 
 @register_kl(ContinuousBernoulli, ContinuousBernoulli)
-def _continuous_bernoulli(p: Any, q: Any) -> Tensor:
+def _continuous_bernoulli(p: ContinuousBernoulli, q: ContinuousBernoulli) -> Tensor:
     return _cross_continuous_bernoulli(p, q) - p.entropy()
 
 
 @register_kl(Normal, Laplace)
-def _normal_laplace(p: Any, q: Any) -> Tensor:
+def _normal_laplace(p: Normal, q: Laplace) -> Tensor:
     """log(2 b) + E |x - m| / b - H(p), where E |y| = s sqrt(2 / pi) exp(-r^2 / 2) + d erf(r / sqrt 2), r = d / s."""
     distance = p.loc - q.loc
     ratio = distance / p.scale
@@ -182,7 +182,7 @@ def _normal_laplace(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(Pareto, Pareto)
-def _pareto(p: Any, q: Any) -> Any:
+def _pareto(p: Pareto, q: Pareto) -> Any:
     """Infinite where q begins after p: alpha log(scale_p / scale_q) - log r + r - 1 with r = alpha_q / alpha_p."""
     ratio = q.alpha / p.alpha
     found = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
@@ -190,7 +190,7 @@ def _pareto(p: Any, q: Any) -> Any:
 
 
 @register_kl(Uniform, Beta)
-def _uniform_beta(p: Any, q: Any) -> Tensor:
+def _uniform_beta(p: Uniform, q: Beta) -> Tensor:
     """log B(a, b) - (a - 1) E log x - (b - 1) E log(1 - x) - H(p)."""
     a, b, outside = q.concentration1, q.concentration0, _outside_unit(p, q)
     beta = a.lgamma() + b.lgamma() - (a + b).lgamma()
@@ -199,7 +199,7 @@ def _uniform_beta(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(Uniform, Pareto)
-def _uniform_pareto(p: Any, q: Any) -> Tensor:
+def _uniform_pareto(p: Uniform, q: Pareto) -> Tensor:
     """(alpha + 1) E log x - log alpha - alpha log scale - H(p), infinite where q begins after p."""
     found = (q.alpha + 1) * _uniform_mean_log(p) - q.alpha.log() - q.alpha * q.scale.log() - p.entropy()
     return found.masked_fill((p.low < q.scale).expand(found.shape), math.inf)
@@ -208,7 +208,7 @@ def _uniform_pareto(p: Any, q: Any) -> Tensor:
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
 @register_kl(LowRankMultivariateNormal, MultivariateNormal)
 @register_kl(MultivariateNormal, LowRankMultivariateNormal)
-def _low_rank(p: Any, q: Any) -> Tensor:
+def _low_rank(p: LowRankMultivariateNormal, q: Any) -> Tensor:
     """(tr(Sq^-1 Sp) + d^T Sq^-1 d - n + log det Sq - log det Sp) / 2, the trace over factors of Sp.
 
     Raises ValueError for vectors of different lengths.

@@ -5,9 +5,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.size import Size
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Transform"]
 
@@ -86,13 +89,13 @@ class Transform:
             self._cached_x_y = self._inverse(y), y
         return self._cached_x_y[0]
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} does not implement _call")
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} does not implement _inverse")
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Tensor:
         """log |dy/dx| at a point.  (*batch, *event) twice -> (*batch)"""
         raise NotImplementedError(f"{type(self).__name__} does not implement log_abs_det_jacobian")
 
@@ -152,7 +155,7 @@ class _InverseTransform(Transform):
     def __call__(self, x: Any) -> Any:
         return self._inv._inv_call(x)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Tensor:
         return -self._inv.log_abs_det_jacobian(y, x)
 
     def forward_shape(self, shape: Sequence[int]) -> Size:

@@ -16,7 +16,7 @@ import operator
 from collections.abc import Sequence
 from functools import reduce
 from numbers import Number
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.size import Size
 from rushlight.dispatch.named import named
@@ -32,6 +32,9 @@ from rushlight.distributions.utils import (
     tril_matrix_to_vec,
     vec_to_tril_matrix,
 )
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",
            "CumulativeDistributionTransform", "ExpTransform", "IndependentTransform", "LowerCholeskyTransform",
@@ -86,13 +89,13 @@ class ComposeTransform(Transform):
     def with_cache(self, cache_size: int = 1) -> Any:
         return self if cache_size == self._cache_size else ComposeTransform(self.parts, cache_size)
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return reduce(lambda value, part: part(value), self.parts, x)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return reduce(lambda value, part: part.inv(value), reversed(self.parts), y)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """The sum over the parts, each of them over the dimensions that belong to the whole's event."""
         if not self.parts:
             return named.zeros_like(x)
@@ -120,7 +123,7 @@ class ComposeTransform(Transform):
 identity_transform = ComposeTransform([])
 
 
-def _check_dims(transform: Transform, x: Any, side: Any) -> None:
+def _check_dims(transform: Transform, x: Tensor, side: Any) -> None:
     """Raise ValueError where a tensor has fewer dimensions than one element."""
     if x.dim() < side.event_dim:
         raise ValueError(f"{transform!r}: expected a tensor of {side.event_dim} or more dimensions, got {x.dim()}")
@@ -153,15 +156,15 @@ class IndependentTransform(Transform):
     def sign(self) -> Any:
         return self.base_transform.sign
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         _check_dims(self, x, self.domain)
         return self.base_transform(x)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         _check_dims(self, y, self.codomain)
         return self.base_transform.inv(y)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
     def forward_shape(self, shape: Sequence[int]) -> Size:
@@ -197,13 +200,13 @@ class ReshapeTransform(Transform):
         """Real arrays."""
         return constraints.independent(constraints.real, len(self.out_shape))
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.reshape(x.shape[: x.dim() - len(self.in_shape)] + self.out_shape)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.reshape(y.shape[: y.dim() - len(self.out_shape)] + self.in_shape)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])
 
     def forward_shape(self, shape: Sequence[int]) -> Size:
@@ -229,13 +232,13 @@ class ExpTransform(Transform):
     domain, codomain = constraints.real, constraints.positive
     bijective, sign = True, +1
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.exp()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.log()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return x
 
 
@@ -258,13 +261,13 @@ class PowerTransform(Transform):
 
     __hash__ = Transform.__hash__
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.pow(self.exponent)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.pow(1 / self.exponent)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return (self.exponent * y / x).abs().log()
 
     def forward_shape(self, shape: Sequence[int]) -> Size:
@@ -273,7 +276,7 @@ class PowerTransform(Transform):
     inverse_shape = forward_shape
 
 
-def _clipped_sigmoid(x: Any) -> Any:
+def _clipped_sigmoid(x: Tensor) -> Tensor:
     """The sigmoid, kept off 0 and 1 by the smallest steps of the dtype.  (*) -> (*)"""
     return x.sigmoid().clamp(min=tiny_of(x), max=1 - eps_of(x))
 
@@ -284,14 +287,14 @@ class SigmoidTransform(Transform):
     domain, codomain = constraints.real, constraints.unit_interval
     bijective, sign = True, +1
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return _clipped_sigmoid(x)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         y = y.clamp(min=tiny_of(y), max=1 - eps_of(y))
         return y.log() - (-y).log1p()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return functional.logsigmoid(x) + functional.logsigmoid(-x)
 
 
@@ -301,13 +304,13 @@ class SoftplusTransform(Transform):
     domain, codomain = constraints.real, constraints.positive
     bijective, sign = True, +1
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return functional.softplus(x)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return (-(-y).expm1()).log() + y
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return functional.logsigmoid(x)
 
 
@@ -317,13 +320,13 @@ class TanhTransform(Transform):
     domain, codomain = constraints.real, constraints.interval(-1.0, 1.0)
     bijective, sign = True, +1
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.tanh()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.atanh()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor | None) -> Tensor:
         """log(1 - tanh(x)^2) = 2 (log 2 + log sigmoid(-2 x) + x), without a difference of what is nearly 1."""
         return 2 * (math.log(2.0) + functional.logsigmoid(-2 * x) + x)
 
@@ -333,10 +336,10 @@ class AbsTransform(Transform):
 
     domain, codomain = constraints.real, constraints.positive
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.abs()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y
 
 
@@ -373,13 +376,13 @@ class AffineTransform(Transform):
             return int(self.scale > 0) - int(self.scale < 0)  # type: ignore[operator]
         return self.scale.sign()
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return self.loc + self.scale * x
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return (y - self.loc) / self.scale
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if isinstance(self.scale, Number):
             each = named.full_like(x, math.log(abs(self.scale)))  # type: ignore[arg-type]
         else:
@@ -405,10 +408,10 @@ class SoftmaxTransform(Transform):
 
     domain, codomain = constraints.real_vector, constraints.simplex
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.softmax(-1)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.log()
 
     def forward_shape(self, shape: Sequence[int]) -> Size:
@@ -438,17 +441,17 @@ class StickBreakingTransform(Transform):
         left = x.shape[-1] - named.arange(x.shape[-1], dtype=x.dtype, device=x.device)
         return x - left.log()
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         z = self._shares(x).sigmoid()
         left = (1 - z).cumprod(-1)
         return functional.pad(z, [0, 1], value=1.0) * functional.pad(left, [1, 0], value=1.0)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         left = (1 - y[..., :-1].cumsum(-1)).clamp(min=tiny_of(y))
         count = left.shape[-1] - named.arange(left.shape[-1], dtype=y.dtype, device=y.device)
         return y[..., :-1].log() - left.log() + count.log()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         shares = self._shares(x)
         return (functional.logsigmoid(-shares) + y[..., :-1].log()).sum(-1)
 
@@ -469,19 +472,19 @@ class CorrCholeskyTransform(Transform):
     domain, codomain = constraints.real_vector, constraints.corr_cholesky
     bijective = True
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         slack = eps_of(x)
         shares = vec_to_tril_matrix(x.tanh().clamp(min=slack - 1, max=1 - slack), diag=-1)
         left = (1 - shares.square()).sqrt().cumprod(-1)
         unit = named.eye(shares.shape[-1], dtype=x.dtype, device=x.device)
         return (shares + unit) * functional.pad(left[..., :-1], [1, 0], value=1.0)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         left = functional.pad(1 - y.square().cumsum(-1)[..., :-1], [1, 0], value=1.0)
         shares = tril_matrix_to_vec(y, diag=-1) / tril_matrix_to_vec(left, diag=-1).sqrt()
         return (shares.log1p() - (-shares).log1p()) / 2
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Half of the logarithms of what was left, and those of 1 - tanh^2."""
         left = tril_matrix_to_vec(1 - y.square().cumsum(-1), diag=-2)
         return 0.5 * left.log().sum(-1) + TanhTransform().log_abs_det_jacobian(x, None).sum(-1)
@@ -507,10 +510,10 @@ class LowerCholeskyTransform(Transform):
 
     domain, codomain = constraints.independent(constraints.real, 2), constraints.lower_cholesky
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.tril(-1) + named.diag_embed(x.diagonal(dim1=-2, dim2=-1).exp())
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.tril(-1) + named.diag_embed(y.diagonal(dim1=-2, dim2=-1).log())
 
 
@@ -519,11 +522,11 @@ class PositiveDefiniteTransform(Transform):
 
     domain, codomain = constraints.independent(constraints.real, 2), constraints.positive_definite
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         factor = LowerCholeskyTransform()(x)
         return factor @ factor.mT
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return LowerCholeskyTransform().inv(named.cholesky(y))
 
 
@@ -541,11 +544,11 @@ class CumulativeDistributionTransform(Transform):
         """The support of the distribution."""
         return self.distribution.support
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return self.distribution.cdf(x)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return self.distribution.icdf(y)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return self.distribution.log_prob(x)

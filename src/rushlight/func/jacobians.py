@@ -197,7 +197,7 @@ def columns_last(t: Tensor, x: Tensor) -> Tensor:
     return moved.reshape((*t._array.shape[1:], *x._array.shape))
 
 
-def columns(func: Any, inputs: tuple[Tensor, ...]) -> list[list[Tensor]]:
+def columns(func: Callable[..., Any], inputs: tuple[Tensor, ...]) -> list[list[Tensor]]:
     """The Jacobian of each of the tensors that `func` returns in a tuple, with respect to each input."""
     _, spec = tree.tree_flatten(inputs)
     return columns_of(func, list(inputs), spec, False, "error")[0]

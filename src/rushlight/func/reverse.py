@@ -154,7 +154,7 @@ def value_and_grads(
     return gradients if isinstance(argnums, tuple) else gradients[0], value, aux
 
 
-def grad_and_value(func: Any, argnums: Any = 0, has_aux: bool = False) -> Any:
+def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Any:
     """A function that computes the gradient of `func` and its value: (gradient, value).
 
     As `grad`; with has_aux it returns (gradient, (value, aux)).
@@ -254,7 +254,7 @@ def vjp_over(func: Any, primals: tuple[Any, ...], has_aux: bool, owner: Any = No
     return shown, Pullback(transform, flat, spec, inputs), aux
 
 
-def vjp(func: Any, *primals: Any, has_aux: bool = False) -> Any:
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The outputs of `func`, and the function that multiplies a vector with its Jacobian: (outputs, vjp_fn).
 
     vjp_fn takes cotangents of the structure of the outputs and returns a tuple of gradients, one for each of `primals`,

@@ -225,7 +225,7 @@ class Transform:
                 )
 
 
-def captured_by(func: Any, depth: int = 5) -> set[int]:
+def captured_by(func: Callable[..., Any], depth: int = 5) -> set[int]:
     """The ids of tensors that a function gets at without being given them: captured, global, of its object or module."""
     found: set[int] = set()
     stack, seen = [(func, depth)], set()

@@ -57,7 +57,7 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
     return wrapped
 
 
-def name_of(func: Any) -> str:
+def name_of(func: Callable[..., Any]) -> str:
     """What messages call a function."""
     return getattr(func, "__name__", None) or repr(func)
 

@@ -130,13 +130,21 @@ def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = N
     return keep if func is None else keep(func)
 
 
-def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Library | None = None) -> Any:
+def register_kernel(
+    op: Any, device_types: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
+) -> Any:
     """Say what computes an operator on devices."""
     return impl(overload(op).name(), "default" if device_types is None else device_types, func)
 
 
 def register_fake(
-    op: Any, func: Any = None, /, *, lib: Any = None, _stacklevel: int = 1, allow_override: bool = False
+    op: Any,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Any = None,
+    _stacklevel: int = 1,
+    allow_override: bool = False,
 ) -> Any:
     """Say what gives tensors of the right shapes without computing."""
 
@@ -157,7 +165,7 @@ def register_autograd(
     overload(op).give_formula(backward, setup_context)
 
 
-def register_vmap(op: Any, func: Any = None, /, *, lib: Library | None = None) -> Any:
+def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
     """Give an operator its rule for vmap: ``func(info, in_dims, *args)`` returns results and their batch dimensions."""
 
     def keep(function: Callable[..., Any]) -> None:
@@ -170,7 +178,9 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
     """Accepted, and of no effect where autocast has none."""
 
 
-def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Any = None, /, *, lib: Any = None) -> Any:
+def register_torch_dispatch(
+    op: Any, torch_dispatch_class: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None
+) -> Any:
     """Accepted: there is no `__torch_dispatch__` that would ask."""
     return (lambda function: function) if func is None else func
 
@@ -190,7 +200,9 @@ def fallthrough_kernel(*args: object, **kwargs: object) -> NoReturn:
     raise NotImplementedError("fallthrough_kernel() should never be called.")
 
 
-def triton_op(name: str, fn: Any = None, /, *, mutates_args: Any = (), schema: str | None = None) -> NoReturn:
+def triton_op(
+    name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: Any = (), schema: str | None = None
+) -> NoReturn:
     """Refused: Triton's kernels run on GPUs."""
     raise NotImplementedError("torch.library.triton_op: Triton compiles for GPUs, and this is a library for CPUs")
 

@@ -38,7 +38,7 @@ def _input(
 
 
 def _weight(
-    n: int, input: Any, size: Sequence[int], grad_output: Tensor, numbers: tuple[Any, Any, Any], groups: int
+    n: int, input: Tensor, size: Sequence[int], grad_output: Tensor, numbers: tuple[Any, Any, Any], groups: int
 ) -> Tensor:
     _check_output(f"conv{n}d_weight", n, input.shape, size, grad_output, numbers)
     return convolutions.conv_weight_op(grad_output, input, tuple(size), *numbers, groups)

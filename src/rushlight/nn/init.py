@@ -294,9 +294,9 @@ orthogonal = _deprecated(orthogonal_)
 sparse = _deprecated(sparse_)
 
 
-def _no_grad_uniform_(tensor: Tensor, a: float, b: float, generator: Any = None) -> Any:
+def _no_grad_uniform_(tensor: Tensor, a: float, b: float, generator: Generator | None = None) -> Any:
     return uniform_(tensor, a, b, generator)
 
 
-def _no_grad_normal_(tensor: Tensor, mean: float, std: float, generator: Any = None) -> Any:
+def _no_grad_normal_(tensor: Tensor, mean: float, std: float, generator: Generator | None = None) -> Any:
     return normal_(tensor, mean, std, generator)

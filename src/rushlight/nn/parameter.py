@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import functions as ops
 from rushlight.overrides.protocol import INERT, overrides, switched_off
 from rushlight.overrides.public import made
 from rushlight.tensor import Tensor, alias
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
 
 __all__ = [
     "Buffer",
@@ -39,7 +43,7 @@ def _is_own(data: Any, cls: Any) -> bool:
     )
 
 
-def _marked(tensor: Any, data: Any, mark: str) -> Any:
+def _marked(tensor: Tensor, data: Any, mark: str) -> Any:
     """`tensor`, an object of the class of `data`, as a parameter or buffer: what isinstance says that it is."""
     if type(tensor) is not type(data):
         raise RuntimeError(
@@ -179,7 +183,7 @@ class UninitializedTensorMixin:
         """Refused: RuntimeError until `materialize` is called."""
         raise RuntimeError(_NO_SHAPE)
 
-    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+    def materialize(self, shape: Any, device: device | str | int | None = None, dtype: Any = None) -> None:
         """Become an ordinary, uninitialised parameter or buffer of this shape, in place."""
         this: Any = self
         values = ops.empty(
@@ -207,7 +211,9 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
     cls_to_become = Parameter
 
-    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+    def __new__(
+        cls, requires_grad: bool = True, device: device | str | int | None = None, dtype: dtype | None = None
+    ) -> Any:
         parameter = alias(ops.empty(0, device=device, dtype=dtype), cls)
         parameter.requires_grad_(requires_grad)
         return parameter
@@ -221,7 +227,11 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     persistent: bool
 
     def __new__(
-        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+        cls,
+        requires_grad: bool = False,
+        device: device | str | int | None = None,
+        dtype: dtype | None = None,
+        persistent: bool = True,
     ) -> Any:
         buffer = alias(ops.empty(0, device=device, dtype=dtype), cls)
         buffer.requires_grad_(requires_grad)

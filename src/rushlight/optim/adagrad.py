@@ -89,7 +89,7 @@ class Adagrad(Stepper):
     @staticmethod
     def _formula(
         xp: Any,
-        param: Any,
+        param: Tensor,
         grad: Any,
         total: Any,
         *,

@@ -83,7 +83,7 @@ class Adam(Stepper):
     @staticmethod
     def _formula(
         xp: Any,
-        param: Any,
+        param: Tensor,
         grad: Any,
         exp_avg: Any,
         exp_avg_sq: Any,

@@ -92,7 +92,7 @@ class Fusion:
             )
         self.calls = self.seen = 0
 
-    def check_state_dict(self, optimizer: Any) -> None:
+    def check_state_dict(self, optimizer: Optimizer) -> None:
         """Raise RuntimeError where moments hold a part of a step."""
         if self.folded:
             raise RuntimeError(
@@ -108,7 +108,7 @@ class Fusion:
 
     # Around a step -----------------------------------------------------------------------------------
 
-    def begin(self, optimizer: Any) -> None:
+    def begin(self, optimizer: Optimizer) -> None:
         """Before the first parameter."""
         if not self.begun:
             self.begun = True

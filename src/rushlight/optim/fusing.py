@@ -148,7 +148,7 @@ def in_backward(
     return InBackward(optimizer, fusion)
 
 
-def check_fusable(optimizer: Any) -> None:
+def check_fusable(optimizer: Optimizer) -> None:
     """Raise unless the optimizer can step one parameter at a time, and does not do so in backward already."""
     kind = type(optimizer).__name__
     if not isinstance(optimizer, Optimizer):
@@ -172,7 +172,7 @@ def check_fusable(optimizer: Any) -> None:
                            "cannot be stepped by both. remove() the other's handle before.")  # fmt: skip
 
 
-def needs_closure(optimizer: Any) -> bool:
+def needs_closure(optimizer: Optimizer) -> bool:
     """Whether `step` cannot be called without arguments."""
     step = type(optimizer).step
     parameters = list(inspect.signature(getattr(step, "__wrapped__", step)).parameters.values())[1:]
@@ -180,7 +180,7 @@ def needs_closure(optimizer: Any) -> bool:
     return any(p.default is p.empty and p.kind not in free for p in parameters)
 
 
-def check_moments(optimizer: Any, clip: Clipping, accumulate: int) -> None:
+def check_moments(optimizer: Optimizer, clip: Clipping, accumulate: int) -> None:
     """Raise unless gradients can be accumulated in the optimizer's moments."""
     reason = moments.refusal(optimizer)
     if reason is not None:

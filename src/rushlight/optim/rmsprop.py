@@ -67,7 +67,7 @@ class RMSprop(Stepper):
     @staticmethod
     def _formula(
         xp: Any,
-        param: Any,
+        param: Tensor,
         grad: Any,
         square: Any,
         *rest: Any,

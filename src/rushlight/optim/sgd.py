@@ -126,7 +126,7 @@ class SGD(Stepper):
     @staticmethod
     def _formula(
         xp: Any,
-        param: Any,
+        param: Tensor,
         grad: Any,
         buffer: Any = None,
         *,

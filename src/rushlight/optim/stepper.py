@@ -251,14 +251,14 @@ def run_blocks(formula: Any, p: Tensor, grad: Tensor, slots: list[Tensor], numbe
         bump(t, STEP)
 
 
-def regularized(param: Any, grad: Any, weight_decay: Any, maximize: bool) -> Any:
+def regularized(param: Tensor, grad: Any, weight_decay: Any, maximize: bool) -> Any:
     """The gradient, turned round to maximize, with the L2 penalty added."""
     if maximize:
         grad = -grad
     return grad + weight_decay * param if not is_zero(weight_decay) else grad
 
 
-def decayed(param: Any, grad: Any, lr: Any, weight_decay: Any, maximize: bool, decoupled: bool) -> tuple[Any, Any]:
+def decayed(param: Tensor, grad: Any, lr: Any, weight_decay: Any, maximize: bool, decoupled: bool) -> tuple[Any, Any]:
     """Parameter and gradient of the Adams: the penalty is added to the gradient, or, decoupled, taken off the parameter."""
     grad = regularized(param, grad, 0 if decoupled else weight_decay, maximize)
     return param * (1 - lr * weight_decay) if decoupled and not is_zero(weight_decay) else param, grad

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
 from rushlight.signal import windows
 from rushlight.tensor import Tensor, strided
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
 
 __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
 
@@ -30,8 +34,8 @@ def _length(name: str, length: Any, periodic: Any) -> int:
     return number
 
 
-def _window(name: str, make: Callable[..., Tensor], length: Any, periodic: Any, dtype: Any = None, layout: Any = None,
-            device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+def _window(name: str, make: Callable[..., Tensor], length: Any, periodic: Any, dtype: dtype | None = None, layout: Any = None,
+            device: device | str | int | None = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """What `make` of torch.signal.windows computes in float64, in the dtype asked for."""
     dtype = dtypes.get_default_dtype() if dtype is None else dtype
     if not dtype.is_floating_point:

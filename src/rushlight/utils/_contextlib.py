@@ -11,7 +11,7 @@ from rushlight.engine.modes import decorate
 __all__ = ["context_decorator"]
 
 
-def context_decorator(ctx: Any, func: Any) -> Any:
+def context_decorator(ctx: Any, func: Callable[..., Any]) -> Any:
     """`func` within a context: a function that makes one for each call, or one context for all.
 
     Raises ValueError for an object that could be either.
@@ -22,7 +22,7 @@ def context_decorator(ctx: Any, func: Any) -> Any:
     return decorate(func, ctx if callable(ctx) else lambda: ctx)
 
 
-def _wrap_generator(ctx_factory: Callable[[], Any], func: Any) -> Any:
+def _wrap_generator(ctx_factory: Callable[[], Any], func: Callable[..., Any]) -> Any:
     """A generator function with a fresh context around each step."""
     return decorate(func, ctx_factory)
 

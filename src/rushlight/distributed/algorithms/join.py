@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from rushlight.basics import groups
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.collectives import broadcast, nothing, run
 from rushlight.nn.parallel.distributed import DistributedDataParallel
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 
@@ -171,7 +174,7 @@ class AveragingHook(JoinHook):
 
 
 @contextlib.contextmanager
-def joined(model: Any, enable: bool, throw: bool, **options: Any) -> Iterator[None]:
+def joined(model: Module, enable: bool, throw: bool, **options: Any) -> Iterator[None]:
     """``DistributedDataParallel.join``."""
     with Join([model], enable, throw, **options):
         yield

@@ -11,12 +11,15 @@ import math
 import os
 import secrets
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.serialization.atomic import replacing
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["CheckpointException", "FileSystemReader", "FileSystemWriter", "StorageReader", "StorageWriter"]
 
@@ -128,7 +131,7 @@ class FileSystemReader(StorageReader):
         return np.asarray(data).view(dtype).reshape(shape)
 
 
-def filled(target: Any, box: list[tuple[int, int]], entry: dict[str, Any], reader: FileSystemReader) -> int:
+def filled(target: Tensor, box: list[tuple[int, int]], entry: dict[str, Any], reader: FileSystemReader) -> int:
     """Copy what a file has of a part of a tensor.  target: array of the part `box`; elements copied"""
     common = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(box, entry["box"], strict=True)]
     if any(a >= b for a, b in common):

@@ -18,7 +18,7 @@ from rushlight.nn.parameter import Parameter
 __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method"]
 
 
-def fully_shard(module: Any, *, mesh: DeviceMesh | None = None, reshard_after_forward: bool | int | None = None,
+def fully_shard(module: Module, *, mesh: DeviceMesh | None = None, reshard_after_forward: bool | int | None = None,
                 shard_placement_fn: Callable[[Parameter], Shard | None] | None = None,
                 mp_policy: MixedPrecisionPolicy | None = None, offload_policy: OffloadPolicy | None = None,
                 ignored_params: set[Parameter] | None = None, dp_mesh_dims: Any = None) -> Any:  # fmt: skip
@@ -205,7 +205,7 @@ class UnshardHandle:
         self._unit.unshard()
 
 
-def register_fsdp_forward_method(module: Any, method_name: str) -> None:
+def register_fsdp_forward_method(module: Module, method_name: str) -> None:
     """Let a method count as a forward: parameters are whole while it runs.  Nothing for a module that is not sharded."""
     if not isinstance(module, FSDPModule):
         return

@@ -68,7 +68,7 @@ class FullyShardedDataParallel(FSDPModule):
 
     _settings: StateDictSettings
 
-    def __new__(cls, module: Any, process_group: Any = None, sharding_strategy: ShardingStrategy | None = None,
+    def __new__(cls, module: Module, process_group: Any = None, sharding_strategy: ShardingStrategy | None = None,
                 cpu_offload: CPUOffload | None = None, auto_wrap_policy: Any = None, backward_prefetch: Any = None,
                 mixed_precision: MixedPrecision | None = None, ignored_modules: Any = None, param_init_fn: Any = None,
                 device_id: Any = None, sync_module_states: bool = False, forward_prefetch: bool = False,
@@ -142,7 +142,7 @@ class FullyShardedDataParallel(FSDPModule):
         return by_name.shown(found, by_name.StateDictOptions(full_state_dict=full, cpu_offload=full and first))
 
     @staticmethod
-    def set_state_dict_type(module: Any, state_dict_type: StateDictType, state_dict_config: StateDictConfig | None = None,
+    def set_state_dict_type(module: Module, state_dict_type: StateDictType, state_dict_config: StateDictConfig | None = None,
                             optim_state_dict_config: OptimStateDictConfig | None = None) -> StateDictSettings:  # fmt: skip
         """Say what the state dicts of a module are like; the settings before."""
         before: StateDictSettings = module._settings
@@ -150,13 +150,13 @@ class FullyShardedDataParallel(FSDPModule):
         return before
 
     @staticmethod
-    def get_state_dict_type(module: Any) -> StateDictSettings:
+    def get_state_dict_type(module: Module) -> StateDictSettings:
         """What the state dicts of a module are like."""
         return module._settings  # type: ignore[no-any-return]
 
     @staticmethod
     @contextlib.contextmanager
-    def state_dict_type(module: Any, state_dict_type: StateDictType, state_dict_config: StateDictConfig | None = None,
+    def state_dict_type(module: Module, state_dict_type: StateDictType, state_dict_config: StateDictConfig | None = None,
                         optim_state_dict_config: OptimStateDictConfig | None = None) -> Iterator[None]:  # fmt: skip
         """A block in which the state dicts of a module are of a type."""
         before = FullyShardedDataParallel.set_state_dict_type(
@@ -169,7 +169,7 @@ class FullyShardedDataParallel(FSDPModule):
 
     @staticmethod
     @contextlib.contextmanager
-    def summon_full_params(module: Any, recurse: bool = True, writeback: bool = True, rank0_only: bool = False,
+    def summon_full_params(module: Module, recurse: bool = True, writeback: bool = True, rank0_only: bool = False,
                            offload_to_cpu: bool = False, with_grads: bool = False) -> Iterator[None]:  # fmt: skip
         """A block in which parameters are whole; writeback: whether what is changed there is kept, each process its part."""
         units = module._units(recurse)
@@ -184,7 +184,7 @@ class FullyShardedDataParallel(FSDPModule):
                 unit.reshard()
 
     @staticmethod
-    def optim_state_dict(model: Any, optim: Any, optim_state_dict: Any = None, group: Any = None) -> dict[str, Any]:
+    def optim_state_dict(model: Module, optim: Any, optim_state_dict: Any = None, group: Any = None) -> dict[str, Any]:
         """The state of an optimizer by names of parameters, as `state_dict_type` has it."""
         options = model._settings
         full = options.state_dict_type is StateDictType.FULL_STATE_DICT
@@ -195,7 +195,7 @@ class FullyShardedDataParallel(FSDPModule):
         )
 
     @staticmethod
-    def optim_state_dict_to_load(model: Any, optim: Any, optim_state_dict: dict[str, Any], is_named_optimizer: bool = False,
+    def optim_state_dict_to_load(model: Module, optim: Any, optim_state_dict: dict[str, Any], is_named_optimizer: bool = False,
                                  load_directly: bool = False, group: Any = None) -> dict[str, Any]:  # fmt: skip
         """Of what `optim_state_dict` returned, what ``optim.load_state_dict`` takes; load_directly: give it to the optimizer at once."""
         found = by_name.packed_for(model, optim, optim_state_dict)

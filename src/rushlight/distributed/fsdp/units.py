@@ -14,7 +14,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.state import modes
 from rushlight.basics.tree import tree_leaves, tree_map
@@ -26,6 +26,9 @@ from rushlight.engine.accumulate import LATER, post_hook, resumed
 from rushlight.engine.run import queue_callback
 from rushlight.storage import settle
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 __all__ = ["Unit"]
 
@@ -101,7 +104,7 @@ class Unit:
 
     # Forward -----------------------------------------------------------------------------------------
 
-    def before(self, module: Any, args: Any, kwargs: Any) -> Any:
+    def before(self, module: Module, args: Any, kwargs: Any) -> Any:
         """The hook before forward."""
         if self.schedule is None:
             module.__dict__["_fsdp_schedule"] = Schedule(self)

@@ -95,14 +95,14 @@ def _copies(tensor: Tensor, group: Any) -> tuple[Tensor, ...]:
     return tuple(_AllToAll.apply(group, many, *many))
 
 
-def broadcast(tensor: Any, src: int, group: Any = None) -> Any:
+def broadcast(tensor: Tensor, src: int, group: Any = None) -> Any:
     """The tensor of the process `src`; its gradient there is the sum of those of all."""
     check("broadcast", tensor)
     used = member(group)
     return _Broadcast.apply(root_of("broadcast", used, src, None), used, tensor)
 
 
-def gather(tensor: Any, dst: int = 0, group: Any = None) -> tuple[Any, ...]:
+def gather(tensor: Tensor, dst: int = 0, group: Any = None) -> tuple[Any, ...]:
     """The tensors of all processes on the process `dst`, zeros on the others."""
     check("gather", tensor)
     used = member(group)
@@ -120,7 +120,7 @@ def scatter(tensors: Sequence[Any], src: int = 0, group: Any = None) -> Any:
     return _AllToAll.apply(used, [tensors[used.rank()]] * used.size(), *tensors)[root]
 
 
-def reduce(tensor: Any, dst: int, op: Any = ReduceOp.SUM, group: Any = None) -> Any:
+def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Any = None) -> Any:
     """The sum over processes, on the process `dst`."""
     check("reduce", tensor)
     summed("reduce", op)
@@ -138,7 +138,7 @@ def reduce_scatter(output: Any, input_list: Sequence[Any], op: Any = ReduceOp.SU
     return stack(_AllToAll.apply(used, [output] * used.size(), *input_list)).sum(0)
 
 
-def all_gather(tensor: Any, group: Any = None) -> tuple[Any, ...]:
+def all_gather(tensor: Tensor, group: Any = None) -> tuple[Any, ...]:
     """The tensors of all processes; the gradient of this one's is the sum of what each process has for it."""
     check("all_gather", tensor)
     return _copies(tensor, member(group))
@@ -150,7 +150,7 @@ def all_to_all(output_tensor_list: Any, input_tensor_list: Sequence[Any], group:
     return tuple(_AllToAll.apply(member(group), list(output_tensor_list), *input_tensor_list))
 
 
-def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None) -> Any:
+def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None) -> Any:
     """The sum over processes; its gradient is the sum of those of all."""
     check("all_reduce", tensor)
     summed("all_reduce", op)

@@ -16,6 +16,7 @@ from rushlight.utils.weak import WeakIdRef, WeakTensorKeyDictionary
 
 if TYPE_CHECKING:
     from rushlight.engine.node import AccumulateGrad
+    from rushlight.nn.modules.module import Module
     from rushlight.tensor import Tensor
 
 __all__: list[str] = []
@@ -119,12 +120,12 @@ def _optimizer_hook(param: Tensor) -> Callable[..., None]:
     return optimizer_hook
 
 
-def _in_backward_optimizers(module: Any) -> Iterator[Optimizer]:
+def _in_backward_optimizers(module: Module) -> Iterator[Optimizer]:
     for param in module.parameters():
         yield from getattr(param, "_in_backward_optimizers", [])
 
 
-def _get_in_backward_optimizers(module: Any) -> list[Optimizer]:
+def _get_in_backward_optimizers(module: Module) -> list[Optimizer]:
     """The in-backward optimizers of the parameters of `module`, in the order of `module.parameters()`.
 
     They are there to be inspected, scheduled and checkpointed; backward calls their `step`.

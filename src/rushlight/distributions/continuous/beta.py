@@ -74,6 +74,6 @@ class Beta(ExponentialFamily):
     def _natural_params(self) -> tuple[Any, ...]:
         return (self.concentration1, self.concentration0)
 
-    def _log_normalizer(self, *natural_params: Any) -> Any:
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
         a, b = natural_params
         return a.lgamma() + b.lgamma() - (a + b).lgamma()

@@ -129,7 +129,7 @@ class ContinuousBernoulli(ByProbs, ExponentialFamily):
     def _natural_params(self) -> tuple[Any, ...]:
         return (self.logits,)
 
-    def _log_normalizer(self, *natural_params: Any) -> Tensor:
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
         return _log_normalizer(natural_params[0])
 
 

@@ -71,6 +71,6 @@ class Gamma(ExponentialFamily):
     def _natural_params(self) -> tuple[Any, ...]:
         return (self.concentration - 1, -self.rate)
 
-    def _log_normalizer(self, *natural_params: Any) -> Any:
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
         power, rate = natural_params
         return (power + 1).lgamma() - (power + 1) * (-rate).log()

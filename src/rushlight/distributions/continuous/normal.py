@@ -58,6 +58,6 @@ class Normal(LocScale, ExponentialFamily):
     def _natural_params(self) -> tuple[Any, ...]:
         return self.loc / self.variance, -0.5 / self.variance
 
-    def _log_normalizer(self, *natural_params: Any) -> Any:
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
         x, y = natural_params
         return -0.25 * x.square() / y + 0.5 * (-math.pi / y).log()

@@ -60,7 +60,7 @@ class Bernoulli(ByProbs, ExponentialFamily):
     def _natural_params(self) -> tuple[Any, ...]:
         return (self.logits,)
 
-    def _log_normalizer(self, *natural_params: Any) -> Tensor:
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
         return functional.softplus(natural_params[0])
 
     def enumerate_support(self, expand: bool = True) -> Tensor:

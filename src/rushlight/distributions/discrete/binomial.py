@@ -61,7 +61,7 @@ class Binomial(ByProbs):
         ways = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
         return ways + value * self.logits + n * functional.logsigmoid(-self.logits)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         values = self._values("entropy", expand=False)
         log_prob = self.log_prob(values)
         return -(log_prob.exp() * log_prob).sum(0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.size import Size
 from rushlight.dispatch.named import named
@@ -13,6 +13,9 @@ from rushlight.distributions.discrete.categorical import Categorical
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all
 from rushlight.engine.modes import no_grad
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Multinomial"]
 
@@ -64,7 +67,7 @@ class Multinomial(Distribution):
     def variance(self) -> Any:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             drawn = self._categorical.sample((self.total_count, *sample_shape)).movedim(0, -1)
             counts = self.probs.new_zeros(self._extended_shape(sample_shape))
@@ -77,7 +80,7 @@ class Multinomial(Distribution):
         logits = logits.masked_fill((value == 0) & (logits == -float("inf")), 0.0)
         return (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1) + (logits * value).sum(-1)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """n H(p) - log n! + the sum over categories of E log k!, whose k are binomial."""
         n = self.total_count
         marginal = Binomial(n, probs=self.probs, validate_args=False)

@@ -81,6 +81,6 @@ class Dirichlet(ExponentialFamily):
     def _natural_params(self) -> tuple[Any, ...]:
         return (self.concentration,)
 
-    def _log_normalizer(self, *natural_params: Any) -> Any:
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
         (a,) = natural_params
         return a.lgamma().sum(-1) - a.sum(-1).lgamma()

@@ -125,7 +125,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         """(df, -V^-1), of the statistics log |X| / 2 and X / 2."""
         return self.df, -self.precision_matrix
 
-    def _log_normalizer(self, *natural_params: Any) -> Any:
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
         df, negative = natural_params
         n = self._event_shape[-1]
         return df / 2 * (n * math.log(2) - linalg.slogdet(-negative)[1]) + (df / 2).mvlgamma(n)

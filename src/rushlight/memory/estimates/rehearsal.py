@@ -100,11 +100,11 @@ class Rehearsal:
         names = {id(m): n or type(m).__name__ for n, m in self.model.named_modules()}
         stack: list[str] = []
 
-        def enter(module: Any, args: Any) -> None:
+        def enter(module: Module, args: Any) -> None:
             stack.append(names.get(id(module), type(module).__name__))
             self.tally.module = stack[-1]
 
-        def leave(module: Any, args: Any, output: Any) -> None:
+        def leave(module: Module, args: Any, output: Any) -> None:
             if stack:
                 stack.pop()
             self.tally.module = stack[-1] if stack else ""
@@ -231,7 +231,7 @@ def kept_generator() -> Iterator[None]:
 
 
 @contextmanager
-def replaced(model: Any) -> Iterator[None]:
+def replaced(model: Module) -> Iterator[None]:
     """Stand-ins for the memory of a model's parameters and buffers, and no gradients; afterwards all as it was."""
     former, roots = [], {}
     tensors = {id(t): t for t in (*model.parameters(), *model.buffers())}

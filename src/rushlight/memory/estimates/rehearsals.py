@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from rushlight.optim.optimizer import Optimizer
 from rushlight.optim.small.eight_bit import FORMS
 from rushlight.storage import root_of
 from rushlight.tensor import LEAF, Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 WORTH = 0.005  # of the peak: what saves less is not mentioned
 LESS = ("train the last module alone", "LoRA of rank 8, all else frozen")  # which do not train what was asked for
@@ -231,7 +234,7 @@ def in_backward(rehearsal: Rehearsal) -> Iterator[None]:
     yield
 
 
-def blocks(model: Any) -> list[Any]:
+def blocks(model: Module) -> list[Any]:
     """The modules that a model repeats: members of its outermost lists and sequences that have modules of their own."""
     if isinstance(model, (ModuleList, Sequential)):
         parts = list(model.children())
@@ -251,7 +254,7 @@ def checkpointed(rehearsal: Rehearsal) -> Iterator[None]:
 
 
 @contextmanager
-def blocks_checkpointed(model: Any) -> Iterator[None]:
+def blocks_checkpointed(model: Module) -> Iterator[None]:
     """Each block of a model runs under `checkpoint`."""
     changed = [m for m in blocks(model) if "forward" not in m.__dict__]
     for m in changed:

@@ -6,7 +6,7 @@ import gc
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.memory.counting.account import human
 from rushlight.memory.estimates.rehearsals import Setup
@@ -16,6 +16,9 @@ from rushlight.memory.planning.machine import Machine, machine
 from rushlight.memory.planning.trials import TrialFailed
 from rushlight.memory.planning.ways import PLAIN, Way
 from rushlight.stores.errors import bytes_of
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 __all__ = ["Frontier", "Point", "frontier", "max_batch"]
 
@@ -124,7 +127,7 @@ def best(points: Sequence[Point]) -> list[Point]:
     return found if plain in found else [plain, *(p for p in found if p.peak < plain.peak)]
 
 
-def frontier(model: Any, sample: Any, optimizer: Any = None, *, loss: Any = None, measure: bool | None = None,
+def frontier(model: Module, sample: Any, optimizer: Any = None, *, loss: Any = None, measure: bool | None = None,
              exact: bool = True, spill: Any = None) -> Frontier:  # fmt: skip
     """The curve of peak bytes against seconds per training step, with the code for each point.
 
@@ -151,7 +154,7 @@ def frontier(model: Any, sample: Any, optimizer: Any = None, *, loss: Any = None
 
 
 def max_batch(
-    model: Any, sample: Any, optimizer: Any = None, budget: Any = None, *, loss: Any = None, way: str = ""
+    model: Module, sample: Any, optimizer: Any = None, budget: Any = None, *, loss: Any = None, way: str = ""
 ) -> int:
     """The largest batch whose training step stays within `budget` bytes, or text like "8 GiB": found from shapes.
 

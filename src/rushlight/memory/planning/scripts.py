@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.state import modes
 from rushlight.memory.counting import account
@@ -19,6 +19,9 @@ from rushlight.memory.planning.trials import LONGEST, TrialFailed, in_child
 from rushlight.memory.planning.ways import PLAIN, Way
 from rushlight.nn.modules import module as nn_module
 from rushlight.optim.optimizer import Optimizer, register_optimizer_step_post_hook
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 STEPS = 4  # whose times are taken; the first begins them
 WORTH = 0.98  # a smaller budget is tried if it is smaller by this
@@ -37,7 +40,7 @@ def taken(way: Way) -> Iterator[None]:
     """Whatever is trained within is trained one way, from the first forward with gradients of an outermost module on."""
     with ExitStack() as stack:
 
-        def begins(module: Any, args: Any) -> None:
+        def begins(module: Module, args: Any) -> None:
             if not modes.grad or not any(p.requires_grad for p in module.parameters()):
                 return
             handle.remove()
@@ -50,7 +53,7 @@ def taken(way: Way) -> Iterator[None]:
         yield
 
 
-def optimizers_of(module: Any) -> list[Any]:
+def optimizers_of(module: Module) -> list[Any]:
     """The optimizers that there are of a module's parameters."""
     own = {id(p) for p in module.parameters()}
     found = []

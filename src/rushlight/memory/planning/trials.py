@@ -146,7 +146,7 @@ def steps(setup: Setup, way: Way, count: int = STEPS) -> Trial:
     return Trial(peak, min(times[1:], key=sum))
 
 
-def one_step(model: Any, sample: Any, optimizer: Any, loss: Any) -> tuple[float, float, float]:
+def one_step(model: Module, sample: Any, optimizer: Any, loss: Any) -> tuple[float, float, float]:
     """One step: seconds of forward, backward and the optimizer."""
     (model if optimizer is None else optimizer).zero_grad()
     times = [perf_counter()]
@@ -170,7 +170,7 @@ def one_step(model: Any, sample: Any, optimizer: Any, loss: Any) -> tuple[float,
     return b - a, c - b, d - c
 
 
-def made(optimizer: Any, model: Any) -> Any:
+def made(optimizer: Any, model: Module) -> Any:
     """The optimizer: itself, that of a handle, or what a function makes of the parameters."""
     if isinstance(optimizer, InBackward):
         return optimizer.optimizer
@@ -182,7 +182,7 @@ def real(setup: Setup) -> Any:
     return wrap(np.zeros(setup.sample._held.shape, np.float32)) if setup.by_shape else setup.sample
 
 
-def held(model: Any, sample: Any, optimizer: Any) -> int:
+def held(model: Module, sample: Any, optimizer: Any) -> int:
     """Bytes of what a step begins with, which estimates count."""
     state = [] if optimizer is None else tree_flatten([*optimizer.state.values()])[0]
     tensors = (*model.parameters(), *model.buffers(), *tree_flatten(sample)[0], *state)

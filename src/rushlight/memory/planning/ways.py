@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight import optim, stores
 from rushlight.memory.budgets.budget import budget
 from rushlight.memory.counting.account import human
 from rushlight.memory.estimates import rehearsals
 from rushlight.memory.estimates.rehearsal import Rehearsal
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 WINDOW = 1 << 24  # bytes that the disk store may hold
 Applied = Callable[[Any, Any], AbstractContextManager[Any]]  # to a model and an optimizer
@@ -60,7 +63,7 @@ def quiet(store: Any) -> Any:
 
 
 @contextmanager
-def _fused(model: Any, optimizer: Any) -> Iterator[None]:
+def _fused(model: Module, optimizer: Any) -> Iterator[None]:
     """optimizer: one, or several."""
     several = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
     if not several or several[0] is None:
@@ -109,7 +112,7 @@ def both(one: Way, other: Way) -> Way:
             yield
 
     @contextmanager
-    def apply(model: Any, optimizer: Any) -> Iterator[None]:
+    def apply(model: Module, optimizer: Any) -> Iterator[None]:
         with one.apply(model, optimizer), other.apply(model, optimizer):
             yield
 
@@ -119,7 +122,7 @@ def both(one: Way, other: Way) -> Way:
 def within(limit: int, fused: bool, spill: Any = None) -> Way:
     """A budget of so many bytes for all that the step takes; with the optimizer in backward where there is one to fuse."""
 
-    def apply(model: Any, optimizer: Any) -> Any:
+    def apply(model: Module, optimizer: Any) -> Any:
         return budget(limit, spill, optimizer=optimizer if fused else None)
 
     code = f"with memory.budget({limit:_}{', optimizer=optimizer' if fused else ''}):"

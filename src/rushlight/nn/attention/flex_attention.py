@@ -16,6 +16,7 @@ from rushlight.nn.functional import pad
 from rushlight.overrides.index_mode import TransformGetItemToIndex
 
 if TYPE_CHECKING:
+    from rushlight.basics.devices import device
     from rushlight.basics.size import Size
     from rushlight.tensor import Tensor
 
@@ -90,7 +91,7 @@ def _check(name: str, masks: tuple[Any, ...]) -> None:
         raise RuntimeError(f"{name}: all inputs should be callable mask_mods: {masks}")
 
 
-def create_mask(mod_fn: _Mask, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None,
+def create_mask(mod_fn: _Mask, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: device | str | int | None = None,
                 **options: object) -> Tensor:  # fmt: skip
     """The mask as a tensor of bools.  -> (B, H, Q_LEN, KV_LEN), with 1 where B or H is None
 
@@ -140,7 +141,7 @@ class BlockMask:
         return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%)"
 
 
-def create_block_mask(mask_mod: _Mask, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None,
+def create_block_mask(mask_mod: _Mask, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: device | str | int | None = None,
                       BLOCK_SIZE: int | tuple[int, ...] = _DEFAULT_SPARSE_BLOCK_SIZE, _compile: bool = False, **options: object) -> BlockMask:  # fmt: skip
     """A BlockMask of a function of batch, head, row and column.
 

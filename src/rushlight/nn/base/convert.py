@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rushlight.basics.devices import device as Device
 from rushlight.basics.dtypes import bfloat16, dtype, float16, float32, float64
@@ -13,6 +13,9 @@ from rushlight.engine.modes import no_grad
 from rushlight.nn.base.tree import Tree
 from rushlight.nn.parameter import Parameter, is_lazy
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
 
 _TO_FORMS = (
     "to() received an invalid combination of arguments - got ({got}), but expected one of:\n"
@@ -90,7 +93,7 @@ class Convertible(Tree):
         """Move parameters and buffers to the CPU."""
         return self._apply(lambda t: t.cpu())
 
-    def cuda(self, device: Any = None) -> Self:
+    def cuda(self, device: device | str | int | None = None) -> Self:
         """Move parameters and buffers to a GPU."""
         return self._apply(lambda t: t.cuda(device))
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.nn.parameter import Buffer, Parameter, UninitializedBuffer
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 HOOKS = frozenset({
     "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks",
@@ -111,7 +114,7 @@ class Registry:
         else:
             self._non_persistent_buffers_set.add(name)
 
-    def add_module(self, name: str, module: Any) -> None:
+    def add_module(self, name: str, module: Module) -> None:
         """Add a child module under `name`; None reserves the name.
 
         Raises TypeError for what is no module and KeyError for a name that is empty, has a dot or is taken.
@@ -121,7 +124,7 @@ class Registry:
         _check_name(self, "module", name, "_modules")
         self._modules[name] = _announce("module", self, name, module)
 
-    def register_module(self, name: str, module: Any) -> None:
+    def register_module(self, name: str, module: Module) -> None:
         """Alias of `add_module`."""
         self.add_module(name, module)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import is_theirs, kind_of
@@ -13,6 +13,9 @@ from rushlight.engine.modes import no_grad
 from rushlight.nn.base.convert import Convertible
 from rushlight.nn.parameter import Parameter, is_lazy
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 EXTRA_STATE = "_extra_state"
 
@@ -277,7 +280,7 @@ def _load_one(module: Any, name: str, key: str, parameter: Any, value: Any, assi
         )
 
 
-def _put(module: Any, name: str, parameter: Tensor, value: Tensor, assign: bool) -> None:
+def _put(module: Module, name: str, parameter: Tensor, value: Tensor, assign: bool) -> None:
     if not assign:
         if not is_lazy(value):
             with no_grad():

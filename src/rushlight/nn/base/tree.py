@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rushlight.nn.base.registry import Registry
 from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 
 class Tree(Registry):
@@ -27,7 +30,7 @@ class Tree(Registry):
                 raise AttributeError(f"`{name}` is not an nn.Module")
         return module
 
-    def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Put `module` at the dotted path `target`.
 
         Raises ValueError for an empty path or what is no module, AttributeError where the parent, or with
@@ -187,7 +190,7 @@ class Tree(Registry):
         return builtins.type(self).__name__
 
 
-def _member(module: Any, name: str) -> Tensor:
+def _member(module: Module, name: str) -> Tensor:
     if not hasattr(module, name):
         raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
     return getattr(module, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.dtypes import int64
 from rushlight.dispatch import functions as ops
@@ -12,6 +12,9 @@ from rushlight.nn.modules.lazy import LazyModuleMixin
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d",
@@ -36,7 +39,7 @@ class _NormBase(Module):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        device: Any = None,
+        device: device | str | int | None = None,
         dtype: Any = None,
         *,
         bias: bool = True,
@@ -159,7 +162,7 @@ class SyncBatchNorm(_BatchNorm):
         affine: bool = True,
         track_running_stats: bool = True,
         process_group: Any = None,
-        device: Any = None,
+        device: device | str | int | None = None,
         dtype: Any = None,
         *,
         bias: bool = True,
@@ -200,7 +203,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        device: Any = None,
+        device: device | str | int | None = None,
         dtype: Any = None,
         *,
         bias: bool = True,

@@ -6,10 +6,13 @@ import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rushlight.nn.modules.module import Module, _addindent
 from rushlight.nn.parameter_container import ParameterDict, ParameterList
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
@@ -59,7 +62,7 @@ class _Numbered(Module):
     def _after_deletion(self) -> None:
         self._renumber(self._modules.values())
 
-    def append(self, module: Any) -> Self:
+    def append(self, module: Module) -> Self:
         """Add a module at the end and return this list."""
         self.add_module(str(len(self)), module)
         return self
@@ -92,7 +95,7 @@ class Sequential(_Numbered):
         else:
             self._renumber(args)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Any:
         """The output of the last module."""
         for module in self._modules.values():
             input = module(input)
@@ -103,7 +106,7 @@ class Sequential(_Numbered):
             return type(self)(OrderedDict(list(self._modules.items())[idx]))
         return self._modules[self._key(idx)]
 
-    def __setitem__(self, idx: Any, module: Any) -> None:
+    def __setitem__(self, idx: Any, module: Module) -> None:
         setattr(self, self._key(idx), module)
 
     def _after_deletion(self) -> None:
@@ -171,7 +174,7 @@ class ModuleList(_Numbered):
             return type(self)(list(self._modules.values())[idx])
         return self._modules[str(self._index(idx))]
 
-    def __setitem__(self, idx: Any, module: Any) -> None:
+    def __setitem__(self, idx: Any, module: Module) -> None:
         setattr(self, str(self._index(idx)), module)
 
     def __add__(self, other: Iterable[Any]) -> ModuleList:
@@ -180,7 +183,7 @@ class ModuleList(_Numbered):
     def __iadd__(self, modules: Iterable[Any]) -> Self:
         return self.extend(modules)
 
-    def insert(self, index: int, module: Any) -> None:
+    def insert(self, index: int, module: Module) -> None:
         """Put a module before number `index`."""
         listed = list(self)
         listed.insert(index, module)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
@@ -12,6 +12,9 @@ from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import _pair, _reverse_repeat_tuple, _single, _triple
 from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
@@ -57,7 +60,7 @@ class _ConvNd(Module):
         groups: int,
         bias: bool,
         padding_mode: str,
-        device: Any = None,
+        device: device | str | int | None = None,
         dtype: Any = None,
     ) -> None:
         super().__init__()
@@ -154,7 +157,7 @@ class _Conv(_ConvNd):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        device: Any = None,
+        device: device | str | int | None = None,
         dtype: Any = None,
     ) -> None:
         spread = type(self)._spread
@@ -230,7 +233,7 @@ class _ConvTransposeNd(_ConvNd):
         bias: bool = True,
         dilation: Any = 1,
         padding_mode: str = "zeros",
-        device: Any = None,
+        device: device | str | int | None = None,
         dtype: Any = None,
     ) -> None:
         if padding_mode != "zeros":

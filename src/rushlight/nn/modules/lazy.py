@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.nn.parameter import is_lazy
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 
 class LazyModuleMixin:
@@ -31,11 +34,11 @@ class LazyModuleMixin:
         module: Any = self
         return any(is_lazy(value) for value in (*module._parameters.values(), *module._buffers.values()))
 
-    def _infer_parameters(self: Any, module: Any, args: Any, kwargs: Any = None) -> None:
+    def _infer_parameters(self: Any, module: Module, args: Any, kwargs: Any = None) -> None:
         _infer_parameters(module, args, kwargs or {})
 
 
-def _infer_parameters(module: Any, args: Any, kwargs: Any) -> None:
+def _infer_parameters(module: Module, args: Any, kwargs: Any) -> None:
     """Before the first forward: initialise, take the hooks off, and become the ordinary class."""
     module.initialize_parameters(*args, **kwargs)
     if module.has_uninitialized_params():

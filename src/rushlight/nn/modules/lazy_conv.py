@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.nn.modules.conv import (
     Conv1d,
@@ -15,6 +15,10 @@ from rushlight.nn.modules.conv import (
 from rushlight.nn.modules.lazy import LazyModuleMixin
 from rushlight.nn.parameter import UninitializedParameter
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
@@ -71,8 +75,8 @@ class _LazyConv(_LazyConvXdMixin):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: device | str | int | None = None,
+        dtype: dtype | None = None,
     ) -> None:
         super().__init__(
             0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device=device, dtype=dtype
@@ -94,8 +98,8 @@ class _LazyConvTranspose(_LazyConvXdMixin):
         bias: bool = True,
         dilation: Any = 1,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: device | str | int | None = None,
+        dtype: dtype | None = None,
     ) -> None:
         super().__init__(
             0,

@@ -55,7 +55,7 @@ class RNNCellBase(Module):
         nonlinearity = self.__dict__.get("nonlinearity", "tanh")
         return ", ".join(parts if nonlinearity == "tanh" else [*parts, f"nonlinearity={nonlinearity}"])
 
-    def _step(self, cell: Any, input: Any, states: list[Any]) -> Any:
+    def _step(self, cell: Any, input: Tensor, states: list[Any]) -> Any:
         """Run `cell` on the input and the states, with a batch dimension added if there is none."""
         name = type(self).__name__
         if input.ndim not in (1, 2):

@@ -96,7 +96,7 @@ class Transformer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        device: Any = None,
+        device: device | str | int | None = None,
         dtype: Any = None,
     ) -> None:
         super().__init__()
@@ -286,7 +286,7 @@ class TransformerEncoderLayer(_Layer):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        device: Any = None,
+        device: device | str | int | None = None,
         dtype: Any = None,
     ) -> None:
         super().__init__()
@@ -345,7 +345,7 @@ class TransformerDecoderLayer(_Layer):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        device: Any = None,
+        device: device | str | int | None = None,
         dtype: Any = None,
     ) -> None:
         super().__init__()

@@ -12,7 +12,7 @@ __all__ = ["set_tensor", "swap_tensor"]
 MISSING = object()  # what stands for a tensor that was not there
 
 
-def set_tensor(module: Any, name: str, tensor: Any) -> None:
+def set_tensor(module: Module, name: str, tensor: Any) -> None:
     """Put a tensor, or None, into a module: among its parameters or buffers where the name is theirs, else as an attribute.
 
     Raises TypeError for what is no module or no tensor, KeyError for a name that leads into another module.
@@ -25,7 +25,7 @@ def set_tensor(module: Any, name: str, tensor: Any) -> None:
         own[name] = tensor
 
 
-def swap_tensor(module: Any, name: str, tensor: Any, allow_missing: bool = False) -> Any:
+def swap_tensor(module: Module, name: str, tensor: Tensor, allow_missing: bool = False) -> Any:
     """As `set_tensor`; the tensor that was there is returned, to be swapped back.
 
     Raises AttributeError where there is none, unless `allow_missing`: swapping back what that returns takes the name away.
@@ -48,7 +48,7 @@ def swap_tensor(module: Any, name: str, tensor: Any, allow_missing: bool = False
     return former
 
 
-def _check(function: str, module: Any, name: str, tensor: Any) -> None:
+def _check(function: str, module: Module, name: str, tensor: Tensor) -> None:
     """Raise TypeError or KeyError for arguments of the wrong kind."""
     if not isinstance(module, Module):
         raise TypeError(f"{function}(): argument 'module' must be Module, not {type(module).__name__}")

@@ -35,7 +35,7 @@ class _ForEach(Function):
         return None, None, None
 
 
-def call_for_per_sample_grads(module: Any, *, batch_size: int | None = None, loss_reduction: str = "sum",
+def call_for_per_sample_grads(module: Module, *, batch_size: int | None = None, loss_reduction: str = "sum",
                               batch_first: bool = True) -> Callable[..., Any]:  # fmt: skip
     """A function that calls the module, and whose backward leaves gradients by sample in its parameters' `grad_sample`.
 

@@ -20,11 +20,11 @@ def _converted(module: Module, kinds: tuple[Any, ...], memory_format: Any) -> An
     return module
 
 
-def convert_conv2d_weight_memory_format(module: Any, memory_format: memory_format | None) -> Any:
+def convert_conv2d_weight_memory_format(module: Module, memory_format: memory_format | None) -> Any:
     """Lay out the weights of all 2-d convolutions in `module` in this memory format.  Returns the module."""
     return _converted(module, (Conv2d, ConvTranspose2d), memory_format)
 
 
-def convert_conv3d_weight_memory_format(module: Any, memory_format: Any) -> Any:
+def convert_conv3d_weight_memory_format(module: Module, memory_format: Any) -> Any:
     """Lay out the weights of all 3-d convolutions in `module` in this memory format.  Returns the module."""
     return _converted(module, (Conv3d, ConvTranspose3d), memory_format)

@@ -35,7 +35,7 @@ class _WeightNorm(Module):
         return norm_except_dim(weight, self.dim), weight
 
 
-def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Any:
     """Compute a weight from its magnitude (original0) and its direction (original1).
 
     A state_dict of a module with `nn.utils.weight_norm` can be loaded.
@@ -94,7 +94,7 @@ class _SpectralNorm(Module):
 
 
 def spectral_norm(
-    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+    module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
     """Compute a weight divided by its largest singular value.
 
@@ -181,7 +181,7 @@ def _completed(matrix: Any) -> Tensor:
 
 
 def orthogonal(
-    module: Any, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
+    module: Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
 ) -> Any:
     """Keep a matrix (or batch of them) orthogonal, by columns or rows, whichever are fewer.
 

@@ -207,7 +207,7 @@ def _inject_new_class(module: Module) -> None:
     module.__class__ = type(f"Parametrized{former.__name__}", (former,), body)
 
 
-def register_parametrization(module: Any, tensor_name: str, parametrization: Any, *, unsafe: bool = False) -> Any:
+def register_parametrization(module: Module, tensor_name: str, parametrization: Any, *, unsafe: bool = False) -> Any:
     """Compute the parameter or buffer `tensor_name` of `module` by `parametrization` from now on.
 
     The original is kept in `module.parametrizations[tensor_name].original`; a second registration computes from the
@@ -234,7 +234,7 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Any
     return module
 
 
-def _extend(module: Any, name: str, parametrization: Any, unsafe: bool) -> None:
+def _extend(module: Module, name: str, parametrization: Any, unsafe: bool) -> None:
     """Put one more parametrization after those of `name`, whose originals stay as they are."""
     listed = module.parametrizations[name]
     if not unsafe:
@@ -267,7 +267,7 @@ def check_inverse(parametrization: Any, computed: Tensor, name: str) -> None:
             )
 
 
-def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
+def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Whether `module` has parametrizations, or one of `tensor_name`."""
     parametrizations = module._modules.get("parametrizations")
     if not isinstance(parametrizations, ModuleDict):
@@ -305,7 +305,7 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
     return module
 
 
-def type_before_parametrizations(module: Any) -> type:
+def type_before_parametrizations(module: Module) -> type:
     """The class of `module` without its parametrizations."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 

@@ -45,7 +45,7 @@ class BasePruningMethod(ABC):
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         """1 for elements to keep and 0 for others, never 1 where `default_mask` is 0.  t, default_mask: (*) -> (*)"""
 
-    def apply_mask(self, module: Any) -> Tensor:
+    def apply_mask(self, module: Module) -> Tensor:
         """The original times the mask.  Raises AssertionError where the module has not been pruned."""
         if not hasattr(self, "_tensor_name"):
             raise AssertionError(f"Module {module} has to be pruned")
@@ -53,7 +53,9 @@ class BasePruningMethod(ABC):
         return getattr(module, self._tensor_name + "_mask").to(dtype=original.dtype) * original
 
     @classmethod
-    def apply(cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any) -> Any:
+    def apply(
+        cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
+    ) -> Any:
         """Prune the parameter `name` of `module`; on top of what pruned it before, by both.  Returns the hook.
 
         importance_scores: by which to choose, of the parameter's shape; its own values by default.
@@ -280,39 +282,39 @@ class CustomFromMask(BasePruningMethod):
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
 
-def identity(module: Any, name: str) -> Any:
+def identity(module: Module, name: str) -> Any:
     """Give the parameter `name` a mask of ones.  Returns the module."""
     Identity.apply(module, name)
     return module
 
 
-def random_unstructured(module: Any, name: str, amount: Any) -> Any:
+def random_unstructured(module: Module, name: str, amount: Any) -> Any:
     """Prune elements of the parameter `name` at random: a share, or a number of them.  Returns the module."""
     RandomUnstructured.apply(module, name, amount=amount)
     return module
 
 
-def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Tensor | None = None) -> Any:
+def l1_unstructured(module: Module, name: str, amount: Any, importance_scores: Tensor | None = None) -> Any:
     """Prune the elements of the parameter `name` that are closest to 0, or have the lowest scores.  Returns the module."""
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
-def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
+def random_structured(module: Module, name: str, amount: Any, dim: int) -> Any:
     """Prune slices of the parameter `name` along `dim` at random.  Returns the module."""
     RandomStructured.apply(module, name, amount=amount, dim=dim)
     return module
 
 
 def ln_structured(
-    module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None
+    module: Module, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> Any:
     """Prune the slices of the parameter `name` along `dim` that have the lowest n-norm.  Returns the module."""
     LnStructured.apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
     return module
 
 
-def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
+def custom_from_mask(module: Module, name: str, mask: Tensor) -> Any:
     """Prune the parameter `name` where `mask` is 0.  Returns the module."""
     CustomFromMask.apply(module, name, mask)
     return module
@@ -353,7 +355,7 @@ def remove(module: Any, name: str) -> Any:
     raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
 
 
-def is_pruned(module: Any) -> bool:
+def is_pruned(module: Module) -> bool:
     """Whether any parameter of the module or of those in it is pruned."""
     return any(isinstance(h, BasePruningMethod) for m in module.modules() for h in m._hooks_of("_forward_pre_hooks"))
 

@@ -10,12 +10,13 @@ from rushlight.nn import functional as F
 from rushlight.nn.parameter import Parameter, is_lazy
 
 if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
     from rushlight.tensor import Tensor
 
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 
 
-def default_dim(module: Any) -> int:
+def default_dim(module: Module) -> int:
     """The dimension of outputs in the weight of `module`: 1 for transposed convolutions, else 0."""
     from rushlight.nn.modules.conv import _ConvTransposeNd
 
@@ -47,7 +48,7 @@ class SpectralNorm:
             )
         self.name, self.dim, self.n_power_iterations, self.eps = name, dim, n_power_iterations, eps
 
-    def compute_weight(self, module: Any, do_power_iteration: bool) -> Tensor:
+    def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
         """The weight divided by its largest singular value."""
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
@@ -58,7 +59,7 @@ class SpectralNorm:
         return weight / ops.dot(u, ops.mv(matrix, v))
 
     @staticmethod
-    def apply(module: Any, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
+    def apply(module: Module, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
         """Replace the weight `name` of `module` and register the hook."""
         for hook in module._hooks_of("_forward_pre_hooks"):
             if isinstance(hook, SpectralNorm) and hook.name == name:
@@ -84,7 +85,7 @@ class SpectralNorm:
         module.register_forward_pre_hook(hook)
         return hook
 
-    def remove(self, module: Any) -> None:
+    def remove(self, module: Module) -> None:
         """Put the normalised weight back as one parameter."""
         with no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
@@ -98,7 +99,7 @@ class SpectralNorm:
 
 
 def spectral_norm(
-    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+    module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
     """Divide a weight by its largest singular value, before every forward.
 
@@ -108,7 +109,7 @@ def spectral_norm(
     return module
 
 
-def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
+def remove_spectral_norm(module: Module, name: str = "weight") -> Any:
     """Undo `spectral_norm`.  Raises ValueError where there is none."""
     for key, hook in list(module._forward_pre_hooks.items()):
         if isinstance(hook, SpectralNorm) and hook.name == name:

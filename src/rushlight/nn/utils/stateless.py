@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 __all__ = ["functional_call"]
 
 
 def functional_call(
-    module: Any,
+    module: Module,
     parameters_and_buffers: dict[str, Tensor],
     args: Any = None,
     kwargs: dict[str, Any] | None = None,
@@ -32,7 +35,7 @@ def functional_call(
 
 
 def _reparametrize_module(
-    module: Any,
+    module: Module,
     parameters_and_buffers: dict[str, Tensor],
     tie_weights: bool = False,
     strict: bool = False,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.nn.parameter import Parameter, is_lazy
 
 if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
     from rushlight.tensor import Tensor
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
@@ -31,12 +32,12 @@ class WeightNorm:
     def __init__(self, name: str, dim: int | None) -> None:
         self.name, self.dim = name, -1 if dim is None else dim
 
-    def compute_weight(self, module: Any) -> Tensor:
+    def compute_weight(self, module: Module) -> Tensor:
         """`g * v / |v|`."""
         return normalised(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
 
     @staticmethod
-    def apply(module: Any, name: str, dim: int | None) -> WeightNorm:
+    def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
         """Split the weight `name` of `module` and register the hook."""
         for hook in module._hooks_of("_forward_pre_hooks"):
             if isinstance(hook, WeightNorm) and hook.name == name:
@@ -55,7 +56,7 @@ class WeightNorm:
         module.register_forward_pre_hook(hook)
         return hook
 
-    def remove(self, module: Any) -> None:
+    def remove(self, module: Module) -> None:
         """Put the weight back as one parameter."""
         weight = self.compute_weight(module)
         delattr(module, self.name)
@@ -66,7 +67,7 @@ class WeightNorm:
         setattr(module, self.name, self.compute_weight(module))
 
 
-def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Any:
     """Replace a weight by its magnitude (`name_g`, one for each index of `dim`) and its direction (`name_v`).
 
     Source: Salimans and Kingma, Weight Normalization (2016).
@@ -75,7 +76,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     return module
 
 
-def remove_weight_norm(module: Any, name: str = "weight") -> Any:
+def remove_weight_norm(module: Module, name: str = "weight") -> Any:
     """Undo `weight_norm`.  Raises ValueError where there is none."""
     for key, hook in list(module._forward_pre_hooks.items()):
         if isinstance(hook, WeightNorm) and hook.name == name:

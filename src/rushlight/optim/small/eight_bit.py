@@ -326,6 +326,6 @@ class SGD8bit(EightBit):
     def _step_whole(self, p: Any, grad: Any, states: Any, scales: Any, step: int, group: dict[str, Any]) -> None:
         self._descend(kernels.sgd, p, grad, states, step, group)
 
-    def _descend(self, kernel: Callable[..., None], p: Any, grad: Any, state: Any, step: int, group: Any) -> None:
+    def _descend(self, kernel: Callable[..., None], p: Tensor, grad: Any, state: Any, step: int, group: Any) -> None:
         names = ("lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize")
         kernel(p, grad, *state, *(number(group[name]) for name in names), step == 1)
