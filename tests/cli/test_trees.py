@@ -17,7 +17,7 @@ def test_trees_are_taken_apart_and_put_together() -> None:
     assert (spec.num_leaves, spec.num_children, spec.type) == (7, 4, dict) and not spec.is_leaf()
     assert pytree.tree_unflatten(leaves, spec) == tree
     assert pytree.tree_is_leaf(1) and not pytree.tree_is_leaf([1]) and pytree.tree_structure(1).is_leaf()
-    with pytest.raises(ValueError, match="7 leaves"):
+    with pytest.raises(ValueError, match="holds 7 items"):
         pytree.tree_unflatten([1], spec)
 
 
@@ -34,7 +34,7 @@ def test_maps_over_several_trees() -> None:
     assert pytree.tree_map(add, [1, (2,)], [3, ([4],)]) == [[1, 3], ([2, [4]],)]
     assert pytree.tree_map(add, {"a": 1, "b": 2}, OrderedDict(b=3, a=4)) == {"a": [1, 4], "b": [2, 3]}
     for other in ([1], (1, 2), 3, [1, 2, 3]):
-        with pytest.raises(ValueError, match="tree_map"):
+        with pytest.raises(ValueError, match=r"arity mismatch|type mismatch|keys mismatch"):
             pytree.tree_map(add, [1, 2], other)
     with pytest.raises(ValueError, match="keys"):
         pytree.tree_map(add, {"a": 1}, {"b": 1})

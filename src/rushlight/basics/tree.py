@@ -6,8 +6,8 @@ that was registered. None is a leaf.
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 
@@ -24,24 +24,25 @@ REGISTERED: dict[type, Registered] = {}
 
 
 class Spec:
-    """The shape of a tree: its container (`kind` is None for a leaf), what else that needs, and its children."""
+    """The shape of a tree: its container (`kind` is None for a leaf), what else that needs, and the shapes `below`."""
 
-    __slots__ = ("children", "context", "count", "kind")
+    __slots__ = ("below", "context", "count", "kind")
 
-    def __init__(self, kind: type | None, context: Any, children: tuple[Spec, ...]):
-        self.kind, self.context, self.children = kind, context, children
-        self.count: int = 1 if kind is None else sum(child.count for child in children)
+    def __init__(self, kind: type | None, context: Any, below: tuple[Spec, ...]):
+        self.kind, self.context, self.below = kind, context, tuple(below)
+        self.count: int = 1 if kind is None else sum(child.count for child in below)
 
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, Spec) and self.kind is other.kind and self.context == other.context
-                and self.children == other.children)  # fmt: skip
+                and self.below == other.below)  # fmt: skip
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        return hash((self.kind, self.below))  # equal specs have equal contexts, which may be lists
 
     @property
     def type(self) -> Any:
-        """The kind of the top, None for a leaf."""
-        return self.kind
+        """The kind of the top, None for a leaf; `namedtuple` for all of these, whose context says which."""
+        return namedtuple if self.kind is not None and self.context is self.kind else self.kind
 
     @property
     def num_leaves(self) -> int:
@@ -51,22 +52,64 @@ class Spec:
     @property
     def num_children(self) -> int:
         """How many trees lie directly below the top."""
-        return len(self.children)
+        return len(self.below)
+
+    @property
+    def num_nodes(self) -> int:
+        """How many containers and leaves the tree has."""
+        return 1 + sum(child.num_nodes for child in self.below)
+
+    @property
+    def children_specs(self) -> list[Spec]:
+        """The shapes directly below the top: an older name of `children()`."""
+        return list(self.below)
+
+    def children(self) -> list[Spec]:
+        """The shapes directly below the top."""
+        return list(self.below)
+
+    def child(self, index: int) -> Spec:
+        """The shape at a place directly below the top."""
+        return self.below[index]
 
     def is_leaf(self) -> bool:
         """Whether the tree is a leaf."""
         return self.kind is None
 
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The tree with these leaves.  Raises ValueError where their number is another."""
+        return tree_unflatten(leaves, self)
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """What stands in a tree where this shape has its leaves.  Raises ValueError where the tree does not go so far."""
+        if self.kind is None:
+            return [tree]
+        kind, context, children = children_of(tree)
+        dicts = kind is not None and isinstance(tree, dict) and issubclass(self.kind, dict)
+        if not dicts and kind is not self.kind:
+            raise ValueError(f"Node type mismatch; expected {self.kind}, but got {type(tree)}.")
+        if len(children) != len(self.below):
+            raise ValueError(f"Node arity mismatch; expected {len(self.below)}, but got {len(children)}.")
+        if dicts:
+            keys = keys_of(self.kind, self.context)
+            if missing := [key for key in keys if key not in tree]:
+                extra = [key for key in tree if key not in keys]
+                raise ValueError(f"Node keys mismatch; missing key(s): {set(missing)}; extra key(s): {set(extra)}.")
+            children = [tree[key] for key in keys]
+        elif context != self.context:
+            raise ValueError(
+                f"Node context mismatch for node type {self.kind}: expected {self.context}, but got {context}."
+            )
+        return [leaf for child, part in zip(children, self.below, strict=True) for leaf in part.flatten_up_to(child)]
+
     def __repr__(self) -> str:
+        return self._text(2)
+
+    def _text(self, indent: int) -> str:
         if self.kind is None:
             return "*"
-        named = isinstance(self.context, list)
-        parts = (
-            (f"{k!r}: {c!r}" for k, c in zip(self.context, self.children, strict=True))
-            if named
-            else map(repr, self.children)
-        )
-        return f"{self.kind.__name__}({', '.join(parts)})"
+        parts = f",\n{' ' * indent}".join(child._text(indent + 2) for child in self.below)
+        return f"TreeSpec({self.type.__name__}, {self.context!r}, [{parts}])"
 
 
 class LeafSpec(Spec):
@@ -89,14 +132,16 @@ def is_namedtuple(tree: Any) -> bool:
 def children_of(tree: Any) -> tuple[type | None, Any, list[Any]]:
     """The kind, context and children of the top of a tree; the kind of a leaf is None."""
     kind = type(tree)
-    if kind is tuple or kind is list or is_namedtuple(tree):
+    if kind is tuple or kind is list:
         return kind, None, list(tree)
+    if is_namedtuple(tree):
+        return kind, kind if kind.__bases__ == (tuple,) else None, list(tree)
     if kind is dict or kind is OrderedDict:
         return kind, list(tree), list(tree.values())
     if kind is defaultdict:
-        return kind, [*tree], [*tree.values()]
+        return kind, [tree.default_factory, [*tree]], [*tree.values()]
     if kind is deque:
-        return kind, (tree.maxlen,), list(tree)
+        return kind, tree.maxlen, list(tree)
     if kind in REGISTERED:
         children, context = REGISTERED[kind].flatten(tree)
         return kind, context, list(children)
@@ -108,7 +153,9 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
 
     >>> from rushlight.basics.tree import tree_flatten
     >>> tree_flatten({"a": 1, "b": (2, [3])})
-    ([1, 2, 3], dict('a': *, 'b': tuple(*, list(*))))
+    ([1, 2, 3], TreeSpec(dict, ['a', 'b'], [*,
+      TreeSpec(tuple, None, [*,
+        TreeSpec(list, None, [*])])]))
     """
     leaves: list[Any] = []
     return leaves, _flatten(tree, leaves, is_leaf)
@@ -119,24 +166,22 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
     if kind is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
         return LEAF
-    if kind is defaultdict:
-        context = _Defaults(context, tree.default_factory)
     return Spec(kind, context, tuple(_flatten(child, leaves, is_leaf) for child in children))
 
 
-class _Defaults(list[Any]):
-    """The keys of a defaultdict, and its factory."""
-
-    def __init__(self, keys: list[Any], factory: Any):
-        super().__init__(keys)
-        self.factory = factory
+def keys_of(kind: type, context: Any) -> list[Any]:
+    """The keys of a kind of dictionary, of its context."""
+    return list(context[1] if kind is defaultdict else context)
 
 
-def tree_unflatten(leaves: list[Any], spec: Spec) -> Any:
-    """The tree of shape `spec` with these leaves. Raises ValueError where their number is another."""
+def tree_unflatten(leaves: Iterable[Any], spec: Spec) -> Any:
+    """The tree of shape `spec` with these leaves. Raises ValueError where their number is another, TypeError for no spec."""
+    if not isinstance(spec, Spec):
+        raise TypeError(f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(spec)}.")
     leaves = list(leaves)
     if len(leaves) != spec.count:
-        raise ValueError(f"tree_unflatten(): the tree has {spec.count} leaves, but {len(leaves)} were given")
+        raise ValueError(f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a pytree that "
+                         f"holds {spec.count} items ({spec!r})")  # fmt: skip
     return _build(iter(leaves), spec)
 
 
@@ -144,15 +189,15 @@ def _build(leaves: Any, spec: Spec) -> Any:
     kind: Any = spec.kind
     if kind is None:
         return next(leaves)
-    children = [_build(leaves, child) for child in spec.children]
+    children = [_build(leaves, child) for child in spec.below]
     if kind is list:
         return children
     if kind is dict or kind is OrderedDict:
         return kind(zip(spec.context, children, strict=True))
     if kind is defaultdict:
-        return defaultdict(spec.context.factory, zip(spec.context, children, strict=True))
+        return defaultdict(spec.context[0], zip(spec.context[1], children, strict=True))
     if kind is deque:
-        return deque(children, spec.context[0])
+        return deque(children, spec.context)
     if kind in REGISTERED:
         return REGISTERED[kind].unflatten(children, spec.context)
     return kind(*children) if hasattr(kind, "_fields") else kind(children)
@@ -183,14 +228,10 @@ def broadcast_to(prefix: Any, spec: Spec) -> list[Any] | None:
     if spec.kind is None or children_of(prefix)[0] is None:
         return None if children_of(prefix)[0] is not None else [prefix] * spec.count
     kind, context, children = children_of(prefix)
-    if (
-        kind is not spec.kind
-        or len(children) != len(spec.children)
-        or (context is not None and context != spec.context)
-    ):
+    if kind is not spec.kind or len(children) != len(spec.below) or (context is not None and context != spec.context):
         return None
     values: list[Any] = []
-    for child, below in zip(children, spec.children, strict=True):
+    for child, below in zip(children, spec.below, strict=True):
         part = broadcast_to(child, below)
         if part is None:
             return None

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from rushlight.basics import tree as trees
 from rushlight.basics.tree import REGISTERED, LeafSpec, Registered, Spec, children_of, is_namedtuple, tree_unflatten
 from rushlight.dispatch.results import Named
+from rushlight.utils._treespecs import (
+    treespec_dict,
+    treespec_dumps,
+    treespec_leaf,
+    treespec_loads,
+    treespec_pprint,
+    treespec_tuple,
+)
 
 __all__ = ["GetAttrKey", "LeafSpec", "MappingKey", "PyTree", "SUPPORTED_NODES", "SequenceKey", "keystr",
            "register_pytree_node", "tree_flatten_with_path", "tree_map_with_path", "PyTreeSpec", "TreeSpec", "is_namedtuple", "tree_all", "tree_all_only", "tree_any", "tree_any_only",
            "tree_flatten", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_map", "tree_map_only", "tree_structure",
-           "tree_unflatten"]  # fmt: skip
+           "arg_tree_leaves", "is_constant_class", "is_namedtuple_class", "is_structseq", "is_structseq_class", "key_get",
+           "map_only", "register_constant", "register_dataclass", "tree_leaves_with_path", "tree_map_", "tree_map_only_",
+           "tree_unflatten", "treespec_dict", "treespec_dumps", "treespec_leaf", "treespec_loads", "treespec_pprint",
+           "treespec_tuple"]  # fmt: skip
 
 PyTree = Any
 Context = Any
@@ -74,6 +86,10 @@ class MappingKey:
 
     key: Any
 
+    def get(self, mapping: Any) -> Any:
+        """What the step leads to."""
+        return mapping[self.key]
+
     def __str__(self) -> str:
         return f"[{self.key!r}]"
 
@@ -84,6 +100,10 @@ class SequenceKey:
 
     idx: int
 
+    def get(self, sequence: Any) -> Any:
+        """What the step leads to."""
+        return sequence[self.idx]
+
     def __str__(self) -> str:
         return f"[{self.idx!r}]"
 
@@ -93,6 +113,10 @@ class GetAttrKey:
     """A step to an attribute."""
 
     name: str
+
+    def get(self, obj: Any) -> Any:
+        """What the step leads to."""
+        return getattr(obj, self.name)
 
     def __str__(self) -> str:
         return f".{self.name}"
@@ -141,14 +165,14 @@ def keystr(kp: tuple[Any, ...]) -> str:
 
 def _steps(tree: Any) -> list[tuple[Any, Any]]:
     """What lies directly below the top of a tree, each with the step that leads there."""
-    kind, context, children = children_of(tree)
+    kind, _, children = children_of(tree)
     if kind in REGISTERED:
         way = REGISTERED[kind].flatten_with_keys
         return [(SequenceKey(i), child) for i, child in enumerate(children)] if way is None else list(way(tree)[0])
     if is_namedtuple(tree):
         return [(GetAttrKey(name), child) for name, child in zip(tree._fields, children, strict=True)]
     if isinstance(tree, dict):
-        return [(MappingKey(key), child) for key, child in zip(context, children, strict=True)]
+        return [(MappingKey(key), child) for key, child in zip(tree, children, strict=True)]
     return [(SequenceKey(i), child) for i, child in enumerate(children)]
 
 
@@ -177,7 +201,8 @@ def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[Any], Spec]
 
     >>> from rushlight.utils._pytree import tree_flatten
     >>> tree_flatten([1, (2, 3)], is_leaf=lambda tree: isinstance(tree, tuple))
-    ([1, (2, 3)], list(*, *))
+    ([1, (2, 3)], TreeSpec(list, None, [*,
+      *]))
     """
     return trees.tree_flatten(tree, is_leaf)
 
@@ -212,24 +237,8 @@ def tree_map(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Is
     {'x': (1, [4]), 'y': (2, 3)}
     """
     leaves, spec = tree_flatten(tree, is_leaf)
-    columns = [leaves, *(_up_to(rest, spec) for rest in rests)]
+    columns = [leaves, *(spec.flatten_up_to(rest) for rest in rests)]
     return tree_unflatten([func(*row) for row in zip(*columns, strict=True)], spec)
-
-
-def _up_to(tree: PyTree, spec: Spec) -> list[Any]:
-    """What stands in a tree where `spec` has its leaves.  Raises ValueError where the tree does not go so far."""
-    if spec.is_leaf():
-        return [tree]
-    kind, _, children = trees.children_of(tree)
-    if kind is None or (kind is not spec.type and not (isinstance(tree, dict) and issubclass(spec.type, dict))):
-        raise ValueError(f"tree_map(): expected {spec.type}, but got {type(tree)}")
-    if isinstance(tree, dict):
-        if set(tree) != set(spec.context):
-            raise ValueError(f"tree_map(): expected the keys {list(spec.context)}, but got {list(tree)}")
-        children = [tree[key] for key in spec.context]
-    if len(children) != len(spec.children):
-        raise ValueError(f"tree_map(): expected {len(spec.children)} children, but got {len(children)}")
-    return [found for child, below in zip(children, spec.children, strict=True) for found in _up_to(child, below)]
 
 
 Types = type | tuple[type, ...] | Callable[[Any], bool]
@@ -271,3 +280,124 @@ def tree_all_only(types: Types, pred: Callable[[Any], bool], tree: PyTree, is_le
 def tree_any_only(types: Types, pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
     """Whether `pred` holds for a leaf of these types."""
     return any(map(pred, filter(_asks(types), tree_leaves(tree, is_leaf))))
+
+
+def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list[Any]:
+    """The leaves of all arguments."""
+    return [leaf for tree in (*args, *kwargs.values()) for leaf in tree_leaves(tree)]
+
+
+def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[tuple[Any, ...], Any]]:
+    """The leaves of a tree in order, each with the way to it."""
+    return tree_flatten_with_path(tree, is_leaf)[0]
+
+
+def tree_map_(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None) -> PyTree:
+    """The tree itself, after `func` was called with each leaf, as by `tree_map`."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+def tree_map_only_(type_or_types: Types, func: Callable[[Any], Any], tree: PyTree, is_leaf: IsLeaf = None) -> PyTree:
+    """The tree itself, after `func` was called with the leaves that `tree_map_only` would map."""
+    tree_map_only(type_or_types, func, tree, is_leaf)
+    return tree
+
+
+def map_only(type_or_types: Types, /) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """A decorator: what is of these types is mapped, all else passed on."""
+    asks = _asks(type_or_types)
+    return lambda func: lambda leaf: func(leaf) if asks(leaf) else leaf
+
+
+def key_get(obj: Any, kp: tuple[Any, ...]) -> Any:
+    """What a way leads to."""
+    for step in kp:
+        obj = step.get(obj)
+    return obj
+
+
+def is_namedtuple_class(cls: object) -> bool:
+    """Whether a class is one of named tuples."""
+    return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
+
+
+def is_structseq_class(cls: object) -> bool:
+    """Whether a class is one of results with names."""
+    return (
+        isinstance(cls, type)
+        and issubclass(cls, tuple)
+        and (issubclass(cls, Named) or hasattr(cls, "n_sequence_fields"))
+    )
+
+
+def is_structseq(obj: object) -> bool:
+    """Whether a value is a result with names, or the class of some."""
+    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
+
+
+def _broadcast_to_and_flatten(tree: PyTree, treespec: Spec, is_leaf: IsLeaf = None) -> list[Any] | None:
+    """One value for each leaf of a shape, of a tree that may stop early; None where it does not fit."""
+    return trees.broadcast_to(tree, treespec)
+
+
+STANDARD_DICT_TYPES = frozenset({dict, OrderedDict, defaultdict})
+BUILTIN_TYPES = frozenset({list, tuple, namedtuple, deque}) | STANDARD_DICT_TYPES
+
+
+CONSTANTS: set[type] = set()
+
+
+def register_dataclass(
+    cls: type,
+    *,
+    field_names: list[str] | None = None,
+    drop_field_names: list[str] | None = None,
+    serialized_type_name: str | None = None,
+) -> None:
+    """Let objects of a dataclass be nodes of trees: their fields are the children, but those that are None.
+
+    field_names: those of the fields, if the class is no dataclass; drop_field_names: fields that are no children, and come
+    back as their defaults.  Raises ValueError for names that are not the fields'.
+    """
+    dropped = set(drop_field_names or ())
+    if is_dataclass(cls):
+        found = [f.name for f in fields(cls) if f.init and f.name not in dropped]
+        if field_names is not None and set(found) != set(field_names):
+            raise ValueError(
+                f"register_dataclass(): fields of {cls.__name__} are {found}, got field_names={field_names}"
+            )
+    elif field_names is None:
+        raise ValueError(f"register_dataclass(): field_names must be given for {cls}, which is no dataclass")
+    names = list(field_names if field_names is not None else found)
+
+    def flatten(x: Any) -> tuple[list[Any], Any]:
+        held = [(name, getattr(x, name)) for name in names]
+        return [v for _, v in held if v is not None], [
+            [k for k, v in held if v is not None],
+            [k for k, v in held if v is None],
+        ]
+
+    def unflatten(values: list[Any], context: Any) -> Any:
+        return cls(**dict(zip(context[0], values, strict=True)), **dict.fromkeys(context[1]))
+
+    def with_keys(x: Any) -> tuple[list[Any], Any]:
+        values, context = flatten(x)
+        return [(GetAttrKey(k), v) for k, v in zip(context[0], values, strict=True)], context
+
+    register_pytree_node(
+        cls, flatten, unflatten, serialized_type_name=serialized_type_name, flatten_with_keys_fn=with_keys
+    )
+
+
+def register_constant(cls: type) -> None:
+    """Let objects of a class be part of a tree's shape, without leaves.  Raises TypeError unless they can be compared and hashed."""
+    if getattr(cls, "__eq__", None) is object.__eq__ or cls.__hash__ is None:
+        raise TypeError(f"register_constant(cls={cls}) expects `cls` to have a non-default `__eq__` and a `__hash__`")
+    register_pytree_node(cls, lambda x: ([], x), lambda _, context: context)
+    CONSTANTS.add(cls)
+
+
+def is_constant_class(cls: type) -> bool:
+    """Whether a class was registered by `register_constant`."""
+    return cls in CONSTANTS
