@@ -1,5 +1,6 @@
 """Compression: what is declared of losses, and exactness where exactness is declared."""
 
+import zlib
 from typing import Any
 
 import ml_dtypes
@@ -36,6 +37,18 @@ def test_lossless_is_exact(kind: Any, n: int) -> None:
     for a in (x, zeros, np.zeros(n, kind), special, np.full(n, 1.5, kind)):
         found, _ = there_and_back(stores.compress("lossless"), a)
         assert found.dtype == a.dtype and found.tobytes() == a.tobytes()
+
+
+def test_exponents_go_by_their_frequency_and_repetitions_are_found() -> None:
+    x = numbers(np.float32, 1 << 16)
+    parts, (_, packed) = codecs.deflated(x) or ([], ("", ()))
+    exponents = np.ascontiguousarray(x.view(np.uint8).reshape(-1, 4)[:, 3])
+    assert packed == (False, False, False, True)
+    assert parts[3].nbytes < 0.9 * len(zlib.compress(exponents.data, 1))
+    tiled = np.tile(x[:1000], 64)
+    found, parts = there_and_back(stores.compress("lossless"), tiled)
+    assert found.tobytes() == tiled.tobytes()
+    assert sum(p.nbytes for p in parts) < 0.1 * tiled.nbytes
 
 
 @pytest.mark.parametrize("how", ["lossless", "bf16", "int8"])
