@@ -72,12 +72,3 @@ def test_nan_and_infinity_stay_in_their_rows_and_columns() -> None:
 def test_the_sweep_reaches_the_kernel() -> None:
     for m, k, n in sweep_cases.PRODUCTS:
         assert matrices._natively(drawn(m, k), drawn(k, n), None) is not None, (m, k, n)
-
-
-def test_what_blas_takes_as_it_lies_is_not_copied() -> None:
-    x = np.zeros((4, 6), np.float32)
-    for lies in (x, x.T, x[1:], x[:, :3], x[:, 1:5].T, x[0]):
-        assert matrices._ready(lies) is lies
-    stack = np.zeros((2, 3, 4), np.float32)
-    for apart in (x[:, ::2], x[::2, ::2].T, stack.T):
-        assert matrices._ready(apart).flags.c_contiguous

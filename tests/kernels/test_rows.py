@@ -7,6 +7,7 @@ import pytest
 
 import rushlight
 from rushlight import kernels as K
+from rushlight.kernels import matrices
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "c16"])
@@ -45,3 +46,12 @@ def test_large_tensors_add() -> None:
     np.testing.assert_array_equal((a + 1.5).numpy(), a.numpy() + np.float32(1.5))
     with pytest.raises(RuntimeError, match="must match the size"):
         a + b.t()
+
+
+def test_what_blas_takes_as_it_lies_is_not_copied() -> None:
+    x = np.zeros((4, 6), np.float32)
+    for lies in (x, x.T, x[1:], x[:, :3], x[:, 1:5].T, x[0]):
+        assert matrices._ready(lies) is lies
+    stack = np.zeros((2, 3, 4), np.float32)
+    for apart in (x[:, ::2], x[::2, ::2].T, stack.T):
+        assert matrices._ready(apart).flags.c_contiguous
