@@ -197,3 +197,12 @@ def test_submodules_nobody_uses() -> None:
     assert traced.add_submodule("more.inner", nn.Tanh()) and isinstance(traced.more.inner, nn.Tanh)
     traced.delete_all_unused_submodules()
     assert not hasattr(traced, "more") and hasattr(traced, "0")
+
+
+def test_lists_with_what_is_not_there_yet_are_joined() -> None:
+    def forward(x):  # type: ignore[no-untyped-def]
+        return torch.cat([x, torch.ones(1), x], -1), torch.stack([x, x]), torch.hstack((x, x))
+
+    x = torch.tensor([2.0])
+    for got, want in zip(torch.fx.symbolic_trace(forward)(x), forward(x), strict=True):
+        assert torch.equal(got, want)

@@ -136,7 +136,8 @@ def gathered(name: str, tensors: Any) -> list[Any]:
         raise RuntimeError(f"{name} expects a non-empty TensorList")
     arrays = all(isinstance(x, np.ndarray) for x in found)  # as formulas give them
     for i, x in enumerate(found):
-        if not hasattr(x, "_array") and not arrays:
+        foreign = hasattr(type(x), "__torch_function__") and not isinstance(x, Tensor)  # it may answer to any name
+        if foreign or (not hasattr(x, "_array") and not arrays):
             raise unfit(x)(f"expected Tensor as element {i} in argument 0, but got {kind_of(x)}")
     if any(raw(x).dtype != raw(found[0]).dtype for x in found):
         found = converted(found)
