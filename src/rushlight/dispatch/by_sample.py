@@ -27,10 +27,21 @@ def per_sample(fn: F) -> F:
 
 
 def level_of(args: list[Any] | tuple[Any, ...]) -> Any:
-    """The innermost batched level that any tensor in a tree belongs to, None without one."""
-    arrays = [x._array for x in tree_leaves(args) if isinstance(x, Tensor) and type(x._array) is BatchedArray]
-    levels = [a.level for a in arrays if a.level in modes.levels]
-    return max(levels, key=modes.levels.index) if levels else None
+    """The innermost batched level that any tensor in a tree, or a tangent of one, belongs to, None without one."""
+    found, tensors = None, [x for x in tree_leaves(args) if isinstance(x, Tensor)]
+    for place, level in enumerate(modes.levels):
+        duals = [dual for dual in modes.levels[place + 1 :] if hasattr(dual, "tangent_of")]
+        if any(belongs(x, level, duals) for x in tensors):
+            found = level
+    return found
+
+
+def belongs(x: Tensor, level: Any, duals: list[Any]) -> bool:
+    """Whether a tensor, or a tangent of it at one of the levels inside, is batched at a level."""
+    array = x._array
+    if type(array) is BatchedArray and array.level is level:
+        return True
+    return any(belongs(t, level, duals) for dual in duals if (t := dual.tangent_of(x)) is not None)
 
 
 def attempt(fn: Callable[..., Any], again: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

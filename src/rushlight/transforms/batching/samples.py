@@ -40,12 +40,15 @@ def formula(fn: Callable[..., Any], op: Op, args: list[Any]) -> Any:
 
 def by_samples(level: BatchedLevel, fn: Callable[..., Any], args: list[Any] | tuple[Any, ...], name: str) -> Any:
     """`fn` of each sample of a tuple of trees; its results, a tree, stacked. Once where all samples are the same."""
+    inner = level_of(args)
+    if inner is not None and modes.levels.index(inner) > modes.levels.index(level):  # samples of samples: those first
+        return by_samples(inner, lambda *rows: by_samples(level, fn, rows, name), args, name)
     leaves, spec = tree_flatten(tuple(args))
-    parts = [level.part(x) if isinstance(x, (Tensor, BatchedArray)) else None for x in leaves]
-    shared = all(p is None or p.dim is None for p in parts)
+    parts = [part_of(level, x) for x in leaves]
+    shared = not any(differs(level, x) for x in leaves)
     if not shared:
         once(name)
-    found = [tree_flatten(fn(*tree_unflatten([row(x, p, b) for x, p in zip(leaves, parts, strict=True)], spec)))
+    found = [tree_flatten(fn(*tree_unflatten([row(level, x, b) for x in leaves], spec)))
              for b in range(1 if shared else level.size)]  # fmt: skip
     if not found:
         raise RuntimeError(f"vmap: {name} runs sample after sample, and there are no samples to run it on")
@@ -58,23 +61,39 @@ def by_samples(level: BatchedLevel, fn: Callable[..., Any], args: list[Any] | tu
     return tree_unflatten(results, found[0][1])
 
 
-def row(x: Tensor | float | str, part: Any, b: int) -> Any:
+def part_of(level: BatchedLevel, x: Any) -> Any:
+    """The BatchedArray of a leaf that belongs to the level, or None."""
+    return level.part(x) if isinstance(x, (Tensor, BatchedArray)) else None
+
+
+def differs(level: BatchedLevel, x: Any) -> bool:
+    """Whether samples of a leaf are not all the same, or those of its tangents are not."""
+    part = part_of(level, x)
+    return (part is not None and part.dim is not None) or any(differs(level, t) for _, t in tangents_of(level, x))
+
+
+def row(level: BatchedLevel, x: Any, b: int) -> Any:
     """Sample `b` of a leaf, with its tangents."""
-    if part is None:
+    part, tangents = part_of(level, x), tangents_of(level, x)
+    if part is None and not differs(level, x):
         return x
-    found = part.tensor if part.dim is None else select_op(part.tensor, (*[slice(None)] * part.dim, b, ...))
-    for dual, t in tangents_of(x):
-        if found is part.tensor:
+    if part is None:
+        found = dual_value(dict(tangents), x)
+    else:
+        found = part.tensor if part.dim is None else select_op(part.tensor, (*[slice(None)] * part.dim, b, ...))
+    for dual, t in tangents:
+        if part is not None and found is part.tensor:
             found = reshape_op(found, found._array.shape)
         found._dual_base = ITSELF
-        dual.give(found, row(t, part.level.part(t), b))
+        dual.give(found, row(level, t, b))
     return found
 
 
-def tangents_of(x: Any) -> list[tuple[Any, Tensor]]:
-    """The tangents of a tensor, with their levels."""
-    duals = [level for level in modes.levels if hasattr(level, "tangent_of")] if isinstance(x, Tensor) else ()
-    return [(dual, t) for dual in duals if (t := dual.tangent_of(x)) is not None]
+def tangents_of(level: BatchedLevel, x: Any) -> list[tuple[Any, Tensor]]:
+    """The tangents of a tensor, with their levels: of those inside of `level`.  Those outside are of the tensor of all
+    samples, and follow it through every operator."""
+    inner = modes.levels[modes.levels.index(level) + 1 :] if isinstance(x, Tensor) else ()
+    return [(dual, t) for dual in inner if hasattr(dual, "tangent_of") and (t := dual.tangent_of(x)) is not None]
 
 
 def joined(level: BatchedLevel, column: tuple[Any, ...], name: str, shared: bool) -> Any:
@@ -84,18 +103,18 @@ def joined(level: BatchedLevel, column: tuple[Any, ...], name: str, shared: bool
     if shared:
         one = column[0] if isinstance(column[0], Tensor) else wrap(column[0])
         made = level.batched(one, None)
-        for dual, t in tangents_of(one):
+        for dual, t in tangents_of(level, one):
             dual.give(made, t)
         return made
     if len({tuple(x.shape) for x in column}) > 1:
         dynamic(name)
     rows = [x if isinstance(x, Tensor) else wrap(x) for x in column]
-    duals = {dual: None for x in rows for dual, _ in tangents_of(x)}
+    duals = {dual: None for x in rows for dual, _ in tangents_of(level, x)}
     found = level.batched(stack_op(tuple(dual_value(duals, x) for x in rows), 0))
     for dual in duals:
         ts = [dual.tangent_of(x) for x in rows]
         zeros = wrap(np.zeros(found._array.shape, found._array.dtype))
-        dual.give(found, level.batched(stack_op(tuple(zeros if t is None else t for t in ts), 0)))
+        dual.give(found, joined(level, tuple(zeros if t is None else t for t in ts), name, False))
     return found
 
 
@@ -170,9 +189,15 @@ def marked(x: Tensor, level: Any) -> Tensor:
     level: the level whose graph the results will be in, to which it must belong too.
     """
     if level is not None and level.part(x) is None:
-        x = level.batched(x, None)
+        tangents = tangents_of(level, x)
+        x = level.batched(dual_value(dict(tangents), x), None)
+        for dual, tangent in tangents:
+            dual.give(x, tangent)
     if edge_of(x) is not None:
         return reshape_op(x, x._array.shape)  # type: ignore[no-any-return]
     t = twin(x)
-    t._edge = LEAF
+    t._edge, t._dual_base = LEAF, ITSELF
+    for dual in modes.levels:
+        if hasattr(dual, "tangent_of") and (tangent := dual.tangent_of(x)) is not None:
+            dual.give(t, tangent)
     return t

@@ -1,0 +1,65 @@
+"""What runs sample after sample inside vmap keeps the tangents and samples of the transformations around and inside."""
+
+import pytest
+
+import rushlight as torch
+from rushlight.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
+
+pytestmark = pytest.mark.filterwarnings("ignore:vmap")
+F = torch.nn.functional
+OPERATORS = {
+    "logcumsumexp": lambda x: x.logcumsumexp(1),
+    "renorm": lambda x: torch.renorm(x, 2, 0, 1.0),
+    "quantile": lambda x: x.quantile(0.3, 0),
+    "matrix_exp": lambda x: torch.linalg.matrix_exp(0.3 * x @ x.mT),
+    "grid_sample": lambda x: F.grid_sample(x[None, None], x[None, :, None, :2].tanh(), align_corners=True),
+}
+
+
+def point():
+    return torch.tensor([[1.18, 1.97, 0.74], [0.1, 1.06, -1.63]], dtype=torch.float64)
+
+
+def scalar(name):
+    return lambda x: (OPERATORS[name](x) ** 2).sum()
+
+
+def same(a, b):
+    assert a.shape == b.shape
+    assert torch.allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("second", [hessian, lambda f: jacfwd(grad(f)), lambda f: jacfwd(jacfwd(f)),
+                                    lambda f: jacrev(jacrev(f))])  # fmt: skip
+def test_second_derivatives_by_transformations_are_those_of_two_backwards(name, second):
+    f, x = scalar(name), point()
+    want = torch.autograd.functional.hessian(f, x)
+    same(second(f)(x), want)
+    points = torch.stack([x, 1.1 * x, x.flip(1)])
+    each = torch.stack([torch.autograd.functional.hessian(f, p) for p in points])
+    same(vmap(second(f))(points), each)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_tangents_that_differ_from_sample_to_sample_stay_apart(name):
+    f, x = scalar(name), point()
+    directions = torch.stack([x.flip(0), torch.ones_like(x), -x])
+    found = vmap(lambda v: jvp(grad(f), (x,), (v,))[1])(directions)
+    same(found, torch.stack([jvp(grad(f), (x,), (v,))[1] for v in directions]))
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_pullback_of_each_sample_has_tangents(name):
+    f, x = OPERATORS[name], point()
+    out = f(x)
+    vectors = torch.stack([torch.ones_like(out), out.detach()])
+
+    def by_samples(x):
+        return vmap(lambda w: vjp(f, x)[1](w)[0])(vectors)
+
+    def one_by_one(x):
+        return torch.stack([vjp(f, x)[1](w)[0] for w in vectors])
+
+    for found, want in zip(jvp(by_samples, (x,), (x.flip(0),)), jvp(one_by_one, (x,), (x.flip(0),)), strict=True):
+        same(found, want)
