@@ -432,6 +432,9 @@ class layout:
     def __repr__(self) -> str:
         return f"torch.{self.name}"
 
+    def __reduce__(self) -> str:  # copies are the layout itself
+        return self.name
+
 
 strided = layout("strided")
 # Named so that code may ask for them: no tensor here has such a layout.

@@ -199,7 +199,7 @@ FIRST = {
     "torch.sum(o, dim=0)": "torch.sum", "torch.nn.Linear(2, 2)(o)": "torch.nn.functional.linear", "t[o]": "torch.Tensor.__getitem__",
     "torch.where(t > 0, o, t)": "torch.where", "torch.exp(t, out=o)": "torch.exp", "t.masked_fill(o, 1.0)": "torch.Tensor.masked_fill",
     "torch.mul(t, other=o)": "torch.mul", "torch.einsum('ij,jk', t, o)": "torch.einsum", "t.add_(o)": "torch.Tensor.add_",
-    "t.__iadd__(o)": "torch.Tensor.add_", "t.__setitem__(0, o)": "torch.Tensor.__setitem__", "2 if t.__eq__(o) else 0": "torch.Tensor.__eq__",
+    "t.__iadd__(o)": "torch.Tensor.add_", "t.__setitem__(0, o)": "torch.Tensor.__setitem__", "2 if t.__eq__(o) else 0": "torch.Tensor.eq",
     "torch.cat((t, o), 1)": "torch.cat", "torch.squeeze(o, dim=0)": "torch.squeeze", "torch.transpose(o, 0, 1)": "torch.transpose",
 }  # fmt: skip
 PROGRAM = """

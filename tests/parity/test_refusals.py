@@ -112,3 +112,17 @@ def test_bfloat16_by_dlpack_both_ways() -> None:
     assert torch.from_dlpack(strided).tolist() == strided.tolist()
     assert rushlight.from_dlpack(rushlight.utils.dlpack.to_dlpack(strided)).tolist() == strided.tolist()
     assert rushlight.asarray(rushlight.utils.dlpack.to_dlpack(rushlight.ones(2))).tolist() == [1, 1]
+
+
+EXCHANGES: dict[str, Callable[[Any, Any], Any]] = {
+    "lu_solve": lambda t, p: t.linalg.lu_solve(t.eye(2), p, t.eye(2)),
+    "the older lu_solve": lambda t, p: t.lu_solve(t.eye(2), t.eye(2), p),
+    "lu_unpack": lambda t, p: t.lu_unpack(t.eye(2), p),
+}
+
+
+@pytest.mark.parametrize("name", EXCHANGES)
+@pytest.mark.parametrize("pivots", [[5, 6], [0, 1], [1, 2]])
+def test_exchanges_of_rows_that_are_not_there(name: str, pivots: list[int]) -> None:
+    found = [outcome(lambda t=t: EXCHANGES[name](t, t.tensor(pivots, dtype=t.int32))) for t in (torch, rushlight)]
+    assert found[0] is found[1]

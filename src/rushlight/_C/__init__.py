@@ -159,6 +159,11 @@ for _name in ("_debug_set_autodiff_subgraph_inlining", "_jit_can_fuse_on_cpu", "
               "_jit_set_texpr_fuser_enabled", "_set_math_sdp_allow_fp16_bf16_reduction"):  # fmt: skip
     globals()[_name] = _accepted(_name)
 absent.names(
+    globals(),
+    "files of torch.save are read by torch.load and written by torch.save",
+    "PyTorchFileReader PyTorchFileWriter",
+)
+absent.names(
     globals(), "TorchScript compiles, and here is nothing to compile to", "Graph Node ScriptFunction ScriptMethod Value"
 )
 

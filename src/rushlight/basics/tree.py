@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 class Registered(NamedTuple):
     """How objects of a class come apart, into children and a context, and together again."""
 
-    flatten: Callable[[Any], tuple[list[Any], Any]]
-    unflatten: Callable[[list[Any], Any], Any]
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]]
+    unflatten_fn: Callable[[list[Any], Any], Any]
     name: str | None = None
     flatten_with_keys: Callable[[Any], Any] | None = None
 
@@ -143,7 +143,7 @@ def children_of(tree: Any) -> tuple[type | None, Any, list[Any]]:
     if kind is deque:
         return kind, tree.maxlen, list(tree)
     if kind in REGISTERED:
-        children, context = REGISTERED[kind].flatten(tree)
+        children, context = REGISTERED[kind].flatten_fn(tree)
         return kind, context, list(children)
     return None, None, []
 
@@ -199,7 +199,7 @@ def _build(leaves: Any, spec: Spec) -> Any:
     if kind is deque:
         return deque(children, spec.context)
     if kind in REGISTERED:
-        return REGISTERED[kind].unflatten(children, spec.context)
+        return REGISTERED[kind].unflatten_fn(children, spec.context)
     return kind(*children) if hasattr(kind, "_fields") else kind(children)
 
 

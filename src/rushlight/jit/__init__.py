@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
+import rushlight.jit.annotations as annotations  # type: ignore[assignment]  # noqa: F401 (the import above takes the name)
 from rushlight.nn.modules.module import Module
 
 __all__ = ["Attribute", "Error", "Final", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "export", "freeze", "ignore",

@@ -8,7 +8,7 @@ from typing import Any
 
 from rushlight.overrides import names
 from rushlight.overrides.composed import OPERANDS, Composed, Einsum, looking
-from rushlight.overrides.public import OWNER, Iteration, Public, add, described, twin_of
+from rushlight.overrides.public import OWNER, Equality, Iteration, Public, add, described, twin_of
 from rushlight.tensor import Tensor
 
 
@@ -45,6 +45,8 @@ def method(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
     shown = f"torch.Tensor.{name}"
     if name == "__iter__":
         return add(Iteration(fn, twin_of(fn, *where), shown))
+    if name == "__eq__":
+        return add(Equality(fn, twin_of(fn, *where), shown, **settings))
     if name.startswith("__") or not takes_operands(fn):
         return add(Public(fn, twin_of(fn, *where), shown, **settings))
     if not declared(fn):

@@ -31,7 +31,7 @@ PyTree = Any
 Context = Any
 PyTreeSpec = TreeSpec = Spec
 IsLeaf = Callable[[Any], bool] | None
-SUPPORTED_NODES = REGISTERED  # the classes that were registered; containers of Python need not be
+SUPPORTED_NODES = REGISTERED  # by class: Python's containers too, see the end of this file
 
 
 def register_pytree_node(
@@ -76,7 +76,9 @@ def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[tuple[MappingKey, A
 
 
 def _get_node_type(tree: Any) -> Any:
-    """The container at the top of a tree; the class of a leaf."""
+    """The container at the top of a tree, `namedtuple` for all of these; the class of a leaf."""
+    if is_namedtuple(tree):
+        return namedtuple
     return children_of(tree)[0] or type(tree)
 
 
@@ -401,3 +403,28 @@ def register_constant(cls: type) -> None:
 def is_constant_class(cls: type) -> bool:
     """Whether a class was registered by `register_constant`."""
     return cls in CONSTANTS
+
+
+def _defaultdict_flatten(d: defaultdict[Any, Any]) -> tuple[list[Any], list[Any]]:
+    return [*d.values()], [d.default_factory, [*d]]
+
+
+def _defaultdict_unflatten(values: Iterable[Any], context: list[Any]) -> defaultdict[Any, Any]:
+    return defaultdict(context[0], _dict_unflatten(list(values), context[1]))
+
+
+# `children_of` knows them without: for those who walk trees by themselves.
+for _kind, _ways in {
+    list: (_list_flatten, _list_unflatten, _list_flatten_with_keys),
+    tuple: (_tuple_flatten, _tuple_unflatten, _tuple_flatten_with_keys),
+    dict: (_dict_flatten, _dict_unflatten, _dict_flatten_with_keys),
+    OrderedDict: (
+        _dict_flatten,
+        lambda values, keys: OrderedDict(zip(keys, values, strict=True)),
+        _dict_flatten_with_keys,
+    ),
+    defaultdict: (_defaultdict_flatten, _defaultdict_unflatten, _dict_flatten_with_keys),
+    deque: (lambda d: ([*d], d.maxlen), lambda values, most: deque(values, most), _list_flatten_with_keys),
+    namedtuple: (lambda d: ([*d], type(d)), lambda values, kind: kind(*values), None),
+}.items():
+    REGISTERED[_kind] = Registered(_ways[0], _ways[1], None, _ways[2])  # type: ignore[index, arg-type]

@@ -17,6 +17,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.meta import placed
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import META
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.results import named, return_types
@@ -348,6 +349,21 @@ def svd_op(A: Array, full_matrices: bool) -> Any:
     return tuple(np.linalg.svd(A, full_matrices))
 
 
+def refuse_phases(name: str, what: str, turned: Any) -> None:
+    """Raise RuntimeError where a loss depends on the phases of complex vectors, which any algorithm chooses as it likes.
+
+    turned: by vector, the products with their gradients (*, K), whose imaginary parts are the slopes of the loss by phase.
+    """
+    slopes = everything(raw(turned))
+    if (
+        slopes.dtype.kind == "c"
+        and slopes.size
+        and (np.abs(slopes.imag) > 1e-2 * np.maximum(1, np.abs(slopes).max())).any()
+    ):
+        raise RuntimeError(f"{name}_backward: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. The specified "
+                           "loss function depends on this quantity, so it is ill-defined.")  # fmt: skip
+
+
 @svd_op.grad("A")
 def _(gs: Any, U: Any, S: Any, Vh: Any, full_matrices: bool) -> Any:
     k = S.shape[-1]
@@ -368,7 +384,9 @@ def of_singular_vectors(g_U: Array, g_S: Array, g_Vh: Array, U: Array, S: Array,
     eye = np.eye(k)
     S2 = S * S
     E = S2[..., None, :] - S2[..., :, None] + like(eye, S2)
-    UgU, VgV = skew(mH(U) @ g_U), skew(mH(V) @ g_V)
+    UgU, VgV = mH(U) @ g_U, mH(V) @ g_V
+    refuse_phases("svd", "singular vectors", diagonal(UgU) + diagonal(VgV))
+    UgU, VgV = skew(UgU), skew(VgV)
     inside = (UgU * S[..., None, :] + S[..., :, None] * VgV) / E * like(1 - eye, E)
     inside = inside + as_diagonal(g_S)
     if is_complex(U):
@@ -436,7 +454,9 @@ def _(gs: Any, L: Any, V: Any) -> Any:
     eye = np.eye(L.shape[-1])
     E = L[..., None, :] - L[..., :, None] + like(eye, L)
     # A is Hermitian, so of the gradient the Hermitian part counts.
-    inside = skew(mH(V) @ g_V) * (like(0.5 * (1 - eye), E) / E)
+    VhgV = mH(V) @ g_V
+    refuse_phases("linalg_eigh", "eigenvectors", diagonal(VhgV))
+    inside = skew(VhgV) * (like(0.5 * (1 - eye), E) / E)
     return V @ (inside if g_L is None else inside + as_diagonal(g_L)) @ mH(V)
 
 
@@ -485,6 +505,7 @@ def _(gs: Any, L: Any, V: Any) -> Any:
     eye = np.eye(L.shape[-1])
     E = conj(L[..., None, :] - L[..., :, None]) + like(eye, L)
     VhgV = mH(V) @ g_V
+    refuse_phases("linalg_eig", "eigenvectors", diagonal(VhgV))
     centred = VhgV - (mH(V) @ V) * real_part(diagonal(VhgV))[..., None, :]
     inside = centred * (like(1 - eye, E) / E)
     return solve_op(mH(V), (inside if g_L is None else inside + as_diagonal(g_L)) @ mH(V))

@@ -70,8 +70,13 @@ def permutation(pivots: Array, m: int) -> Array:
     return (np.arange(m)[:, None] == order[:, None, :]).reshape(*pivots.shape[:-1], m, m)
 
 
-def permutation_like(pivots: Array | Tensor, x: Array | Tensor) -> Any:
-    """P, in the dtype and kind of `x`."""
+def permutation_like(pivots: Array | Tensor, x: Array | Tensor, words: str = "") -> Any:
+    """P, in the dtype and kind of `x`.  words: of the error for exchanges beyond the rows, where they may come from a user."""
+    given = everything(raw(pivots))
+    if words and given.size and not (given.min() >= 1 and given.max() <= raw(x).shape[-2]):
+        raise RuntimeError(
+            f"{words}: got numbers from {given.min()} to {given.max()}. Did you properly pass the result of lu_factor?"
+        )
     return cast(permutation_op(pivots, raw(x).shape[-2]), raw(x).dtype)
 
 
@@ -197,7 +202,9 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpa
     L, U = parts(LU_data) if unpack_data else (empty, empty)
     P = empty
     if unpack_pivots:
-        P = permutation_like(LU_pivots, LU_data)
+        P = permutation_like(
+            LU_pivots, LU_data, "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive"
+        )
     return pack("lu_unpack", ("P", "L", "U"), (P, L, U))
 
 
@@ -212,7 +219,9 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     if not left:
         return mH(lu_solve(LU, pivots, mH(B), left=True, adjoint=not adjoint))
     L, U = parts(LU)
-    P = permutation_like(pivots, LU)
+    P = permutation_like(
+        pivots, LU, "Pivots given to lu_solve must all be smaller or equal to LU.size(-2), and larger than 0"
+    )
     if adjoint:
         return P @ triangular_op(mH(L), triangular_op(mH(U), B, False), True)
     return triangular_op(U, triangular_op(L, mT(P) @ B, False), True)
