@@ -63,3 +63,12 @@ def test_a_pullback_of_each_sample_has_tangents(name):
 
     for found, want in zip(jvp(by_samples, (x,), (x.flip(0),)), jvp(one_by_one, (x,), (x.flip(0),)), strict=True):
         same(found, want)
+
+
+@pytest.mark.parametrize("name", ["renorm", "quantile", "matrix_exp"])
+def test_gradients_of_tangents_of_samples_are_refused(name):
+    """The node of what ran sample after sample is of its results alone: they were lost in silence."""
+    points = torch.stack([point(), 1.1 * point()])
+    with pytest.raises(NotImplementedError, match=r"tangents of such have no gradients.*jacfwd\(jacrev\(f\)\)"):
+        vmap(jacrev(jacfwd(scalar(name))))(points)
+    same(jacrev(jacfwd(scalar(name)))(points[0]), torch.autograd.functional.hessian(scalar(name), points[0]))

@@ -7,7 +7,7 @@ be differentiated any number of times, like everything else.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -58,6 +58,8 @@ def by_samples(level: BatchedLevel, fn: Callable[..., Any], args: list[Any] | tu
                       for x, p in zip(leaves, parts, strict=True))  # fmt: skip
         if any(e is not None for e in edges):
             LoopNode(level, fn, name, leaves, spec, edges).place(results)
+            for x in results:
+                refuse_gradients(level, x, edges, name)
     return tree_unflatten(results, found[0][1])
 
 
@@ -123,6 +125,31 @@ def dual_value(duals: dict[Any, Any], x: Tensor) -> Tensor:
     for dual in duals:
         x = dual.value(x)
     return x
+
+
+def refuse_gradients(level: BatchedLevel, x: Any, edges: tuple[Any, ...], name: str) -> None:
+    """Refuse gradients of the tangents that a result of samples has: the node is of results alone."""
+    for _, tangent in tangents_of(level, x):
+        tangent._edge = TangentNode(edges, tangent, name)
+        refuse_gradients(level, tangent, edges, name)
+
+
+class TangentNode(Node):
+    """The node behind tangents of what ran sample after sample, which cannot be differentiated."""
+
+    __slots__ = ("label",)
+
+    def __init__(self, edges: tuple[Any, ...], like: Tensor, label: str):
+        self.edges, self.extra, self.seq, self.label = edges, None, next_seq(), label
+        self.shape, self.dtype = like._array.shape, like._array.dtype
+
+    def run(self, g: Any, wanted: int) -> NoReturn:
+        raise NotImplementedError(
+            f"vmap: {self.label} runs sample after sample, and tangents of such have no gradients: inside vmap, take forward mode "
+            "of reverse mode (jacfwd(jacrev(f)), hessian(f)), or reverse mode twice, rather than reverse mode of forward mode"
+        )
+
+    run_tensors = run
 
 
 class LoopNode(Node):
