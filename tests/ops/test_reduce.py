@@ -130,7 +130,7 @@ def test_empty_reductions() -> None:
         with pytest.raises((IndexError, RuntimeError), match=r"non-zero size|dim"):
             getattr(e, name)(*((1, 0) if name == "kthvalue" else (0,)))
     for name in ("max", "min", "amax", "amin", "aminmax"):
-        with pytest.raises(RuntimeError, match="numel"):
+        with pytest.raises(RuntimeError, match=r"numel|has no identity"):
             getattr(e, name)()
     for name in ("argmax", "argmin"):
         with pytest.raises(IndexError):

@@ -56,17 +56,17 @@ def _of_defaults(context: Any) -> dict[str, Any]:
 
 def _name_of(spec: Spec) -> str:
     kind: Any = spec.kind
+    plain = f"{kind.__module__}.{kind.__qualname__}"
+    if plain in PLAIN:
+        return plain
     if kind in REGISTERED:
         name = REGISTERED[kind].name
         if name is None:
             raise NotImplementedError(f"No registered serialization name for {kind} found. Please update your "
                                       "register_pytree_node call with a `serialized_type_name` kwarg.")  # fmt: skip
         return name
-    plain = f"{kind.__module__}.{kind.__qualname__}"
-    if plain not in PLAIN:
-        raise NotImplementedError(f"Can't serialize TreeSpec of {getattr(spec.type, '__name__', kind)} class {kind}: register "
-                                  "it with a `serialized_type_name`.")  # fmt: skip
-    return plain
+    raise NotImplementedError(f"Can't serialize TreeSpec of {getattr(spec.type, '__name__', kind)} class {kind}: register "
+                              "it with a `serialized_type_name`.")  # fmt: skip
 
 
 def treespec_loads(serialized: str) -> Spec:

@@ -14,7 +14,9 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics.dtype_words import older
+from rushlight.basics.dtypes import float64
 from rushlight.basics.errors import explained
+from rushlight.basics.state import modes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.unmade import Unmade
@@ -135,8 +137,10 @@ def check_target(name: str, shape: Any, target: Any, weight: Any) -> None:
 
 
 def check_weight(name: str, input: Tensor, weight: Tensor | None) -> None:
-    """Raise RuntimeError for weights of classes of another dtype than the input's."""
-    if weight is not None and weight.dtype is not input.dtype:
+    """Raise RuntimeError for weights of classes of another dtype than the input's, which autocast does not make the same."""
+    if weight is None or weight.dtype is input.dtype:
+        return
+    if modes.autocast is None or float64 in (weight.dtype, input.dtype):
         raise RuntimeError(
             f"{name}: expected scalar type {older(input.dtype)} but found {older(weight.dtype)} as weight"
         )
