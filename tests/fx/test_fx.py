@@ -173,7 +173,24 @@ def test_patterns_are_replaced_where_they_stand_alone() -> None:
 def test_code_that_runs_alone() -> None:
     traced = fx.symbolic_trace(lambda x: x.to(torch.float64).sum(dim=(0, 1), keepdim=True)[:, None] ** 2)
     assert traced(torch.ones(2, 2)).tolist() == [[[16.0]]]
-    assert "dtype" not in traced.code and "torch_float64" in traced.code
+    assert "dtype" not in traced.code and "torch.float64" in traced.code
+
+
+def test_functions_are_written_by_their_public_names() -> None:
+    def program(x):
+        return nn.functional.gelu(torch.relu(x)), torch.linalg.norm(torch.cat([x, x]))
+
+    traced = fx.symbolic_trace(program)
+    for text in (
+        "= torch.nn.functional.gelu(relu)",
+        "= torch.relu(x)",
+        "= torch.linalg.norm(cat)",
+        "= torch.cat([x, x])",
+    ):
+        assert text in traced.code
+    x = torch.rand(3)
+    assert all(torch.equal(a, b) for a, b in zip(traced(x), program(x), strict=True))
+    assert torch.equal(pickle.loads(pickle.dumps(fx.symbolic_trace(lambda x: torch.relu(x))))(x), torch.relu(x))
 
 
 def test_modules_of_two_graphs_copy_what_both_name(net) -> None:

@@ -8,6 +8,7 @@ import keyword
 import math
 import operator
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -358,6 +359,9 @@ def _global(value: Any, found: dict[str, Any]) -> str:
     if getattr(builtins, name, None) is value:
         return str(name)
     module = re.sub(r"^rushlight(\.(ops|dispatch)\b.*)?", "torch", getattr(value, "__module__", None) or "")
+    public = _public(f"{module}.{name}", value, found)
+    if public is not None:
+        return public
     wish = re.sub(r"\W", "_", f"{module}.{name}") if module else re.sub(r"\W", "_", name)
     unique, number = wish, 0
     while unique in found and found[unique] is not value:
@@ -365,6 +369,23 @@ def _global(value: Any, found: dict[str, Any]) -> str:
         unique = f"{wish}_{number}"
     found[unique] = value
     return unique
+
+
+def _public(path: str, value: Any, found: dict[str, Any]) -> str | None:
+    """The path from `torch` on under which a function, class or dtype is known; None for others."""
+    torch = sys.modules[__name__.partition(".")[0]]
+    first, *parts = path.split(".")
+    if first != "torch" or found.get("torch", torch) is not torch:
+        return None
+    if len(parts) > 1:  # linalg_norm is torch.linalg.norm
+        parts[-1] = parts[-1].removeprefix(f"{parts[-2]}_")
+    at: Any = torch
+    for part in parts:
+        at = getattr(at, part, None)
+    if at is not value:
+        return None
+    found["torch"] = torch
+    return ".".join(("torch", *parts))
 
 
 def _argument(a: Any, found: dict[str, Any]) -> str:
@@ -393,7 +414,5 @@ def _argument(a: Any, found: dict[str, Any]) -> str:
 def _object(a: Any, found: dict[str, Any]) -> str:
     """An object that has no notation: a name for it."""
     if isinstance(a, dtypes.dtype):
-        name = f"torch_{a.name}"
-        found[name] = a
-        return name
+        return _public(f"torch.{a.name}", a, found) or _global(a, found)
     return _global(a, found)
