@@ -441,3 +441,23 @@ def test_of_two_objects_saved_to_one_file_the_second_is_not_taken_for_the_first(
     torch.save(torch.ones(2), behind)
     behind.seek(8)
     assert torch.load(behind).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_shapes_alone_are_read_onto_the_device_meta(tmp_path, old):
+    lib = pytest.importorskip("torch") if old else torch  # of the old format files are read, and not written
+    net = lib.nn.Sequential(lib.nn.Linear(3, 4), lib.nn.BatchNorm1d(4))
+    x = lib.arange(6.0).view(2, 3)
+    path = tmp_path / "m.pt"
+    made = {**net.state_dict(), "t": x.t(), "half": x.bfloat16(), "none": x[:0], "p": net[0].bias}
+    lib.save(made, path, **({"_use_new_zipfile_serialization": False} if old else {}))
+    found = torch.load(path, map_location="meta")
+    assert all(value.is_meta for value in found.values())
+    described = [(v.shape, v.dtype, v.stride()) for v in torch.load(path).values()]
+    assert [(v.shape, v.dtype, v.stride()) for v in found.values()] == described
+    assert isinstance(found["p"], torch.nn.Parameter) and found["p"].requires_grad
+    with torch.device("meta"):
+        empty = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    empty.load_state_dict({key: value for key, value in found.items() if "." in key}, assign=True)
+    assert empty[0].weight.is_meta
+    assert torch.load(path, map_location={"cpu": "meta"})["t"].is_meta

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import struct
 from typing import IO, Any
@@ -9,7 +10,7 @@ from typing import IO, Any
 import numpy as np
 
 from rushlight.serialization.machine import Machine
-from rushlight.serialization.rebuild import Stored
+from rushlight.serialization.rebuild import Stored, WithoutMemory, stored
 
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
 
@@ -33,7 +34,7 @@ class _Storages:
             )
         if key not in self.made:
             dtype = np.dtype(np.uint8) if kind.dtype is None else kind.dtype.numpy
-            self.made[key] = Stored(self.place(np.zeros(numel, dtype), location)), kind
+            self.made[key] = stored(self.place(np.zeros(numel, dtype), location)), kind
         return self.made[key][0]
 
 
@@ -69,6 +70,9 @@ def _fill(file: IO[bytes], storages: _Storages, key: Any, order: str, name: str)
     header = file.read(8)
     if len(header) < 8 or struct.unpack(order + "q", header)[0] not in (array.size, array.nbytes):
         raise RuntimeError(f"{name} is damaged: storage {key!r} is not of the size that the pickle says")
+    if isinstance(storages.made[key][0], WithoutMemory):
+        file.seek(array.nbytes, os.SEEK_CUR)
+        return
     view, at = memoryview(array.reshape(-1).view(np.uint8)), 0
     while at < len(view):
         data = file.read(min(len(view) - at, 1 << 22))

@@ -15,11 +15,13 @@ import numpy as np
 
 from rushlight.basics import devices
 from rushlight.basics.devices import device
+from rushlight.dispatch.meta import nowhere
+from rushlight.dispatch.options import Nowhere
 from rushlight.serialization import legacy, names
 from rushlight.serialization.archive import ArchiveReader
 from rushlight.serialization.machine import Machine
 from rushlight.serialization.names import StorageType
-from rushlight.serialization.rebuild import Stored
+from rushlight.serialization.rebuild import Stored, stored
 from rushlight.storage import Storage
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ def load(
     Args:
         f: path, or file open for reading bytes that can be sought in.
         map_location: where storages of other devices go: a device, its name, a dictionary of names, or a function of
-            (storage, name) that returns a storage or None.  Needed for storages of a GPU.
+            (storage, name) that returns a storage or None.  Needed for storages of a GPU.  "meta": shapes and dtypes alone.
         pickle_module: only `pickle`.
         weights_only: True, the default: read tensors, numbers, strings and containers of them, and call nothing but
             a few constructors and what add_safe_globals allows.  False: run whatever the file says; only for files
@@ -122,6 +124,8 @@ def _placement(map_location: Any) -> Place:
 def _here(array: Array, location: str) -> Array:
     if location.split(":")[0] == "cpu":
         return array
+    if location == "meta":
+        return nowhere((array.size,), array.dtype).view(Nowhere)
     if location.startswith("cuda"):
         if devices.instead_of_cuda is not None:
             devices.instead_of_cuda()
@@ -150,7 +154,7 @@ class Storages:
         _, kind, key, location, numel = check_identity(identity, 5)
         if key not in self.read:
             dtype = np.dtype(np.uint8) if kind.dtype is None else kind.dtype.numpy
-            self.read[key] = Stored(self.place(self.archive.storage(key, dtype, numel), location))
+            self.read[key] = stored(self.place(self.archive.storage(key, dtype, numel), location))
         return self.read[key]
 
 

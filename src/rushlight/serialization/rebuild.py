@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight import storage
+from rushlight.dispatch.meta import nowhere, on_meta, strided
+from rushlight.dispatch.options import Nowhere
 from rushlight.signs import CONJ, NEG, turn
 from rushlight.storage import Storage
 from rushlight.tensor import Tensor, wrap
@@ -32,6 +34,16 @@ class Stored:
     def tensor(self, offset: int, size: tuple[int, ...], stride: tuple[int, ...], dtype: dtype | None = None) -> Tensor:
         """A tensor on this memory.  offset, stride: in elements.  Raises ValueError where it does not fit in."""
         array = self.array if dtype is None else self.array.reshape(-1).view(dtype.numpy)
+        self._check(array, offset, size, stride)
+        if not all(size):
+            return self._share(np.empty(size, array.dtype))
+        strides = tuple(step * array.itemsize for step in stride)
+        if self._take_shape(array, size, strides):
+            return self._share(array)
+        return self._share(np.ndarray(size, array.dtype, array, offset * array.itemsize, strides))
+
+    def _check(self, array: Array, offset: int, size: tuple[int, ...], stride: tuple[int, ...]) -> None:
+        """Raise ValueError for a tensor that reaches beyond the elements."""
         if len(size) != len(stride) or any(n < 0 for n in (offset, *size, *stride)):
             raise ValueError(f"no tensor has sizes {size}, strides {stride} and offset {offset}")
         last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
@@ -40,12 +52,6 @@ class Stored:
                 f"a tensor of sizes {size}, strides {stride} and offset {offset} does not fit into a storage of "
                 f"{array.size} elements"
             )
-        if not all(size):
-            return self._share(np.empty(size, array.dtype))
-        strides = tuple(step * array.itemsize for step in stride)
-        if self._take_shape(array, size, strides):
-            return self._share(array)
-        return self._share(np.ndarray(size, array.dtype, array, offset * array.itemsize, strides))
 
     def _take_shape(self, array: Array, size: tuple[int, ...], strides: tuple[int, ...]) -> bool:
         """Give the memory itself the shape of its first tensor, if that is all of it: no view is left to hold it."""
@@ -71,6 +77,20 @@ class Stored:
         if storage.guests is not None:
             storage.guests(t)
         return t
+
+
+def stored(array: Array) -> Stored:
+    """The storage of an array that was read from a file."""
+    return WithoutMemory(array) if isinstance(array, Nowhere) else Stored(array)
+
+
+class WithoutMemory(Stored):
+    """A storage of which only the size was read: the tensors made on it are on the device meta."""
+
+    def tensor(self, offset: int, size: tuple[int, ...], stride: tuple[int, ...], dtype: dtype | None = None) -> Tensor:
+        array = self.array if dtype is None else nowhere((self.array.nbytes // dtype.numpy.itemsize,), dtype.numpy)
+        self._check(array, offset, size, stride)
+        return on_meta(strided(size, stride, array.dtype))
 
 
 def _ints(values: Any) -> tuple[int, ...]:
