@@ -56,6 +56,24 @@ def test_a_dtype_beside_out(name: str, dtype: str | None) -> None:
     assert run(rushlight) is run(torch)
 
 
+REDUCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: lambda t, name=name, **k: getattr(t, name)(t.ones(2, 3), 1, **k)
+       for name in ("sum", "mean", "prod", "nansum", "nanmean", "cumsum", "cumprod")},
+    "vector_norm": lambda t, **k: t.linalg.vector_norm(t.ones(2, 3), 2, 1, **k),
+    "matrix_norm": lambda t, **k: t.linalg.matrix_norm(t.ones(2, 3), **k),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", None])
+def test_a_dtype_of_sums_beside_out(name: str, dtype: str | None) -> None:
+    def run(t: Any) -> Any:
+        given = {} if dtype is None else {"dtype": getattr(t, dtype)}
+        return outcome(lambda: REDUCTIONS[name](t, out=t.empty(0), **given))
+
+    assert run(rushlight) is run(torch)
+
+
 def needs_grad(t: Any) -> Any:
     return t.ones((), requires_grad=True)
 

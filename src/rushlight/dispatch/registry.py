@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from rushlight.basics.dtype_words import in_c
 from rushlight.basics.state import modes, special
 from rushlight.dispatch import call, fast_source
 from rushlight.dispatch.declare import Op
@@ -199,11 +200,20 @@ def with_out(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
     @functools.wraps(fn)
     def outer(*args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None) if kwargs else None
+        if out is not None and kwargs:
+            check_out_dtype(name, kwargs.get("dtype"), out)
         result = fn(*args, **kwargs)
         return result if out is None else call.write_out(name, out, result)
 
     outer.without_out = fn  # type: ignore[attr-defined]
     return outer
+
+
+def check_out_dtype(name: str, dtype: Any, out: Any) -> None:
+    """Raise RuntimeError for `dtype=` beside an `out=` of another."""
+    if dtype is not None and isinstance(out, Tensor) and out.dtype is not dtype:
+        raise RuntimeError(f"{name}(): Expected out tensor to have dtype {in_c(dtype)}, but got {in_c(out.dtype)} "
+                           "instead")  # fmt: skip
 
 
 def inplace_by_copy(fn: Callable[..., Any]) -> Callable[..., Any]:
