@@ -17,7 +17,7 @@ from rushlight.basics.tree import tree_leaves
 from rushlight.dispatch.call import saved_hooks
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.conform import tensor_functions
-from rushlight.engine.node import Node, Port, edge_of, next_seq
+from rushlight.engine.node import Node, Port, Refused, edge_of, next_seq
 from rushlight.engine.rows import Rows
 from rushlight.engine.saved import Packed, SavedOutput, freed, stale
 from rushlight.engine.views import make_view
@@ -602,19 +602,7 @@ class InplaceFunction(Function):
 BackwardCFunction, FunctionMeta = FunctionNode, type  # PyTorch's names
 
 
-class Refused(Node):
-    """The node behind the results of a backward that cannot be differentiated again."""
-
-    __slots__ = ()
-
-    def __init__(self, edges: tuple[Any, ...], like: Tensor):
-        self.edges, self.extra, self.seq = edges, None, next_seq()
-        self.shape, self.dtype = like._array.shape, like._array.dtype
-
-    def run(self, g: Any, wanted: int) -> Any:
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
-
-    run_tensors = run
+ONCE = "trying to differentiate twice a function that was marked with @once_differentiable"
 
 
 def once_differentiable(fn: Any) -> Any:
@@ -633,7 +621,7 @@ def once_differentiable(fn: Any) -> Any:
         for t in outputs if several else (outputs,):
             if isinstance(t, Tensor):
                 t = alias(t)
-                t._edge = Refused(edges, t)
+                t._edge = Refused(edges, t._array, RuntimeError, ONCE)
             made.append(t)
         return tuple(made) if several else made[0]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.engine.accumulate import accumulate_tensor, node_hooks
@@ -240,6 +240,21 @@ def accumulator(leaf: Tensor) -> AccumulateGrad:
         node = AccumulateGrad(leaf)
         leaf._accumulator = weakref.ref(node)
     return node
+
+
+class Refused(Node):
+    """The node behind what cannot be differentiated: a gradient that comes to it raises an error of a class and a text."""
+
+    __slots__ = ("kind", "why")
+
+    def __init__(self, edges: tuple[Any, ...], array: Array, kind: type[Exception], why: str):
+        self.edges, self.extra, self.seq, self.kind, self.why = edges, None, next_seq(), kind, why
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def run(self, g: Any, wanted: int) -> NoReturn:
+        raise self.kind(self.why)
+
+    run_tensors = run
 
 
 class Severed(Node):

@@ -136,7 +136,7 @@ def check_target(name: str, shape: Any, target: Any, weight: Any) -> None:
                            f"but got weight tensor of shape: {list(weight.shape)}")  # fmt: skip
 
 
-def check_weight(name: str, input: Tensor, weight: Tensor | None) -> None:
+def check_class_weights(name: str, input: Tensor, weight: Tensor | None) -> None:
     """Raise RuntimeError for weights of classes of another dtype than the input's, which autocast does not make the same."""
     if weight is None or weight.dtype is input.dtype:
         return
@@ -165,7 +165,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("nll_loss", input=input, target=target)
     check_target("nll_loss", input.shape, target, weight)
-    check_weight("nll_loss", input, weight)
+    check_class_weights("nll_loss", input, weight)
     require(input.dtype.is_floating_point, "nll_loss", input)
     return rowed(nll_op, input, target, weight, reduction, ignore_index)
 
@@ -333,5 +333,5 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     if input._array.shape == target._array.shape and input._array.ndim:
         return with_probabilities(input, target, weight, reduction, ignore_index, label_smoothing)
     check_target("cross_entropy", input._array.shape, target, weight)
-    check_weight("cross_entropy", input, weight)
+    check_class_weights("cross_entropy", input, weight)
     return rowed(cross_entropy_op, input, target, weight, reduction, ignore_index, float(label_smoothing))

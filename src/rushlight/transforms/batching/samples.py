@@ -7,14 +7,14 @@ be differentiated any number of times, like everything else.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import Spec, tree_flatten, tree_leaves, tree_unflatten
 from rushlight.dispatch.by_sample import level_of
-from rushlight.engine.node import Node, Port, edge_of, next_seq
+from rushlight.engine.node import Node, Port, Refused, edge_of, next_seq
 from rushlight.engine.run import Run
 from rushlight.levels.batch import BatchedArray, DataDependent, dynamic
 from rushlight.ops.shape.join import stack_op
@@ -130,26 +130,11 @@ def dual_value(duals: dict[Any, Any], x: Tensor) -> Tensor:
 def refuse_gradients(level: BatchedLevel, x: Any, edges: tuple[Any, ...], name: str) -> None:
     """Refuse gradients of the tangents that a result of samples has: the node is of results alone."""
     for _, tangent in tangents_of(level, x):
-        tangent._edge = TangentNode(edges, tangent, name)
+        tangent._edge = Refused(edges, tangent._array, NotImplementedError,
+            f"vmap: {name} runs sample after sample, and tangents of such have no gradients: inside vmap, take forward mode "
+            "of reverse mode (jacfwd(jacrev(f)), hessian(f)), or reverse mode twice, rather than reverse mode of forward mode",
+        )  # fmt: skip
         refuse_gradients(level, tangent, edges, name)
-
-
-class TangentNode(Node):
-    """The node behind tangents of what ran sample after sample, which cannot be differentiated."""
-
-    __slots__ = ("label",)
-
-    def __init__(self, edges: tuple[Any, ...], like: Tensor, label: str):
-        self.edges, self.extra, self.seq, self.label = edges, None, next_seq(), label
-        self.shape, self.dtype = like._array.shape, like._array.dtype
-
-    def run(self, g: Any, wanted: int) -> NoReturn:
-        raise NotImplementedError(
-            f"vmap: {self.label} runs sample after sample, and tangents of such have no gradients: inside vmap, take forward mode "
-            "of reverse mode (jacfwd(jacrev(f)), hessian(f)), or reverse mode twice, rather than reverse mode of forward mode"
-        )
-
-    run_tensors = run
 
 
 class LoopNode(Node):
