@@ -3,6 +3,8 @@
 import pytest
 
 import rushlight as torch
+from rushlight.autograd import forward_ad
+from rushlight.dispatch.by_sample import per_sample
 from rushlight.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 
 pytestmark = pytest.mark.filterwarnings("ignore:vmap")
@@ -31,7 +33,7 @@ def same(a, b):
 
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("second", [hessian, lambda f: jacfwd(grad(f)), lambda f: jacfwd(jacfwd(f)),
-                                    lambda f: jacrev(jacrev(f))])  # fmt: skip
+                                    lambda f: jacrev(jacrev(f)), lambda f: jacrev(jacfwd(f))])  # fmt: skip
 def test_second_derivatives_by_transformations_are_those_of_two_backwards(name, second):
     f, x = scalar(name), point()
     want = torch.autograd.functional.hessian(f, x)
@@ -65,10 +67,53 @@ def test_a_pullback_of_each_sample_has_tangents(name):
         same(found, want)
 
 
-@pytest.mark.parametrize("name", ["renorm", "quantile", "matrix_exp"])
-def test_gradients_of_tangents_of_samples_are_refused(name):
-    """The node of what ran sample after sample is of its results alone: they were lost in silence."""
-    points = torch.stack([point(), 1.1 * point()])
-    with pytest.raises(NotImplementedError, match=r"tangents of such have no gradients.*jacfwd\(jacrev\(f\)\)"):
-        vmap(jacrev(jacfwd(scalar(name))))(points)
-    same(jacrev(jacfwd(scalar(name)))(points[0]), torch.autograd.functional.hessian(scalar(name), points[0]))
+@pytest.mark.parametrize("name", OPERATORS)
+def test_gradients_of_tangents_of_samples(name):
+    """The node of what ran sample after sample is of the tangents too: they were refused, and lost in silence before."""
+    f, x = scalar(name), point()
+    points, directions = torch.stack([x, 1.1 * x]), torch.stack([x.flip(0), torch.ones_like(x)])
+
+    def slope(x, v):
+        return jvp(f, (x,), (v,))[1]
+
+    found = vmap(grad(slope, argnums=(0, 1)))(points, directions)
+    for each, number in zip(found, (0, 1), strict=True):
+        same(each, torch.stack([grad(slope, number)(p, v) for p, v in zip(points, directions, strict=True)]))
+
+
+@pytest.mark.parametrize("name", ["quantile", "logcumsumexp"])
+def test_third_derivatives_mix_forward_and_reverse_mode(name):
+    """A tangent of a tangent, and the gradients of that, have nodes as well."""
+    f, x = scalar(name), point()
+    points, v = torch.stack([x, 1.1 * x]), x.flip(0)
+
+    def along(f, differentiate):
+        return lambda x: jvp(f, (x,), (v,))[1] if differentiate is jvp else (grad(f)(x) * v).sum()
+
+    def third(*how):
+        found = f
+        for differentiate in how:
+            found = along(found, differentiate)
+        return grad(found)
+
+    want = torch.stack([third(grad, grad)(p) for p in points])
+    for how in ((jvp, jvp), (jvp, grad), (grad, jvp)):
+        same(vmap(third(*how))(points), want)
+
+
+def test_gradients_of_values_alone_compute_no_tangents():
+    """Where no gradient comes to a tangent, the function runs without."""
+    seen = []
+
+    @per_sample
+    def looks(x):
+        seen.append(forward_ad.unpack_dual(x).tangent is not None)
+        return x * x if x.sum() > 0 else -x
+
+    def value(x):
+        return jvp(looks, (x,), (torch.ones_like(x),))[0].sum()
+
+    points = torch.tensor([[1.0, 2.0], [-1.0, -2.0]])
+    assert vmap(grad(value))(points).tolist() == [[2.0, 4.0], [-1.0, -1.0]]
+    assert seen[-2:] == [False, False]
+    assert True in seen

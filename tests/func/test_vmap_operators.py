@@ -14,11 +14,12 @@ from tools.calls import CALLS
 import rushlight as T
 from rushlight.basics.state import modes
 from rushlight.dispatch.declare import OPS
-from rushlight.func import jvp, vmap
+from rushlight.func import hessian, jvp, vmap
 from rushlight.transforms import batched
 from rushlight.transforms.batching import rule_of
 
 SAMPLES = 3
+F = T.nn.functional
 SHAPES: dict[str, tuple[int, ...]] = {
     "x": (2, 3, 4), "y": (2, 3, 4), "z": (2, 3, 4), "v": (4,), "w": (4,), "s": (), "a": (3, 4), "b": (4, 5), "c": (4, 3),
     "p": (3, 3), "q": (2, 3, 3), "h": (2, 4, 6, 6), "k": (4, 2, 3, 3), "n": (3, 4), "r": (4,), "t": (2, 3, 4)}  # fmt: skip
@@ -323,3 +324,16 @@ def test_a_layer_with_weights_of_each_sample(shape: tuple[int, ...], dims: tuple
     assert T.allclose(found, each)
     for a, b in zip(*(T.autograd.grad(out.sin().sum(), given) for out in (found, each)), strict=True):
         assert T.allclose(a, b)
+
+
+@pytest.mark.parametrize("f", [lambda x: F.cosine_similarity(x, x.flip(0), dim=0, eps=0.5), lambda x: T.nan_to_num(x).sum(),
+                               lambda x: F.binary_cross_entropy(x, x.flip(0)), lambda x: x.clamp(0.1, 0.4).prod()])  # fmt: skip
+def test_tangents_of_gradients_that_clamp(f: Callable[..., Any]) -> None:
+    """What clamp keeps for its gradient was not there where nothing recorded, in a gradient, for a tangent of that."""
+    points = T.tensor([[0.2, 0.7, 0.9], [0.5, 0.1, 0.3]], dtype=T.float64)
+    each = T.stack([T.autograd.functional.hessian(f, p) for p in points])
+    assert T.allclose(vmap(hessian(f))(points), each)
+    with T.no_grad():
+        assert T.allclose(
+            vmap(lambda x: jvp(f, (x,), (x,))[1])(points), T.stack([T.func.grad(f)(p) @ p for p in points])
+        )

@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.state import Setting, modes
-from rushlight.basics.tree import Spec, tree_flatten, tree_leaves, tree_unflatten
+from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.dispatch.by_sample import level_of
-from rushlight.engine.node import Node, Port, Refused, edge_of, next_seq
+from rushlight.engine.node import Node, Port, edge_of, next_seq
 from rushlight.engine.run import Run
-from rushlight.levels.batch import BatchedArray, DataDependent, dynamic
+from rushlight.levels.batch import DataDependent, dynamic
 from rushlight.ops.shape.join import stack_op
 from rushlight.ops.shape.reshape import reshape_op, select_op
 from rushlight.tensor import ITSELF, LEAF, Tensor, twin, wrap
 from rushlight.transforms.batching.loop import once
+from rushlight.transforms.batching.parted import Parted, duals_inside, made_of, parts_of
+from rushlight.transforms.dual import DualLevel
 
 if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
@@ -44,115 +46,67 @@ def by_samples(level: BatchedLevel, fn: Callable[..., Any], args: list[Any] | tu
     if inner is not None and modes.levels.index(inner) > modes.levels.index(level):  # samples of samples: those first
         return by_samples(inner, lambda *rows: by_samples(level, fn, rows, name), args, name)
     leaves, spec = tree_flatten(tuple(args))
-    parts = [part_of(level, x) for x in leaves]
-    shared = not any(differs(level, x) for x in leaves)
+    duals = [d for d in duals_inside(level) if any(isinstance(x, Tensor) and moves(d, x) for x in leaves)]
+    run = Parted(fn, spec, len(duals))
+    results = each(level, run, [part for x in leaves for part in parts_of(duals, x)], name)
+    if modes.grad:
+        saved = [part for x in leaves for part in parts_of(duals, x, whole=True)]
+        edges = tuple(edge_of(x) if isinstance(x, Tensor) and level.part(x) is not None else None for x in saved)
+        if any(e is not None for e in edges):
+            LoopNode(level, run, name, saved, edges).place(results)
+    return tree_unflatten(made_of(duals, results), run.results)
+
+
+def moves(dual: DualLevel, x: Tensor) -> bool:
+    """Whether a tensor, or a tangent of it at a level inside, has a tangent at a level."""
+    if dual.tangent_of(x) is not None:
+        return True
+    inside = (d.tangent_of(x) for d in duals_inside(dual))
+    return any(t is not None and moves(dual, t) for t in inside)
+
+
+def each(level: BatchedLevel, run: Callable[[list[Any]], list[Any]], leaves: list[Any], name: str) -> list[Any]:
+    """A function of a list, of each sample; the results stacked."""
+    shared = all(level.whole(x)[1] is None for x in leaves)
     if not shared:
         once(name)
-    found = [tree_flatten(fn(*tree_unflatten([row(level, x, b) for x in leaves], spec)))
-             for b in range(1 if shared else level.size)]  # fmt: skip
-    if not found:
+    rows = [run([row(level, x, b) for x in leaves]) for b in range(1 if shared else level.size)]
+    if not rows:
         raise RuntimeError(f"vmap: {name} runs sample after sample, and there are no samples to run it on")
-    results = [joined(level, column, name, shared) for column in zip(*(rows for rows, _ in found), strict=True)]
-    if modes.grad:
-        edges = tuple(edge_of(x) if p is not None and isinstance(x, Tensor) else None
-                      for x, p in zip(leaves, parts, strict=True))  # fmt: skip
-        if any(e is not None for e in edges):
-            LoopNode(level, fn, name, leaves, spec, edges).place(results)
-            for x in results:
-                refuse_gradients(level, x, edges, name)
-    return tree_unflatten(results, found[0][1])
-
-
-def part_of(level: BatchedLevel, x: Any) -> Any:
-    """The BatchedArray of a leaf that belongs to the level, or None."""
-    return level.part(x) if isinstance(x, (Tensor, BatchedArray)) else None
-
-
-def differs(level: BatchedLevel, x: Any) -> bool:
-    """Whether samples of a leaf are not all the same, or those of its tangents are not."""
-    part = part_of(level, x)
-    return (part is not None and part.dim is not None) or any(differs(level, t) for _, t in tangents_of(level, x))
+    return [stacked(level, column, name, shared) for column in zip(*rows, strict=True)]
 
 
 def row(level: BatchedLevel, x: Any, b: int) -> Any:
-    """Sample `b` of a leaf, with its tangents."""
-    part, tangents = part_of(level, x), tangents_of(level, x)
-    if part is None and not differs(level, x):
-        return x
-    if part is None:
-        found = dual_value(dict(tangents), x)
-    else:
-        found = part.tensor if part.dim is None else select_op(part.tensor, (*[slice(None)] * part.dim, b, ...))
-    for dual, t in tangents:
-        if part is not None and found is part.tensor:
-            found = reshape_op(found, found._array.shape)
-        found._dual_base = ITSELF
-        dual.give(found, row(level, t, b))
-    return found
+    """Sample `b` of a leaf."""
+    found, dim = level.whole(x)
+    return found if dim is None else select_op(found, (*[slice(None)] * dim, b, ...))
 
 
-def tangents_of(level: BatchedLevel, x: Any) -> list[tuple[Any, Tensor]]:
-    """The tangents of a tensor, with their levels: of those inside of `level`.  Those outside are of the tensor of all
-    samples, and follow it through every operator."""
-    inner = modes.levels[modes.levels.index(level) + 1 :] if isinstance(x, Tensor) else ()
-    return [(dual, t) for dual in inner if hasattr(dual, "tangent_of") and (t := dual.tangent_of(x)) is not None]
-
-
-def joined(level: BatchedLevel, column: tuple[Any, ...], name: str, shared: bool) -> Any:
-    """One result of all samples."""
-    if not isinstance(column[0], (Tensor, np.ndarray)):
+def stacked(level: BatchedLevel, column: tuple[Any, ...], name: str, shared: bool) -> Any:
+    """One result of all samples; zeros for a tangent that some samples have and some have not."""
+    found = [x if isinstance(x, Tensor) else wrap(x) for x in column if isinstance(x, (Tensor, np.ndarray))]
+    if not found:
         return column[0]
-    if shared:
-        one = column[0] if isinstance(column[0], Tensor) else wrap(column[0])
-        made = level.batched(one, None)
-        for dual, t in tangents_of(level, one):
-            dual.give(made, t)
-        return made
-    if len({tuple(x.shape) for x in column}) > 1:
+    if len({tuple(x.shape) for x in found}) > 1:
         dynamic(name)
-    rows = [x if isinstance(x, Tensor) else wrap(x) for x in column]
-    duals = {dual: None for x in rows for dual, _ in tangents_of(level, x)}
-    found = level.batched(stack_op(tuple(dual_value(duals, x) for x in rows), 0))
-    for dual in duals:
-        ts = [dual.tangent_of(x) for x in rows]
-        zeros = wrap(np.zeros(found._array.shape, found._array.dtype))
-        dual.give(found, joined(level, tuple(zeros if t is None else t for t in ts), name, False))
-    return found
-
-
-def dual_value(duals: dict[Any, Any], x: Tensor) -> Tensor:
-    """A tensor without its tangents of some levels."""
-    for dual in duals:
-        x = dual.value(x)
-    return x
-
-
-def refuse_gradients(level: BatchedLevel, x: Any, edges: tuple[Any, ...], name: str) -> None:
-    """Refuse gradients of the tangents that a result of samples has: the node is of results alone."""
-    for _, tangent in tangents_of(level, x):
-        tangent._edge = Refused(edges, tangent._array, NotImplementedError,
-            f"vmap: {name} runs sample after sample, and tangents of such have no gradients: inside vmap, take forward mode "
-            "of reverse mode (jacfwd(jacrev(f)), hessian(f)), or reverse mode twice, rather than reverse mode of forward mode",
-        )  # fmt: skip
-        refuse_gradients(level, tangent, edges, name)
+    if shared:
+        return level.batched(found[0], None)
+    if len(found) < len(column):
+        given = iter(found)
+        found = [
+            wrap(np.zeros(found[0]._array.shape, found[0]._array.dtype)) if x is None else next(given) for x in column
+        ]
+    return level.batched(stack_op(tuple(found), 0))
 
 
 class LoopNode(Node):
-    """The node of what ran sample after sample."""
+    """The node of what ran sample after sample: of values and tangents, each of which is an input, or a result."""
 
-    __slots__ = ("count", "fn", "label", "leaves", "level", "places", "spec")
+    __slots__ = ("count", "fn", "label", "leaves", "level", "places")
     count: int
 
-    def __init__(
-        self,
-        level: BatchedLevel,
-        fn: Callable[..., Any],
-        label: str,
-        leaves: list[Any],
-        spec: Spec,
-        edges: tuple[Any, ...],
-    ):
-        self.level, self.fn, self.label, self.leaves, self.spec, self.edges = level, fn, label, leaves, spec, edges
+    def __init__(self, level: BatchedLevel, fn: Parted, label: str, leaves: list[Any], edges: tuple[Any, ...]):
+        self.level, self.fn, self.label, self.leaves, self.edges = level, fn, label, leaves, edges
         self.extra, self.seq = None, next_seq()
 
     def place(self, results: list[Any]) -> None:
@@ -177,14 +131,17 @@ class LoopNode(Node):
     def pull(self, leaves: list[Any], gs: list[Any]) -> list[Tensor]:
         """Gradients of one sample's leaves that have edges, given those of its results."""
         recorded = modes.grad
+        asked = [(k, g) for k, g in zip(self.places, gs, strict=True) if g is not None]
+        of_values = all(k % 2**self.fn.count == 0 for k, _ in asked)
         with Setting("grad", True):
             inner = level_of(leaves)
             given = [marked(x, inner) if e is not None else x for x, e in zip(leaves, self.edges, strict=True)]
-            outs = tree_leaves(self.fn(*tree_unflatten(given, self.spec)))
+            outs = self.fn.of_values(given) if of_values else self.fn(given)
         inputs = [x for x, e in zip(given, self.edges, strict=True) if e is not None]
         keys = [(e, 0) if isinstance(e, Tensor) else (e.node, e.nr) for e in map(edge_of, inputs)]
-        roots = [(edge_of(outs[k]), g) for k, g in zip(self.places, gs, strict=True)
-                 if g is not None and edge_of(outs[k]) is not None]  # fmt: skip
+        roots = [
+            (edge_of(outs[k]), g) for k, g in asked if isinstance(outs[k], Tensor) and edge_of(outs[k]) is not None
+        ]
         run = Run(True, True, {key: [] for key in keys}, False)
         run.record = recorded
         found = run.execute(roots) if roots else {}
@@ -200,16 +157,19 @@ def marked(x: Tensor, level: Any) -> Tensor:
 
     level: the level whose graph the results will be in, to which it must belong too.
     """
+    duals = [d for d in modes.levels if isinstance(d, DualLevel)]
     if level is not None and level.part(x) is None:
-        tangents = tangents_of(level, x)
-        x = level.batched(dual_value(dict(tangents), x), None)
+        tangents = [(d, t) for d in duals if (t := d.tangent_of(x)) is not None]
+        for dual, _ in tangents:
+            x = dual.value(x)
+        x = level.batched(x, None)
         for dual, tangent in tangents:
             dual.give(x, tangent)
     if edge_of(x) is not None:
         return reshape_op(x, x._array.shape)  # type: ignore[no-any-return]
     t = twin(x)
     t._edge, t._dual_base = LEAF, ITSELF
-    for dual in modes.levels:
-        if hasattr(dual, "tangent_of") and (tangent := dual.tangent_of(x)) is not None:
+    for dual in duals:
+        if (tangent := dual.tangent_of(x)) is not None:
             dual.give(t, tangent)
     return t
