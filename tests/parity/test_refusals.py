@@ -144,3 +144,26 @@ EXCHANGES: dict[str, Callable[[Any, Any], Any]] = {
 def test_exchanges_of_rows_that_are_not_there(name: str, pivots: list[int]) -> None:
     found = [outcome(lambda t=t: EXCHANGES[name](t, t.tensor(pivots, dtype=t.int32))) for t in (torch, rushlight)]
     assert found[0] is found[1]
+
+
+LAZY: dict[str, Callable[..., Any]] = {
+    "sum": lambda t, p: p + 1, "function": lambda t, p: t.mul(p, 2), "layer": lambda t, p: t.nn.functional.linear(t.ones(2, 3), p),
+    "view": lambda t, p: p.t(), "count": lambda t, p: p.numel(), "copy": lambda t, p: p.clone(), "item": lambda t, p: p.item(),
+    "truth": lambda t, p: bool(p), "shape": lambda t, p: p.shape, "share": lambda t, p: p.share_memory_(), "dtype": lambda t, p: p.dtype,
+    "kind": lambda t, p: p.is_floating_point(), "stack": lambda t, p: t.stack([p]), "init": lambda t, p: t.nn.init.ones_(p),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["UninitializedParameter", "UninitializedBuffer"])
+@pytest.mark.parametrize("name", LAZY)
+def test_what_has_no_shape_yet_does_not_compute(name: str, kind: str) -> None:
+    found = [outcome(lambda t=t: LAZY[name](t, getattr(t.nn.parameter, kind)())) for t in (torch, rushlight)]
+    assert found[0] is found[1]
+
+
+def test_what_does_not_compute_yet_says_so_and_does_once_it_has_a_shape() -> None:
+    p = rushlight.nn.parameter.UninitializedParameter()
+    with pytest.raises(ValueError, match="uninitialized parameter in .*mul.*LazyModule"):
+        p * 2
+    p.materialize((2, 3))
+    assert (p * 2).shape == (2, 3)

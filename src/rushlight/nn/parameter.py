@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from functools import partial
+from types import MethodType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rushlight.dispatch import functions as ops
 from rushlight.overrides.protocol import INERT, overrides, switched_off
@@ -124,7 +127,7 @@ _ENGINE_SLOTS = frozenset(name for name in vars(Tensor) if name.startswith("_") 
 def _rebuild(cls: Any, data: Tensor, requires_grad: bool, state: dict[str, Any]) -> Tensor:
     """A pickled parameter or buffer."""
     tensor = alias(data, cls)
-    tensor.requires_grad_(requires_grad)
+    tensor.requires_grad = requires_grad
     tensor.__dict__.update(state)
     return tensor
 
@@ -167,12 +170,52 @@ _NO_SHAPE = (
     "initialize the parameters before accessing their attributes."
 )
 
+_NOT_YET = (
+    "Attempted to use an uninitialized parameter in {}. This error happens when you are using a `LazyModule` or explicitly "
+    "manipulating `torch.nn.parameter.{}` objects. When using LazyModules Call `forward` with a dummy batch to "
+    "initialize the parameters before calling torch functions"
+)
+# Methods that ask for no values and no shape, or move what is not there yet; attributes are read, too.
+_BEFORE = frozenset(
+    "requires_grad_ copy_ is_complex is_floating_point half float double char short int long cuda cpu to get_device".split()
+)
+
+
+def _refuse(name: str, kind: type, *args: object, **kwargs: object) -> NoReturn:
+    """Raise the error for a function that is given a tensor without a shape."""
+    raise ValueError(_NOT_YET.format(name, kind.__name__))
+
 
 class UninitializedTensorMixin:
     """What lazy parameters and buffers share: no shape until `materialize` gives them one."""
 
     __slots__ = ()
     cls_to_become: Any = Tensor
+
+    _unusual = _elsewhere = True
+
+    def __getattribute__(self, name: str) -> Any:
+        """An attribute; methods that would compute raise ValueError when they are called, until `materialize` is."""
+        found = object.__getattribute__(self, name)
+        if name.startswith("_") or name in _BEFORE or type(found) is not MethodType:
+            return found
+        return found if found.__func__ is not vars(Tensor).get(name) else partial(_refuse, f"Tensor.{name}", type(self))
+
+    @property
+    def _array(self) -> Any:
+        """What operators read: refused."""
+        asks = sys._getframe(2)
+        _refuse(getattr(asks.f_globals.get("public"), "name", asks.f_code.co_name), type(self))
+
+    @_array.setter
+    def _array(self, value: Any) -> None:
+        this: Any = self
+        this._held = value
+
+    def _on_page(self, cls: type) -> tuple[type, Any]:
+        """See `tensor.alias`."""
+        this: Any = self
+        return cls, this._held
 
     @property
     def shape(self) -> Any:
@@ -182,6 +225,13 @@ class UninitializedTensorMixin:
     def size(self, dim: int | None = None) -> Any:
         """Refused: RuntimeError until `materialize` is called."""
         raise RuntimeError(_NO_SHAPE)
+
+    def share_memory_(self) -> Any:
+        """Refused: RuntimeError until `materialize` is called."""
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
+            "before calling `module.share_memory()`."
+        )
 
     def materialize(self, shape: Any, device: device | str | int | None = None, dtype: Any = None) -> None:
         """Become an ordinary, uninitialised parameter or buffer of this shape, in place."""
@@ -215,7 +265,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
         cls, requires_grad: bool = True, device: device | str | int | None = None, dtype: dtype | None = None
     ) -> Any:
         parameter = alias(ops.empty(0, device=device, dtype=dtype), cls)
-        parameter.requires_grad_(requires_grad)
+        parameter.requires_grad = requires_grad
         return parameter
 
 
@@ -234,7 +284,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         persistent: bool = True,
     ) -> Any:
         buffer = alias(ops.empty(0, device=device, dtype=dtype), cls)
-        buffer.requires_grad_(requires_grad)
+        buffer.requires_grad = requires_grad
         buffer.persistent = persistent
         return buffer
 
