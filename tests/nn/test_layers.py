@@ -94,10 +94,10 @@ def test_padding_is_not_attended_to() -> None:
 
 
 def test_transformer_runs_forward_and_backward() -> None:
-    net = nn.Transformer(8, 2, 1, 1, 16)
-    y = net(torch.randn(4, 2, 8), torch.randn(3, 2, 8), tgt_mask=causal(3))
+    net = nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
+    y = net(torch.randn(2, 4, 8), torch.randn(2, 3, 8), tgt_mask=causal(3))
     y.sum().backward()
-    assert y.shape == (3, 2, 8) and all(p.grad is not None for p in net.parameters())
+    assert y.shape == (2, 3, 8) and all(p.grad is not None for p in net.parameters())
 
 
 def test_losses_take_deprecated_arguments() -> None:

@@ -98,6 +98,7 @@ OTHERS = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:Using torch.cross without")
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("kind", [float, complex])
 def test_other_products(name, kind):

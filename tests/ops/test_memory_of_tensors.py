@@ -13,6 +13,7 @@ import pytest
 import rushlight as torch
 
 
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
 @pytest.mark.parametrize("make", [lambda v: torch.arange(0, 4, out=v), lambda v: torch.linspace(0, 3, 4, out=v),
                                   lambda v: torch.range(0, 3, out=v)], ids=["arange", "linspace", "range"])  # fmt: skip
 def test_a_view_of_as_many_elements_is_filled_in_its_own_shape(make: Any) -> None:

@@ -153,7 +153,7 @@ def test_fractional_pool_repeats_with_its_samples_and_stays_inside():
     (lambda: F.pad(torch.ones(1, 1, 3), (3, 0), mode="reflect"), RuntimeError, "less than the corresponding"),
     (lambda: F.pad(torch.ones(3), (1, 1), mode="mirror"), NotImplementedError, "Unrecognised padding mode"),
     (lambda: F.interpolate(torch.ones(1, 1, 3)), ValueError, "only one of size or scale_factor"),
-    (lambda: F.grid_sample(torch.ones(1, 1, 3, 3), torch.ones(2, 1, 1, 2)), RuntimeError, "expected grid to have size"),
+    (lambda: F.grid_sample(torch.ones(1, 1, 3, 3), torch.ones(2, 1, 1, 2), align_corners=True), RuntimeError, "expected grid to have size"),
     (lambda: F.unfold(torch.ones(1, 1, 2, 2), 3), RuntimeError, "at least one"),
     (lambda: F.fold(torch.ones(1, 5, 4), (3, 3), 2), RuntimeError, "divisible by the product"),
     (lambda: F.pixel_shuffle(torch.ones(1, 3, 2, 2), 2), RuntimeError, "divisible by the square"),

@@ -154,7 +154,7 @@ SAME_CLASS: dict[str, Callable[[Any], Any]] = {
     "orthogonal vector": lambda t: t.nn.init.orthogonal_(t.ones(2)),
     "sparse vector": lambda t: t.nn.init.sparse_(t.ones(2), 0.1),
     "lazy input": lambda t: t.nn.LazyConv2d(2, 2)(t.ones(2)),
-    "transformer batch": lambda t: t.nn.Transformer(4, 2, 1, 1, 4)(t.ones(3, 2, 4), t.ones(3, 1, 4)),
+    "transformer batch": lambda t: t.nn.Transformer(4, 2, 1, 1, 4, batch_first=True)(t.ones(2, 3, 4), t.ones(1, 3, 4)),
     "transformer activation": lambda t: t.nn.TransformerEncoderLayer(4, 2, activation="tanh"),
 }
 

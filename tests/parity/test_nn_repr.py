@@ -7,7 +7,7 @@ import pytest
 import rushlight
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")]
 
 MADE = [
     "Identity(3)", "Linear(2, 3)", "Linear(2, 3, bias=False)", "Bilinear(2, 3, 4)", "Flatten()",

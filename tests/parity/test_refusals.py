@@ -163,7 +163,16 @@ def test_what_has_no_shape_yet_does_not_compute(name: str, kind: str) -> None:
 
 def test_what_does_not_compute_yet_says_so_and_does_once_it_has_a_shape() -> None:
     p = rushlight.nn.parameter.UninitializedParameter()
-    with pytest.raises(ValueError, match="uninitialized parameter in .*mul.*LazyModule"):
-        p * 2
+    with pytest.raises(ValueError, match=r"uninitialized parameter in .*linear.*LazyModule"):
+        rushlight.nn.functional.linear(rushlight.ones(2, 3), p)
     p.materialize((2, 3))
     assert (p * 2).shape == (2, 3)
+
+
+@pytest.mark.parametrize("call", [
+    lambda t: t.nn.Linear(2, 2).to("cpu", copy=True), lambda t: t.nn.Linear(2, 2).to(t.float32, copy=True),
+    lambda t: t.nn.Linear(2, 2).to(True), lambda t: t.nn.Linear(2, 2).to("cpu", t.float64, True),
+    lambda t: t.nn.Linear(2, 2).to(t.float64, True), lambda t: t.cosine_similarity(t.ones(2, 2), t.ones(2, 2), eps=-1.0),
+])  # fmt: skip
+def test_conversions_and_settings(call: Callable[[Any], Any]) -> None:
+    assert outcome(lambda: call(rushlight)) is outcome(lambda: call(torch))

@@ -8,6 +8,7 @@ import warnings
 from typing import Any
 
 settings = {"always": False}  # whether warnings come each time: `torch.set_warn_always`
+_said: set[str] = set()  # the messages of `warn_once` so far
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
@@ -37,6 +38,13 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     seen = None if settings["always"] else scope.setdefault("__warningregistry__", {})
     warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, scope.get("__name__") or "<string>",
                            seen)  # fmt: skip
+
+
+def warn_once(message: str, category: type[Warning] = UserWarning) -> None:
+    """As `warn`, for what is said once in a process, wherever it was, unless `torch.set_warn_always(True)`."""
+    if message not in _said or settings["always"]:
+        _said.add(message)
+        warn(message, category)
 
 
 def line() -> str:

@@ -205,7 +205,8 @@ class UninitializedTensorMixin:
     def _array(self) -> Any:
         """What operators read: refused."""
         asks = sys._getframe(2)
-        _refuse(getattr(asks.f_globals.get("public"), "name", asks.f_code.co_name), type(self))
+        name = asks.f_code.co_name  # "call" in what is written out, which may know its public name
+        _refuse(getattr(asks.f_globals.get("public"), "name", "an operator" if name == "call" else name), type(self))
 
     @_array.setter
     def _array(self, value: Any) -> None:

@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
+from rushlight.basics.caller import warn
 from rushlight.basics.devices import device as Device
 from rushlight.basics.dtypes import bfloat16, dtype, float16, float32, float64
 from rushlight.dispatch import functions as ops
@@ -54,6 +55,10 @@ class Convertible(Tree):
         target, kind, memory_format = _parse_to(args, kwargs)
         if kind is not None and not (kind.is_floating_point or kind.is_complex):
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}")
+
+        if kind is not None and kind.is_complex:
+            warn("Complex modules are a new feature under active development whose design may change, and some modules might not "
+                 "work as expected when using complex tensors as parameters or buffers.")  # fmt: skip
 
         def convert(tensor: Any) -> Any:
             wanted = kind if tensor.is_floating_point() or tensor.is_complex() else None
@@ -121,7 +126,8 @@ def _parse_to(args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
     target, kind = given.pop("device", None), given.pop("dtype", None)
     memory_format, tensor = given.pop("memory_format", None), given.pop("tensor", None)
     given.pop("non_blocking", None)
-    given.pop("copy", None)
+    if given.pop("copy", False):
+        raise RuntimeError(".to() does not accept copy argument: a module is converted in place")
     rest = list(args)
     if rest and isinstance(rest[0], Tensor):
         tensor = rest.pop(0)
@@ -131,7 +137,7 @@ def _parse_to(args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
         target = rest.pop(0)
         if rest and (rest[0] is None or isinstance(rest[0], dtype)):
             kind = rest.pop(0)
-    if given or len(rest) > 2 or not all(isinstance(flag, bool) for flag in rest):
+    if given or len(rest) > 2 or (rest and len(rest) == len(args)) or not all(isinstance(flag, bool) for flag in rest):
         got = [builtins.type(a).__name__ for a in args] + [f"{k}={builtins.type(v).__name__}" for k, v in given.items()]
         raise TypeError(_TO_FORMS.format(got=", ".join(got)))
     if tensor is not None:

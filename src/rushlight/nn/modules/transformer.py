@@ -6,9 +6,11 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.caller import warn
 from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
 from rushlight.nn.init import xavier_uniform_
+from rushlight.nn.modules.activation import GELU, ReLU
 from rushlight.nn.modules.attention import MultiheadAttention
 from rushlight.nn.modules.container import ModuleList
 from rushlight.nn.modules.dropout import Dropout
@@ -184,6 +186,10 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
+        why = _why_not_nested(encoder_layer) if enable_nested_tensor else ""
+        self.use_nested_tensor = enable_nested_tensor and not why
+        if why:
+            warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why}")
 
     def forward(
         self,
@@ -237,6 +243,22 @@ class TransformerDecoder(Module):
                 memory_is_causal=memory_is_causal,
             )
         return output if self.norm is None else self.norm(output)
+
+
+def _why_not_nested(layer: Any) -> str:
+    """What of an encoder's layer keeps PyTorch from nested tensors; empty where nothing does."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return "encoder_layer was not TransformerEncoderLayer"
+    attention = layer.self_attn
+    reasons = {
+        "encoder_layer.norm_first was True": layer.norm_first,
+        "encoder_layer.self_attn.batch_first was not True(use batch_first for better inference performance)": not attention.batch_first,
+        "encoder_layer.self_attn was passed bias=False": attention.in_proj_bias is None,
+        "encoder_layer.activation_relu_or_gelu was not True": not (layer.activation in (F.relu, F.gelu) or isinstance(layer.activation, (ReLU, GELU))),
+        "encoder_layer.norm1.eps is not equal to encoder_layer.norm2.eps": layer.norm1.eps != layer.norm2.eps,
+        "encoder_layer.self_attn.num_heads is odd": attention.num_heads % 2 == 1,
+    }  # fmt: skip
+    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 def _length(x: Tensor, layers: ModuleList) -> int | None:

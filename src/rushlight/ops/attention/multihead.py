@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics import caller
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function
 from rushlight.ops.attention.attention import scaled_dot_product_attention
@@ -150,6 +151,10 @@ def masks_of(
     """(padding mask, attention mask, whether the kernel is to mask causally), as numbers to add."""
     if is_causal and mask is None:
         raise RuntimeError("multi_head_attention_forward: Need attn_mask if specifying the is_causal hint.")
+    if padding is not None and mask is not None and padding.dtype is not mask.dtype:
+        caller.warn(
+            "Support for mismatched key_padding_mask and attn_mask is deprecated. Use same type for both instead."
+        )
     padding = added(padding, "key_padding_mask", query.dtype)
     if is_causal and padding is None and not need_weights:
         return None, None, True

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.basics import caller
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.registry import function
 from rushlight.ops.elementwise.clamp import where as choose
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
 
 MODES = ("bilinear", "nearest", "bicubic")
+CORNERS = ("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+           "align_corners=True if the old behavior is desired.")  # fmt: skip
 PADDINGS = ("zeros", "border", "reflection")
 
 
@@ -170,6 +173,8 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
     if padding_mode not in PADDINGS:
         raise ValueError(f"nn.functional.grid_sample(): expected padding_mode to be one of {PADDINGS}, but got: "
                          f"'{padding_mode}'")  # fmt: skip
+    if align_corners is None:
+        caller.warn(CORNERS)
     check(input, grid, mode)
     return sample(input, grid, mode, padding_mode, bool(align_corners))
 
@@ -193,6 +198,11 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     if not isinstance(theta, Tensor) or theta.dtype.category < 2 or tuple(theta.shape) != (n, d, d + 1):
         raise ValueError(f"Expected a batch of {d}D affine matrices of shape {n}x{d}x{d + 1} for size {list(size)}. Got "
                          f"{list(theta.shape)} of {theta.dtype}.")  # fmt: skip
+    if align_corners is None:
+        caller.warn(CORNERS)
+    if align_corners and min(spatial) == 1:
+        caller.warn("Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This is "
+                    "not an intended use case of affine_grid.")  # fmt: skip
     axes = []
     for s in spatial:
         points = np.linspace(-1, 1, s) if s > 1 else np.zeros(1)

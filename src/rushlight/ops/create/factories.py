@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.basics import dtypes
+from rushlight.basics import caller, dtypes
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.compute import fitted
@@ -194,6 +194,8 @@ def arange_array(lo: float, hi: float, by: Any, dtype: np.dtype[Any]) -> Array:
 def range_(start: Tensor | complex = 0, end: Tensor | complex | None = None, step: Any = 1, *, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
            device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Numbers from start up to and including end, by step, of the default floating-point dtype."""
+    caller.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+                "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).")  # fmt: skip
     where = check_options("range", device, layout)
     lo, hi, by = (number("range", x) for x in ((0, start, step) if end is None else (start, end, step)))
     if by == 0 or (hi - lo) * by < 0:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.basics import dtypes
+from rushlight.basics import caller, dtypes
 from rushlight.basics.devices import CPU
 from rushlight.basics.devices import device as device_class
 from rushlight.basics.dtype_words import OLDER, older
@@ -135,6 +135,8 @@ def set_default_tensor_type(t: Any) -> None:
     found = BY_STRING.get(t) if isinstance(t, str) else getattr(t, "dtype", None)
     if found is None:
         raise TypeError(f"invalid type object: {t!r}")
+    caller.warn_once("torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+                     "torch.set_default_device() as alternatives.")  # fmt: skip
     dtypes.set_default_dtype(found)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.basics import dtypes
+from rushlight.basics import caller, dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call
@@ -269,6 +269,8 @@ def _condition(condition: Array | Tensor) -> Any:
     require_tensors("where", condition=condition)
     kind = raw(condition).dtype
     if kind == np.uint8:
+        caller.warn_once("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version. "
+                         "Use a boolean condition instead.")  # fmt: skip
         return condition.bool() if isinstance(condition, Tensor) else condition.astype(bool)
     if kind.kind != "b":
         raise RuntimeError(

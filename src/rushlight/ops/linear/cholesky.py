@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
+from rushlight.basics import caller
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
@@ -113,6 +114,8 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
 @function(name="cholesky", method=True, out=True)
 def cholesky_torch(input: Tensor, upper: bool = False) -> Any:
     """L with input = L L^H (or U^H U)."""
+    caller.warn_once("torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future release: "
+                     "L = torch.linalg.cholesky(A), U = torch.linalg.cholesky(A).mH")  # fmt: skip
     return cholesky(input, upper=upper)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.basics import dtypes
+from rushlight.basics import caller, dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
@@ -336,6 +336,8 @@ def _(g: Any) -> Any:
 @function(name="qr", method=True, out=True)
 def qr_torch(input: Tensor, some: bool = True) -> Any:
     """Q and R with input = Q R: reduced if `some`."""
+    caller.warn_once("torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future release: "
+                     "Q, R = torch.linalg.qr(A, 'reduced' if some else 'complete')")  # fmt: skip
     Q, R = qr(input, "reduced" if some else "complete")
     return pack("qr", ("Q", "R"), (Q, R))
 

@@ -54,6 +54,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     for name, x in (("x1", x1), ("x2", x2)):
         if not isinstance(x, Tensor):
             raise TypeError(f"cosine_similarity(): argument '{name}' must be Tensor, not {kind_of(x)}")
+    if eps < 0:
+        raise RuntimeError(f"cosine_similarity: eps must be greater than or equal to 0, got {eps}")
     if x1._array.shape != x2._array.shape:
         x1, x2 = ops.broadcast_tensors(x1, x2)
     dim = wrap_dim(dim, x1._array.ndim)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.basics import caller
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named
@@ -252,6 +253,8 @@ def lu_solve_torch(b: Any, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
 @function(name="lu", method=True)
 def lu_torch(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Tensor | None = None) -> Any:
     """The packed LU factor and the exchanges, and with `get_infos` the info of lu_factor_ex.  Deprecated."""
+    caller.warn_once("torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a "
+                     "future release: LU, pivots = torch.linalg.lu_factor(A, compute_pivots)")  # fmt: skip
     matrix("lu", A)
     check_pivot("lu", pivot)
     LU, pivots, info = lu_op(A)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.basics import caller
 from rushlight.dispatch import call
 from rushlight.dispatch.dims import wrap_dim, wrap_dims
 from rushlight.dispatch.operands import raw
@@ -320,6 +321,8 @@ def cross(input: Tensor, other: Tensor, dim: int | Sequence[int] | None = None) 
     a, b = broadcast_pair("cross", input, other)
     shape = raw(a).shape
     if dim is None:
+        caller.warn_once("Using torch.cross without specifying the dim arg is deprecated. Please either pass the dim explicitly or "
+                         "simply use torch.linalg.cross, whose default dim is the last.")  # fmt: skip
         dim = next((d for d, n in enumerate(shape) if n == 3), None)
         if dim is None:
             raise RuntimeError(f"no dimension of size 3 in input of shape {list(shape)}")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics import caller
 from rushlight.dispatch.named import Named, named
 from rushlight.dispatch.registry import function
 from rushlight.levels.batch import everything
@@ -44,6 +45,11 @@ def full_window(window: Any, width: int, n_fft: int, like: Tensor) -> Any:
     return functional.pad(window, (left, n_fft - width - left)) if width < n_fft else window
 
 
+def without_window(message: str) -> None:
+    """Warn once that there is no window."""
+    caller.warn_once(f"{message} To suppress this warning, explicitly set `window=torch.ones(n_fft)`.")
+
+
 def one_sided(onesided: bool | None, complex_values: bool) -> bool:
     """Whether half of the frequencies are kept."""
     if onesided and complex_values:
@@ -78,6 +84,9 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
     signal = padded(signal, n_fft, width, center, pad_mode, bool(align_to_window))
     if not 0 < n_fft <= signal.shape[-1]:
         refuse("stft", f"expected 0 < n_fft <= {signal.shape[-1]}, but got n_fft={n_fft}")
+    if window is None:
+        without_window("A window was not provided. A rectangular window will be applied, which is known to cause spectral leakage. "
+                       "Other windows such as torch.hann_window or torch.hamming_window are recommended to reduce it.")  # fmt: skip
     shape = full_window(window, width, n_fft, input)
     frames = unfold(signal, 1, n_fft, hop)
     frames = frames if shape is None else frames * shape
@@ -121,6 +130,9 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
     if input.shape[-2] != rows:
         refuse("istft", f"expected the frequency dimension (3rd to the last) of the input tensor to match {rows} when "
                         f"onesided={half}, but got {input.shape[-2]}")  # fmt: skip
+    if window is None:
+        without_window("A window was not provided. A rectangular window will be applied. Please provide the same window used by "
+                       "stft to make the inversion lossless.")  # fmt: skip
     batch = input if input.ndim == 3 else input.unsqueeze(0)
     batch = batch.transpose(1, 2)
     norm = "ortho" if normalized else "backward"
@@ -148,4 +160,8 @@ def overlapped(frames: Any, window: Any, n_fft: int, hop: int, center: bool, len
             "istft", "window overlap add min: 1: some elements of the signal are in no window, or only where it is zero"
         )
     found = added / weights
-    return functional.pad(found, (0, end - total)) if end > total else found
+    if end <= total:
+        return found
+    caller.warn("The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. Please "
+                "check your center and hop_length settings.")  # fmt: skip
+    return functional.pad(found, (0, end - total))

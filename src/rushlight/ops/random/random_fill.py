@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.basics import dtypes
+from rushlight.basics import caller, dtypes
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.by_sample import per_sample
@@ -205,12 +205,22 @@ def random_(self: Tensor, *args: Any, generator: Generator | None = None, **kwar
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={top}")
     if kind.kind in "iub" and not (_bottom(kind) <= low and top <= _top(kind)):
         raise RuntimeError(f"random_: from={low} and to={top} are out of bounds for {self.dtype}")
+    if kind.kind in "fV":
+        check_exact(self.dtype, _top(kind), low, top)
 
     def draw(x: Any) -> None:
         wide = np.uint64 if top > 1 << 63 else np.int64
         x[...] = source(generator).integers(low, top, x.shape, wide).astype(x.dtype)
 
     return redraw("random_", self, draw, "fViub")
+
+
+def check_exact(dtype: Any, top: int, low: int, high: int) -> None:
+    """Warn of integers from `low` to `high` beyond `top`, which a floating-point dtype does not hold exactly."""
+    for name, bound in (("from", low), ("to - 1", high - 1)):
+        if abs(bound) > top:
+            caller.warn(f"{name} is out of bounds [-{top}, {top}]. Due to precision limitations {dtype} can support discrete uniform "
+                        "distribution only within this range.")  # fmt: skip
 
 
 def _top(kind: Any) -> int:
