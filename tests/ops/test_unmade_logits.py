@@ -1,5 +1,6 @@
 """Logits that nobody looks at are not made: values, gradients, errors and hooks are as if they were."""
 
+import contextlib
 import copy
 import gc
 import pickle
@@ -106,6 +107,21 @@ def test_losses_and_gradients_are_those_of_made_logits(monkeypatch, small, form,
     assert not usual.unmade
     assert repr(loss.grad_fn).split()[0] == repr(expected.grad_fn).split()[0]
     close(loss.detach().numpy(), expected.detach().numpy())
+    for a, b in zip(late.gradients(), usual.gradients(), strict=True):
+        close(a, b)
+
+
+@pytest.mark.filterwarnings("ignore:.*stored nothing")
+@pytest.mark.parametrize("form", FORMS)
+def test_stores_do_not_look(monkeypatch, small, form):
+    with torch.stores.recompute(min_bytes=0), torch.stores.compress("lossless", min_bytes=0):
+        late = Case(True, (3, 300))
+        loss = FORMS[form](late.z, late.y, {})
+    loss.backward()
+    assert late.unmade
+    at_once(monkeypatch)
+    usual = Case(True, (3, 300))
+    FORMS[form](usual.z, usual.y, {}).backward()
     for a, b in zip(late.gradients(), usual.gradients(), strict=True):
         close(a, b)
 
@@ -455,8 +471,8 @@ def gpt():
     return GPT(VOCABULARY, 129, 1, 32, 2), torch.randint(0, VOCABULARY, (8, 129))
 
 
-@pytest.mark.parametrize("shifted", [False, True])
-def test_a_step_never_holds_all_logits(gpt, shifted):
+@pytest.mark.parametrize(("shifted", "stores"), [(False, ""), (True, ""), (False, "recompute"), (True, "recompute disk")])
+def test_a_step_never_holds_all_logits(gpt, shifted, stores):
     model, tokens = gpt
     whole = 8 * 128 * VOCABULARY * 4
     peaks, grads = [], []
@@ -466,7 +482,10 @@ def test_a_step_never_holds_all_logits(gpt, shifted):
             model.zero_grad()
             before = memory.current()
             memory.reset_peak()
-            _, loss = step_of_gpt(tokens, model, shifted)
+            with contextlib.ExitStack() as around:
+                for store in stores.split():
+                    around.enter_context(getattr(torch.stores, store)())
+                _, loss = step_of_gpt(tokens, model, shifted)
             loss.backward()
             peaks.append(memory.peak() - before)
             grads.append(model.token.weight.grad.numpy().copy())

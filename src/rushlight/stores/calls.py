@@ -11,6 +11,7 @@ import numpy as np
 
 from rushlight.basics.events import INPLACE, OPERATOR
 from rushlight.basics.state import modes
+from rushlight.dispatch.keeping.unmade import place_of
 from rushlight.storage import storage_of
 from rushlight.stores.layout import layout_of
 from rushlight.stores.recipes import Recipe, Source, is_cheap, recipe_of
@@ -38,7 +39,7 @@ class Recipes:
     give the `array()`.
     """
 
-    passive = False
+    passive = looks = False
 
     def __init__(self, limit: int):
         self.limit = limit
@@ -54,7 +55,7 @@ class Recipes:
             if kind == INPLACE and isinstance(inputs[0], Tensor) and not inputs[0]._inference:
                 self.changes(storage_of(inputs[0]))
             call = None
-            if is_cheap(what) and modes.grad:
+            if is_cheap(what) and modes.grad and all(place_of(x) is None for x in inputs):
                 sources = recipe_of(what, inputs, statics, self)
                 call = None if sources is None else (what, sources, statics, perf_counter())
             self.calls.open.append(call)
@@ -79,8 +80,9 @@ class Recipes:
         if kind in (OPERATOR, INPLACE):
             call = self.calls.open.pop()
             first = result[0] if isinstance(result, tuple) and result else result
-            usual = isinstance(first, Tensor) and not first._bits and first._array.__class__ is np.ndarray
-            if call is not None and usual:
+            if call is None or not isinstance(first, Tensor) or first._bits or place_of(first) is not None:
+                return
+            if first._array.__class__ is np.ndarray:
                 self.made(call, first._array, storage_of(first))
 
     def made(self, call: tuple[Any, ...], array: Array, storage: Storage) -> None:
