@@ -1,4 +1,4 @@
-"""relu's result as one bit an element once nobody else holds it: the same gradients and errors as when it is kept."""
+"""Results of relu and its like as one bit an element once nobody else holds them: gradients and errors as when they are kept."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def leaf() -> Any:
 
 
 def node_of(y: Any) -> Any:
-    """The node of relu below a tensor."""
+    """The node of relu, or of its like, below a tensor."""
     node = y.grad_fn
-    while node.name() != "ReluBackward0":
+    while node.plan.op.gates is None:
         node = getattr(node.edges[0], "node", node.edges[0])
     return node
 
@@ -40,6 +40,12 @@ LOSSES: dict[str, Callable[[Any], Any]] = {
     "pool": lambda x: F.max_pool2d(F.relu(x), 2).sum(),
     "method": lambda x: x.relu().mean(),
     "reshaped": lambda x: F.relu((x * 1.0).reshape(4, -1)).sum(),
+    "leaky": lambda x: (F.leaky_relu(x, 0.2) * 1.5).sum(),
+    "leaky in place": lambda x: F.leaky_relu_(x * 1.0).mean(),
+    "of slope 0": lambda x: F.leaky_relu(x, 0.0).sum(),
+    "relu6": lambda x: (F.relu6(x * 6) * 1.5).sum(),
+    "hardtanh": lambda x: F.hardtanh(x, -0.1, 0.7).mean(),
+    "hardtanh in place": lambda x: F.hardtanh_(x * 1.0).mean(),
 }
 
 
@@ -62,12 +68,13 @@ def test_bits_give_the_same_gradients(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Using backward")
-def test_second_order() -> None:
+@pytest.mark.parametrize("rectifier", [F.relu, F.leaky_relu, F.relu6, F.hardtanh])
+def test_second_order(rectifier: Callable[[Any], Any]) -> None:
     x = torch.randn(*SHAPE, requires_grad=True)
     found = []
     for enabled in (True, False):
         former = memory.recompute_cheap(enabled)
-        (first,) = torch.autograd.grad((F.relu(x * x - 1)).sum(), x, create_graph=True)
+        (first,) = torch.autograd.grad(rectifier(x * x - 1).sum(), x, create_graph=True)
         (second,) = torch.autograd.grad(first.square().sum(), x)
         memory.recompute_cheap(former)
         found.append((first.detach().numpy(), second.numpy()))
@@ -114,7 +121,7 @@ def test_nothing_is_looked_at_in_backward(monkeypatch: pytest.MonkeyPatch) -> No
     """A layer that kept the result lets go of it just before relu's own turn."""
     x, layer = torch.randn(512, 512, requires_grad=True), nn.Linear(512, 8)
     loss = layer(F.relu(x)).sum()
-    monkeypatch.setattr(gates, "packed", lambda array: pytest.fail("looked at"))
+    monkeypatch.setattr(gates, "packed", lambda *_: pytest.fail("looked at"))
     loss.backward()
 
 
@@ -122,7 +129,7 @@ def test_where_there_is_no_memory_for_bits_the_result_is_kept(monkeypatch: pytes
     x = leaf()
     (wanted,) = torch.autograd.grad(F.relu(x).sum(), x)
 
-    def none_left(array: Any) -> Any:
+    def none_left(*_: Any) -> Any:
         raise MemoryError
 
     monkeypatch.setattr(gates, "packed", none_left)  # what is raised while a tensor is freed would be a warning here

@@ -471,7 +471,9 @@ def gpt():
     return GPT(VOCABULARY, 129, 1, 32, 2), torch.randint(0, VOCABULARY, (8, 129))
 
 
-@pytest.mark.parametrize(("shifted", "stores"), [(False, ""), (True, ""), (False, "recompute"), (True, "recompute disk")])
+@pytest.mark.parametrize(
+    ("shifted", "stores"), [(False, ""), (True, ""), (False, "recompute"), (True, "recompute disk")]
+)
 def test_a_step_never_holds_all_logits(gpt, shifted, stores):
     model, tokens = gpt
     whole = 8 * 128 * VOCABULARY * 4

@@ -64,7 +64,7 @@ class Op:
     again: int = 0  # operations of a product that take as long as making an element again; 0: it is not made again
     behind: str = ""  # of what it is made again: its "input", or the two of a "sum" or a "product"
     over: bool = False  # whether it may be made again over its first input, where that was made for it alone
-    gates: bool = False  # whether of its result, which it keeps, the gradient asks where it is not <= 0 only
+    gates: Callable[..., Array] | None = None  # (result, statics): a mask that says all that the gradient asks of it
     planes: int = (
         0  # how many bits an element of its auxiliary result takes, which are kept of it: see `keeping.bits`; 0: all
     )

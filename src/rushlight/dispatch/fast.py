@@ -24,7 +24,6 @@ from rushlight.dispatch.call import (
 )
 from rushlight.dispatch.keeping.bits import narrowed
 from rushlight.dispatch.keeping.gates import follow
-from rushlight.dispatch.keeping.rebuilt import LARGE
 from rushlight.dispatch.quick import applied
 from rushlight.engine import inplace
 from rushlight.engine.node import next_seq
@@ -143,6 +142,8 @@ def record(op: Op, table: dict[Any, Any], t: Tensor, inputs: tuple[Any, ...], st
         if t._storage is None:
             t._storage = Storage(result)
         node.outs = (SavedOutput(t, 0),)
+        if op.gates is not None:
+            follow(node, t)
     t._edge = node
 
 
@@ -191,5 +192,5 @@ def keep_rest(node: OpNode, t: Tensor, shapes: tuple[Any, ...]) -> None:
     if node.plan.save_outs:
         t._storage = Storage(t._array)
         node.outs = (SavedOutput(t, 0),)
-        if t._array.nbytes >= LARGE and node.plan.op.gates:
+        if node.plan.op.gates is not None:
             follow(node, t)

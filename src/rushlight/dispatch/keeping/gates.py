@@ -1,7 +1,8 @@
-"""The result of relu as one bit an element, once nobody but relu's own node holds it.
+"""The result of relu and its like as one bit an element, once nobody but the operator's own node holds it.
 
-The next layer mostly keeps relu's result, and then the node's own reference costs nothing. Where none does (a pool, a sum, a mean
-follows), the tensor dies while the graph lives, and all that the gradient asks of the memory is where it is over 0.
+The next layer mostly keeps the result, and then the node's own reference costs nothing. Where none does (a pool, a sum, a mean
+follows), the tensor dies while the graph lives, and all that the gradient asks of the memory is a mask: of relu, where it is
+over 0. An operator says with `gates` what the mask is; its formula takes that in the place of the result.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ BLOCK = 1 << 18  # elements looked at together
 
 
 class Gates:
-    """Where an array is not <= 0: to the node that kept the array, a bool mask in its place.
+    """The mask that a node keeps in place of its result.
 
     array: the bits, as `numpy.packbits` lays them out.
     """
@@ -76,7 +77,7 @@ def reduce(node: OpNode) -> None:
         out = node.outs[0]
         array = out.packed.alive() if out.__class__ is Packed else out.array
         with suppress(MemoryError):  # then the result stays, which answers as well
-            node.outs = (Gates(array.shape, packed(array)),)
+            node.outs = (Gates(array.shape, packed(array, node.plan.op.gates, node.statics)),)
 
 
 def fits(outs: Any) -> bool:
@@ -103,15 +104,14 @@ def holders(node: Any) -> tuple[int, ...]:
     return (getrefcount(out), getrefcount(out.array), getrefcount(out.storage), *own)
 
 
-def packed(array: Array) -> Array:
-    """Bits: 1 where an element is not <= 0."""
+def packed(array: Array, gates: Callable[..., Array], statics: tuple[Any, ...]) -> Array:
+    """The mask of an array as bits."""
     for level in modes.levels:
         if level.dry:
             return level.standing((array.size + 7) // 8, np.uint8)  # type: ignore[no-any-return]
     flat, out = array.reshape(-1), np.empty((array.size + 7) // 8, np.uint8)
     for start in range(0, flat.size, BLOCK):
-        under = np.less_equal(flat[start : start + BLOCK], 0)
-        out[start // 8 : (start + BLOCK) // 8] = np.packbits(np.logical_not(under, out=under))
+        out[start // 8 : (start + BLOCK) // 8] = np.packbits(gates(flat[start : start + BLOCK], *statics))
     return out
 
 

@@ -65,8 +65,12 @@ def outside(input: Array, low: float, high: float) -> Array:
 @op(ns=None, shape=shapes.truths, batch=families.targeted)
 def between(input: Array, low: float, high: float) -> Array:
     """Where `input` is over `low` and under `high`, or NaN.  (*) -> (*) bool"""
-    beyond = np.asarray(input <= low)
-    beyond |= input >= high
+    return _within(input, low, high)
+
+
+def _within(x: Array, low: float, high: float) -> Array:
+    beyond = np.asarray(x <= low)
+    beyond |= x >= high
     return np.logical_not(beyond, out=beyond)
 
 
@@ -112,7 +116,13 @@ def rounded(number: float, like: Array | Tensor) -> float:
 # relu, leaky_relu and relatives -------------------------------------------------------------------------
 
 
-@elementwise(promote=None, again=15, behind="input", over=True, gates=True)
+def _over_0(x: Array, *slope: float) -> Array:
+    """Where elements are not <= 0."""
+    under = np.less_equal(x, 0)
+    return np.logical_not(under, out=under)
+
+
+@elementwise(promote=None, again=15, behind="input", over=True, gates=_over_0)
 def relu(input: Array) -> Array:
     """max(input, 0).  input: (*) -> (*); keeps its result for the backward.
 
@@ -147,7 +157,7 @@ def _leaky(x: Array, slope: float) -> Array:
 
 @op(ns=None, name="leaky_relu",
     grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)}, shape=shapes.same, repeatable=True, batch=families.targeted,
-    again=15, behind="input", over=True, pointwise=True)  # fmt: skip
+    again=15, behind="input", over=True, pointwise=True, gates=lambda x, slope: np.greater(x, 0))  # fmt: skip
 def leaky_relu_op(input: Array, negative_slope: float) -> Array:
     """input where over 0, else negative_slope * input, of a slope >= 0.  (*) -> (*)"""
     return _leaky(input, negative_slope)
@@ -307,6 +317,7 @@ publish_inplace("rrelu_", rrelu_, "", F)
     behind="input",
     over=True,
     pointwise=True,
+    gates=lambda x, low, high: _within(x, rounded(low, x), rounded(high, x)),
 )
 def hardtanh_op(input: Array, min_val: float, max_val: float) -> Array:
     """input limited to [min_val, max_val].  (*) -> (*)"""
@@ -316,9 +327,16 @@ def hardtanh_op(input: Array, min_val: float, max_val: float) -> Array:
     )
 
 
-@hardtanh_op.grad("input", raw=lambda g, out, min_val, max_val:
-                  backend.between_backward(g, out, rounded(min_val, out), rounded(max_val, out)))  # fmt: skip
+def _hardtanh_raw(g: Array, out: Array, min_val: float, max_val: float) -> Array:
+    if out.dtype == bool:
+        return backend.relu_backward(g, out)
+    return backend.between_backward(g, out, rounded(min_val, out), rounded(max_val, out))
+
+
+@hardtanh_op.grad("input", raw=_hardtanh_raw)
 def _(g: Tensor, out: Tensor, min_val: float, max_val: float) -> Tensor:
+    if raw(out).dtype == bool:  # see `gates`
+        return gated(g, out)
     return gated(g, between(out, rounded(min_val, out), rounded(max_val, out)))
 
 
