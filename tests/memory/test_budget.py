@@ -143,6 +143,19 @@ def test_what_is_quick_to_compute_again_is_not_written(
     assert (report.again > 0) == (guess > 0) == ("computed again" in str(report))
 
 
+@pytest.mark.parametrize("guess", [0.0, 1.0])
+def test_computing_again_needs_no_more_memory_than_the_disk(guess: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Spill, "seconds_per_byte", lambda spill, _: guess)
+    x, w = torch.ones(4096, 64), torch.ones(64, requires_grad=True)
+    with memory.budget(memory.current() + 6_400_000) as b:  # six such arrays; backward of a product needs five
+        h = x
+        for _ in range(8):
+            h = (((h * w).tanh() * 0.9).exp() * 0.5).sigmoid()
+        h.square().mean().backward()
+    assert (b.report().again > 8_000_000) == (guess > 0)
+    assert b.report().without > 25_000_000
+
+
 def test_memory_that_changes_between_two_saves_is_two_pages() -> None:
     w = torch.randn(64, 512, requires_grad=True)
     with awake(memory.current() + 4_000_000) as b:

@@ -88,7 +88,7 @@ class budget:
     time: another is refused with RuntimeError.
 
     Raises BudgetError (a MemoryError) at its end where what cannot be moved is more than the limit; it says how many bytes
-    would do.  Code within the block meets the plain MemoryError.
+    would have done so far: what comes later may need more.  `memory.frontier` finds the least for a whole step.  Code within the block meets the plain MemoryError.
 
     >>> import rushlight as torch
     >>> from rushlight import memory
@@ -177,7 +177,8 @@ class budget:
                 BudgetError(
                     f"{what}are too few: at least {human(least)} ({least} bytes) are needed for what was run so far, by arrays "
                     "that are in use at once and cannot be moved. Give the budget more, use a smaller batch, or hold fewer "
-                    "tensors in variables; `rushlight run --memory-budget min` finds the least for a script."
+                    "tensors in variables. What comes later may need more: the least for a whole step is found by "
+                    "`rushlight run --memory-budget min` for a script, by memory.frontier(model, sample, optimizer).least for a model."
                 ),
                 "budget-too-small",
             )
