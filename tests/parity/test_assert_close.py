@@ -163,3 +163,23 @@ def test_assert_allclose_has_the_older_tolerances(call: str) -> None:
 def test_assert_allclose_is_deprecated() -> None:
     with pytest.warns(FutureWarning, match="use torch.testing.assert_close"):
         rushlight.testing.assert_allclose(rushlight.ones(2), rushlight.ones(2))
+
+
+def sparse_matrix(t: Any, csr: bool, *values: float) -> Any:
+    x = t.tensor([[values[0], 0.0], [values[2], values[1]]])
+    return x.to_sparse_csr() if csr else x.to_sparse()
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+@pytest.mark.parametrize("csr", [False, True])
+@pytest.mark.parametrize("values", [(1.0, 2.0, 0.0), (1.0, 3.0, 0.0), (1.0, 2.0, 4.0), (0.0, 2.0, 1.0)])
+def test_sparse_tensors(csr: bool, values: tuple[float, ...]) -> None:
+    said = []
+    for t in (torch, rushlight):
+        try:
+            t.testing.assert_close(sparse_matrix(t, csr, *values), sparse_matrix(t, csr, 1.0, 2.0, 0.0))
+        except AssertionError as error:
+            said.append(str(error).splitlines()[0])
+        else:
+            said.append("")
+    assert said[0] == said[1]

@@ -72,6 +72,8 @@ NAMES = {
     "torch.autograd": ((r"NestedIOFunction", _LEGACY),), "torch.autograd.function": ((r"NestedIOFunction", _LEGACY),),
     "torch.autograd.gradcheck": ((r"get_(numerical|analytical)_jacobian\w*", f"{_LEGACY}: torch.autograd.gradcheck compares Jacobians"),),
     "torch.autograd.graph": ((r"region_activation_memory_budget", f"{_COMPILER}: rushlight.memory.budget keeps a whole step under bytes"),),
+    "torch.testing._internal": ((r"common_methods_invocations|opinfo|common_nn|common_modules|common_optimizers", "the databases of PyTorch's "
+                                 "operators and modules are its own: rushlight's records have samples"),),
     "torch.autograd.variable": ((r"VariableMeta", _LEGACY),),
     "torch.nn.utils.spectral_norm": ((r"SpectralNorm\w+", f"{_LEGACY}: torch.nn.utils.parametrizations.spectral_norm is here"),),
     "torch.return_types": ((r"all_return_types|pytree_register_structseq", _COMPILER),),

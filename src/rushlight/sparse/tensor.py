@@ -568,6 +568,9 @@ class Sparse(Tensor):
     def __reduce_ex__(self, protocol: Any) -> Any:
         return made, (self._indices_of, self._values_of, self._sizes, self._sorted, self._csr)
 
+    def __format__(self, format_spec: str) -> str:
+        return format(repr(self), format_spec)
+
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         places = (
             {"crow_indices": self._indices_of[0], "col_indices": self._indices_of[1]}

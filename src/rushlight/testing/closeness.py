@@ -16,7 +16,7 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.basics.caller import warn
 from rushlight.dispatch.named import named
-from rushlight.tensor import Tensor, wrap
+from rushlight.tensor import Tensor, sparse_coo, strided, wrap
 
 __all__ = ["assert_allclose", "assert_close"]
 
@@ -251,8 +251,29 @@ def _compare_tensors(actual: Any, expected: Any, rules: Rules) -> str | None:
     for name, wanted, get in checks:
         if wanted and get(a) != get(e):
             return f"The values for attribute '{name}' do not match: {get(a)} != {get(e)}."
+    if a.layout is not strided or e.layout is not strided:
+        if a.layout is e.layout:
+            return _compare_sparse(a, e, rules)
+        a, e = (t if t.layout is strided else t.to_dense() for t in (a, e))
     rtol, atol = rules.tolerances(a.dtype, e.dtype)
     return _compare_values(*_of_one_dtype(a, e), rtol, atol, rules.equal_nan)
+
+
+def _compare_sparse(a: Any, e: Any, rules: Rules) -> str | None:
+    """Two sparse tensors of one layout: how many elements are there, where, and which."""
+    kind = "COO" if a.layout is sparse_coo else "CSR"
+    if a.layout is sparse_coo:
+        a, e = a.coalesce(), e.coalesce()
+    if a._nnz() != e._nnz():
+        return f"The number of specified values in sparse {kind} tensors does not match: {a._nnz()} != {e._nnz()}"
+    for name in ("indices",) if kind == "COO" else ("crow_indices", "col_indices"):
+        found = _compare_values(getattr(a, name)(), getattr(e, name)(), 0.0, 0.0, False)
+        if found is not None:
+            return found.replace("Tensor-likes", f"Sparse {kind} {name}")
+    found = _compare_values(
+        *_of_one_dtype(a.values(), e.values()), *rules.tolerances(a.dtype, e.dtype), rules.equal_nan
+    )
+    return found and found.replace("Tensor-likes", f"Sparse {kind} values")
 
 
 def _of_one_dtype(a: Tensor, e: Tensor) -> tuple[Any, Any]:
