@@ -230,3 +230,26 @@ def test_small_forms():
     assert typed._untyped_storage.nbytes() == 8
     with pytest.warns(UserWarning, match="is an empty generator"):
         assert torch.nn.utils.clip_grad_norm_((p for p in []), 1.0) == 0
+
+
+def test_numbers_are_scaled_as_tensors_are():
+    assert (torch.add(1, 2, alpha=3).item(), torch.sub(1, 2, alpha=3).item(), torch.add(1.0, 2, alpha=2).item()) == (
+        7,
+        -5,
+        5.0,
+    )
+
+
+def test_what_overrides_functions_may_be_a_buffer():
+    class Like:
+        def __torch_function__(self, *args, **kwargs):
+            return None
+
+    module = torch.nn.Module()
+    module.register_buffer("a", Like())
+    assert type(module.a) is Like
+
+
+def test_types_of_results_know_their_number_of_fields():
+    kind = torch.return_types.max
+    assert (kind.n_fields, kind.n_sequence_fields, kind.n_unnamed_fields) == (2, 2, 0)

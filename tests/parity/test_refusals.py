@@ -176,3 +176,22 @@ def test_what_does_not_compute_yet_says_so_and_does_once_it_has_a_shape() -> Non
 ])  # fmt: skip
 def test_conversions_and_settings(call: Callable[[Any], Any]) -> None:
     assert outcome(lambda: call(rushlight)) is outcome(lambda: call(torch))
+
+
+def over_an_attribute(t: Any) -> None:
+    m = t.nn.Module()
+    m.a = t.ones(2)
+    m.a = t.nn.Buffer(t.ones(2))
+
+
+@pytest.mark.parametrize("call", [
+    lambda t: t.nn.functional.embedding_bag(t.tensor([[5]]), t.ones(2, 2)), lambda t: t.nn.functional.embedding(t.tensor([[5]]), t.ones(2, 2)),
+    lambda t: t.nn.functional.embedding_bag(t.tensor([[5]]), t.ones(2, 2), mode="max"),
+    lambda t: t.ones(3, 2).index_add(0, t.tensor([5]), t.ones(1, 2)), lambda t: t.ones(3).index_add_(0, t.tensor([5]), t.ones(1)),
+    lambda t: t.nn.functional.adaptive_max_pool2d(t.ones(1, 4, 4, dtype=t.int64), 2),
+    lambda t: t.nn.functional.adaptive_max_pool1d(t.ones(1, 4, dtype=t.int32), 2),
+    lambda t: t.nn.functional.fractional_max_pool2d(t.ones(2, 0, 4, 4), 2, output_size=2),
+    lambda t: t.ops.aten.add.Foo, lambda t: t.ops.aten.add.Tensor, lambda t: t.ops.aten.t.default, over_an_attribute,
+])  # fmt: skip
+def test_what_was_taken_or_raised_another_error(call: Callable[[Any], Any]) -> None:
+    assert outcome(lambda: call(rushlight)) is outcome(lambda: call(torch))

@@ -56,6 +56,9 @@ return_types.__getattr__ = _later  # type: ignore[method-assign]
 def named(name: str, *fields: str) -> type[Named]:
     """The type `torch.return_types.NAME` with these fields."""
     space: dict[str, Any] = {
+        "n_fields": len(fields),
+        "n_sequence_fields": len(fields),
+        "n_unnamed_fields": 0,
         "__slots__": (),
         "_fields": fields,
         "__match_args__": fields,

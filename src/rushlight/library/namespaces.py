@@ -81,8 +81,7 @@ class Borrowed:
         self._qualified_op_name = f"aten::{name}"
 
     def __getattr__(self, overload: str) -> Any:
-        if overload.startswith("__"):
-            raise AttributeError(overload)
+        known.check_overload(self.__name__, overload)
         return self
 
     def overloads(self) -> list[str]:

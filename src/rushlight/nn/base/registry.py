@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.nn.parameter import Buffer, Parameter, UninitializedBuffer
+from rushlight.overrides.questions import is_tensor_like
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Registry:
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         _check_name(self, "buffer", name, "_buffers")
-        if tensor is not None and not isinstance(tensor, Tensor):
+        if tensor is not None and not is_tensor_like(tensor):
             raise TypeError(
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
@@ -180,11 +181,13 @@ class Registry:
     def _set_buffer(self, name: str, value: Any) -> None:
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
-        if value is not None and not isinstance(value, Tensor):
+        if value is not None and not is_tensor_like(value):
             raise TypeError(
                 f"cannot assign '{typename(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
             )
         if isinstance(value, (Buffer, UninitializedBuffer)):
+            if name in self.__dict__:
+                raise KeyError(f"attribute '{name}' already exists")
             self._forget(name, "_parameters", "_modules")
             kept = (
                 () if value.persistent else (False,)

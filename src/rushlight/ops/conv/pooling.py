@@ -319,6 +319,8 @@ def take_spatial(input: Tensor, at: Tensor) -> Tensor:
 def adaptive_max_pool(name: str, n: int, input: Any, output_size: Any, return_indices: bool) -> Any:
     """Maxima of windows that divide the input evenly."""
     sizes = adaptive_sizes(name, input, output_size, n)
+    if input.dtype.category < 2:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{older(input.dtype)}'")
     x, added = batched(input, n)
     at = adaptive_indices_op(x.detach(), sizes)
     y = take_spatial(x, at)
@@ -368,6 +370,10 @@ def fractional_max_pool(name: str, n: int, input: Any, kernel: Any, output_size:
         output_size = tuple(int(s * r) for s, r in zip(input.shape[-n:], ratio, strict=True))
     out = spread(name, "output_size", output_size, n)
     x, added = batched(input, n)
+    if 0 in x.shape[1:]:
+        raise RuntimeError(
+            f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got {list(input.shape)}"
+        )
     for o, k, s in zip(out, kernel, x.shape[2:], strict=True):
         if o + k - 1 > s or o < 0:
             raise RuntimeError(f"{name}: pool size {k} and output size {o} too large relative to input size {s}")

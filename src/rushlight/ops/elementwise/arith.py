@@ -151,6 +151,11 @@ def check_alpha(alpha: Any, *operands: object) -> float:
     return alpha
 
 
+def numbers(*operands: Any) -> bool:
+    """Whether all operands are Python's numbers."""
+    return all(isinstance(x, (int, float, complex)) for x in operands)
+
+
 def _finish(name: str, result: Tensor, out: Any) -> Tensor:
     return result if out is None else call.write_out(name, out, result)
 
@@ -172,7 +177,10 @@ def add_public(input: Tensor, other: Tensor | complex, *old: Any, alpha: complex
             return in_old_order(add_public, (input, other, *old), _given(alpha, out))
         if alpha.__class__ is int and alpha == 1:
             return add(input, other) if out is None else add(input, other, out=out)
-        return _finish("add", add_scaled(input, other, check_alpha(alpha, input, other)), out)
+        alpha = check_alpha(alpha, input, other)
+        return _finish(
+            "add", add(input, other * alpha) if numbers(input, other) else add_scaled(input, other, alpha), out
+        )
     except Unnoticed as error:
         return retried(public_of(add_public), error, input, other, **_given(alpha, out))
 
@@ -243,7 +251,10 @@ def sub_public(input: Any, other: Any, *old: Any, alpha: Any = 1, out: Any = Non
         if alpha.__class__ is int and alpha == 1:
             return sub(input, other) if out is None else sub(input, other, out=out)
         refuse_bools([raw(input), raw(other)])
-        return _finish("sub", add_scaled(input, other, -check_alpha(alpha, input, other)), out)
+        alpha = check_alpha(alpha, input, other)
+        return _finish(
+            "sub", sub(input, other * alpha) if numbers(input, other) else add_scaled(input, other, -alpha), out
+        )
     except Unnoticed as error:
         return retried(public_of(sub_public), error, input, other, **_given(alpha, out))
 

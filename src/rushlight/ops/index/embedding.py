@@ -44,7 +44,8 @@ def rows_of(name: str, weight: Array, indices: Array) -> Array:
         return np.take(weight, indices, axis=0)
     except IndexError:
         bad = indices[(indices < 0) | (indices >= len(weight))].reshape(-1)
-        raise explained(IndexError(f"{name}(): index out of range in self: got index {bad[0]}, expected indices in [0, "
+        kind = RuntimeError if name == "embedding_bag" else IndexError
+        raise explained(kind(f"{name}(): index out of range in self: got index {bad[0]}, expected indices in [0, "
                          f"{len(weight)})"), "indices-of-an-embedding") from None  # fmt: skip
 
 

@@ -213,7 +213,8 @@ def prepared(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor |
     whole, at, dim = checked(name, input, dim, index)
     if source is not None:
         source = source_for(name, raw(input), at, source, dim)
-    check_bounds(raw(at), raw(whole).shape[dim], name, dim, IndexError)
+    kind = RuntimeError if name.startswith("index_add") and raw(whole).ndim > 1 else IndexError
+    check_bounds(raw(at), raw(whole).shape[dim], name, dim, kind)
     return at, source, dim
 
 

@@ -6,6 +6,23 @@ from typing import Any
 
 from rushlight.dispatch.declare import OPS
 
+# The names of PyTorch's overloads, of which each belongs to some operators.
+OVERLOADS = frozenset(
+    "L OutScalar_Other OutScalar_Self OutTensor Scalar ScalarOpt_dim ScalarOpt_dim_dtype ScalarOpt_dtype ScalarOther ScalarSelf Scalar_Other "
+    "Scalar_Scalar Scalar_Self Scalar_Tensor Scalar_mode Tensor Tensor_Scalar Tensor_Tensor Tensor_float Tensor_generator Tensor_mode any bool "
+    "center complex correction data decimals default device dim dim_IntList dim_int dim_max dim_min dim_values dims dtype float float_Tensor "
+    "generator grad_input indexing indices input int int_Scalar int_Tensor int_int inverse low low_dtype low_generator memory_format mode "
+    "no_stats other other_dtype other_scalar p padding periodic prim_Device prim_dtype reduce result sections self self_Tensor self_int "
+    "self_scalar sign size sizes source_Storage source_Tensor src stable start start_step static str t tensor_indices_or_sections tensors two "
+    "value value_reduce values values_stable vec x_scalar output".split()
+)
+
+
+def check_overload(name: str, overload: str) -> None:
+    """Raise AttributeError for what is no name of an overload."""
+    if overload not in OVERLOADS and not overload.endswith("out"):
+        raise AttributeError(f"The underlying op of 'aten.{name}' has no overload name '{overload}'")
+
 
 class Overloads:
     """An operator by name; every overload of it is the operator itself."""
@@ -14,8 +31,7 @@ class Overloads:
         self.name, self.op = name, OPS[name]
 
     def __getattr__(self, overload: str) -> Any:
-        if overload.startswith("__"):
-            raise AttributeError(overload)
+        check_overload(self.name, overload)
         return self.op
 
     def overloads(self) -> list[str]:
