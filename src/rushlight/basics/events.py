@@ -25,12 +25,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter_ns as clock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rushlight.basics.state import modes, set_mode, special
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+
+T = TypeVar("T")
 
 OPERATOR = 0  # an operator is called: what is its declaration
 INPLACE = 1  # as OPERATOR, its result written over its first input
@@ -73,9 +75,9 @@ def observed(
     what: Any,
     inputs: list[Any] | tuple[Any, ...],
     statics: tuple[Any, ...],
-    run: Callable[..., Any],
+    run: Callable[..., T],
     *args: object,
-) -> Any:
+) -> T:
     """The result of `run(*args)`, observed."""
     tokens, result = begin(kind, what, inputs, statics), None
     try:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rushlight.basics.state import modes, special
 from rushlight.basics.tree import tree_leaves
 from rushlight.levels.batch import BatchedArray, DataDependent
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.levels import Level, SampleLevel
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -18,7 +21,7 @@ def per_sample(fn: F) -> F:
     """Decorate a function that looks at values; outside of vmap nothing changes."""
 
     @functools.wraps(fn)
-    def outer(*args: Any, **kwargs: Any) -> Any:
+    def outer(*args: object, **kwargs: object) -> object:
         if not special.count or not modes.levels:
             return fn(*args, **kwargs)
         return attempt(fn, outer, args, kwargs)
@@ -26,7 +29,7 @@ def per_sample(fn: F) -> F:
     return outer  # type: ignore[return-value]
 
 
-def level_of(args: list[Any] | tuple[Any, ...]) -> Any:
+def level_of(args: list[Any] | tuple[Any, ...]) -> SampleLevel | None:
     """The innermost batched level that any tensor in a tree, or a tangent of one, belongs to, None without one."""
     found, tensors = None, [x for x in tree_leaves(args) if isinstance(x, Tensor)]
     for place, level in enumerate(modes.levels):
@@ -36,7 +39,7 @@ def level_of(args: list[Any] | tuple[Any, ...]) -> Any:
     return found
 
 
-def belongs(x: Tensor, level: Any, duals: list[Any]) -> bool:
+def belongs(x: Tensor, level: Level, duals: list[Any]) -> bool:
     """Whether a tensor, or a tangent of it at one of the levels inside, is batched at a level."""
     array = x._array
     if type(array) is BatchedArray and array.level is level:

@@ -32,7 +32,7 @@ from rushlight.tensor import Tensor, wrap
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
-    from rushlight.dispatch.plan import OpNode, Plan
+    from rushlight.dispatch.plan import FullNode, OpNode, Plan
 
 ndarray = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -215,7 +215,7 @@ def edges_of(op: Op, flat: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
 
 
 def make_node(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], edges: tuple[Any, ...], mask: int,
-              aux: tuple[Any, ...] | None) -> Any:  # fmt: skip
+              aux: tuple[Any, ...] | None) -> FullNode:  # fmt: skip
     """A node with its inputs saved; shape, dtype and outputs are for the caller to set, and auxiliary results of None."""
     if len(op.targets) > 1:  # as in PyTorch, whose operators of one tensor save in any case
         for i, edge in enumerate(edges):
@@ -266,12 +266,11 @@ def save_inputs(plan: Plan, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> 
 def save_aux(aux: tuple[Any, ...], op: Op | None = None) -> PackedResults | tuple[Any, ...]:
     """Auxiliary results, packed by the active hooks."""
     hooks = saved_hooks()
-    if op is not None and op.planes:
-        aux = narrowed(op, aux)
+    found = narrowed(op, aux) if op is not None and op.planes else aux
     if not hooks:
-        return aux
+        return found
     places = [None] * len(aux) if op is None else [(op.name, name) for name in op.aux]
-    kept = aux if isinstance(aux, PackedResults) else PackedResults(aux)
+    kept = found if isinstance(found, PackedResults) else PackedResults(found)
     return kept.replaced(tuple(Packed(wrap(x), hooks, place) if isinstance(x, ndarray) else x
                                for x, place in zip(kept.items, places, strict=True)))  # fmt: skip
 
@@ -375,7 +374,7 @@ def store_signed(op: Op, target: Tensor, arrays: list[Any], statics: tuple[Any, 
     return aux
 
 
-def fits_into(ufunc: str, target: Array, arrays: list[Any]) -> bool:
+def fits_into(ufunc: str | None, target: Array, arrays: list[Any]) -> bool:
     """Whether a ufunc of these arrays and numbers has results of the shape and dtype of `target`."""
     if ufunc == "negative" and not target.flags.forc:
         return False  # NumPy 2.4 puts them elsewhere where the strides of `out` are 16 (float32) or 64 bytes (float64)

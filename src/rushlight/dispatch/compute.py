@@ -195,7 +195,7 @@ def refuse_complex32(name: str) -> NoReturn:
     )
 
 
-def beside_number(fn: Callable[..., Any] | np.ufunc, a: Array, b: Array | complex) -> Any:
+def beside_number(fn: Callable[..., Any] | np.ufunc, a: Array, b: Array | complex) -> Array | None:
     """fn(a, b) of a 16-bit array and a number that its dtype does not hold: in float32, rounded at the end; else None.
 
     A tensor without dimensions beside one that has some is a number.
@@ -205,7 +205,8 @@ def beside_number(fn: Callable[..., Any] | np.ufunc, a: Array, b: Array | comple
             number = np.asarray(n).astype(FLOAT32)
             if number.astype(x.dtype) != number:
                 out = np.empty_like(x, order="C")
-                return fn(*((x, number) if x is a else (number, x)), out=out, casting="unsafe", dtype=FLOAT32)
+                fn(*((x, number) if x is a else (number, x)), out=out, casting="unsafe", dtype=FLOAT32)
+                return out
     return None
 
 

@@ -6,9 +6,13 @@ A rule is asked as those for shapes are, of what has shapes: tensors, arrays, or
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.tensor import Tensor
 
 __all__ = ["Counted", "elements", "product"]
 
@@ -26,12 +30,12 @@ class Counted(NamedTuple):
     alone: str = ""
 
 
-def elements(input: Any, other: Any) -> int:
+def elements(input: Tensor | Array | complex, other: Tensor | Array | complex) -> int:
     """One operation for each element of the larger operand."""
     return max(int(math.prod(getattr(x, "shape", ()))) for x in (input, other))
 
 
-def product(input: Any, mat2: Any) -> int:
+def product(input: Tensor | Array, mat2: Tensor | Array) -> int:
     """Of matrices over broadcast leading dimensions: (*, M, K) with (*, K, N)."""
     a, b = tuple(input.shape), tuple(mat2.shape)
     return int(2 * math.prod(np.broadcast_shapes(a[:-2], b[:-2])) * a[-2] * a[-1] * b[-1])

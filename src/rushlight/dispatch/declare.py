@@ -18,9 +18,12 @@ from rushlight.dispatch.costs import Counted
 from rushlight.dispatch.families import Family
 from rushlight.dispatch.plan import Formula, FullNode, Plan, SeveralOutputs, arguments
 from rushlight.dispatch.rules import Rule
+from rushlight.engine.node import Node
 
 Arrays = tuple[Array, ...]
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+N = TypeVar("N", bound=Node)
 OPS: dict[str, Op] = {}
 
 
@@ -101,11 +104,13 @@ class Op:
 
     # What is made of the record, when it is needed.
     call: Any = None  # its public function
-    node_class: Any = None
+    node_class: type[FullNode] | None = None
     slim_class: Any = None
     written: bool = False  # whether its function, which depends on the formulas, was written out
-    unwatched: Any = None  # its public function without the look at modes, and that without recording: made by `quick`
-    unrecorded: Any = None
+    unwatched: Callable[..., Any] | None = (
+        None  # its public function without the look at modes, and that without recording: made by `quick`
+    )
+    unrecorded: Callable[..., Any] | None = None
     MADE: ClassVar = frozenset({"call", "node_class", "slim_class", "written", "unwatched", "unrecorded"})
     SETTINGS: ClassVar[dict[str, Any]]  # what may be said by keyword and is kept as it is
 
@@ -127,7 +132,7 @@ class Op:
 
     def __init__(self, fn: Callable[..., Any], *, name: str | None = None, outputs: Any = 1, differentiable: tuple[int, ...] | None = None,
                  masks: tuple[str, ...] = (), broadcasts: tuple[str, ...] = (), shape: Callable[..., Any] | None = None,
-                 cost: Callable[..., Any] | None = None, **settings: Any) -> None:  # fmt: skip
+                 cost: Callable[..., Any] | None = None, **settings: object) -> None:  # fmt: skip
         """outputs: how many, or their names, or None if that varies; differentiable: positions of those that have gradients.
 
         masks: names of tensors that are masks or indices, whose dtype is no matter of promotion. broadcasts: names of
@@ -171,7 +176,7 @@ class Op:
                                  "is declared, by a keyword or a decorator")  # fmt: skip
         vars(self)[name] = value
 
-    def declare(self, name: str, value: Any) -> Any:
+    def declare(self, name: str, value: T) -> T:
         """Say what `name` is of this operator, which nothing said before; returns it.  Raises RuntimeError where it was said."""
         record = vars(self)
         if record.get(name) is not None:
@@ -280,7 +285,7 @@ class Op:
         self.declare("needed", Rule(self, fn))
         return fn
 
-    def variant(self, **changes: Any) -> Op:
+    def variant(self, **changes: object) -> Op:
         """Another record, that differs in what is said."""
         made: Op = object.__new__(Op)
         vars(made).update({**vars(self), "plans": {}, **changes})
@@ -294,13 +299,13 @@ class Op:
             found = self.plans[key] = Plan(self, mask, count)
         return found
 
-    def node_type(self) -> Any:
+    def node_type(self) -> type[FullNode]:
         """The class of this operator's nodes, named as PyTorch names them."""
         if self.node_class is None:
             self.node_class = self.node_subclass(FullNode if self.out_count == 1 else SeveralOutputs)
         return self.node_class
 
-    def node_subclass(self, base: type[Any]) -> type[Any]:
+    def node_subclass(self, base: type[N]) -> type[N]:
         """A subclass of `base` that bears the name of this operator's nodes."""
         words = "".join(w[:1].upper() + w[1:] for w in self.shown.split("_"))
         return type(f"{words}Backward0", (base,), {"__slots__": ()})

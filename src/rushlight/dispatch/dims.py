@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.errors import explained
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def sizes(args: tuple[Any, ...], name: str, argument: str) -> tuple[int, ...]:
@@ -61,7 +64,7 @@ def wrap_dim(dim: object, ndim: int) -> int:
     )
 
 
-def wrap_dims(dims: Any, ndim: int) -> tuple[int, ...]:
+def wrap_dims(dims: Iterable[int], ndim: int) -> tuple[int, ...]:
     """Several dimensions counted from the front.  Raises RuntimeError if one is named twice."""
     found = tuple([wrap_dim(d, ndim) for d in dims])
     if len(set(found)) != len(found):

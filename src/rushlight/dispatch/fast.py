@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
-    from rushlight.dispatch.plan import OpNode
+    from rushlight.dispatch.plan import OpNode, Plan
 
 ndarray = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -78,17 +78,17 @@ def given_statics(op: Op, statics: tuple[Any, ...]) -> tuple[Any, ...]:
     return statics[:count]
 
 
-def computed_into(op: Any, inputs: tuple[Any, ...], out: Tensor) -> bool:
+def computed_into(op: Op, inputs: tuple[Any, ...], out: Tensor) -> bool:
     """Compute straight into `out`, without a temporary, and say whether dtypes, shapes and modes allowed that."""
-    alone = op.into is not None and len(inputs) == 1
+    alone, ufunc = op.into is not None and len(inputs) == 1, op.ufunc or ""
     if not isinstance(out, Tensor) or modes.levels or modes.observers or op.promote not in ("arith", "float"):
         return False
     target, arrays = out._array, [x._array if isinstance(x, Tensor) else x for x in inputs]
-    if not (alone or op.ufunc is not None) or (target.dtype is not F32 and target.dtype is not F64):
+    if not (alone or ufunc) or (target.dtype is not F32 and target.dtype is not F64):
         return False
     if modes.grad and any(isinstance(x, Tensor) and x.requires_grad for x in (out, *inputs)):
         return False  # the general path raises
-    if not fits_into(op.ufunc, target, arrays) or out._unusual:
+    if not fits_into(ufunc, target, arrays) or out._unusual:
         return False
     check_single_writes(op.name, target)
     settle(target)
@@ -96,7 +96,7 @@ def computed_into(op: Any, inputs: tuple[Any, ...], out: Tensor) -> bool:
         np.copyto(target, arrays[0])
         op.into(target)
     else:
-        getattr(np, op.ufunc)(*arrays, out=target)
+        getattr(np, ufunc)(*arrays, out=target)
     inplace.written(out, op.name)
     return True
 
@@ -147,11 +147,12 @@ def record(op: Op, table: dict[Any, Any], t: Tensor, inputs: tuple[Any, ...], st
     t._edge = node
 
 
-def entry(op: Op, table: dict[Any, Any], mask: int, count: int) -> Any:
+def entry(op: Op, table: dict[Any, Any], mask: int, count: int) -> tuple[Plan | None, type[OpNode] | None]:
     """Plan and class of the nodes for the inputs in `mask`, kept in `table`; (None, None) without a gradient."""
     covered = mask & op.target_mask
-    table[mask] = (op.plan(covered, count), op.node_type()) if covered else (None, None)
-    return table[mask]
+    found = (op.plan(covered, count), op.node_type()) if covered else (None, None)
+    table[mask] = found
+    return found
 
 
 def keep_inputs(node: OpNode, inputs: tuple[Any, ...], wanted: tuple[int, ...], t: Tensor | None = None) -> None:

@@ -16,6 +16,7 @@ from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
+    from rushlight.dispatch.plan import FullNode
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -50,7 +51,7 @@ def changed_at_once(op: Op, ufunc: str, target: Tensor, other: Any) -> bool:
     return True
 
 
-def recorded(op: Op, target: Tensor, other: Any, y: Any) -> Any:
+def recorded(op: Op, target: Tensor, other: Any, y: Any) -> FullNode | None:
     """The node of a change of a tensor that requires grad by one that does not, or a number; None where it saves more than that."""
     plan = op.plan(1, 2)
     if not op.covered & 1 or plan.save_outs or plan.save_aux or 0 in plan.save_inputs or op.heavy:

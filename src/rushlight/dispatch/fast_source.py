@@ -39,7 +39,7 @@ NAMES: dict[str, Any] = {
 }  # fmt: skip
 
 
-def first(*args: Any, **kwargs: Any) -> Any:
+def first(*args: object, **kwargs: object) -> Any:
     """What every function is until its first call (its globals are the names that its source will use)."""
     write()  # type: ignore[name-defined]  # noqa: F821
     return call(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821

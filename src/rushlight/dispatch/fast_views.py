@@ -19,6 +19,8 @@ from rushlight.tensor import LEAF, Tensor, ViewInfo, bare
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
+    from rushlight.dispatch.plan import FullNode
+    from rushlight.engine.node import Edge
 
 bare_info = maker(ViewInfo)
 ndarray = np.ndarray
@@ -68,7 +70,7 @@ def unrecorded() -> str:
     return "inference" if modes.inference else "no_grad"
 
 
-def link(t: Tensor, op: Op, of: Tensor, edge: Any, statics: tuple[Any, ...]) -> None:
+def link(t: Tensor, op: Op, of: Tensor, edge: Edge, statics: tuple[Any, ...]) -> None:
     """Put `t`, made by an operator on one tensor that saves nothing of it, into the graph."""
     plan = op.plans.get((1, 1)) or op.plan(1, 1)
     array = t._held
@@ -107,7 +109,7 @@ def made_views(op: Op, of: Tensor, arrays: list[Any], statics: tuple[Any, ...]) 
     return tuple(views)
 
 
-def several(op: Op, of: Tensor, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
+def several(op: Op, of: Tensor, arrays: list[Any], statics: tuple[Any, ...]) -> FullNode | None:
     """The node of an operator on one tensor with several results that saves nothing; None if no gradient is wanted."""
     edge = of._edge if of._view is None else edge_of(of)
     if edge is None:

@@ -51,7 +51,7 @@ def in_order(shape: tuple[int, ...], strides: tuple[int, ...], step: int) -> boo
     return True
 
 
-def viewable(array: Any, shape: tuple[int, ...]) -> bool:
+def viewable(array: Array, shape: tuple[int, ...]) -> bool:
     """Whether the elements can be seen in another shape where they lie."""
     runs: list[
         list[int]

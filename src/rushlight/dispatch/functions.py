@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 from rushlight.dispatch.registry import NAMESPACES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.stubs.functions import *  # noqa: F403
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Callable[..., Any]:
     try:
-        return NAMESPACES[""][name]
+        found: Callable[..., Any] = NAMESPACES[""][name]
     except KeyError:
         raise AttributeError(f"module 'rushlight.dispatch.functions' has no attribute {name!r}") from None
+    return found

@@ -38,7 +38,7 @@ def view_at(
     return out
 
 
-def in_memory_order(array: Array) -> Any:
+def in_memory_order(array: Array) -> Array | None:
     """`array` with its dimensions in the order in which they lie in memory, if it has no gaps; else None."""
     order = sorted(range(array.ndim), key=lambda d: (-abs(array.strides[d]), -array.shape[d]))
     moved = array.transpose(order)

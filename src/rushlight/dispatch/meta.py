@@ -34,7 +34,7 @@ LEVEL = "rushlight.memory.estimates.on_meta"  # of a higher floor, imported when
 _set_class: Any = object.__dict__["__class__"].__set__
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
 _alive: dict[int, Any] = {}
-_reserved: list[Any] = []
+_reserved: list[mmap.mmap] = []
 
 
 def nowhere(shape: Iterable[int], dtype: np.dtype[Any], order: Sequence[int] | None = None) -> Array:
@@ -47,7 +47,7 @@ def nowhere(shape: Iterable[int], dtype: np.dtype[Any], order: Sequence[int] | N
     return found if order is None else found.transpose(np.argsort(order))
 
 
-def addresses(count: int) -> Any:
+def addresses(count: int) -> mmap.mmap:
     """So many addresses, or more, that can be read as zeros and not be written to."""
     if not _reserved or len(_reserved[-1]) < count:
         size = max(1 << 36, 1 << count.bit_length())
@@ -90,20 +90,21 @@ class OnMeta:
         return self._plain
 
     @property
-    def _array(self) -> Any:
-        return self._held.view(Nowhere)
+    def _array(self) -> Array:
+        found: Array = self._held.view(Nowhere)
+        return found
 
     @_array.setter
     def _array(self, value: Array) -> None:
         self._held = value
 
     @property
-    def device(self) -> Any:
+    def device(self) -> device_class:
         """The device meta."""
         return META
 
     @property
-    def data(self) -> Any:
+    def data(self) -> Tensor:
         """The same shape outside the graph."""
         return meta_like(self, Tensor)
 
@@ -152,7 +153,7 @@ class OnMeta:
         text = f"tensor({', '.join(parts)})"
         return text if self._plain is Tensor else f"{self._plain.__name__} containing:\n{text}"
 
-    def to(self, *args: object, **kwargs: object) -> Any:
+    def to(self, *args: object, **kwargs: object) -> Tensor:
         """This tensor in another dtype; on another device there would be nothing to copy: NotImplementedError."""
         device, dtype = _wanted(args, kwargs)
         if device is not None and device.type != "meta":
@@ -161,14 +162,16 @@ class OnMeta:
                 "torch.nn.Module.to() when moving module from meta to a different device."
             )
         if dtype is None or dtype.numpy == self._held.dtype:
-            return self.clone() if kwargs.get("copy") else self  # type: ignore[attr-defined]
-        return special.meta.cast(self, dtype)
+            found: Tensor = self.clone() if kwargs.get("copy") else self  # type: ignore[attr-defined,assignment]
+        else:
+            found = special.meta.cast(self, dtype)
+        return found
 
-    def cpu(self, memory_format: object = None) -> Any:
+    def cpu(self, memory_format: object = None) -> Tensor:
         """Refused: there is nothing to copy."""
         return self.to("cpu")
 
-    def cuda(self, device: object = None, non_blocking: bool = False, memory_format: object = None) -> Any:
+    def cuda(self, device: object = None, non_blocking: bool = False, memory_format: object = None) -> Tensor:
         """Refused: there is nothing to copy."""
         return self.to("cuda")
 
@@ -228,9 +231,9 @@ for _name in ("bernoulli_", "cauchy_", "copy_", "exponential_", "fill_", "geomet
     setattr(OnMeta, _name, _in_place(_name))
 
 
-def class_of(cls: type[Any]) -> Any:
+def class_of(cls: type[Any]) -> type[Any]:
     """The class of the tensors of class `cls` on the device meta."""
-    known = cls.__dict__.get("_on_meta")
+    known: type[Any] | None = cls.__dict__.get("_on_meta")
     if known is None:
         names = {"__slots__": (), "_plain": cls, "__module__": cls.__module__, "__doc__": cls.__doc__}
         known = cls._on_meta = type(cls)(cls.__name__, (OnMeta, cls), names)

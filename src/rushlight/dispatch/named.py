@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.registry import NAMESPACES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Named:
@@ -13,9 +16,10 @@ class Named:
     def __init__(self, ns: str = ""):
         self._ns = ns
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         try:
-            found = self.__dict__[name] = NAMESPACES[self._ns][name]
+            found: Callable[..., Any] = NAMESPACES[self._ns][name]
+            self.__dict__[name] = found
         except KeyError:
             raise AttributeError(f"torch{self._ns and '.' + self._ns} has no function {name!r}") from None
         return found

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
-made_view: Any = FunctionType(
+made_view: Callable[[Op, Tensor, Array, tuple[Any, ...]], Tensor] = FunctionType(
     fast_views.made_view.__code__, {**vars(fast_views), "special": Usual}, "made_view"
 )  # as it is in the usual modes
 
@@ -53,7 +53,7 @@ def run(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
     return (op.unwatched or usual(op))(*inputs, *statics)
 
 
-def inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+def inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Tensor:
     """Run the in-place form of `op` and tell the observers."""
     watchers = modes.observers
     if special.everywhere or len(watchers) != 1 or not watchers[0].passive:
@@ -67,11 +67,12 @@ def inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         watchers[0].note(INPLACE, op, inputs, statics, start, clock(), result)
 
 
-def view(op: Op, of: Tensor, array: Array, statics: tuple[Any, ...]) -> Any:
+def view(op: Op, of: Tensor, array: Array, statics: tuple[Any, ...]) -> Tensor:
     """`fast_views.made_view`, told to the observers: its array is there already, so that its time is short."""
     watchers = modes.observers
     if special.count != special.observing or special.everywhere or not all(w.passive for w in watchers):
-        return call.apply(op, (of,), statics)
+        found: Tensor = call.apply(op, (of,), statics)
+        return found
     if not watchers:
         return made_view(op, of, array, statics)
     start = clock()
@@ -82,7 +83,7 @@ def view(op: Op, of: Tensor, array: Array, statics: tuple[Any, ...]) -> Any:
     return result
 
 
-def joined(op: Op, along: Callable[..., Any], tensors: Sequence[Any], arrays: list[Any], dim: int) -> Any:
+def joined(op: Op, along: Callable[..., Any], tensors: Sequence[Any], arrays: list[Any], dim: int) -> Tensor:
     """Tensors joined by the NumPy function `along` as by `op`, told to the observers."""
 
     def join() -> Tensor:

@@ -20,13 +20,13 @@ from rushlight.storage import InferenceStorage
 from rushlight.tensor import LEAF, Tensor, strided, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rushlight.basics.arrays import Array
     from rushlight.basics.devices import device
 
 
-def size_of(name: str, args: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
+def size_of(name: str, args: tuple[Any, ...], size: object = None) -> tuple[int, ...]:
     """The size given as ints one by one, as one sequence, or by the keyword `size`."""
     if size is not None:
         args = (size,)
@@ -53,22 +53,23 @@ def index_of(name: str, n: int) -> int:
         ) from None
 
 
-def numpy_dtype(name: str, dtype: Any, default: Any = None) -> Any:
+def numpy_dtype(name: str, dtype: object, default: dtypes.dtype | None = None) -> np.dtype[Any]:
     """The NumPy dtype of the argument `dtype`; of None, `default` or else the default floating-point dtype."""
     if dtype is None:
-        return (default or dtypes.get_default_dtype()).numpy
+        dtype = default or dtypes.get_default_dtype()
+    elif not isinstance(dtype, dtypes.dtype) and dtype in (float, int, bool, complex):
+        dtype = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}[dtype]
     if isinstance(dtype, dtypes.dtype):
-        return dtype.numpy
-    if dtype in (float, int, bool, complex):
-        return {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}[dtype].numpy
+        found: np.dtype[Any] = dtype.numpy
+        return found
     raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
 
 
-def dtype_with(name: str, dtype: Any, out: Any, default: Any = None) -> Any:
+def dtype_with(name: str, dtype: object, out: object, default: dtypes.dtype | None = None) -> np.dtype[Any]:
     """As `numpy_dtype`, beside `out=`, whose dtype it is unless one is given.  Raises RuntimeError where they disagree."""
     if out is None or not isinstance(out, Tensor):
         return numpy_dtype(name, dtype, default)
-    have = out._held.dtype
+    have: np.dtype[Any] = out._held.dtype
     if dtype is not None and numpy_dtype(name, dtype) != have:
         raise RuntimeError(f"{name}(): dtype {older(numpy_dtype(name, dtype))} does not match dtype of out parameter ({older(have)})")  # fmt: skip
     return have
@@ -106,7 +107,9 @@ class Nowhere(np.ndarray):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **kwargs: object) -> NoReturn:
         refuse(asker(), self.why)
 
-    def __array_function__(self, function: Callable[..., Any], types: object, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self, function: Callable[..., Any], types: object, args: Iterable[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
         if function not in _OF_SHAPES:
             refuse(asker(), self.why)
         return (
@@ -114,7 +117,7 @@ class Nowhere(np.ndarray):
         )
 
 
-def _plainly(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _plainly(function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:
     return function(*(a.view(np.ndarray) if isinstance(a, Nowhere) else a for a in args), **kwargs)
 
 
@@ -122,7 +125,7 @@ _OF_SHAPES = {np.shape, np.ndim, np.size, np.result_type, np.may_share_memory, n
 
 
 def _valueless(name: str) -> Callable[..., Any]:
-    def refused(self: Any, *args: object, **kwargs: object) -> NoReturn:
+    def refused(self: Nowhere, *args: object, **kwargs: object) -> NoReturn:
         refuse(asker(), self.why)
 
     refused.__name__ = name
@@ -135,14 +138,15 @@ for _name in ("__array__", "__bool__", "__complex__", "__contains__", "__float__
     setattr(Nowhere, _name, _valueless(_name))
 
 
-def values(name: str, tensor: Tensor) -> Any:
+def values(name: str, tensor: Tensor) -> Array:
     """The array of a tensor, for what NumPy copies without asking.  Refused on the device meta."""
     if tensor._meta:
         refuse(name)
-    return tensor._array
+    array: Array = tensor._array
+    return array
 
 
-def blank(make: Callable[..., Any], shape: tuple[int, ...], dtype: np.dtype[Any], where: object = None) -> Any:
+def blank(make: Callable[..., Array], shape: tuple[int, ...], dtype: np.dtype[Any], where: object = None) -> Array:
     """`make(shape, dtype)`, a function of NumPy, or while memory is estimated, or on meta, what stands in its place."""
     if where is META:
         from rushlight.dispatch.meta import nowhere
@@ -151,7 +155,8 @@ def blank(make: Callable[..., Any], shape: tuple[int, ...], dtype: np.dtype[Any]
     if special.count:
         for level in modes.levels:
             if getattr(level, "dry", False):
-                return level.blank(make, shape, dtype)
+                found: Array = level.blank(make, shape, dtype)
+                return found
     return make(shape, dtype)
 
 
@@ -192,7 +197,7 @@ def check_layout(name: str, layout: object) -> None:
         raise RuntimeError(f"{name}(): layout {layout} is not supported: all tensors are torch.strided")
 
 
-def check_options(name: str, device: object, layout: object = None) -> Any:
+def check_options(name: str, device: object, layout: object = None) -> device_class | None:
     """Raise an error unless a tensor of this device and layout can be made.  META where it shall be on that device."""
     if layout is not None:
         check_layout(name, layout)
@@ -201,7 +206,7 @@ def check_options(name: str, device: object, layout: object = None) -> Any:
     return None
 
 
-def place_of(name: str, input: Tensor, device: object, layout: object = None) -> Any:
+def place_of(name: str, input: Tensor, device: object, layout: object = None) -> device_class | None:
     """As `check_options`, for a tensor made after another, on whose device it is unless one is given."""
     if device is None:
         check_layout(name, layout)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from rushlight.basics.dtype_words import in_c
 from rushlight.dispatch import call
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-def check_apart(name: str, out: Any, inputs: Any) -> None:
+
+def check_apart(name: str, out: Tensor, inputs: Iterable[object]) -> None:
     """Raise RuntimeError where `out` shares memory with an input, or overlaps itself."""
     call.check_single_writes(name, out._held)
     for x in inputs:
@@ -41,7 +44,7 @@ def moving(name: str, same_dtype: bool = False) -> Callable[[Any], Any]:
 
     def add(fn: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(fn)
-        def outer(*args: Any, **kwargs: Any) -> Any:
+        def outer(*args: object, **kwargs: Any) -> Any:
             out = kwargs.pop("out", None) if kwargs else None
             if out is None:
                 return fn(*args, **kwargs)

@@ -15,8 +15,8 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from operator import itemgetter
-from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -29,8 +29,13 @@ from rushlight.engine.saved import DETACHED, Constant, OfView, Packed, SavedOutp
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
+
+# What computes the gradients of a node's inputs: called with the node and the gradient of its output.
+Backwards: TypeAlias = Callable[["OpNode", Any], list[Any]]
 
 
 class Formula:
@@ -86,11 +91,13 @@ class OpNode(Node):
     aux: Any = None
     outs: Any = None
 
-    def run(self, g: Array | list[Any], wanted: int) -> Any:
-        return self.plan.full(self, g) if wanted == EVERY else self.plan.compiled(wanted)(self, g)
+    def run(self, g: Array | list[Any], wanted: int) -> Sequence[Any]:
+        plan: Plan = self.plan
+        return plan.full(self, g) if wanted == EVERY else plan.compiled(wanted)(self, g)
 
-    def run_tensors(self, g: Tensor | list[Any], wanted: int) -> Any:
-        return self.plan.compiled(wanted, True)(self, g)
+    def run_tensors(self, g: Tensor | list[Any], wanted: int) -> Sequence[Any]:
+        plan: Plan = self.plan
+        return plan.compiled(wanted, True)(self, g)
 
     def release(self) -> None:
         self.saved = None
@@ -110,7 +117,7 @@ class OpNode(Node):
         """The name of the input at a position."""
         return str(self.plan.op.input_name(position))
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name.startswith(("_saved_", "_raw_saved_")):
             from rushlight.dispatch.saved_attributes import saved_attribute
 
@@ -139,17 +146,18 @@ class SeveralOutputs(FullNode):
     count: int
 
 
-def input_array(node: OpNode, i: int) -> Any:
+def input_array(node: OpNode, i: int) -> Array:
     """The saved input at position `i`, its version checked."""
     x = node.saved[i]
     storage = x._storage
-    if x.__class__ is Rebuilt:
+    if isinstance(x, Rebuilt):
         return x.array(node, i)
     if storage is not None:
         expected = 0 if node.versions is None else node.versions[i]
         if storage.version != expected:
             stale(node, f"argument {node.argument(i)!r}", x._array.shape, storage.version, expected, storage, x._edge)
-    return x._array
+    found: Array = x._array
+    return found
 
 
 def input_tensor(node: OpNode, i: int) -> Any:
@@ -165,15 +173,17 @@ def input_tensor(node: OpNode, i: int) -> Any:
     return x._array if isinstance(x, Constant) else x.tensor(node.edges[i])
 
 
-def output_array(node: OpNode, k: int) -> Any:
+def output_array(node: OpNode, k: int) -> Array:
     """The k-th saved output, its version checked."""
     kept = node.outs[k]
     kept = kept.saved if isinstance(kept, OfView) else kept
     if isinstance(kept, SavedOutput):
         if kept.storage.version != kept.version:
             stale(node, "its result", kept.array.shape, kept.storage.version, kept.version, kept.storage, None)
-        return kept.array
-    return kept.array(node, None) if kept.__class__ is Rebuilt else kept._array
+        found: Array = kept.array
+        return found
+    found = kept.array(node, None) if kept.__class__ is Rebuilt else kept._array
+    return found
 
 
 def output_tensor(node: OpNode, k: int) -> Tensor:
@@ -238,7 +248,7 @@ class Plan:
         self.op, self.mask, self.count, self.real = op, mask, count, real
         # What puts gradients into the order in which they are handed on, where it is not that of the inputs.
         self.order = itemgetter(*op.order) if op.order and mask.bit_count() > 1 else None
-        self.functions: dict[tuple[int, bool], Any] = {}
+        self.functions: dict[tuple[int, bool], Backwards] = {}
         requests: dict[str, None] = {}  # in the order in which formulas ask: so hooks are called
         kept = frozenset((*op.tensors, *op.out_names, *op.aux))
         for formula in op.formulas:
@@ -252,9 +262,9 @@ class Plan:
         self.saves = bool(self.save_inputs or self.save_outs or self.save_aux)
         self.needs_shapes = any(r.endswith("_shape") and r.removesuffix("_shape") in op.tensors for r in requests)
         self.slim = real and not (self.save_outs or self.save_aux)  # whether dropping `saved` drops all
-        self.full: Any = self._first
+        self.full: Backwards = self._first
 
-    def _first(self, node: OpNode, g: Array | list[Any]) -> Any:
+    def _first(self, node: OpNode, g: Array | list[Any]) -> list[Any]:
         self.full = self.compiled(EVERY)
         return self.full(node, g)
 
@@ -267,7 +277,7 @@ class Plan:
         """The input positions of each of a formula's targets."""
         return [self.positions(name, count) for name in formula.targets]
 
-    def compiled(self, wanted: int, tensors: bool = False) -> Any:
+    def compiled(self, wanted: int, tensors: bool = False) -> Backwards:
         """The function (node, g) -> gradients for the wanted inputs, as arrays, or as tensors that record what was done."""
         key = self.mask & wanted, tensors
         fn = self.functions.get(key)
@@ -304,7 +314,7 @@ class Backward:
         # The name is what filters of warnings go by.
         self.scope: dict[str, Any] = {"__name__": __name__, "op": self.op, **NAMES}
 
-    def function(self) -> Any:
+    def function(self) -> Backwards:
         """(node, g) -> a list of gradients, None for inputs that are not wanted."""
         plan, op = self.plan, self.op
         results = ["None"] * len(op.tensors)
@@ -323,7 +333,8 @@ class Backward:
         opening = ["s = node.saved", "if s is None: freed(node)"] if plan.saves else []
         body = [*opening, *(dropped(self.lines) if op.heavy else self.lines), f"return [{', '.join(results)}]"]
         exec(code_of("def backward(node, g):\n    " + "\n    ".join(body), op.name), self.scope)
-        return self.scope["backward"]
+        made: Backwards = self.scope["backward"]
+        return made
 
     def call(self, f: int, formula: Formula, needs: tuple[bool, ...]) -> str:
         """What the f-th formula gives, as an expression; the lines before it are added."""
@@ -401,7 +412,7 @@ class Backward:
         return f"x{i}", f"x{i} = s[{i}]\n{checked}"
 
 
-def as_tensor(value: Any) -> Any:
+def as_tensor(value: object) -> object:
     """What a formula on tensors gave, where it gave an array."""
     return wrap(value) if value.__class__ is np.ndarray else value
 
@@ -426,7 +437,7 @@ NAMES: dict[str, Any] = {
 
 
 @lru_cache(256)
-def code_of(source: str, name: str) -> Any:
+def code_of(source: str, name: str) -> CodeType:
     """Source as code: of joining two tensors it is that of joining three."""
     return compile(source, f"<backward of {name}>", "exec")
 

@@ -31,7 +31,7 @@ def unnoticed(op: Op, inputs: tuple[Any, ...], out: Tensor | None, statics: tupl
     return apply(op, inputs, statics, False)
 
 
-def usual(op: Op) -> Any:
+def usual(op: Op) -> Callable[..., Any]:
     """The public function of `op` as it runs in the usual modes: it neither looks at them nor tells observers.
 
     It is kept as `op.unwatched`.
@@ -48,7 +48,7 @@ def usual(op: Op) -> Any:
     return op.unwatched
 
 
-def unrecorded(op: Op) -> Any:
+def unrecorded(op: Op) -> Callable[..., Any]:
     """The public function of `op` as it runs where nothing is recorded; the general path of views, which note their mode.
 
     It is kept as `op.unrecorded`.

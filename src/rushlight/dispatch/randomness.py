@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rushlight.generator import Generator
+    from rushlight.levels import SampleLevel
 
 REFUSED = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness "
@@ -22,16 +23,17 @@ REFUSED = (
 )
 
 
-def innermost() -> Any:
+def innermost() -> SampleLevel | None:
     """The innermost level that runs samples together, None without one."""
     if special.count:
         for level in reversed(modes.levels):
             if hasattr(level, "randomness"):
-                return level
+                found: SampleLevel = level
+                return found
     return None
 
 
-def check() -> Any:
+def check() -> SampleLevel | None:
     """The innermost level; raises RuntimeError where it refuses random draws."""
     level = innermost()
     if level is not None and level.randomness == "error":
@@ -48,10 +50,10 @@ def fresh(draw: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...]) -> Ten
         if level.randomness == "same":
             return fresh(draw, shape)
         t = fresh(draw, (level.size, *shape))
-    return level.batched(t, 0)  # type: ignore[no-any-return]
+    return level.batched(t, 0)
 
 
-def apart(x: Tensor) -> Any:
+def apart(x: Tensor) -> Tensor:
     """A tensor whose samples are the same as one with a copy for each, where draws are to differ by sample."""
     level = check()
     if level is None or level.randomness == "same" or not isinstance(x, Tensor):

@@ -101,12 +101,13 @@ def publish_inplace(fn: Callable[..., Any], name: str, ns: str, aliases: tuple[s
 def inplace_of(op: Op) -> Callable[..., Any]:
     """The in-place function of an operator."""
 
-    def inplace(*args: Any, **kwargs: Any) -> Any:
+    def inplace(*args: object, **kwargs: object) -> Tensor:
         inputs, statics = op.bind(args, kwargs)
         try:
             return call.apply_inplace(op, inputs, statics)
         except Unnoticed as error:
-            return retried(of_method(inplace.__name__), error, *args, **kwargs)
+            found: Tensor = retried(of_method(inplace.__name__), error, *args, **kwargs)
+            return found
 
     inplace.__doc__ = f"In-place version of :func:`{op.name}`."
     return inplace
@@ -186,7 +187,7 @@ def converting(fn: Callable[..., Any], kind: str) -> Callable[..., Any]:
     """`fn`, its operands converted while autocast is on."""
 
     @functools.wraps(fn)
-    def outer(*args: Any, **kwargs: Any) -> Any:
+    def outer(*args: Any, **kwargs: Any) -> object:
         if special.count and modes.autocast is not None:
             args, kwargs = tuple(modes.autocast(kind, list(args))), modes.autocast(kind, kwargs)
         return fn(*args, **kwargs)
@@ -198,7 +199,7 @@ def with_out(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
     """`fn` with the keyword `out`."""
 
     @functools.wraps(fn)
-    def outer(*args: Any, **kwargs: Any) -> Any:
+    def outer(*args: Any, **kwargs: Any) -> object:
         out = kwargs.pop("out", None) if kwargs else None
         if out is not None and kwargs:
             check_out_dtype(name, kwargs.get("dtype"), out)
@@ -209,7 +210,7 @@ def with_out(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
     return outer
 
 
-def check_out_dtype(name: str, dtype: Any, out: Any) -> None:
+def check_out_dtype(name: str, dtype: object, out: object) -> None:
     """Raise RuntimeError for `dtype=` beside an `out=` of another."""
     if dtype is not None and isinstance(out, Tensor) and out.dtype is not dtype:
         raise RuntimeError(f"{name}(): Expected out tensor to have dtype {in_c(dtype)}, but got {in_c(out.dtype)} "
@@ -219,7 +220,7 @@ def check_out_dtype(name: str, dtype: Any, out: Any) -> None:
 def inplace_by_copy(fn: Callable[..., Any]) -> Callable[..., Any]:
     """The in-place form of a composed function: its result is copied into the first argument."""
 
-    def inplace(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def inplace(input: Tensor, *args: object, **kwargs: object) -> Tensor:
         # The result's node may save its input, which is about to change: it gets a copy then.
         recorded = modes.grad and any(isinstance(x, Tensor) and x.requires_grad for x in (input, *args))
         result = fn(input.clone() if recorded else input, *args, **kwargs)

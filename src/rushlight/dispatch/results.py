@@ -5,7 +5,10 @@ from __future__ import annotations
 import operator
 import sys
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import Self
 
 return_types = ModuleType("rushlight.return_types", "The types of results with names.")
 
@@ -16,10 +19,10 @@ class Named(tuple[Any, ...]):
     __slots__ = ()
     _fields: tuple[str, ...] = ()
 
-    def __new__(cls, *values: Any) -> Any:
+    def __new__(cls, *values: Any) -> Self:
         if len(values) == 1 and len(cls._fields) != 1:
             values = tuple(values[0])
-        return tuple.__new__(cls, values)
+        return super().__new__(cls, values)
 
     def __repr__(self) -> str:
         body = ",\n".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
@@ -40,7 +43,7 @@ _LATER = {
 }  # fmt: skip
 
 
-def _later(name: str) -> Any:
+def _later(name: str) -> type[Named]:
     """A type that nobody asked for yet.  `NAME_out`, of results written to tensors that are given, has the fields of NAME."""
     known = name.removesuffix("_out")
     if known in _LATER:
@@ -71,9 +74,10 @@ def named(name: str, *fields: str) -> type[Named]:
     return made
 
 
-def make(name: str, values: tuple[Any, ...]) -> Any:
+def make(name: str, values: tuple[Any, ...]) -> Named:
     """A result of the type of that name: how pickle restores it."""
-    return getattr(return_types, name)(*values)
+    kind: type[Named] = getattr(return_types, name)
+    return kind(*values)
 
 
 sys.modules["rushlight.return_types"] = return_types

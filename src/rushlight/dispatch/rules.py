@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rushlight.dispatch.plan import arguments
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 class Making(Protocol):
     """What a rule for the shapes of gradients may ask of the run that it is asked by."""
 
-    def array(self, shape: Sequence[int], dtype: Any, order: Sequence[int] | None = None) -> Array:
+    def array(self, shape: Sequence[int], dtype: np.dtype[Any], order: Sequence[int] | None = None) -> Array:
         """A new array without numbers.  order: its dimensions by decreasing stride; C order without."""
 
     def gradient(self, position: int, order: Sequence[int] | None = None) -> Array:

@@ -13,6 +13,7 @@ from rushlight.engine.saved import Packed, PackedResults, SavedOutput, SavedTens
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
     from rushlight.engine.node import Node
 
@@ -98,11 +99,12 @@ class OperatorsTensor(SavedTensor):
         return made
 
     @property
-    def data(self) -> Any:
+    def data(self) -> Tensor | None:
         """The tensor outside of the graph; None where it was freed or there is none."""
         if self.node.saved is None or not is_saved(self.node, self.name):
             return None
-        return fetch(self.node, self.name, None, True, ()).detach()
+        found: Tensor = fetch(self.node, self.name, None, True, ())
+        return found.detach()
 
     def register_hooks(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
         """Keep what `pack_hook(tensor)` returns instead; `unpack_hook` gives the tensor back for backward.
@@ -129,7 +131,7 @@ class OperatorsTensor(SavedTensor):
         )
         self.replace(Packed(tensor, ((pack_hook, unpack_hook),), (node.plan.op.name, name)))
 
-    def kept(self) -> Any:
+    def kept(self) -> Tensor | SavedOutput | Packed | Array | None:
         """What the node keeps there: a tensor, an output, an array, something packed, or None."""
         node, name = self.node, self.name
         op = node.plan.op

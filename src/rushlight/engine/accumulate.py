@@ -18,6 +18,8 @@ from rushlight.storage import bump, dependents, refuse_inference, settle
 from rushlight.tensor import LEAF, Tensor, wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rushlight.basics.arrays import Array
     from rushlight.basics.handles import RemovableHandle
     from rushlight.engine.node import Node
@@ -73,7 +75,7 @@ def owns_memory(g: Array) -> bool:
     return isinstance(base, np.ndarray) and base.base is None and base.nbytes == g.nbytes and getrefcount(base) <= 3
 
 
-def hooked(leaf: Tensor, g: Tensor) -> Any:
+def hooked(leaf: Tensor, g: Tensor) -> Tensor:
     """The gradient after the leaf's hooks: a tensor."""
     for hook in tuple(leaf._hooks.values()):
         result = called(hook, leaf, g)
@@ -104,7 +106,7 @@ def note_hook(error: BaseException, hook: Callable[..., Any], what: str, node: N
         error.add_note(f"That operator was called at:\n{trace}")
 
 
-def check_hook_result(result: object, g: Tensor, hook: Callable[..., Any]) -> Any:
+def check_hook_result(result: object, g: Tensor, hook: Callable[..., Any]) -> Tensor:
     """The gradient that a hook returned instead of `g`."""
     if not isinstance(result, Tensor):
         raise TypeError(f"expected Tensor, but hook returned {type(result).__name__!r}: hook {described(hook)}")
@@ -313,7 +315,7 @@ def awaits(leaf: Tensor) -> bool:
     return any(getattr(hook, "defers", False) for hook in (leaf._post_hooks or {}).values())
 
 
-def accumulated(leaf: Tensor, hooks: Any = None) -> None:
+def accumulated(leaf: Tensor, hooks: Iterable[Callable[..., Any]] | None = None) -> None:
     """Run the hooks that wait for the accumulated gradient."""
     if leaf._awaited:
         leaf._awaited = False  # of a run that failed

@@ -10,6 +10,8 @@ from rushlight.basics.caller import user_frame
 from rushlight.basics.state import Setting, modes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.basics.arrays import Array
     from rushlight.engine.node import Node
 
@@ -64,7 +66,7 @@ def explain(node: Node) -> str:
     return text
 
 
-def watched(node: Node, g: Array, mask: int, create: bool) -> Any:
+def watched(node: Node, g: Array, mask: int, create: bool) -> Sequence[Any]:
     """Run a node under anomaly mode: errors carry the traceback of the forward call, NaN gradients are errors."""
     try:
         with Setting("node", node):
@@ -88,7 +90,7 @@ def tell(error: Exception, text: str) -> None:
         error.add_note(text)
 
 
-def values_of(x: Any) -> Any:
+def values_of(x: Any) -> Array | None:
     """A gradient as an array; None where there is none, or none of floating-point numbers."""
     array = getattr(x, "_array", x)
     while getattr(array, "interpreted", False):  # inside vmap: all samples

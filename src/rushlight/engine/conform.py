@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from rushlight.engine.node import Node, Port
 
 ndarray = np.ndarray
+# What a run of arrays carries; and what it, or one of tensors, hands to a node: of several outputs a list.
+Gradient: TypeAlias = "Array | Deferred | Part | Rows"
+Grads: TypeAlias = "Gradient | Tensor | list[Any] | None"
 # sum_to_size, cast, add, resize, sparse, sparse_total: set by ops, which is on a higher floor
 tensor_functions: dict[str, Any] = {}
 
@@ -66,6 +69,7 @@ def check_shape(edge: Node | Port | Tensor) -> None:
             )
 
 
+@final
 class Part:
     """The gradient of one region of an array, zero elsewhere: what slicing gives to its input.
 
@@ -78,12 +82,12 @@ class Part:
     def __init__(self, shape: tuple[int, ...], index: tuple[Any, ...], region: Array):
         self.shape, self.index, self.region, self.dtype = shape, index, region, region.dtype
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> Array:
         whole = np.zeros(self.shape, self.dtype)
         whole[self.index] = self.region
         return whole
 
-    def into(self, whole: Any) -> Any:
+    def into(self, whole: Array) -> Array:
         """Add it to an array of its shape in place."""
         whole[self.index] += self.region
         return whole

@@ -12,6 +12,7 @@ from rushlight.tensor import Tensor, wrap
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.basics.handles import RemovableHandle
+    from rushlight.engine.conform import Grads
     from rushlight.engine.run import Run
 
 
@@ -20,12 +21,12 @@ def lift(run: Run, g: Any) -> Tensor | None:
     return g if g is None or run.create else wrap(g)
 
 
-def lower(run: Run, g: Tensor | None) -> Any:
+def lower(run: Run, g: Tensor | None) -> Array | Tensor | None:
     """A gradient as the run passes it on."""
     return g if g is None or run.create else g._array
 
 
-def tensor_hooks(run: Run, node: Node, g: Array | Tensor | list[Any]) -> Any:
+def tensor_hooks(run: Run, node: Node, g: Array | Tensor | list[Any]) -> Grads:
     """The gradients of the outputs after the hooks of tensors; those that tensors retain are kept."""
     extra = node.extra
     if extra is None or not (extra.tensor_hooks or extra.retained):
@@ -42,11 +43,12 @@ def tensor_hooks(run: Run, node: Node, g: Array | Tensor | list[Any]) -> Any:
     return lowered(run, node, grads)
 
 
-def pre_hooks(run: Run, node: Node, g: Any) -> Any:
+def pre_hooks(run: Run, node: Node, g: Any) -> Grads:
     """The gradients of the outputs after the pre-hooks of the node."""
     extra = node.extra
     if extra is None or not extra.pre_hooks:
-        return g
+        given: Grads = g
+        return given
     grads = [lift(run, x) for x in (g if node.count != 1 else [g])]
     for hook in tuple(extra.pre_hooks.values()):
         result = call_hook(hook, node, "the pre-hook of", tuple(grads))
@@ -55,7 +57,7 @@ def pre_hooks(run: Run, node: Node, g: Any) -> Any:
     return lowered(run, node, grads)
 
 
-def lowered(run: Run, node: Node, grads: list[Any]) -> Any:
+def lowered(run: Run, node: Node, grads: list[Any]) -> Grads:
     """The gradients of a node's outputs as the run passes them on."""
     found = [lower(run, x) for x in grads]
     return found if node.count != 1 else found[0]

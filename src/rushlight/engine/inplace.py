@@ -23,7 +23,11 @@ from rushlight.storage import bump, dependents, refuse_inference, settle
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.basics.arrays import Array
+    from rushlight.engine.conform import Grads
+    from rushlight.engine.node import Edge, Port
 
 
 def check(tensor: Tensor, requires_grad: bool) -> None:
@@ -75,7 +79,7 @@ def written(tensor: Tensor, name: str) -> None:
     tensor._storage.writer = name if modes.anomaly is None else f"{name} at {anomaly.user_line()}"
 
 
-def rebase(tensor: Tensor, edge: Any) -> None:
+def rebase(tensor: Tensor, edge: Node | Port) -> None:
     """Make `edge` the history of `tensor` after an in-place change; of a view, of its base."""
     info = tensor._view
     base = tensor if info is None else info.base
@@ -140,7 +144,7 @@ class CopySlices(Node):
         out[...] = g
         return out
 
-    def batch(self, g: Any) -> Any:
+    def batch(self, g: Tensor) -> Tensor:
         """As `buffer`, of a tensor that holds one gradient for each sample of a batch."""
         strides = self.strides or tuple(range(len(self.shape), 0, -1))
         order = sorted(range(len(strides)), key=lambda i: -abs(strides[i]))
@@ -152,7 +156,7 @@ class CopySlices(Node):
         # one holder more than in `run` itself: this call
         return bool(laid_out and g.base is None and g.flags.writeable and getrefcount(g) <= Holders.node + 1)
 
-    def run(self, g: Array, wanted: int) -> Any:
+    def run(self, g: Array, wanted: int) -> Sequence[Any]:
         if self.released:
             freed(self)
         whole = g if self.mine(g) else self.buffer(g)
@@ -167,7 +171,7 @@ class CopySlices(Node):
         grads[0] = whole if wanted & 1 else None
         return grads
 
-    def run_turned(self, whole: Any, wanted: int) -> Any:
+    def run_turned(self, whole: Array, wanted: int) -> Sequence[Any]:
         """As `run`, of a view through a conjugate or negative bit, which only a tensor sees through."""
         with Setting("grad", False), Setting("levels", ()), Setting("inference", False):
             part = replay(self.chain, wrap(whole))
@@ -228,7 +232,7 @@ class CopySlices(Node):
             else:
                 fn.outs = outs
 
-    def view_edge(self, like: Array) -> Any:
+    def view_edge(self, like: Array) -> Edge | None:
         """The edge of the changed view: its own, or where nobody has it any more, or it has another by now, one like it.
 
         That is the edge of the view's operators on a base whose history is this node.
@@ -237,13 +241,15 @@ class CopySlices(Node):
         info = None if view is None else view._view  # of the same shape: another would be a change of what was saved
         if info is not None and info.base._edge is self and not info.kind:
             Tensor._refresh(view)
-            return view._edge
+            edge: Edge | None = view._edge
+            return edge
         base = wrap(self.buffer(np.broadcast_to(like.dtype.type(0), like.shape)))
         base._edge = self
         with Setting("saved_hooks", ()):
-            return replay(self.chain, base)._edge
+            made: Edge | None = replay(self.chain, base)._edge
+        return made
 
-    def of_output(self, g: Array | Tensor) -> Any:
+    def of_output(self, g: Array | Tensor) -> Grads:
         """The gradients of the outputs of `fn`: in-place operators have one."""
         return g if self.fn.count == 1 else [g] + [None] * (self.fn.count - 1)
 

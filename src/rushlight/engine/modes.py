@@ -5,12 +5,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast, overload
 
 from rushlight.basics.caller import warn
 from rushlight.basics.state import modes, set_mode
 
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Generator
+
 F = TypeVar("F")
+Steps: TypeAlias = "Generator[Any, Any, Any] | Coroutine[Any, Any, Any]"
 
 
 def switch(settings: dict[str, Any]) -> dict[str, Any]:
@@ -26,7 +30,7 @@ class Mode:
     def __init__(self) -> None:
         self._former: list[dict[str, Any]] = []
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> object:
         self._former.append(switch(self.settings))
         return None
 
@@ -57,7 +61,7 @@ def decorate(function: Any, context: Callable[..., Any]) -> Callable[..., Any]:
         return _coroutine(function, context)
 
     @functools.wraps(function)
-    def within(*args: object, **kwargs: object) -> Any:
+    def within(*args: object, **kwargs: object) -> object:
         with context():
             return function(*args, **kwargs)
 
@@ -66,14 +70,14 @@ def decorate(function: Any, context: Callable[..., Any]) -> Callable[..., Any]:
 
 def _generator(function: Callable[..., Any], context: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def within(*args: object, **kwargs: object) -> Any:
+    def within(*args: object, **kwargs: object) -> Generator[Any, Any, Any]:
         steps = function(*args, **kwargs)
         return (yield from _stepped(steps, context))
 
     return within
 
 
-def _stepped(steps: Any, context: Callable[..., Any]) -> Any:
+def _stepped(steps: Steps, context: Callable[..., Any]) -> Generator[Any, Any, Any]:
     """Drive a generator or coroutine so that `context()` is active only while its own code runs."""
     advance, value = steps.send, None
     try:
@@ -95,16 +99,16 @@ def _stepped(steps: Any, context: Callable[..., Any]) -> Any:
 
 
 class _Awaitable:
-    def __init__(self, steps: Any, context: Callable[..., Any]):
+    def __init__(self, steps: Steps, context: Callable[..., Any]):
         self.steps, self.context = steps, context
 
-    def __await__(self) -> Any:
+    def __await__(self) -> Generator[Any, Any, Any]:
         return _stepped(self.steps, self.context)
 
 
 def _coroutine(function: Callable[..., Any], context: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    async def within(*args: object, **kwargs: object) -> Any:
+    async def within(*args: object, **kwargs: object) -> object:
         return await _Awaitable(function(*args, **kwargs), context)
 
     return within
@@ -135,7 +139,7 @@ class no_grad(Mode):
         @overload
         def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
 
-    def __new__(cls, function: Any = None) -> Any:
+    def __new__(cls, function: F | None = None) -> Any:
         made = super().__new__(cls)
         if function is None:
             return made

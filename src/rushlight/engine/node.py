@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, final
 
 from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.engine.accumulate import accumulate_tensor, node_hooks
 from rushlight.tensor import LEAF, Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
 
+    from rushlight.basics import devices, dtypes
     from rushlight.basics.arrays import Array
+    from rushlight.basics.size import Size
+
+# Where a gradient goes; None in its place where none flows.
+Edge: TypeAlias = "Node | Port | Tensor"
 
 next_seq = itertools.count().__next__
 EVERY = -1  # the mask of wanted edges that wants all
@@ -58,11 +65,11 @@ class Node:
         """The node of this edge."""
         return self
 
-    def run(self, g: Any, wanted: int) -> Any:
+    def run(self, g: Any, wanted: int) -> Sequence[Any]:
         """Gradients of the inputs as arrays, one per edge or None; `g` an array, or a list for several outputs."""
         raise NotImplementedError
 
-    def run_tensors(self, g: Any, wanted: int) -> Any:
+    def run_tensors(self, g: Any, wanted: int) -> Sequence[Any]:
         """As `run`, on tensors, recording a graph."""
         raise NotImplementedError
 
@@ -73,7 +80,7 @@ class Node:
         """The inputs that those outside see, where not all are: without those that can never have a gradient."""
         return None
 
-    def shown(self, values: list[Any] | tuple[Any, ...]) -> list[Any]:
+    def shown(self, values: Sequence[Any]) -> list[Any]:
         """Of values for each input, those of the inputs that are seen outside."""
         places = self.input_places()
         return list(values) if places is None else [values[i] for i in places]
@@ -138,7 +145,7 @@ class Node:
             raise TypeError(f"{self.name()} expected {self.count} arguments, got {len(grads)} instead: one gradient, or None, "
                             "for each of its outputs")  # fmt: skip
         if not self.runs_without_grad and all(g is None for g in grads):
-            found = [None] * len(self.edges)
+            found: Sequence[Any] = [None] * len(self.edges)
         else:
             found = self.run_tensors(grads[0] if self.count == 1 else list(grads), EVERY)
         found = self.shown(found)
@@ -164,27 +171,28 @@ class Metadata:
         self._shape, self._dtype = shape, dtype
 
     @property
-    def shape(self) -> Any:
+    def shape(self) -> Size:
         """Sizes of the dimensions."""
         from rushlight.basics.size import Size
 
         return Size(self._shape)
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> dtypes.dtype:
         """Type of the elements."""
         from rushlight.basics import dtypes
 
         return dtypes.of(self._dtype)
 
     @property
-    def device(self) -> Any:
+    def device(self) -> devices.device:
         """Where it is."""
         from rushlight.basics.devices import CPU
 
         return CPU
 
 
+@final
 class Port:
     """One output of a node that has several."""
 
@@ -194,12 +202,14 @@ class Port:
         self.node, self.nr = node, nr
 
     @property
-    def shape(self) -> Any:
-        return self.node.shape[self.nr]
+    def shape(self) -> tuple[int, ...]:
+        found: tuple[int, ...] = self.node.shape[self.nr]
+        return found
 
     @property
-    def dtype(self) -> Any:
-        return self.node.dtype[self.nr]
+    def dtype(self) -> np.dtype[Any]:
+        found: np.dtype[Any] = self.node.dtype[self.nr]
+        return found
 
 
 class AccumulateGrad(Node):
@@ -218,7 +228,7 @@ class AccumulateGrad(Node):
         """The name, with PyTorch's prefix."""
         return "torch::autograd::AccumulateGrad"
 
-    def run_tensors(self, g: Any, wanted: int) -> Any:
+    def run_tensors(self, g: Tensor, wanted: int) -> Sequence[Any]:
         accumulate_tensor(self.variable, g, False)
         return []
 
@@ -251,7 +261,7 @@ class Refused(Node):
         self.edges, self.extra, self.seq, self.kind, self.why = edges, None, next_seq(), kind, why
         self.shape, self.dtype = array.shape, array.dtype
 
-    def run(self, g: Any, wanted: int) -> NoReturn:
+    def run(self, g: object, wanted: int) -> NoReturn:
         raise self.kind(self.why)
 
     run_tensors = run
@@ -270,7 +280,7 @@ class Severed(Node):
         self.edges, self.extra, self.seq = (), None, next_seq()
         self.shape, self.dtype = array.shape, array.dtype
 
-    def run(self, g: Any, wanted: int) -> Any:
+    def run(self, g: object, wanted: int) -> list[Any]:
         return []
 
     run_tensors = run

@@ -12,7 +12,10 @@ from rushlight.engine.run import Run
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.basics.arrays import Array
+    from rushlight.engine.node import Edge
 
 
 class ObservedRun(Run):
@@ -24,10 +27,10 @@ class ObservedRun(Run):
     def looks(self) -> bool:  # type: ignore[override]
         return not unseen(observers())
 
-    def deposit(self, edge: Any, g: Any) -> None:
+    def deposit(self, edge: Edge, g: Array | Tensor) -> None:
         observed(ROOT, edge, (g,), (), super().deposit, edge, g)
 
-    def guarded(self, node: Node, g: Array | list[Array | None], mask: int) -> Any:
+    def guarded(self, node: Node, g: Array | list[Array | None], mask: int) -> Sequence[Any] | None:
         plain = node.extra is None and self.targets is None and modes.anomaly is None and node.count == 1
         if not plain or g is None:
             return observed(EVALUATE, node, (), (), super().guarded, node, g, mask)
@@ -44,7 +47,7 @@ class ObservedRun(Run):
             note(NODE, node, (g,), (), start, stop, grads)
             note(EVALUATE, node, (), (), start, stop, None)
 
-    def compute(self, node: Node, g: Array | list[Array | None], mask: int) -> Any:
+    def compute(self, node: Node, g: Array | list[Array | None], mask: int) -> Sequence[Any]:
         return observed(NODE, node, g if isinstance(g, list) else (g,), (), super().compute, node, g, mask)
 
     def leaf(self, leaf: Tensor, record: list[Any]) -> None:

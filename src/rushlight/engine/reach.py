@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.engine.node import EVERY, Node, Port
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.engine.node import Edge
 
 # A record of what a node or leaf waits for: [contributions outstanding, gradient so far (a list for several outputs),
 # whether it is a leaf].
 Records = dict[Any, list[Any]]
 
 
-def record_of(target: Any, outstanding: int) -> list[Any]:
+def record_of(target: Node | Tensor, outstanding: int) -> list[Any]:
     """The record of a node or leaf that waits for so many contributions."""
-    leaf = isinstance(target, Tensor)
-    return [outstanding, [None] * target.count if not leaf and target.count != 1 else None, leaf]
+    if isinstance(target, Tensor):
+        return [outstanding, None, True]
+    return [outstanding, [None] * target.count if target.count != 1 else None, False]
 
 
-def target_of(edge: Any) -> Any:
+def target_of(edge: Edge) -> Node | Tensor:
     """The leaf or node that an edge leads to."""
-    return edge.node if edge.__class__ is Port else edge
+    return edge.node if isinstance(edge, Port) else edge
 
 
 def count_contributions(roots: list[Any]) -> Records:

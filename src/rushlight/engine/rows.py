@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
 
 
+@final
 class Rows:
     """A gradient that is zero but at some places: what `sparse=True` and custom functions give to a leaf.
 
@@ -24,17 +25,17 @@ class Rows:
     def __init__(self, shape: tuple[int, ...], indices: Array, values: Array):
         self.shape, self.indices, self.values, self.dtype = tuple(shape), indices, values, values.dtype
 
-    def into(self, whole: Any) -> Any:
+    def into(self, whole: Array) -> Array:
         """Add it to an array of its shape in place."""
         np.add.at(whole, tuple(self.indices), self.values)
         return whole
 
-    def plus(self, other: Any) -> Any:
+    def plus(self, other: Array | Rows) -> Array | Rows:
         """The sum with another gradient: of two of this kind again one."""
         if other.__class__ is Rows:
             places = np.concatenate([self.indices, other.indices], 1)
             return Rows(self.shape, places, np.concatenate([self.values, other.values]))
         return self.into(np.array(other))
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: object = None, copy: object = None) -> Array:
         return self.into(np.zeros(self.shape, self.dtype))

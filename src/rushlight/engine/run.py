@@ -26,7 +26,10 @@ from rushlight.overrides.protocol import DisableTorchFunctionSubclass
 from rushlight.tensor import LEAF, Tensor, wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.basics.arrays import Array
+    from rushlight.engine.node import Edge
 
 ndarray = np.ndarray
 NOTHING = nullcontext()
@@ -154,7 +157,7 @@ class Run:
             if ready and node is not None and -ready[0][0] > node.seq:
                 node = heappushpop(ready, (-node.seq, node))[1]
 
-    def fast_loop(self, ready: list[Any]) -> Any:
+    def fast_loop(self, ready: list[Any]) -> Node | None:
         """`loop` for arrays, with `deliver_array` written into it, up to a node that has hooks or is a target; that, or None."""
         records, keep, masks, ends = self.records, self.keep, self.masks, self.ends
         node: Any = None
@@ -164,7 +167,8 @@ class Run:
                 node = heappop(ready)[1]
                 own = records[node]
             if node.extra is not None or (ends and node in ends):
-                return node
+                stop: Node = node
+                return stop
             g, own[1] = own[1], None
             plan, wanted = None, EVERY if masks is None else masks[node]
             if g is None and not node.runs_without_grad:
@@ -223,7 +227,7 @@ class Run:
                 own = records[node]
         return None
 
-    def guarded(self, node: Node, g: Any, mask: int) -> list[Any] | None:
+    def guarded(self, node: Node, g: Any, mask: int) -> Sequence[Any] | None:
         """Run a node that has hooks, outputs to capture, or anomaly mode watching."""
         captures = not self.into_grad and node in self.ends
         if captures and mask:  # as in PyTorch: what is captured on a way that goes on is the gradient before any hook
@@ -240,7 +244,7 @@ class Run:
             grads = self.compute(node, g, mask)
         return after_node(self, node, grads, g)
 
-    def compute(self, node: Node, g: Any, mask: int) -> Any:
+    def compute(self, node: Node, g: Any, mask: int) -> Sequence[Any]:
         """What a guarded node computes."""
         if modes.anomaly is not None:
             return anomaly.watched(node, g, mask, self.create)
@@ -254,7 +258,7 @@ class Run:
                 if value is not None:
                     self.captured[node, nr] = value
 
-    def deliver_array(self, edge: Any, g: Any) -> Any:
+    def deliver_array(self, edge: Any, g: Any) -> Node | None:
         """Hand `g` to an edge; the node that has become ready, if any."""
         record = self.records.get(edge)
         if record is None:
@@ -276,9 +280,10 @@ class Run:
         if record[2]:
             self.leaf(edge, record)
             return None
-        return edge
+        done: Node = edge
+        return done
 
-    def deliver_tensor(self, edge: Any, g: Tensor) -> Any:
+    def deliver_tensor(self, edge: Any, g: Tensor) -> Node | None:
         """As `deliver_array`, for tensors."""
         record = self.records.get(edge)
         if record is None:
@@ -291,11 +296,12 @@ class Run:
         record[0] -= 1
         if record[0] == 0:
             if not leaf:
-                return edge
+                done: Node = edge
+                return done
             self.leaf(edge, record)
         return None
 
-    def deliver_port(self, port: Port, g: Any) -> Any:
+    def deliver_port(self, port: Port, g: Any) -> Node | None:
         """Hand `g` to one output of a node that has several."""
         node, nr = port.node, port.nr
         record = self.records[node]
@@ -317,20 +323,20 @@ class Run:
         else:
             slots[nr] = add_arrays(slots[nr], g)
 
-    def deposit(self, edge: Any, g: Array | Tensor) -> None:
+    def deposit(self, edge: Edge, g: Array | Tensor) -> None:
         """Hand a root's gradient to its edge, which counts no contribution."""
         target = target_of(edge)
         record = self.records.get(target)
         if record is None:  # it leads to no target
             return
-        if not isinstance(edge, Tensor) and target.count != 1:
+        if not isinstance(edge, Tensor) and edge.node.count != 1:
             self.put(record[1], edge.nr, g)
         else:
             slot = [record[1]]
             self.put(slot, 0, g)
             record[1] = slot[0]
 
-    def alone(self, edge: Any, g: Tensor) -> None:
+    def alone(self, edge: Edge, g: Tensor) -> None:
         """Run the hooks of the one tensor that the run begins with, where it leads to no target: it has its gradient."""
         if target_of(edge) in self.records:
             return

@@ -18,6 +18,7 @@ from rushlight.tensor import LEAF, Tensor, twin, wrap
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.engine.node import Edge
     from rushlight.storage import Storage
 
 FREED = (
@@ -51,7 +52,7 @@ class SavedOutput:
         self.array, self.storage, self.nr = tensor._array, storage_of(tensor), nr
         self.version, self.tangents = self.storage.version, None
 
-    def tensor(self, edge: Any) -> Tensor:
+    def tensor(self, edge: Edge | None) -> Tensor:
         """The output again, with its place in the graph."""
         t = wrap(self.array)
         t._storage, t._edge = self.storage, edge
@@ -82,10 +83,10 @@ class OfView:
     __slots__ = ("edge", "saved")
     _storage = None
 
-    def __init__(self, saved: SavedOutput, edge: Any):
+    def __init__(self, saved: SavedOutput, edge: Edge | None):
         self.saved, self.edge = saved, edge
 
-    def tensor(self, edge: Any) -> Tensor:
+    def tensor(self, edge: Edge | None) -> Tensor:
         """The output again, as the view of the changed base."""
         return self.saved.tensor(self.edge)
 
@@ -151,10 +152,11 @@ class Packed:
             error.add_note(f"This happened in the {hook} hook for {self.where[1]!r}, saved by {self.where[0]}.")
 
     @property
-    def _array(self) -> Any:
-        return self.unpack()._array
+    def _array(self) -> Array:
+        found: Array = self.unpack()._array
+        return found
 
-    def tensor(self, edge: Any) -> Tensor:
+    def tensor(self, edge: Edge | None) -> Tensor:
         """The tensor with edge `edge`, or the leaf that it was; what the hook gave back itself where neither has a place."""
         found = self.unpack()
         plain = edge is None and self.tangents is None and not any(e is not None for e in self.outer)
@@ -212,7 +214,7 @@ class PackedResults:
         """The same results, packed otherwise."""
         return PackedResults(items)
 
-    def __getitem__(self, k: int) -> Any:
+    def __getitem__(self, k: int) -> Array:
         item = self.items[k]
         return item._array if isinstance(item, Packed) else item
 
@@ -260,7 +262,7 @@ def pack(tensor: Tensor, hooks: tuple[Any, ...]) -> tuple[Any, list[Any]]:
     return value, stages
 
 
-def through(pack_hook: Callable[..., Any], value: Any) -> tuple[Any, Any]:
+def through(pack_hook: Callable[..., Any], value: object) -> tuple[Any, Any]:
     """What a hook makes of the tensors in what another returned: its leaves in a tuple, and which of them were tensors."""
     leaves, spec = tree_flatten(value)
     places = tuple(i for i, x in enumerate(leaves) if isinstance(x, Tensor))
@@ -269,7 +271,7 @@ def through(pack_hook: Callable[..., Any], value: Any) -> tuple[Any, Any]:
     return tuple(leaves), (places, spec)
 
 
-def back(unpack_hook: Callable[..., Any], value: tuple[Any, ...], stage: tuple[Any, ...]) -> Any:
+def back(unpack_hook: Callable[..., Any], value: tuple[Any, ...], stage: tuple[Any, ...]) -> object:
     """The reverse of `through`."""
     places, spec = stage
     leaves = list(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from rushlight.tensor import LEAF, Tensor, ViewInfo
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+
+T = TypeVar("T")
 
 
 class Step:
@@ -109,7 +111,7 @@ def restrided(view: Tensor, base: Tensor) -> tuple[Any, ...]:
     return (*before, tensor_functions["restride"](shown, held), *after, *turned)
 
 
-def replay(chain: tuple[Any, ...], base: Array | Tensor) -> Any:
+def replay(chain: tuple[Any, ...], base: T) -> T:
     """Apply the operators of a view to a tensor or an array."""
     for step in chain:
         base = step(base)

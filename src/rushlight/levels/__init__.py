@@ -6,7 +6,13 @@ What it does with the parts it takes out of its inputs goes through operators ag
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.levels.batch import BatchedArray
+    from rushlight.tensor import Tensor
 
 
 class Level(Protocol):
@@ -26,3 +32,38 @@ class Level(Protocol):
 
     def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run the in-place form of `op`, whose target is the first input."""
+
+
+class SampleLevel(Level, Protocol):
+    """A level that runs the samples of a batch together: see `transforms.batched`."""
+
+    size: int
+    randomness: str
+
+    def part(self, x: object) -> BatchedArray | None:
+        """The array of all samples of an input that belongs to this level, None of others."""
+
+    def batched(self, tensor: Tensor, dim: int | None = 0) -> Tensor:
+        """A tensor whose dimension `dim` counts samples, as one of this level."""
+
+    def whole(self, x: Tensor) -> tuple[Tensor, int | None]:
+        """The tensor of all samples, and the dimension that counts them; None where they share it."""
+
+    def apart(self, x: Tensor) -> Tensor:
+        """A tensor with a copy for each sample, where they share it."""
+
+    def formula(self, fn: Callable[..., Any], op: Any, args: list[Any]) -> Any:
+        """Run a formula, for each sample where it looks at values."""
+
+    def by_samples(self, fn: Callable[..., Any], args: tuple[Any, ...], name: str) -> Any:
+        """Run `fn(*args)` for each sample."""
+
+
+class Rehearsal(Level, Protocol):
+    """A level that makes shapes and no values: see `memory.estimates`."""
+
+    def standing(self, shape: Any, dtype: Any) -> Any:
+        """An array of a shape and dtype without numbers."""
+
+    def again(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
+        """What an operator would give again."""

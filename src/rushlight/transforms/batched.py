@@ -49,7 +49,7 @@ class BatchedLevel(Level):
                 return True
         return False
 
-    def part(self, x: Any) -> Any:
+    def part(self, x: Any) -> BatchedArray | None:
         """The BatchedArray of an input that belongs to this level, or None."""
         array = x._held if isinstance(x, Tensor) else x
         if type(array) is BatchedArray:
@@ -57,7 +57,8 @@ class BatchedLevel(Level):
         view = x._view if self.adopted and isinstance(x, Tensor) else None
         if view is not None and type(view.base._held) is BatchedArray and view.base._held.level is self:
             self.follow(x)
-            return x._held
+            found: BatchedArray = x._held
+            return found
         return None
 
     def batched(self, tensor: Tensor, dim: int | None = 0) -> Tensor:
@@ -288,7 +289,7 @@ class BatchedLevel(Level):
                 f"vmapped over in a vmap. Please try to use out-of-place operators instead of {op.name}_, or make `self` "
                 "from a tensor that is vmapped over, as x.new_zeros() does."
             )
-        values = tuple(x if self.part(x) is None else self.part(x).tensor for x in flat)
+        values = tuple(x if (part := self.part(x)) is None else part.tensor for x in flat)
         inputs = values if op.sequence is None else (*values[: op.sequence], values[op.sequence :])
         call.apply_inplace(op, inputs, statics)
         return flat[0]  # type: ignore[no-any-return]

@@ -17,6 +17,7 @@ from rushlight.engine.saved import PackedResults
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
+    from rushlight.levels import Rehearsal
 
 BLOCK = 1 << 18  # elements packed together
 
@@ -36,22 +37,24 @@ class Bits(PackedResults):
     def replaced(self, items: tuple[Any, ...]) -> Bits:
         return Bits(items, self.shape, self.dtype)
 
-    def __getitem__(self, k: int) -> Any:
+    def __getitem__(self, k: int) -> Array:
         bits, level = super().__getitem__(k), rehearsed()
         if level is not None:
-            return level.standing(self.shape, self.dtype)
+            found: Array = level.standing(self.shape, self.dtype)
+            return found
         first, *others = (np.unpackbits(plane, count=math.prod(self.shape)) for plane in bits)
         for i, plane in enumerate(others, 1):
             first |= np.left_shift(plane, i, out=plane)
         return first.view(self.dtype).reshape(self.shape)
 
 
-def rehearsed() -> Any:
+def rehearsed() -> Rehearsal | None:
     """The level of the estimate that this thread makes; None where it makes none."""
-    return modes.levels[-1] if modes.levels and modes.levels[-1].dry else None
+    found: Rehearsal | None = modes.levels[-1] if modes.levels and modes.levels[-1].dry else None
+    return found
 
 
-def narrowed(op: Op, aux: tuple[Any, ...]) -> Any:
+def narrowed(op: Op, aux: tuple[Any, ...]) -> tuple[Any, ...] | Bits:
     """The auxiliary result of an operator as its node keeps it: as bits, where it is large."""
     found = aux[0]
     if found.__class__ is not np.ndarray or found.nbytes < LARGE or not found.flags.c_contiguous or not switch.on:

@@ -13,8 +13,10 @@ from rushlight.engine.deferred import Deferred
 from rushlight.engine.saved import freed
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from rushlight.basics.arrays import Array
-    from rushlight.dispatch.plan import OpNode
+    from rushlight.dispatch.plan import Backwards, OpNode
 
 COPIED = (
     "count",
@@ -40,23 +42,22 @@ class Taking(Plan):
     __slots__ = ("plain", "way")
     takes_deferred = True
 
-    def __init__(self, plain: Plan, way: Callable[..., Any]):
+    def __init__(self, plain: Plan, way: Callable[[Backwards, int, OpNode, Any], list[Any]]):
         for name in COPIED:
             setattr(self, name, getattr(plain, name))
         self.plain, self.way, self.functions, self.full = plain, way, {}, self._first
 
-    def compiled(self, wanted: int, tensors: bool = False) -> Any:
+    def compiled(self, wanted: int, tensors: bool = False) -> Backwards:
         if tensors:  # which no gradient is deferred among
             return self.plain.compiled(wanted, True)
-        fn = self.functions.get((wanted, False))
-        if fn is None:
+        if (wanted, False) not in self.functions:
             usual, way = self.plain.compiled(wanted), self.way
 
-            def fn(node: OpNode, g: Any) -> Any:
+            def fn(node: OpNode, g: Array | Deferred) -> list[Any]:
                 return way(usual, wanted, node, g)
 
             self.functions[wanted, False] = fn
-        return fn
+        return self.functions[wanted, False]
 
 
 class OfRows(Deferred):
@@ -69,7 +70,15 @@ class OfRows(Deferred):
 
     __slots__ = ("back", "first", "ready", "scale")
 
-    def __init__(self, ready: Any, scale: Any, shape: Any, dtype: Any, first: Any, back: tuple[Any, ...] = ()):
+    def __init__(
+        self,
+        ready: Any,
+        scale: Array | float,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        first: tuple[int, ...],
+        back: tuple[Any, ...] = (),
+    ):
         self.ready, self.scale, self.shape, self.dtype, self.first, self.back = ready, scale, shape, dtype, first, back
 
     def array(self) -> Array:
@@ -84,7 +93,7 @@ class OfRows(Deferred):
         return found
 
 
-def through_view(usual: Any, wanted: int, node: OpNode, g: Any) -> Any:
+def through_view(usual: Backwards, wanted: int, node: OpNode, g: Array | Deferred) -> list[Any]:
     """What a view hands on of a deferred gradient: the same of the shape before."""
     if g.__class__ is not OfRows:
         return usual(node, g)
@@ -92,7 +101,7 @@ def through_view(usual: Any, wanted: int, node: OpNode, g: Any) -> Any:
     return [OfRows(g.ready, g.scale, edge.shape, edge.dtype, g.first, (*g.back, (usual, node)))]
 
 
-def of_product(usual: Any, wanted: int, node: OpNode, g: Any) -> Any:
+def of_product(usual: Backwards, wanted: int, node: OpNode, g: Array | Deferred) -> list[Any]:
     """The gradients of the product itself, where the loss has found them already; what is saved is looked at as ever."""
     if g.__class__ is not OfRows:
         return usual(node, g)

@@ -22,8 +22,11 @@ from rushlight.storage import root_of
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.plan import OpNode
+    from rushlight.engine.node import Edge
 
 BLOCK = 1 << 18  # elements looked at together
 
@@ -41,13 +44,14 @@ class Gates:
         self.shape, self.array = shape, bits
 
     @property
-    def _array(self) -> Any:
+    def _array(self) -> Array:
         for level in modes.levels:
             if level.dry:
-                return level.standing(self.shape, bool)
+                found: Array = level.standing(self.shape, bool)
+                return found
         return np.unpackbits(self.array, count=int(np.prod(self.shape))).view(bool).reshape(self.shape)
 
-    def tensor(self, edge: Any) -> Tensor:
+    def tensor(self, edge: Edge | None) -> Tensor:
         """The mask as a tensor, which has no place in the graph: nothing depends on it smoothly."""
         return wrap(self._array)
 
@@ -61,7 +65,7 @@ def follow(node: OpNode, tensor: Tensor) -> None:
         return
     owner = weakref.ref(node)
 
-    def gone(reference: Any) -> None:
+    def gone(reference: weakref.ref[Tensor]) -> None:
         following.pop(id(reference), None)
         found = owner()
         if found is not None and modes.run is None:  # in a run it goes in a moment anyway
@@ -80,7 +84,7 @@ def reduce(node: OpNode) -> None:
             node.outs = (Gates(array.shape, packed(array, node.plan.op.gates, node.statics)),)
 
 
-def fits(outs: Any) -> bool:
+def fits(outs: Sequence[Any] | None) -> bool:
     """Whether what a node keeps is its result, unchanged, in C order."""
     out = outs[0] if outs else None
     if out.__class__ is Packed and hasattr(out.packed, "held_by"):
@@ -91,7 +95,7 @@ def fits(outs: Any) -> bool:
     return bool(out.storage.version == out.version and out.tangents is None and out.array.flags.c_contiguous)
 
 
-def holders(node: Any) -> tuple[int, ...]:
+def holders(node: OpNode | _Node) -> tuple[int, ...]:
     """How many hold a saved result: the record of it, the array, its storage, and the array that owns the memory.
 
     Where a budget made a page of it: the record, and what that says.

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
     from rushlight.dispatch.plan import OpNode
+    from rushlight.engine.node import Edge, Node
 
 LARGE = 1 << 18  # bytes from which on memory is worth more than the pass
 SHARE = 0.1  # of the time of a product and its two gradients, that making its input again may take
@@ -79,7 +80,7 @@ def passed(tensor: Tensor) -> list[float]:
     return found[1] if found is not None and found[0]() is node else [0.0]
 
 
-def pass_on(tensor: Any, op: Op, inputs: Sequence[Any], statics: tuple[Any, ...]) -> None:
+def pass_on(tensor: Tensor | Array | complex | None, op: Op, inputs: Sequence[Any], statics: tuple[Any, ...]) -> None:
     """Note what a product that does not keep `tensor` takes, forward and for its gradient."""
     if not isinstance(tensor, Tensor) or tensor._edge is None or tensor._held.nbytes < LARGE:
         return
@@ -93,7 +94,7 @@ def pass_on(tensor: Any, op: Op, inputs: Sequence[Any], statics: tuple[Any, ...]
     found[1][0] += 2 * products(op, inputs, statics) / tensor._array.size
 
 
-def maker_of(tensor: Tensor) -> Any:
+def maker_of(tensor: Tensor) -> Node | None:
     """The node of the watched operator that made a tensor, or made what operators without a product made it of; None otherwise."""
     edge = (tensor if tensor._view is None else tensor._view.base)._edge
     for _ in range(DEPTH + 1):
@@ -140,7 +141,7 @@ def paged(x: Packed) -> tuple[Any, Any, int]:
     return (kept.alive(), *kept.watching())
 
 
-def kind_of(x: Any) -> tuple[Any, Any] | None:
+def kind_of(x: object) -> tuple[Any, Any] | None:
     """The shape and dtype of a tensor, or of one that a budget may have sent away; None where its memory may change unseen,
     and of what others made of it."""
     array = x._held if isinstance(x, Tensor) else paged(x)[0] if isinstance(x, Packed) else None
@@ -184,7 +185,7 @@ class Search:
     def __init__(self, room: float):
         self.room = room
 
-    def found(self, edge: Any, tensor: Tensor | None, depth: int) -> Found | None:
+    def found(self, edge: Edge, tensor: Tensor | None, depth: int) -> Found | None:
         """How the result that `edge` leads to can be made again.  tensor: that, where it is known."""
         node: Any = edge.node if edge.__class__ is Port and edge.nr == 0 else edge
         plan = getattr(node, "plan", None)
@@ -239,7 +240,7 @@ class Search:
             found.saved.append(kept)
         return True
 
-    def behind(self, x: Any, edge: Any, depth: int) -> Any:
+    def behind(self, x: Any, edge: Edge, depth: int) -> Any:
         """What makes a node's saved input again, and how that was found; itself, where it is made again already."""
         if x.__class__ is Rebuilt:
             if x.cost > self.room or x.made is not None:
@@ -274,7 +275,7 @@ class Search:
         node, found.unwatched = found.node, True
         return found if all(self.operand(found, edge, node.shape, depth) for edge in node.edges) else None
 
-    def operand(self, found: Found, edge: Any, shape: Any, depth: int) -> bool:
+    def operand(self, found: Found, edge: Edge, shape: tuple[int, ...], depth: int) -> bool:
         """Find where an input can be had that a node does not keep, of a shape and the node's dtype; whether it can."""
         room = self.room
         inner = self.found(edge, None, depth - 1)
@@ -287,7 +288,7 @@ class Search:
         found.saved.append(inner.saved[0] if inner.op is None else Rebuilt(None, inner))
         return True
 
-    def kept(self, edge: Any) -> Found | None:
+    def kept(self, edge: Edge) -> Found | None:
         """Of an operator that keeps its own result, which lives as long as what is made of it may be asked for."""
         node: Any = edge.node if edge.__class__ is Port and edge.nr == 0 else edge
         plan = getattr(node, "plan", None)
@@ -356,7 +357,7 @@ class Search:
 WAYS = {"": Search.of_watched, "input": Search.of_next, "product": Search.of_product, "sum": Search.of_sum}
 
 
-def product_before(node: Any) -> float:
+def product_before(node: OpNode) -> float:
     """Operations an element of a product and its gradients, of which an operator takes the result, where that is known."""
     edge = node.edges[0]
     maker: Any = edge.node if edge.__class__ is Port else edge
@@ -373,26 +374,30 @@ def from_kept(found: Found) -> None:
     if given is None:
         return
     op, names = given
-    arrays = [beside(node, name) for name in names]
-    if any(x is None for x in arrays):
+    arrays = [x for name in names if (x := beside(node, name)) is not None]
+    if len(arrays) < len(names):
         return
     found.op, found.statics = op, node.statics[: len(op.static_names)]
     found.saved = [*found.saved, *map(Constant, arrays)]
 
 
-def beside(node: Any, name: str) -> Any:
+def beside(node: OpNode, name: str) -> Array | None:
     """A small further result that a node keeps: a copy of what others may change; None where it cannot be had."""
     op, plan = node.plan.op, node.plan
+    found: Array | None = None
     if name in op.aux:
-        return node.aux[op.aux.index(name)] if plan.save_aux and node.aux.__class__ is tuple else None
+        if plan.save_aux and node.aux.__class__ is tuple:
+            found = node.aux[op.aux.index(name)]
+        return found
     k = op.out_names.index(name)
     out = node.outs[k] if k in plan.save_outs and node.outs else None
     if out is None or not as_saved(out):
         return None
-    return (out.array if out.__class__ is SavedOutput else paged(out)[0]).copy()
+    found = (out.array if out.__class__ is SavedOutput else paged(out)[0]).copy()
+    return found
 
 
-def source(x: Any, small: int) -> Any:
+def source(x: object, small: int) -> Any:
     """What an input is computed from again: a copy of what is small; UNSAFE where its memory may change unseen."""
     if x is None or x.__class__ is Constant:
         return x

@@ -17,7 +17,10 @@ from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.dispatch.declare import Op
     from rushlight.dispatch.plan import OpNode
+    from rushlight.engine.node import Edge
+    from rushlight.storage import Storage
 
 
 class _Ask:
@@ -42,7 +45,7 @@ class Rebuilt:
         """tensor: the result that `found` makes, None where nobody will ask whether it was changed; chain: the views that
         make the input of it."""
         self.chain, self.op, self.saved, self.statics = chain, found.op, found.saved, found.statics
-        self.made: Any = None
+        self.made: Array | None = None
         self.held: Any = None
         self.left: Any = None
         self.moved: Any = None
@@ -56,7 +59,7 @@ class Rebuilt:
             storage, self.seen = storage_of(tensor), weakref.ref(tensor)
             self.stand_for(tensor._array, storage, storage.version)
 
-    def stand_for(self, array: Array, storage: Any, version: int) -> None:
+    def stand_for(self, array: Array, storage: Storage | None, version: int) -> None:
         """Be what these elements of memory are, as long as it lives: at a version, where its storage lives."""
         self.root = weakref.ref(root_of(array))
         self.place = array.shape, array.strides, bytes_before(array), array.dtype
@@ -77,7 +80,7 @@ class Rebuilt:
             self.saved, self.held = [], None if storage is None else counter_of(storage)  # which tells the version
             self.left, self.moved = None, self.seen() if self.follows else None
 
-    def computed(self) -> Any:
+    def computed(self) -> Array:
         """The result, computed again; in a rehearsal, by shapes."""
         if self.op is not None and len(self.saved) == 1 and self.saved[0].__class__ is Rebuilt and not modes.levels:
             both = self.saved[0].with_next(self.op)
@@ -85,13 +88,14 @@ class Rebuilt:
                 return both
         return self.made_again(*self.sources())
 
-    def with_next(self, op: Any) -> Any:
+    def with_next(self, op: Op) -> Array | None:
         """The result of `op` of this one's, in one pass; None where there is none, or somebody else is to have this one."""
         then = None if self.op is None or self.op.then is None else self.op.then.get(op.name)
         if then is None or self.chain or self.asks > 1 or self.left is not None or self.kept() is not None:
             return None
         self.asks -= 1
-        return then(*self.sources()[0], *self.statics)
+        found: Array = then(*self.sources()[0], *self.statics)
+        return found
 
     def sources(self) -> tuple[list[Any], bool]:
         """What it is computed from, and whether the first of it was made for this alone."""
@@ -102,22 +106,25 @@ class Rebuilt:
             arrays.append(value)
         return arrays, own
 
-    def made_again(self, arrays: list[Any], own: bool) -> Any:
+    def made_again(self, arrays: list[Any], own: bool) -> Array:
         """The result of these arrays, the first of which it may be written over."""
         op = self.op
+        first: Array = arrays[0]
         if op is None:
-            return arrays[0]
+            return first
         own = own and op.over and fits_over(arrays[: len(op.tensors) - op.free.bit_count()])
         for level in modes.levels:
             if level.dry:
-                return arrays[0] if own else level.again(op, arrays, self.statics)[0][0]
+                again: Array = first if own else level.again(op, arrays, self.statics)[0][0]
+                return again
         if not own:
-            return compute(op, arrays, self.statics)[0][0]
+            made: Array = compute(op, arrays, self.statics)[0][0]
+            return made
         if op.ufunc is None:
             op.into(*arrays, *self.statics)
         else:
-            getattr(np, op.ufunc)(*arrays, out=arrays[0])
-        return arrays[0]
+            getattr(np, op.ufunc)(*arrays, out=first)
+        return first
 
     def fresh(self) -> tuple[Any, bool]:
         """The result, and whether nobody else has it, or will be given it."""
@@ -125,7 +132,7 @@ class Rebuilt:
         value = self._array
         return value, not shared and self.left is None
 
-    def array(self, node: OpNode, i: int | None) -> Any:
+    def array(self, node: OpNode, i: int | None) -> Array:
         """The input, for the node that asks for its input at position `i`, or its result.  RuntimeError if it was changed."""
         storage, tensor = self.storage() if self.moved is None else self.moved._storage, self.seen()
         if storage is None:
@@ -137,7 +144,7 @@ class Rebuilt:
         return self._array
 
     @property
-    def _array(self) -> Any:
+    def _array(self) -> Array:
         value, self.left = self.left, None
         if value is None:
             value = self.kept()
@@ -149,11 +156,11 @@ class Rebuilt:
             self.left = value
         return replay(self.chain, value)
 
-    def kept(self) -> Any:
+    def kept(self) -> Array | None:
         """The result, where it was computed because something was about to change."""
         return self.made if self.moved is None else self.moved._array
 
-    def tensor(self, edge: Any) -> Tensor:
+    def tensor(self, edge: Edge | None) -> Tensor:
         """The input as a tensor with its place in the graph, on memory that nobody else sees."""
         value = self.kept()
         t = wrap(replay(self.chain, self.computed() if value is None else value))
@@ -185,7 +192,7 @@ class Found:
 
     __slots__ = ("cost", "first", "gives", "lets", "node", "op", "saved", "stamp", "statics", "unwatched", "written")
 
-    def __init__(self, node: Any, cost: float, saved: list[Any] | None = None):
+    def __init__(self, node: OpNode, cost: float, saved: list[Any] | None = None):
         self.node, self.cost, self.saved = node, cost, [] if saved is None else saved
         self.op, self.statics = node.plan.op, node.statics
         self.lets: list[Any] = []
@@ -194,14 +201,16 @@ class Found:
         self.written: set[int] = set()
 
     @property
-    def shape(self) -> Any:
+    def shape(self) -> tuple[int, ...]:
         """Of the result."""
-        return self.node.shape if self.node.count == 1 else self.node.shape[0]
+        found: tuple[int, ...] = self.node.shape if self.node.count == 1 else self.node.shape[0]
+        return found
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> np.dtype[Any]:
         """Of the result."""
-        return self.node.dtype if self.node.count == 1 else self.node.dtype[0]
+        found: np.dtype[Any] = self.node.dtype if self.node.count == 1 else self.node.dtype[0]
+        return found
 
     def goes_on(self, inner: Found) -> None:
         """What is made again on the way to this is made as `inner` says."""
@@ -240,20 +249,27 @@ class Live(Constant):
     __slots__ = ()
 
 
-def in_use(x: Constant | Live | Rebuilt) -> Any:
+def in_use(x: Constant | Live | Rebuilt) -> Array | None:
     """The memory that a source is computed from, which others may change; None where there is none.
 
     Of what is computed again itself, the result that it stands for: to the node that keeps it that changes with its memory.
     """
+    found: Array | None = None
     if x.__class__ is Rebuilt:
-        return x.root()
-    return x._array if x.__class__ is Live else alive(x.packed) if isinstance(x, Packed) else None
+        found = x.root()
+    elif x.__class__ is Live:
+        found = x._array  # type: ignore[assignment]  # of no number
+    elif isinstance(x, Packed):
+        found = alive(x.packed)
+    return found
 
 
-def alive(packed: Any) -> Any:
+def alive(packed: object) -> Array | None:
     """The array behind what a store packed, where that is in use by others too."""
     if isinstance(packed, tuple):
         packed = packed[0]
     if isinstance(packed, Tensor):
-        return packed._array
-    return packed.alive() if hasattr(packed, "alive") else None
+        found: Array | None = packed._array
+    else:
+        found = packed.alive() if hasattr(packed, "alive") else None
+    return found

@@ -17,12 +17,13 @@ from rushlight.storage import Storage, is_exposed, settle
 from rushlight.tensor import LEAF, Tensor, ViewInfo, wrap
 
 if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
     from rushlight.dispatch.plan import OpNode
 
 LARGE = 1 << 18  # bytes from which on memory is worth looking
 
 
-def spare(node: OpNode, i: int) -> Any:
+def spare(node: OpNode, i: int) -> Array | None:
     """The array of the input at position `i`, to be overwritten; None where anybody may look at it after this node has run.
 
     C-contiguous, of the input's shape and dtype.  Who asks has not fetched the input yet.
@@ -35,12 +36,12 @@ def spare(node: OpNode, i: int) -> Any:
     del tensor
     if not may_go(node.saved[i]) or holders(node.saved, i) not in ALONE:
         return None
-    array = node.saved[i]._held
+    array: Array = node.saved[i]._held
     settle(array)
     return array
 
 
-def may_go(tensor: Any) -> bool:
+def may_go(tensor: Tensor) -> bool:
     """Whether the memory of a tensor is an operator's result, and no view of a part or of what it is the base of."""
     array, view = tensor._held, tensor._view
     base = tensor if view is None else view.base

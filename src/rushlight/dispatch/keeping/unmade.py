@@ -12,7 +12,7 @@ import math
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.dispatch.declare import Op
 
 ndarray = np.ndarray
 _ARRAY: Any = Tensor.__dict__["_array"]
@@ -109,14 +110,15 @@ class Product:
         forward: Callable[..., Any],
         arrays: tuple[Any, ...],
         shape: tuple[int, ...],
-        told: Any = None,
-        dtype: Any = None,
+        told: Callable[[], None] | None = None,
+        dtype: np.dtype[Any] | None = None,
         of: Product | None = None,
     ):
         """told: called, without arguments, when the result is made after all though a loss had done without; dtype: of the
         result, that of the first array if None."""
         self.outline = outlined(shape, arrays[0].dtype if dtype is None else dtype)
-        self.of, self.rows, self.casts = of, None, list[Any]()
+        self.of, self.casts = of, list[Any]()
+        self.rows: Array | None = None
         if of is not None:
             of.casts.append(weakref.ref(self))
         self.forward, self.arrays, self.told = forward, arrays, told
@@ -150,16 +152,16 @@ class Product:
             self.keys.append(depend(made, self))
 
     @property
-    def known(self) -> Any:
+    def known(self) -> Array | None:
         """The result, or the same rows in another dtype; None where they are not made."""
-        source = self.made
+        source: Array | None = self.made
         if source is None and len(self.arrays) == 1:
             source = self.arrays[0]
         elif source is None and self.of is not None:
             source = self.of.known
         if source is not None and self.made is None and self.rows is not None:
             self.make()
-            return self.made
+            source = self.made
         return source
 
     def first(self, rows: Array) -> tuple[Product, Array]:
@@ -218,7 +220,7 @@ class Place:
         self.product, self.outline = product, outline
 
 
-def rows_of(outline: Array, product: Product) -> Any:
+def rows_of(outline: Array, product: Product) -> Array | None:
     """Which rows of a product are those of logits (N, C, *), in the order of their targets; None where they are no whole rows."""
     classes = product.outline.shape[-1]
     step = classes * outline.itemsize
@@ -228,10 +230,11 @@ def rows_of(outline: Array, product: Product) -> Any:
         return None
     if any(s % step for n, s in others if n > 1):
         return None
-    rows = np.zeros((), np.intp)
+    rows: Array = np.zeros((), np.intp)
     for n, s in others:
         rows = np.add.outer(rows, np.arange(n) * (s // step if n > 1 else 0))
-    return rows.reshape(-1) + start // step
+    rows = rows.reshape(-1) + start // step
+    return rows
 
 
 class UnmadeStorage(Storage):
@@ -245,17 +248,19 @@ class UnmadeStorage(Storage):
         product.storage = weakref.ref(self)
 
     @property
-    def root(self) -> Any:
-        found = _ROOT.__get__(self)
-        if found.__class__ is not Product:
+    def root(self) -> Array:
+        found: Array | Product = _ROOT.__get__(self)
+        if not isinstance(found, Product):
             return found
         if shown.of is found:
-            return found.outline
+            outline: Array = found.outline
+            return outline
         found.make()
-        return _ROOT.__get__(self)
+        made: Array = _ROOT.__get__(self)
+        return made
 
     @root.setter
-    def root(self, value: Any) -> None:
+    def root(self, value: Array) -> None:
         _ROOT.__set__(self, value)
 
 
@@ -275,24 +280,28 @@ class Unmade(Tensor):
         _set_class(self, value)
 
     @property
-    def _array(self) -> Any:
-        place = _ARRAY.__get__(self)
-        if place.__class__ is not Place:
+    def _array(self) -> Array:
+        place: Array | Place = _ARRAY.__get__(self)
+        if not isinstance(place, Place):
             return place
         if shown.of is place.product:
             return place.outline
         place.product.make()
-        return _ARRAY.__get__(self)
+        made: Array = _ARRAY.__get__(self)
+        return made
 
     @_array.setter
-    def _array(self, value: Any) -> None:
+    def _array(self, value: Array) -> None:
         _ARRAY.__set__(self, value)
         _set_class(self, Tensor)
 
     _held = _array
 
 
-def place_of(tensor: Any) -> Place | None:
+T = TypeVar("T")
+
+
+def place_of(tensor: object) -> Place | None:
     """Where a tensor stands that is not made; None of all others."""
     if type(tensor) is not Unmade:
         return None
@@ -300,7 +309,7 @@ def place_of(tensor: Any) -> Place | None:
     return place if place.__class__ is Place else None
 
 
-def come_true(tensor: Any) -> Any:
+def come_true(tensor: T) -> T:
     """A tensor, made if it was not yet, also where its outline is shown."""
     place = place_of(tensor)
     if place is not None:
@@ -308,7 +317,7 @@ def come_true(tensor: Any) -> Any:
     return tensor
 
 
-def unseen(tensor: Any) -> bool:
+def unseen(tensor: object) -> bool:
     """Whether a tensor is not made, and its outline not shown in its place."""
     place = place_of(tensor)
     return place is not None and shown.of is not place.product
@@ -330,7 +339,7 @@ def rehearsed() -> Any:
     return modes.levels[-1] if modes.levels and all(level.dry for level in modes.levels) else None
 
 
-def told(op: Any, inputs: Any, statics: Any, run: Callable[..., Any], *args: object) -> Any:
+def told(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], run: Callable[..., Any], *args: object) -> Any:
     """The result of `run(*args)`, which does what `op` does; observers are told so."""
     return events.observed(events.OPERATOR, op, inputs, statics, run, *args) if special.observing else run(*args)
 
@@ -352,7 +361,7 @@ shaped: dict[
 def look(name: str) -> Callable[..., Any]:
     """A method that looks at no element."""
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Tensor, *args: object, **kwargs: object) -> object:
         place = place_of(self)
         if place is None:
             return getattr(Tensor, name)(self, *args, **kwargs)
@@ -362,12 +371,12 @@ def look(name: str) -> Callable[..., Any]:
     return method
 
 
-def seen(name: str) -> Any:
+def seen(name: str) -> property:
     """The same of a property; what sets and deletes it is Tensor's."""
     plain: Any = Tensor.__dict__[name]
     getter = plain.fget
 
-    def get(self: Any) -> Any:
+    def get(self: Tensor) -> object:
         place = place_of(self)
         if place is None:
             return getter(self)
@@ -377,7 +386,7 @@ def seen(name: str) -> Any:
     return property(get, plain.fset, plain.fdel)
 
 
-def basic(x: Any) -> bool:
+def basic(x: object) -> bool:
     """Whether an argument of a method that makes a view says nothing that would have it copy."""
     if isinstance(x, tuple):
         return all(map(basic, x))
@@ -387,7 +396,7 @@ def basic(x: Any) -> bool:
 def view(name: str) -> Callable[..., Any]:
     """A method that makes a view: of what is not made, one that is not made."""
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Tensor, *args: object, **kwargs: object) -> object:
         place = place_of(self)
         plain = getattr(Tensor, name)
         if place is None or not usual() or not all(map(basic, (*args, *kwargs.values()))):
@@ -398,7 +407,7 @@ def view(name: str) -> Callable[..., Any]:
     return method
 
 
-def adopted(made: Any, product: Product, of: Any) -> Any:
+def adopted(made: object, product: Product, of: Tensor) -> object:
     """A view of an outline, as one that is not made, through which deferred gradients pass."""
     if made is of or not isinstance(made, Tensor) or made._storage is not of._storage:
         return made
@@ -411,7 +420,7 @@ def adopted(made: Any, product: Product, of: Any) -> Any:
 def unchanged(name: str) -> Callable[..., Any]:
     """A method that mostly returns the tensor itself."""
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Tensor, *args: object, **kwargs: object) -> object:
         place = place_of(self)
         if place is not None and not args and not kwargs:
             kind = place.outline.dtype
@@ -429,7 +438,7 @@ def unchanged(name: str) -> Callable[..., Any]:
 def copying(name: str) -> Callable[..., Any]:
     """A method that copies: rows that are not made stay so."""
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Tensor, *args: object, **kwargs: object) -> object:
         place = place_of(self)
         if place is not None and not args and not kwargs:
             if name == "contiguous" and place.outline.flags.c_contiguous:

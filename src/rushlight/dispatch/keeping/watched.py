@@ -52,13 +52,13 @@ def note_written(node: OpNode, array: Array) -> None:
     written[key] = weakref.ref(node, lambda _: written.pop(key, None)), changes.large
 
 
-def written_by(node: Any) -> set[int]:
+def written_by(node: OpNode) -> set[int]:
     """Which change of large memory a node's operator made in place, if it did."""
     found = written.get(id(node))
     return {found[1]} if found is not None and found[0]() is node else set()
 
 
-def watch_of(node: Any) -> Watched | None:
+def watch_of(node: OpNode) -> Watched | None:
     """What watches since a cheap operator ran; None where it was not watched."""
     found = watched.get(id(node))
     return found[1] if found is not None and found[0]() is node else None

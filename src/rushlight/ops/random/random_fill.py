@@ -268,7 +268,7 @@ def bernoulli_(self: Tensor, p: float | Tensor = 0.5, *, generator: Generator | 
 def by_chance(p: Tensor, generator: Any) -> Any:
     """1 with the probability that each element is, else 0, inside vmap."""
     level = randomness.check()
-    if level.randomness == "same" and level.whole(p)[1] is not None:
+    if level is not None and level.randomness == "same" and level.whole(p)[1] is not None:
         raise RuntimeError("Vmap does not currently support same randomness with a batched tensor input: bernoulli() draws "
                            "by probabilities that differ from sample to sample. Use randomness='different'")  # fmt: skip
     kind = F64 if p._array.dtype == F64 else F32
@@ -403,9 +403,10 @@ def multinomial(
     Raises RuntimeError for negative weights, rows without weight, and more draws than there are weights without
     replacement.
     """
-    if randomness.innermost() is not None:
+    level = randomness.innermost()
+    if level is not None:
         input = randomness.apart(input)
-        if randomness.check().randomness == "same" and getattr(raw(input), "interpreted", False):
+        if level.randomness == "same" and getattr(raw(input), "interpreted", False):
             raise RuntimeError("Vmap does not currently support same randomness with a batched tensor input: multinomial() "
                                "draws by weights that differ from sample to sample. Use randomness='different'")  # fmt: skip
     return categories(input, num_samples, replacement, generator)

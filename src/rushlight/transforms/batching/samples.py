@@ -26,7 +26,7 @@ from rushlight.transforms.dual import DualLevel
 
 if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
-    from rushlight.transforms.batched import BatchedLevel
+    from rushlight.levels import SampleLevel
 
 
 def formula(fn: Callable[..., Any], op: Op, args: list[Any]) -> Any:
@@ -40,7 +40,7 @@ def formula(fn: Callable[..., Any], op: Op, args: list[Any]) -> Any:
         return by_samples(level, lambda *rows: formula(fn, op, list(rows)), args, f"the gradient of {op.name}")
 
 
-def by_samples(level: BatchedLevel, fn: Callable[..., Any], args: list[Any] | tuple[Any, ...], name: str) -> Any:
+def by_samples(level: SampleLevel, fn: Callable[..., Any], args: list[Any] | tuple[Any, ...], name: str) -> Any:
     """`fn` of each sample of a tuple of trees; its results, a tree, stacked. Once where all samples are the same."""
     inner = level_of(args)
     if inner is not None and modes.levels.index(inner) > modes.levels.index(level):  # samples of samples: those first
@@ -65,7 +65,7 @@ def moves(dual: DualLevel, x: Tensor) -> bool:
     return any(t is not None and moves(dual, t) for t in inside)
 
 
-def each(level: BatchedLevel, run: Callable[[list[Any]], list[Any]], leaves: list[Any], name: str) -> list[Any]:
+def each(level: SampleLevel, run: Callable[[list[Any]], list[Any]], leaves: list[Any], name: str) -> list[Any]:
     """A function of a list, of each sample; the results stacked."""
     shared = all(level.whole(x)[1] is None for x in leaves)
     if not shared:
@@ -76,13 +76,13 @@ def each(level: BatchedLevel, run: Callable[[list[Any]], list[Any]], leaves: lis
     return [stacked(level, column, name, shared) for column in zip(*rows, strict=True)]
 
 
-def row(level: BatchedLevel, x: Any, b: int) -> Any:
+def row(level: SampleLevel, x: Any, b: int) -> Any:
     """Sample `b` of a leaf."""
     found, dim = level.whole(x)
     return found if dim is None else select_op(found, (*[slice(None)] * dim, b, ...))
 
 
-def stacked(level: BatchedLevel, column: tuple[Any, ...], name: str, shared: bool) -> Any:
+def stacked(level: SampleLevel, column: tuple[Any, ...], name: str, shared: bool) -> Any:
     """One result of all samples; zeros for a tangent that some samples have and some have not."""
     found = [x if isinstance(x, Tensor) else wrap(x) for x in column if isinstance(x, (Tensor, np.ndarray))]
     if not found:
@@ -105,7 +105,7 @@ class LoopNode(Node):
     __slots__ = ("count", "fn", "label", "leaves", "level", "places")
     count: int
 
-    def __init__(self, level: BatchedLevel, fn: Parted, label: str, leaves: list[Any], edges: tuple[Any, ...]):
+    def __init__(self, level: SampleLevel, fn: Parted, label: str, leaves: list[Any], edges: tuple[Any, ...]):
         self.level, self.fn, self.label, self.leaves, self.edges = level, fn, label, leaves, edges
         self.extra, self.seq = None, next_seq()
 
