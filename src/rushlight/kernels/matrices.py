@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ __all__ = ["matmul"]
 exports(
     # matrices.cpp: two factors, row or None, result
     multiply="aaaa>n",
+    # whether the processor has it done at all
+    multiply_pays=">n",
 )
 
 _SMALL = 3 << 18  # multiplications up to which the call of NumPy's costs less
@@ -47,7 +50,7 @@ def _natively(a: Array, b: Array, row: Array | None) -> Array | None:
     if rows < _FEW or columns < _FEW or steps != b.shape[-2] or a.size * columns < _SMALL:
         return None
     table = native(a.dtype)
-    if table is None:
+    if table is None or not _pays(a.dtype):
         return None
     if a.ndim == b.ndim == 2:
         return _multiplied(table, a, b, row)
@@ -56,6 +59,13 @@ def _natively(a: Array, b: Array, row: Array | None) -> Array | None:
         return None
     found = _multiplied(table, left, right, None)
     return None if found is None else found.reshape(*a.shape[:-1], columns)
+
+
+@cache
+def _pays(dtype: np.dtype[Any]) -> bool:
+    """Whether the native kernel is the faster one on this processor: to have each product refused takes 4 us."""
+    table = native(dtype)
+    return table is not None and bool(table.multiply_pays())
 
 
 def _batch(x: Array) -> Array | None:

@@ -222,5 +222,6 @@ template <class T> long multiply_all(const char *name, Array *a_, Array *b_, Arr
 #define RL_MULTIPLY(T, suffix)                                                                       \
     RL_EXPORT long rl_multiply_##suffix(Array *a, Array *b, Array *row, Array *out) {                \
         return rl::multiply_all<T>("multiply", a, b, row, out);                                          \
-    }
+    }                                                                                                \
+    RL_EXPORT long rl_multiply_pays_##suffix() { return rl::kPays; }
 RL_BOTH(RL_MULTIPLY)
