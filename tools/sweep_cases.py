@@ -504,6 +504,28 @@ def products() -> Iterator[Case]:
     yield Case("matmul of a batch", normal((3, 2, 56, 55), (3, 2, 55, 57)), lambda K, a, b: K.matmul(a, b), loose=8)
 
 
+def _substituted(upper: bool) -> Any:
+    def solved(K: Any, A: Any, x: Any) -> None:
+        K.substitute(A, x, upper)
+
+    return solved
+
+
+def _well_conditioned(*shape: int) -> Any:
+    def made(rng: np.random.Generator) -> list[np.ndarray]:
+        lead, (n, m) = shape[:-2], shape[-2:]
+        return [rng.standard_normal((*lead, n, n)) + 4 * np.eye(n), rng.standard_normal((*lead, n, m))]
+
+    return made
+
+
+def triangles() -> Iterator[Case]:
+    """Substitution; the right side is solved in place."""
+    for shape in ((1, 1), (5, 1), (48, 33), (47, 300), (2, 3, 9, 40)):
+        for upper in (False, True):
+            yield Case(f"substitute {shape} {upper}", _well_conditioned(*shape), _substituted(upper), (1,), False, 64)
+
+
 def cases() -> list[Case]:
     """All of them, by name."""
     return [
@@ -514,6 +536,7 @@ def cases() -> list[Case]:
             scans,
             transforms,
             products,
+            triangles,
             along,
             rowwise,
             norms,

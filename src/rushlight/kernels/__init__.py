@@ -28,5 +28,6 @@ from rushlight.kernels.rowwise import *
 from rushlight.kernels.scans import *
 from rushlight.kernels.steps import *
 from rushlight.kernels.sums import *
+from rushlight.kernels.triangles import *
 
 native_status = status

@@ -14,7 +14,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.ops.linear.decompositions import NS, guarded_solve, like, matrix, mH, mT, pack
 from rushlight.tensor import Tensor
 
-_LEAF = 48  # rows that LAPACK solves for at once
+_LEAF = 48  # rows that are solved for at once
 
 
 @op(autocast="float32", shown="linalg_solve_triangular", ns=None, batch=families.leading)
@@ -26,7 +26,7 @@ def triangular_op(A: Array, B: Array, upper: bool) -> Array:
     batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     out = np.empty((*batch, *B.shape[-2:]), np.result_type(A, B))
     out[...] = B
-    solve_by = _by_halves if np.diagonal(A, 0, -2, -1).all() else _by_rows
+    solve_by = _by_halves if np.diagonal(A, 0, -2, -1).all() else backend.substitute
     with np.errstate(all="ignore"):
         solve_by(A, out, upper)
     return out
@@ -36,7 +36,7 @@ def _by_halves(A: Array, x: Array, upper: bool) -> None:
     """Solve for one half, then for the other without what the first gives: most of it is products.  In place of x."""
     n = A.shape[-1]
     if n <= _LEAF:
-        _at_once(A, x, upper)
+        (backend.substitute if backend.substitutes(x.dtype) else _at_once)(A, x, upper)
         return
     low, high = slice(0, n // 2), slice(n // 2, n)
     first, second = (high, low) if upper else (low, high)
@@ -53,15 +53,6 @@ def _at_once(A: Array, x: Array, upper: bool) -> None:
     back = guarded_solve(A, np.eye(n, dtype=A.dtype)) if x.shape[-1] > n else None
     usable = back is not None and np.isfinite(back).all()
     x[...] = backend.matmul(back, x) if usable else guarded_solve(A, x)
-
-
-def _by_rows(A: Array, x: Array, upper: bool) -> None:
-    """By substitution, where a matrix is singular: what is divided by 0 becomes infinite, and what comes of it.  In place of x."""
-    n = A.shape[-1]
-    for i in reversed(range(n)) if upper else range(n):
-        known = slice(i + 1, n) if upper else slice(0, i)
-        x[..., i, :] -= np.matmul(A[..., i : i + 1, known], x[..., known, :])[..., 0, :]
-        x[..., i, :] /= A[..., i, i][..., None]
 
 
 @triangular_op.grad("A", "B", uses={"A": "A out", "B": "A"})
