@@ -71,6 +71,16 @@ def test_scripts_need_no_launcher_and_libraries_see_a_distribution(environment: 
     assert environment.run("-c", spawned).stdout.split() == ["2.13.0+rushlight", "0"]
 
 
+def test_who_asks_for_torchvision_hears_that_it_is_not_installed(environment: Environment) -> None:
+    environment.rushlight()
+    program = "import importlib.util as u; {}asked = u.find_spec('torchvision'); import torchvision.models as m; print(asked, m.__name__)"
+    for before in ("", "import torch; "):
+        assert environment.run("-c", program.format(before)).stdout == "None torchvision.models\n"
+    wheel(environment.packages, "torchvision", "0.28.0", unpacked=True)
+    found = "import importlib.util as u, torch; print(u.find_spec('torchvision').origin)"
+    assert str(environment.packages) in environment.run("-c", found).stdout
+
+
 def test_undone_without_a_trace(environment: Environment) -> None:
     (environment.folder / "pip.conf").write_text("[global]\n# of one's own\nno-input = true\n")
     before = environment.files()

@@ -227,12 +227,13 @@ def test_missing_things_can_be_asked_for(run) -> None:
         import importlib.util
         import torch
         print(hasattr(torch, "no_such_function"), importlib.util.find_spec("torch.no_such_module"))
+        print(importlib.util.find_spec("torchvision"), importlib.util.find_spec("torch") is not None)
         try:
             import torch.no_such_module
         except ImportError:
             print("falls back")
     """
-    assert run(script=script).stdout == "False None\nfalls back\n"
+    assert run(script=script).stdout == "False None\nNone True\nfalls back\n"
 
 
 def test_traceback_shows_the_script_only(run) -> None:

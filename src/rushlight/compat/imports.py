@@ -62,8 +62,8 @@ class _Finder(MetaPathFinder):
             return _loaded_by(_Renaming, PathFinder.find_spec(fullname, path, target))
         if fullname == "multiprocessing.spawn":
             return _loaded_by(children.Teaching, PathFinder.find_spec(fullname, path, target))
-        if fullname.partition(".")[0] == "torchvision" and _installed("torchvision"):
-            return None  # the package itself, on these operators
+        if fullname.partition(".")[0] == "torchvision" and (_only_asked() or _installed("torchvision")):
+            return None  # the package itself, on these operators; or none, and it is not there by half
         real = real_name(fullname)
         found = None if real is None else _spec(real)
         if real is None or found is None:
@@ -74,6 +74,15 @@ class _Finder(MetaPathFinder):
 def _installed(name: str) -> bool:
     """Whether a package of that name lies on the path."""
     return PathFinder.find_spec(name) is not None
+
+
+def _only_asked() -> bool:
+    """Whether the finder's caller asks where a module lies (`importlib.util.find_spec`) and imports nothing.
+
+    Libraries ask so whether torchvision is installed, and then take its transforms: programs that import its models get
+    ours, but who asks hears that the package is not there.
+    """
+    return sys._getframe(3).f_globals.get("__name__") == "importlib.util"
 
 
 def _spec(name: str) -> ModuleSpec | None:

@@ -41,6 +41,8 @@ class _Loader:
 class _Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
+        if name == "torchvision" and sys._getframe(2).f_globals.get("__name__") == "importlib.util":
+            return None  # a library asks whether the package itself is installed
         return ModuleSpec(name, _Loader(), is_package=True) if name in ("torch", "torchvision", "functorch") else None
 
 
