@@ -1,6 +1,6 @@
 """Every operator against finite differences: gradients, tangents, second derivatives both ways, in real and complex numbers.
 
-The calls are those that vmap is tested with, which reach every primitive operator; numbers are drawn here.
+The calls are those that vmap is tested with, which reach every primitive operator.
 """
 
 from __future__ import annotations
@@ -12,15 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 from tools.calls import CALLS
+from tools.replaying import cases
 
 import rushlight as T
 from rushlight.dispatch import call as calling
 from rushlight.dispatch.declare import OPS
 
-SHAPES: dict[str, tuple[int, ...]] = {
-    "x": (2, 3, 4), "y": (2, 3, 4), "z": (2, 3, 4), "v": (4,), "w": (4,), "s": (), "a": (3, 4), "b": (4, 5), "c": (4, 3),
-    "p": (3, 3), "q": (2, 3, 3), "h": (2, 4, 6, 6), "k": (4, 2, 3, 3), "n": (3, 4), "r": (4,), "t": (2, 3, 4)}  # fmt: skip
-SPACE = {"T": T, "F": T.nn.functional, "L": T.linalg, "S": T.special, "X": T.fft}
 REFUSALS = ("implemented", "expected a tensor of", "does not require grad", "not supported", "derivative")
 # Their derivatives are not those of differences, for reasons that are no mistake; what is said instead stands in MORE.
 APART = {
@@ -63,31 +60,10 @@ UNREACHED = {"binomial", "normal", "poisson", "random_", "nextafter", "no_gradie
 HERMITIAN = "p"  # must stay so while it is varied
 
 
-def value(name: str, rng: Any, dtype: str) -> Any:
-    """A value of a variable."""
-    shape = SHAPES[name]
-    if name in "nr":
-        return rng.integers(0, 3, shape)
-    if name == "t":
-        return rng.random(shape) < 0.5
-    x = rng.uniform(0.2, 0.9, shape)
-    if dtype == "complex128":
-        x = x + 1j * rng.uniform(0.2, 0.9, shape)
-    return x + 3 * np.eye(3) if name in "pq" else x
-
-
 def variables(call: str, dtype: str) -> dict[str, Any]:
     """The variables of a call, as tensors: those of numbers require grad."""
-    names = sorted(set(re.findall(r"(?<![\w.'\"])([a-z])(?![\w'\"(=])", call)) & set(SHAPES))
-    rng = np.random.default_rng(len(call))
-    found = {name: T.from_numpy(np.asarray(value(name, rng, dtype))) for name in names}
+    found = {name: T.from_numpy(np.asarray(x)) for name, x in cases.variables(call, dtype).items()}
     return {name: t.requires_grad_() if name not in "nrt" else t for name, t in found.items()}
-
-
-def flat(results: Any) -> list[Any]:
-    if isinstance(results, (tuple, list)):
-        return [t for r in results for t in flat(r)]
-    return [results]
 
 
 def runner(call: str, names: list[str]) -> Any:
@@ -98,7 +74,7 @@ def runner(call: str, names: list[str]) -> Any:
         given = dict(zip(names, values, strict=True))
         if HERMITIAN in given:
             given[HERMITIAN] = given[HERMITIAN] @ given[HERMITIAN].mH + 2 * T.eye(3, dtype=given[HERMITIAN].dtype)
-        found = [t for t in flat(eval(code, {**SPACE, **given})) if isinstance(t, T.Tensor)]
+        found = [t for t in cases.flat(eval(code, {**cases.SPACE, **given})) if isinstance(t, T.Tensor)]
         return tuple(t for t in found if t.requires_grad or t.dtype.is_floating_point or t.dtype.is_complex)
 
     return run

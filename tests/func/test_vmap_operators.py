@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tools.calls import CALLS
+from tools.replaying.cases import runner, variables
 
 import rushlight as T
 from rushlight.basics.state import modes
@@ -20,51 +20,9 @@ from rushlight.transforms.batching import rule_of
 
 SAMPLES = 3
 F = T.nn.functional
-SHAPES: dict[str, tuple[int, ...]] = {
-    "x": (2, 3, 4), "y": (2, 3, 4), "z": (2, 3, 4), "v": (4,), "w": (4,), "s": (), "a": (3, 4), "b": (4, 5), "c": (4, 3),
-    "p": (3, 3), "q": (2, 3, 3), "h": (2, 4, 6, 6), "k": (4, 2, 3, 3), "n": (3, 4), "r": (4,), "t": (2, 3, 4)}  # fmt: skip
-SPACE = {"T": T, "F": T.nn.functional, "L": T.linalg, "S": T.special, "X": T.fft}
 # A target that all samples share cannot take what differs between them.
 REAL = {"F.rrelu(x - 0.5, 0.1, 0.1, training=True)"}  # compares with zero
 SINGLE_WAY = {"x.clone().fill_(s)", "x.clone().copy_(y)"}
-
-
-def value(name: str, rng: Any, dtype: str) -> Any:
-    """One sample of a variable."""
-    shape = SHAPES[name]
-    if name in "nr":
-        return rng.integers(0, 3, shape)
-    if name == "t":
-        return rng.random(shape) < 0.5
-    x = rng.uniform(0.2, 0.9, shape)
-    if dtype == "complex128":
-        x = x + 1j * rng.uniform(0.2, 0.9, shape)
-    if name == "p":
-        return x @ x.conj().T + 2 * np.eye(3)
-    return x + 3 * np.eye(3) if name == "q" else x
-
-
-def variables(call: str, dtype: str) -> dict[str, Any]:
-    """The variables of a call, each an array of all samples."""
-    names = sorted(set(re.findall(r"(?<![\w.'\"])([a-z])(?![\w'\"(=])", call)) & set(SHAPES))
-    rng = np.random.default_rng(len(call))
-    return {name: np.stack([value(name, rng, dtype) for _ in range(SAMPLES)]) for name in names}
-
-
-def flat(results: Any) -> list[Any]:
-    if isinstance(results, (tuple, list)):
-        return [t for r in results for t in flat(r)]
-    return [results]
-
-
-def runner(call: str, names: list[str]) -> Any:
-    """The call as a function of its variables, with the results as a tuple of tensors."""
-    code = compile(call, call, "eval")
-
-    def run(*values: Any) -> Any:
-        return tuple(flat(eval(code, {**SPACE, **dict(zip(names, values, strict=True))})))
-
-    return run
 
 
 def loss(results: Any) -> Any:
@@ -121,7 +79,7 @@ def arguments(arrays: dict[str, Any], mask: Any, dim: int) -> list[Any]:
 
 
 def check(call: str, dtype: str, mask: Any) -> None:
-    arrays = variables(call, dtype)
+    arrays = variables(call, dtype, SAMPLES)
     run = runner(call, list(arrays))
     want, want_grads = by_loop(run, arrays, mask)
     for dim in (0, -1):
@@ -149,7 +107,7 @@ def check(call: str, dtype: str, mask: Any) -> None:
 
 
 def attempt(call: str, dtype: str) -> None:
-    arrays = variables(call, dtype)
+    arrays = variables(call, dtype, SAMPLES)
     for mask in masks(len(arrays))[: 1 if call in SINGLE_WAY else None]:
         check(call, dtype, mask)
 
@@ -177,7 +135,7 @@ def test_real(call: str) -> None:
 
 def takes_complex(call: str) -> bool:
     """Whether a call is one of complex numbers too."""
-    arrays = variables(call, "complex128")
+    arrays = variables(call, "complex128", SAMPLES)
     try:
         runner(call, list(arrays))(*sample_of(arrays, (True,) * len(arrays), 0))
     except Exception:
@@ -207,7 +165,7 @@ def test_every_operator_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batched, "rule_of", spy)
     for call in CALLS:
         for dtype in ("float64", "complex128"):
-            arrays = variables(call, dtype)
+            arrays = variables(call, dtype, SAMPLES)
             run = runner(call, list(arrays))
             dims = (0,) * len(arrays)
 
@@ -225,7 +183,7 @@ def test_every_operator_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pushing(call: str) -> tuple[Any, list[Any], list[Any]]:
     """(arguments and directions to tangents, all samples of the arguments, all samples of the directions) of a call."""
-    arrays = variables(call, "float64")
+    arrays = variables(call, "float64", SAMPLES)
     run = runner(call, list(arrays))
     rng = np.random.default_rng(1)
     moving = [i for i, a in enumerate(arrays.values()) if a.dtype.kind == "f"]

@@ -15,30 +15,18 @@ import rushlight.nn.functional as F
 
 DRAW = np.random.default_rng(3)
 AWAY = DRAW.choice([-1, 1], (3, 4)) * DRAW.uniform(0.05, 0.45, (3, 4)) * DRAW.choice([1, 3, 9], (3, 4))
-KINKED: dict[str, Any] = {
-    "relu": F.relu, "relu6": F.relu6, "leaky_relu": F.leaky_relu, "leaky_relu rising": lambda x: F.leaky_relu(x, 2.5),
-    "leaky_relu falling": lambda x: F.leaky_relu(x, -0.5), "elu": F.elu, "elu alpha": lambda x: F.elu(x, 0.3),
-    "elu falling": lambda x: F.elu(x, -0.7), "celu": lambda x: F.celu(x, 1.7), "selu": F.selu, "hardtanh": F.hardtanh,
-    "hardsigmoid": F.hardsigmoid, "hardswish": F.hardswish, "threshold": lambda x: F.threshold(x, 0.1, 2.0),
-    "hardshrink": F.hardshrink, "softshrink": lambda x: F.softshrink(x, 0.2),
+WITH_OPTIONS: dict[str, Any] = {
+    "leaky_relu rising": lambda x: F.leaky_relu(x, 2.5), "leaky_relu falling": lambda x: F.leaky_relu(x, -0.5),
+    "elu alpha": lambda x: F.elu(x, 0.3), "elu falling": lambda x: F.elu(x, -0.7), "celu": lambda x: F.celu(x, 1.7),
+    "threshold": lambda x: F.threshold(x, 0.1, 2.0), "softshrink": lambda x: F.softshrink(x, 0.2),
     "hardshrink of none": lambda x: F.hardshrink(x, -1.0), "rrelu": F.rrelu,
-}  # fmt: skip
-SMOOTH: dict[str, Any] = {
-    "gelu": F.gelu, "gelu tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu, "mish": F.mish,
-    "softplus": F.softplus, "softplus beta": lambda x: F.softplus(x, 2.0, 5.0), "logsigmoid": F.logsigmoid,
-    "softsign": F.softsign, "tanhshrink": F.tanhshrink, "glu": F.glu, "glu rows": lambda x: F.glu(x[:2], 0),
-    "sigmoid": F.sigmoid, "tanh": F.tanh,
+    "softplus beta": lambda x: F.softplus(x, 2.0, 5.0), "glu rows": lambda x: F.glu(x[:2], 0),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [*KINKED, *SMOOTH])
+@pytest.mark.parametrize("name", WITH_OPTIONS)
 def test_derivatives(name: str) -> None:
-    check_gradients({**KINKED, **SMOOTH}[name], AWAY)
-
-
-@pytest.mark.parametrize("name", ["silu", "tanhshrink", "softsign"])
-def test_derivatives_of_complex_numbers(name: str) -> None:
-    check_gradients(getattr(F, name), DRAW.uniform(-1, 1, (2, 2)) + 0.5j, tol=1e-5)
+    check_gradients(WITH_OPTIONS[name], AWAY)
 
 
 @pytest.mark.parametrize("shape", [(), (4,), (3, 1)])

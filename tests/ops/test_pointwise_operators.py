@@ -91,21 +91,6 @@ def test_other_classes_may_take_over() -> None:
 # In place and out --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["exp", "sqrt", "sin", "sigmoid", "neg", "abs", "floor", "square", "erf", "rsqrt",
-                                  "tanh", "reciprocal", "lgamma", "log", "round", "nan_to_num", "sign"])  # fmt: skip
-@pytest.mark.parametrize("size", [4, 5000])
-def test_unary_in_place_and_out(name: str, size: int) -> None:
-    a = np.linspace(0.2, 2, size, dtype=np.float32)
-    fn = getattr(torch, name)
-    want = fn(torch.from_numpy(a)).numpy()
-    x = torch.from_numpy(a.copy())
-    assert getattr(x, name + "_")() is x
-    np.testing.assert_array_equal(x.numpy(), want)
-    out = torch.empty(size)
-    assert fn(torch.from_numpy(a), out=out) is out
-    np.testing.assert_array_equal(out.numpy(), want)
-
-
 def test_out_is_cast_resized_and_may_be_an_input() -> None:
     x = torch.tensor([1.0, 2.0])
     assert torch.add(x, 1, out=torch.empty(2, dtype=torch.float64)).tolist() == [2, 3]

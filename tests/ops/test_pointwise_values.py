@@ -66,17 +66,6 @@ def test_large_tensors_take_kernels_with_the_same_values(name: str) -> None:
     np.testing.assert_allclose(whole.ravel(), parts, rtol=1e-13)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("name", ["exp", "log", "sin", "tanh", "sigmoid", "sqrt", "rsqrt", "erf", "reciprocal",
-                                  "lgamma", "abs", "square", "floor", "neg", "exp2", "logit"])  # fmt: skip
-def test_half_precision_is_rounded_once(name: str, dtype: Any) -> None:
-    x = torch.tensor([0.25, 0.5, 0.75, 0.875], dtype=dtype)
-    fn = getattr(torch, name)
-    got, want = fn(x), fn(x.float()).to(dtype)
-    assert got.dtype is dtype
-    assert got.tolist() == want.tolist()
-
-
 # dtypes ------------------------------------------------------------------------------------------------------
 
 

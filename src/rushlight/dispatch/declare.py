@@ -51,7 +51,6 @@ class Op:
     factors: tuple[int, ...] = ()  # the positions of inputs in each of which it is linear
     added: int | None = None  # that of the one which is added to their product
     added_at: int = -1  # the dimension of the result along which that one lies
-    samples: Any = None  # what makes samples for tests
     refuse: str = ""  # letters of kinds of dtypes that it has no result for: bool, integer, floating point, complex
     refusal: Any = NotImplementedError  # what is raised for those, made of words about dtypes
     strict: bool = False  # whether Python numbers are refused in the place of tensors, as where nothing promotes
