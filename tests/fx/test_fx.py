@@ -76,6 +76,29 @@ def test_a_graph_can_be_changed(net) -> None:
     assert "neg" in traced.code and "clamp" not in traced.code
 
 
+def test_steps_go_to_a_place_from_the_call_on_until_its_context_ends(net) -> None:
+    graph = fx.symbolic_trace(net).graph
+    first, last = next(iter(graph.nodes)), list(graph.nodes)[-1]
+    place = graph.inserting_after(first)
+    new = graph.call_function(torch.sigmoid, (first,))
+    with place, graph.inserting_before(last):
+        inner = graph.call_function(torch.neg, (new,))
+    outer = graph.placeholder("behind")
+    assert first.next is new and inner.next is last and last.next is outer
+    graph.lint()
+
+
+def test_libraries_know_the_class_whose_forward_is_the_graph(net) -> None:
+    class Mine(fx.GraphModule):
+        pass
+
+    traced = fx.symbolic_trace(net)
+    for module in (traced, Mine(net, traced.graph), copy.deepcopy(traced), pickle.loads(pickle.dumps(traced))):
+        assert str(type(module)).endswith(".fx.graph_module.GraphModule.__new__.<locals>.GraphModuleImpl'>")
+        assert "forward" in vars(type(module)) and "forward" not in vars(module)
+    assert type(traced).__name__ == type(net).__name__ and type(traced) is not type(fx.symbolic_trace(net))
+
+
 fx.wrap("write_")
 
 

@@ -59,6 +59,17 @@ class NodeList:
         return repr(list(self))
 
 
+class _Place(contextlib.AbstractContextManager[None]):
+    """Steps are put before `before` from now on, and where they went before at the end of the context."""
+
+    def __init__(self, graph: Graph, before: Node) -> None:
+        self._graph, self._former = graph, graph._before
+        graph._before = before
+
+    def __exit__(self, *error: object) -> None:
+        self._graph._before = self._former
+
+
 class Graph:
     """The steps of a program, made by `Tracer.trace` or one by one.
 
@@ -162,20 +173,12 @@ class Graph:
             self._before = to_erase._next
 
     def inserting_before(self, n: Node | None = None) -> contextlib.AbstractContextManager[None]:
-        """Put new steps before that one: a context."""
-        return self._inserting(self._root._next if n is None else n)
+        """Put new steps before that one, from the call on: a context, at whose end they go where they went before."""
+        return _Place(self, self._root._next if n is None else n)
 
     def inserting_after(self, n: Node | None = None) -> contextlib.AbstractContextManager[None]:
-        """Put new steps after that one: a context."""
-        return self._inserting((self._root if n is None else n)._next)
-
-    @contextlib.contextmanager
-    def _inserting(self, before: Node) -> Iterator[None]:
-        former, self._before = self._before, before
-        try:
-            yield
-        finally:
-            self._before = former
+        """Put new steps after that one, from the call on: a context, at whose end they go where they went before."""
+        return _Place(self, (self._root if n is None else n)._next)
 
     def node_copy(self, node: Node, arg_transform: Any = lambda x: x) -> Node:
         """A step of another graph, taken over; `arg_transform` says which nodes stand here for its inputs."""
