@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["SCRIPT", "TYPES", "why"]
+__all__ = ["PIPES", "SCRIPT", "TYPES", "why"]
 
 _COMPILER = "nothing is compiled here, so programs are neither captured nor lowered"
 SCRIPT = "TorchScript compiles, and here is nothing to compile to: torch.jit.script returns what it is given"
@@ -15,7 +15,7 @@ _QUANTIZED = "rushlight has no quantized tensors: float16 and bfloat16 halve the
 _PROCESSES = "of what is distributed there are collectives, DistributedDataParallel and fsdp.fully_shard"
 _DEVICE = "there is no such device: rushlight computes on the CPU"
 _ONNX = "rushlight exports no ONNX: load the state_dict in PyTorch and export it there"
-_PIPES = "datapipes are not here: torch.utils.data has Dataset, IterableDataset and DataLoader"
+PIPES = "datapipes are not here: torch.utils.data has Dataset, IterableDataset and DataLoader"
 _MASKED = "masked tensors are not here: torch.masked has the functions that take a mask"
 _PACKAGES = "packages of code and tensors in one file are not here: keep the code in modules and save its state_dict"
 _CODE = "code compiled against PyTorch's C++ interface cannot run on rushlight's tensors"
@@ -42,7 +42,7 @@ MODULES = {
     "torch.numa": _PROCESSES, "torch.onnx": _ONNX, "torch.package": _PACKAGES, "torch.quantization": _QUANTIZED, "torch.testing": _INNER,
     "torch.utils.backcompat": _INNER, "torch.utils.backend_registration": _DEVICE, "torch.utils.benchmark": _INNER,
     "torch.utils.bundled_inputs": SCRIPT, "torch.utils.cpp_backtrace": _CODE, "torch.utils.cpp_extension": _CODE,
-    "torch.utils.data": _PIPES, "torch.utils.debug_log": _INNER, "torch.utils.file_baton": _CODE, "torch.utils.hipify": _CODE,
+    "torch.utils.data": PIPES, "torch.utils.debug_log": _INNER, "torch.utils.file_baton": _CODE, "torch.utils.hipify": _CODE,
     "torch.utils.jit": SCRIPT, "torch.utils.mkldnn": _DEVICE, "torch.utils.mobile_optimizer": SCRIPT, "torch.utils.model_dump": SCRIPT,
     "torch.utils.throughput_benchmark": _INNER, "torch.utils.viz": _DEVICE, "torch.xpu": _DEVICE,
 }  # fmt: skip
