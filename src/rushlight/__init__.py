@@ -107,6 +107,12 @@ _FUNCTIONS |= dict.fromkeys(
      "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"),
     "rushlight.compat.rooms.top",
 )  # fmt: skip
+_FUNCTIONS |= dict.fromkeys(("lobpcg", "segment_reduce"), "rushlight.compat.segments")
+_FUNCTIONS |= dict.fromkeys(
+    (f"{kind}Storage" for kind in ("BFloat16", "Bool", "Byte", "Char", "ComplexDouble", "ComplexFloat", "Double", "Float", "Half", "Int",
+                                   "Long", "Short")),
+    "rushlight.compat.rooms.storage",
+)  # fmt: skip
 _FUNCTIONS["_standard_gamma"] = "rushlight.ops.random.gamma_sample"
 _FUNCTIONS |= dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
                             "rushlight.signal.classic")  # fmt: skip

@@ -332,3 +332,25 @@ def test_indices_without_values_are_taken_for_right() -> None:
 
 def test_empty_tensors_of_old_are_joined() -> None:
     assert torch.cat([meta(0), meta(2, 3)], 1).shape == (2, 3) and torch.cat([meta(0), meta(0)]).shape == (0,)
+
+
+def test_parts_are_written_to_as_whole_tensors_are():
+    x = torch.ones(2, 3, device="meta")
+    x[0] = 1
+    x[:, 1] = torch.ones(2, device="meta")
+    x[torch.ones(2, 3, device="meta", dtype=torch.bool)] = 2.0
+    assert x._version == 3
+    with pytest.raises(RuntimeError):
+        x[0] = torch.ones(5, device="meta")
+    with pytest.raises(NotImplementedError, match="recorded"):
+        torch.ones(2, device="meta", requires_grad=True).clone()[0] = torch.ones((), device="meta", requires_grad=True)
+
+
+def test_weights_on_meta_are_initialised_as_models_do():
+    with torch.device("meta"):
+        embedding, linear = torch.nn.Embedding(10, 4, padding_idx=0), torch.nn.Linear(4, 2)
+    torch.nn.init.trunc_normal_(linear.weight, std=0.02)
+    embedding.weight.data[embedding.padding_idx].zero_()
+    with torch.no_grad():
+        embedding.weight[0] = 0
+    assert linear.weight.is_meta and embedding.weight.is_meta

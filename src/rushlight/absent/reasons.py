@@ -65,7 +65,6 @@ NAMES = {
         (r"\w+Storage|storage_\w+", "storages know bytes: Tensor.untyped_storage() and Tensor.storage() give them"),
         (r"(c?col|crow|row)?_?indices_copy|values_copy|resize_as_sparse_|native_norm", _SPARSE),
         (r"bit|float4_\w+", _QUANTIZED), (r"cpp", _CODE), (r"get_autocast_(ipu|xla)_dtype", _DEVICE), (r"slice_inverse", _COMPILER),
-        (r"lobpcg", "torch.linalg.eigh gives all eigenvalues; scipy.sparse.linalg.lobpcg those of a sparse matrix, without gradients"),
         (r"cond|while_loop|sym_\w+|export|vmap_\w+|compiler|Tag|DispatchKey\w*|DisableTorchFunction\w*|ExcludeDispatchKeyGuard|"
          r"is_autocast_\w+|set_autocast_\w+|autocast\w*|AcceleratorError", _COMPILER),
     ),

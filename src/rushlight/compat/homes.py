@@ -68,3 +68,4 @@ HOMES = {
     for module, names in modules.items()
     for name in names.split()
 }
+HOMES["rushlight", "Generator"] = "torch._C"

@@ -23,7 +23,7 @@ import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.basics.devices import device as device_class
-from rushlight.basics.state import special
+from rushlight.basics.state import modes, special
 from rushlight.dispatch.options import META, Nowhere, contiguous_strides, numpy_dtype, refuse
 from rushlight.tensor import LEAF, Tensor, wrap
 
@@ -121,6 +121,15 @@ class OnMeta:
     def _on_disk(self) -> NoReturn:
         """Asked by what writes files: there is nothing to write."""
         refuse("torch.save")
+
+    def __setitem__(self, index: object, value: object) -> None:
+        this: Any = self
+        if modes.grad and (this.requires_grad or (isinstance(value, Tensor) and value.requires_grad)):
+            refuse("__setitem__ that is recorded")
+        parts = index if isinstance(index, tuple) else (index,)
+        if isinstance(value, Tensor) and not any(isinstance(part, (Tensor, list, np.ndarray)) for part in parts):
+            value.expand(this[index].shape)  # raises where it does not fit
+        this._bump_version()
 
     def data_ptr(self) -> int:
         """0: there is no memory."""

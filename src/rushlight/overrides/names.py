@@ -6,7 +6,7 @@ FUNCTIONAL = "nn.functional"
 
 # Functions without tensors to ask: only modes are.
 FACTORIES = frozenset(
-    "arange as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_strided eye fftfreq from_numpy "
+    "as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_strided eye fftfreq from_numpy "
     "frombuffer full hamming_window hann_window kaiser_window linspace logspace ones rand randint randn randperm range "
     "rfftfreq scalar_tensor tensor tril_indices triu_indices zeros".split()
 )

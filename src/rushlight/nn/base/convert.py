@@ -67,6 +67,15 @@ class Convertible(Tree):
 
         return self._apply(convert)
 
+    def _replicate_for_data_parallel(self) -> Self:
+        """A copy without parameters, whose buffers and children are this module's."""
+        replica = self.__new__(builtins.type(self))
+        replica.__dict__.update(self.__dict__)
+        replica.__dict__.update(
+            _parameters={}, _buffers=dict(self._buffers), _modules=dict(self._modules), _is_replica=True
+        )
+        return replica
+
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Move to `device` without copying: every parameter and buffer becomes uninitialised memory there."""
         return self._apply(lambda t: ops.empty_like(t, device=device), recurse=recurse)

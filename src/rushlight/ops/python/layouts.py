@@ -52,6 +52,25 @@ def sparse_mask(self: Tensor, mask: Any) -> Any:
     return importlib.import_module(PLACES).masked(self, mask)
 
 
+def _of_layout(name: str, wanted: str) -> Callable[..., Any]:
+    """A method that only tensors of other layouts have an answer to."""
+
+    def refused(self: Tensor) -> Any:
+        raise RuntimeError(f"{name} expected {wanted} layout but got Strided")
+
+    refused.__name__ = refused.__qualname__ = name
+    refused.__doc__ = f"Of tensors in {wanted} layout; of others RuntimeError."
+    return refused
+
+
+_COO, _ROWS, _COLUMNS = "sparse coordinate tensor", "sparse row compressed tensor", "sparse column compressed tensor"
+for _name, _wanted in {
+    "coalesce": _COO, "is_coalesced": _COO, "indices": _COO, "values": "sparse tensor", "crow_indices": _ROWS, "col_indices": _ROWS,
+    "ccol_indices": _COLUMNS, "row_indices": _COLUMNS,
+}.items():  # fmt: skip
+    setattr(Tensor, _name, _of_layout(_name, _wanted))
+
+
 def _later(module: str, name: str) -> Callable[..., Any]:
     """A function of a module that is imported when it is first called."""
     return lambda *args: getattr(importlib.import_module(module), name)(*args)
