@@ -31,7 +31,7 @@ template <long kWidth, class T> RL_INLINE void substitute_columns(Matrix<const T
 
 // a (B, N, N), of which one triangle is read, and x (B, N, M), which becomes a^-1 x.  Whether a's strides are such that this was
 // done.
-template <class T> static long substitute(Array *a_, Array *x_, bool upper) {
+template <class T> static long substitute_all(Array *a_, Array *x_, bool upper) {
     Call call("substitute");
     const auto a = call.matrix<T>("triangles", a_);
     if (!a.data) return 0;
@@ -55,5 +55,5 @@ template <class T> static long substitute(Array *a_, Array *x_, bool upper) {
 }  // namespace rl
 
 #define RL_SUBSTITUTE(T, suffix) \
-    RL_EXPORT long rl_substitute_##suffix(Array *a, Array *x, int upper) { return rl::substitute<T>(a, x, upper); }
+    RL_EXPORT long rl_substitute_##suffix(Array *a, Array *x, int upper) { return rl::substitute_all<T>(a, x, upper); }
 RL_BOTH(RL_SUBSTITUTE)
