@@ -117,3 +117,31 @@ def test_gradients_of_values_alone_compute_no_tangents():
     assert vmap(grad(value))(points).tolist() == [[2.0, 4.0], [-1.0, -1.0]]
     assert seen[-2:] == [False, False]
     assert True in seen
+
+
+@pytest.mark.parametrize("name", ["quantile", "logcumsumexp", "matrix_exp"])
+def test_derivatives_of_samples_are_the_same_in_inference_mode(name):
+    """What ran sample after sample ran again in inference mode, which recorded nothing: gradients of 0 in silence."""
+    f, x = scalar(name), point()
+    points = torch.stack([x, 1.1 * x])
+
+    def found():
+        pull = vjp(f, x)[1]
+        slope = vmap(grad(lambda v: jvp(f, (v,), (v,))[1]))
+        return vmap(lambda g: pull(g)[0])(torch.tensor([1.0, 2.0], dtype=torch.float64)), slope(points)
+
+    want = found()
+    for mode in (torch.inference_mode, torch.no_grad):
+        with mode():
+            for a, b in zip(found(), want, strict=True):
+                same(a, b)
+
+
+def test_derivatives_of_samples_require_grad_where_something_outside_does():
+    f, points = scalar("quantile"), torch.stack([point(), 1.1 * point()])
+    for second in (lambda f: jacrev(jacrev(f)), lambda f: jacrev(jacfwd(f))):
+        assert not vmap(second(f))(points).requires_grad
+    x = points.clone().requires_grad_()
+    (found,) = torch.autograd.grad(vmap(grad(f))(x).sin().sum(), x)
+    (want,) = torch.autograd.grad(sum(grad(f)(p).sin().sum() for p in x), x)
+    same(found, want)

@@ -25,6 +25,10 @@ DOUBTFUL = (
     "Cannot convert a ZeroTensor to numpy",
     "ZeroTensors are immutable",
     "Batching rule not implemented for aten::",
+    "that does not support it because it has not been implemented yet",
+    "the derivative for '",
+    "derivative for aten::",
+    "trying to get value out of a tracing tensor",
     "please file us a bug report",
 )
 

@@ -246,7 +246,7 @@ class BatchedLevel(Level):
         mask, edges = self.edges(op, flat) if modes.grad and op.formulas else (0, ())
         inplace.check(target, bool(mask))
         given = flat
-        if op.formulas and modes.grad and any(recorded(x) for x in flat) and asks_for_target(op):
+        if op.formulas and modes.grad and any(samples.recorded(x) for x in flat) and asks_for_target(op):
             # A graph around this one may save the target, which is about to change: it gets a copy.
             original = self.batched(copied(part.tensor, None), part.dim)
             given = tuple(original if x is target else x for x in flat)
@@ -300,17 +300,6 @@ def has_history(flat: tuple[Any, ...]) -> bool:
     for x in flat:  # many times faster than `any` of a generator
         if isinstance(x, Tensor) and (x._edge is not None or x._view is not None):
             return True
-    return False
-
-
-def recorded(x: Tensor) -> bool:
-    """Whether a tensor requires grad in any of the graphs that it takes part in."""
-    while isinstance(x, Tensor):
-        if x.requires_grad:
-            return True
-        if type(x._held) is not BatchedArray:
-            return False
-        x = x._held.tensor
     return False
 
 

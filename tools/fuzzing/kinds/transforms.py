@@ -51,6 +51,27 @@ BODIES = (
     "x[y.reshape(-1)[0].long() % x.shape[0]] * 2 if x.dim() else x",
     "torch.zeros_like(x).index_put_((y.reshape(-1)[0].long() % x.shape[0],), x[0] * y[0]) if x.dim() else x",
 )
+# What has no batching rule runs sample after sample inside vmap, as do gradients that look at values.
+SAMPLE_BY_SAMPLE = (
+    "x.logcumsumexp(-1) * y",
+    "torch.renorm(x, 2, 0, 2.0) * y if x.dim() > 1 else x * y",
+    "(x * y).quantile(0.3)",
+    "(x * y).nanquantile(0.6, -1) if x.dim() else x * y",
+    "torch.linalg.matrix_exp(0.1 * x @ y.mT) if x.dim() > 1 else x * y",
+    "x.cov() if x.dim() == 2 else x * y",
+    "torch.pdist(x) if x.dim() == 2 else x * y",
+    "(x * y).take(torch.tensor([0, -1, 0]))",
+    "x.put(torch.tensor([0, -1]), y.reshape(-1)[:1].expand(2) * 2, accumulate=True)",
+    "torch.nn.functional.embedding_bag(torch.tensor([[0, 0]]), x * y, mode='mean') if x.dim() == 2 else x * y",
+    "torch.nn.functional.multilabel_margin_loss(x * y * y, torch.zeros(x.shape, dtype=torch.long)) if x.dim() == 1 else x * y",
+    "torch.nn.functional.grid_sample((x * y)[None, None], x.sin()[None, :, None, :2], align_corners=True)"
+    " if x.dim() == 2 and x.shape[1] > 1 else x * y",
+    "torch.nn.functional.binary_cross_entropy(x.sigmoid(), y.sigmoid())",
+    "torch.special.log_ndtr(x - 2) * y.clamp(1, 3)",
+    "torch.linalg.pinv(x * y) if x.dim() > 1 else x * y",
+    "torch.prod(x * y, -1) if x.dim() else x * y",
+    "x.cumprod(-1) * y if x.dim() else x * y",
+)
 SHAPES = ((2, 3), (3,), (2, 2), (2, 2, 2), (1,))
 # PyTorch reads sizes beyond a result's own where it is to put samples elsewhere than in front, and the result is no sample's.
 OF_SAMPLES = """\
@@ -71,7 +92,7 @@ def draw(w: Writer) -> None:
         numbers = itertools.count(1.0 if name == "x" else 0.5)
         text = f"torch.tensor({literal(shape, numbers)}, dtype=torch.float64)"
         w.do(f"{name} = {text}{'.requires_grad_()' if grads else ''}")
-    body = w.rng.choice(BODIES)
+    body = w.rng.choice(SAMPLE_BY_SAMPLE if w.maybe(0.25) else BODIES)
     inner = w.rng.choice(BODIES).replace("x", "z")
     w.do(f"def f(x, y):\n    return {body}" if w.maybe(0.6) else f"def f(x, y):\n    z = {body}\n    return {inner}")
     w.do("def s(x, y):\n    return f(x, y).sum()")
@@ -132,6 +153,14 @@ NESTED: dict[str, Piece] = {
     "vmap jvp": lambda w, rank: vmap(w, f"lambda x, y: {func}jvp(f, (x, y), (y, x))", rank),
     "grad jvp": lambda w, rank: f"{func}grad(lambda x, y: {func}jvp(s, (x, y), (y, x))[1])(x, y)",
     "jacobian of jacobian": lambda w, rank: f"{w.one(*both_ways)}({w.one(*both_ways)}(f))(x, y)",
+    "vmap hessian": lambda w, rank: vmap(w, f"{func}hessian({w.one('s', 'f')})", rank),
+    "vmap jacobian of jacobian": lambda w, rank: vmap(w, f"{w.one(*both_ways)}({w.one(*both_ways)}(s))", rank),
+    "jacobian of grad": lambda w, rank: f"{w.one(*both_ways)}({func}grad(s{argnums(w)}))(x, y)",
+    "vmap jvp grad": lambda w, rank: vmap(w, f"lambda x, y: {func}jvp({func}grad(s), (x, y), (y, x))", rank),
+    "vmap grad jvp": lambda w, rank: vmap(
+        w, f"{func}grad(lambda x, y: {func}jvp(s, (x, y), (y, x))[1]{argnums(w)})", rank
+    ),
+    "vmap vmap grad": lambda w, rank: vmap(w, f"{func}vmap({func}grad(s))", rank),
     "vmap vjp": lambda w, rank: (
         f"{func}vmap(lambda g: {func}vjp(s, x, y)[1](g))(torch.tensor([1., 2.], dtype=torch.float64))"
     ),

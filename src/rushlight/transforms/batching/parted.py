@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rushlight.basics.state import modes, set_mode
+from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import Spec, tree_flatten, tree_unflatten
 from rushlight.ops.shape.reshape import reshape_op
 from rushlight.tensor import ITSELF, Tensor
@@ -88,14 +88,13 @@ def joined(duals: list[DualLevel], parts: list[Any]) -> Any:
 
 @contextmanager
 def entered(count: int) -> Iterator[list[DualLevel]]:
-    """New levels of forward mode inside of all others."""
+    """New levels of forward mode inside of all others, at work whatever the mode outside says: a backward may run there."""
     duals = [DualLevel() for _ in range(count)]
     for dual in duals:
         dual.of_function = True
-    levels = set_mode("levels", (*modes.levels, *duals))
     try:
-        yield duals
+        with Setting("forward_grad", True), Setting("levels", (*modes.levels, *duals)):
+            yield duals
     finally:
-        set_mode("levels", levels)
         for dual in duals:
             dual.end()

@@ -16,7 +16,7 @@ from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.dispatch.by_sample import level_of
 from rushlight.engine.node import Node, Port, edge_of, next_seq
 from rushlight.engine.run import Run
-from rushlight.levels.batch import DataDependent, dynamic
+from rushlight.levels.batch import BatchedArray, DataDependent, dynamic
 from rushlight.ops.shape.join import stack_op
 from rushlight.ops.shape.reshape import reshape_op, select_op
 from rushlight.tensor import ITSELF, LEAF, Tensor, twin, wrap
@@ -83,7 +83,7 @@ def row(level: SampleLevel, x: Any, b: int) -> Any:
 
 
 def stacked(level: SampleLevel, column: tuple[Any, ...], name: str, shared: bool) -> Any:
-    """One result of all samples; zeros for a tangent that some samples have and some have not."""
+    """One result of all samples; zeros for a tangent or gradient that some samples have and some have not."""
     found = [x if isinstance(x, Tensor) else wrap(x) for x in column if isinstance(x, (Tensor, np.ndarray))]
     if not found:
         return column[0]
@@ -128,12 +128,12 @@ class LoopNode(Node):
 
     run = run_tensors
 
-    def pull(self, leaves: list[Any], gs: list[Any]) -> list[Tensor]:
-        """Gradients of one sample's leaves that have edges, given those of its results."""
-        recorded = modes.grad
+    def pull(self, leaves: list[Any], gs: list[Any]) -> list[Any]:
+        """Gradients of one sample's leaves that have edges, given those of its results; None where nothing depends on one."""
+        wanted = modes.grad and any(recorded(x) for x in (*leaves, *gs))
         asked = [(k, g) for k, g in zip(self.places, gs, strict=True) if g is not None]
         of_values = all(k % 2**self.fn.count == 0 for k, _ in asked)
-        with Setting("grad", True):
+        with Setting("grad", True), Setting("inference", False):
             inner = level_of(leaves)
             given = [marked(x, inner) if e is not None else x for x, e in zip(leaves, self.edges, strict=True)]
             outs = self.fn.of_values(given) if of_values else self.fn(given)
@@ -143,13 +143,23 @@ class LoopNode(Node):
             (edge_of(outs[k]), g) for k, g in asked if isinstance(outs[k], Tensor) and edge_of(outs[k]) is not None
         ]
         run = Run(True, True, {key: [] for key in keys}, False)
-        run.record = recorded
+        run.record = wanted  # or what is differentiated at here would be taken for a place in a graph outside
         found = run.execute(roots) if roots else {}
-        return [found[key] if key in found else wrap(np.zeros(x._array.shape, x._array.dtype))
-                for key, x in zip(keys, inputs, strict=True)]  # fmt: skip
+        return [found.get(key) for key in keys]
 
     def release(self) -> None:
         self.leaves = [None] * len(self.leaves)
+
+
+def recorded(x: Any) -> bool:
+    """Whether a tensor, or a tangent of it, requires grad in any of the graphs that it takes part in."""
+    while isinstance(x, Tensor):
+        if x.requires_grad or any(map(recorded, (x._tangents or {}).values())):
+            return True
+        if type(x._held) is not BatchedArray:
+            return False
+        x = x._held.tensor
+    return False
 
 
 def marked(x: Tensor, level: Any) -> Tensor:
