@@ -189,3 +189,40 @@ def test_a_view_that_was_changed_in_place_retains_the_gradient_of_what_it_is_now
     assert view.grad is None and a.grad == 20.0
     (view * 2).sum().backward()
     assert view.grad.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("create", [False, True])
+def test_hooks_of_nodes_see_gradients_in_shape_and_dtype_of_the_inputs(create):
+    """They saw them as the formula gave them, before they were summed over what had been broadcast."""
+    a, b = torch.ones(3, 2, dtype=torch.float64, requires_grad=True), torch.ones(2, requires_grad=True)
+    for y in (
+        a + b,
+        a * b,
+        torch.lerp(a, b.double(), 0.3),
+        torch.addmm(b.double(), a, torch.ones(2, 2, dtype=torch.float64)),
+    ):
+        seen = []
+        y.grad_fn.register_hook(lambda grads, _, seen=seen: seen.extend(g for g in grads if g is not None))
+        torch.autograd.grad(y.sum(), (a, b), create_graph=create)
+        assert sorted(tuple(g.shape) for g in seen) == [(2,), (3, 2)]
+        assert all(g.dtype in (torch.float32, torch.float64) for g in seen)
+    seen.clear()
+    y = a + b
+    y.grad_fn.register_hook(lambda grads, _: seen.extend(grads))
+    y.sum().backward()
+    assert [g.dtype for g in seen] == [torch.float64, torch.float32]
+    assert seen[1].tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("create", [False, True])
+@pytest.mark.parametrize("complex", [False, True])
+def test_a_base_that_requires_no_grad_is_given_none_where_a_part_was_changed(create, complex):
+    x, base = torch.ones(3, requires_grad=True), torch.ones(3, 2, dtype=torch.complex64 if complex else None)
+    part = base.conj()[:, 0] if complex else base[:, 0]
+    part.copy_(x * 2)
+    seen = []
+    base.grad_fn.register_hook(lambda grads, _: seen.append([g if g is None else tuple(g.shape) for g in grads]))
+    out = torch.view_as_real(base) if complex else base
+    (g,) = torch.autograd.grad(out.sum(), x, create_graph=create)
+    assert seen == [[None, (3,)]]
+    assert g.tolist() == [2.0] * 3

@@ -929,3 +929,45 @@ def test_the_cycle_of_a_second_graph_is_recognized_though_the_leaf_that_holds_it
     assert graphs("the cycle that `backward(create_graph=True)` makes", found)
     other = Difference("v4", "alive", "freed", "alive", [*program[:3], "v4.sin().sum().backward()"])
     assert not graphs("the cycle that `backward(create_graph=True)` makes", other)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("hooked", "is_declared"), [("y", True), ("z", False)])
+def test_hooks_of_the_node_of_a_layer_are_declared_and_those_of_another_are_not(hooked, is_declared):
+    pytest.importorskip("torch")
+    program = ["log = []", "m = torch.nn.Linear(3, 1).double()", "y = m(torch.ones(3, dtype=torch.float64))", "z = y * 1",
+               f"{hooked}.grad_fn.register_hook(lambda gi, go: log.append(len(gi)))", "z.sum().backward()",
+               f"log.append({'0' if is_declared else 'len(torch.__name__)'})"]  # fmt: skip
+    assert graphs("names in the graph", Difference("log", "value", [1, 0], [3, 0], program)) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("made", "is_declared"), [("v2.view(torch.complex128)", True), ("v2[:]", False)])
+def test_a_change_through_another_dtype_in_inference_mode_is_declared_where_a_copy_makes_no_difference(
+    made, is_declared
+):
+    pytest.importorskip("torch")
+    program = ["v1 = torch.ones(3, dtype=torch.complex128).requires_grad_()", "with torch.no_grad():\n    v2 = v1.expand((-1,))",
+               f"with torch.inference_mode():\n    v3 = {made}\n    v3.mul_(1)"]  # fmt: skip
+    found = Difference("v2", "is_leaf", True, "RuntimeError: modified inplace", program)
+    assert graphs("`view(dtype)` of inference tensors", found) is is_declared
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_gradient_that_a_late_hook_changed_is_declared_as_what_the_hook_wrote_is():
+    pytest.importorskip("torch")
+    program = ["x = torch.ones(2, 1).requires_grad_()", "y = x * 1", "y.register_hook(lambda g: (g,)[0])", "y.unsqueeze_(0)",
+               "y.register_hook(lambda g: g * 0)", "g = torch.autograd.grad(y.sum(), [y])[0]"]  # fmt: skip
+    found = Difference("g", "value", np.ones((1, 2, 1)), np.zeros((1, 2, 1)), program)
+    assert graphs("hooks registered after `unsqueeze_`", found)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("index", "is_declared"), [("1:2, 0::2", True), ("1:2", False)])
+def test_hooks_of_the_node_of_an_index_are_declared_where_it_is_of_several_dimensions(index, is_declared):
+    pytest.importorskip("torch")
+    shape = "tuple(gi[0].shape)" if is_declared else "len(torch.__name__)"
+    program = ["log = []", "x = torch.ones(2, 1).requires_grad_()", f"y = x[{index}]",
+               f"y.grad_fn.register_hook(lambda gi, go: log.append({shape}))", "y.sum().backward()",
+               f"log.append({'0' if is_declared else 'len(torch.__name__)'})"]  # fmt: skip
+    assert graphs("names in the graph", Difference("log", "value", [1, 0], [2, 0], program)) is is_declared

@@ -74,7 +74,9 @@ def reinterpreted(difference: Difference) -> bool:
     )  # with what changed it
     told = difference.what in ("is_inference", "version") or refused or asked or invalid
     made = re.search(r"\.view\(torch\.", text(difference)) and "inference_mode" in text(difference)
-    return told and bool(made)
+    return bool(made) and (
+        told or agree(difference, lambda line: re.sub(r"(\.view\(torch\.\w+\))", r"\1.clone()", line))
+    )
 
 
 def view_beside_inference(difference: Difference) -> bool:
@@ -147,11 +149,33 @@ def late_hooks(difference: Difference) -> list[str]:
 
 
 def hooks_around_a_change(difference: Difference) -> bool:
-    """Whether what hooks wrote differs by those that a tensor with hooks got after a change in place."""
-    if not difference.where.startswith("log"):
+    """Whether numbers, or what hooks wrote, differ by those that a tensor with hooks got after a change in place."""
+    if difference.what not in ("value", "grad") and not difference.where.startswith("log"):
         return False
     late = late_hooks(difference)
     return bool(late) and agree(difference, lambda line: "" if line in late else line)
+
+
+def hooks_of_one_node(difference: Difference) -> bool:
+    """Whether what hooks wrote differs by those of the node of a linear layer, or of an index of several dimensions.
+
+    In PyTorch that is the last of several, which has another input.
+    """
+    if not difference.where.startswith("log"):
+        return False
+    names, _ = executed(difference)
+    hooked = [
+        (line, name)
+        for line in difference.statements
+        for name in re.findall(r"\b(\w+)\.grad_fn\.register_hook\(", line)
+    ]
+    several = [
+        line
+        for line, name in hooked
+        if "LinearBackward" in str(getattr(names.get(name), "grad_fn", None))
+        or re.search(rf"(?m)^\s*{name} = \w+\[.*,.*\]$", text(difference))
+    ]
+    return bool(several) and agree(difference, lambda line: "" if line in several else line)
 
 
 def kept(line: str) -> str:
@@ -513,6 +537,7 @@ GRAPHS: tuple[Declared, ...] = (
         ),
     ),
     Declared("hooks registered after `unsqueeze_`", hooks_around_a_change),
+    Declared("names in the graph", hooks_of_one_node),
     Declared(
         "`detach_()` of what has views that were changed",
         lambda d: (

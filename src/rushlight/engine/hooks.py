@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.engine.accumulate import check_hook_result, checked, note_hook
+from rushlight.engine.conform import conform_array, conform_tensor
 from rushlight.engine.node import Lost, Node
 from rushlight.tensor import Tensor, wrap
 
@@ -84,12 +85,16 @@ def call_hook(hook: Callable[..., Any], node: Node, what: str, *args: object) ->
 
 
 def after_node(run: Run, node: Node, grads: list[Any], g: Any) -> list[Any]:
-    """The gradients of the inputs after post-hooks."""
+    """The gradients of the inputs after post-hooks, which see them as they arrive: in shape and dtype of the inputs."""
     extra = node.extra
     if extra is None or not extra.post_hooks:
         return grads
     outer = tuple(lift(run, x) for x in (g if node.count != 1 else [g]))
-    inner = [None] * len(node.edges) if grads is None else [lift(run, x) for x in grads]
+    inner = (
+        [None] * len(node.edges)
+        if grads is None
+        else [lift(run, arriving(run, *pair)) for pair in zip(grads, node.edges, strict=True)]
+    )
     shown = node.shown(inner)
     for hook in tuple(extra.post_hooks.values()):
         result = call_hook(hook, node, "the hook of", tuple(shown), outer)
@@ -98,6 +103,14 @@ def after_node(run: Run, node: Node, grads: list[Any], g: Any) -> list[Any]:
     for i, x in zip(node.input_places() or range(len(inner)), shown, strict=True):
         inner[i] = x
     return [lower(run, x) for x in inner]
+
+
+def arriving(run: Run, g: Any, edge: Any) -> Any:
+    """The gradient that goes along an edge as what it leads to takes it."""
+    if g is None or edge is None:
+        return g
+    like = edge._array if isinstance(edge, Tensor) else edge
+    return (conform_tensor if run.create else conform_array)(g, edge, like.shape, like.dtype)
 
 
 def tensor_hook(tensor: Tensor, hook: Callable[..., Any]) -> RemovableHandle:

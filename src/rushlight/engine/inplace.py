@@ -163,23 +163,30 @@ class CopySlices(Node):
         if self.turned:
             return self.run_turned(whole, wanted)
         part = replay(self.chain, whole)
-        grads = list(self.fn.run(self.of_output(part.copy()), wanted | 1))
+        rest = self.rest(wanted)
+        grads = list(self.fn.run(self.of_output(part.copy()), wanted | 1 if rest else wanted & ~1))
+        if not rest:
+            return [None, *grads[1:]]
         if grads[0] is None:
             part[...] = 0
         else:
             part[...] = grads[0] if is_complex(part.dtype) else real_of(grads[0])
-        grads[0] = whole if wanted & 1 else None
-        return grads
+        return [whole, *grads[1:]]
+
+    def rest(self, wanted: int) -> bool:
+        """Whether the gradient of the rest of the base goes anywhere, and is asked for."""
+        return bool(wanted & 1) and self.edges[0] is not None
 
     def run_turned(self, whole: Array, wanted: int) -> Sequence[Any]:
         """As `run`, of a view through a conjugate or negative bit, which only a tensor sees through."""
         with Setting("grad", False), Setting("levels", ()), Setting("inference", False):
             part = replay(self.chain, wrap(whole))
         grads = list(self.fn.run(self.of_output(turned(part._held, part._bits)), wanted | 1))
+        if not self.rest(wanted):
+            return [None, *grads[1:]]
         region = part._held.dtype.type(0) if grads[0] is None else grads[0]
         part._held[...] = to_hold(part, np.asarray(region if is_complex(part._held.dtype) else real_of(region)))
-        grads[0] = whole if wanted & 1 else None
-        return grads
+        return [whole, *grads[1:]]
 
     def run_tensors(self, g: Tensor, wanted: int) -> list[Any]:
         if self.released:
@@ -193,6 +200,8 @@ class CopySlices(Node):
             part = replay(self.chain, whole)
             with self.outputs_of_view(g._held):
                 grads = list(self.fn.run_tensors(self.of_output(part.clone()), wanted | 1))
+            if not self.rest(wanted):
+                return [None, *grads[1:]]
             if grads[0] is None:
                 part.zero_()
             else:
@@ -202,8 +211,7 @@ class CopySlices(Node):
                     whole = self.batch(batched_like(grads[0], whole))
                     part = replay(self.chain, whole)
                 part.copy_(grads[0])
-            grads[0] = whole if wanted & 1 else None
-            return grads
+            return [whole, *grads[1:]]
 
     def keeps_outputs(self) -> bool:
         """Whether the operation saves its output, or may."""

@@ -7,7 +7,7 @@ from .base import Kind, with_torch
 from .pieces import leaf, loss, tensor, value
 from .views import step
 
-SUM = "[None if g is None else g.sum().item() for g in ({0} if isinstance({0}, tuple) else ({0},))]"
+SUM = "[None if g is None else (tuple(g.shape), g.sum().item()) for g in ({0} if isinstance({0}, tuple) else ({0},))]"
 
 # Nodes that are a part of one of rushlight's: they have other inputs.
 COMPOSED = ("Addmm", "UnsafeView", "Squeeze", "AsStrided", "Mean", "Addmv")

@@ -57,7 +57,7 @@ SAMPLE_BY_SAMPLE = (
     "torch.renorm(x, 2, 0, 2.0) * y if x.dim() > 1 else x * y",
     "(x * y).quantile(0.3)",
     "(x * y).nanquantile(0.6, -1) if x.dim() else x * y",
-    "torch.linalg.matrix_exp(0.1 * x @ y.mT) if x.dim() > 1 else x * y",
+    "torch.linalg.matrix_exp(0.01 * x @ y.mT) if x.dim() > 1 else x * y",
     "x.cov() if x.dim() == 2 else x * y",
     "torch.pdist(x) if x.dim() == 2 else x * y",
     "(x * y).take(torch.tensor([0, -1, 0]))",
