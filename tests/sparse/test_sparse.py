@@ -179,3 +179,12 @@ def test_new_tensors_like_a_sparse_one(matrix) -> None:
     assert s.new_zeros(2, dtype=torch.int64).dtype is torch.int64
     dense = s.new_tensor([1])
     assert dense.layout is torch.strided and dense.dtype is s.dtype
+
+
+def test_whether_places_occur_once_can_be_said() -> None:
+    s = torch.sparse_coo_tensor([[1, 0, 1], [0, 1, 0]], torch.tensor([1.0, 2.0, 3.0]), (2, 2))
+    assert s._coalesced_(True) is s and s.is_coalesced() and s.coalesce() is s
+    assert s.values().tolist() == [1.0, 2.0, 3.0] and s.to_dense().tolist() == [[0.0, 2.0], [4.0, 0.0]]
+    assert not s._coalesced_(False).is_coalesced() and s.coalesce().values().tolist() == [2.0, 4.0]
+    with pytest.raises(RuntimeError, match="layout"):
+        torch.eye(2).to_sparse_csr()._coalesced_(True)

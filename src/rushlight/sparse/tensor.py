@@ -214,6 +214,12 @@ class Sparse(Tensor):
         """Whether no place occurs twice."""
         return self._sorted
 
+    def _coalesced_(self, coalesced: bool) -> Sparse:
+        """Say that no place occurs twice and they are in order, or that it is not known: nothing is looked at."""
+        self._only(False, "_coalesced_")
+        self._sorted = coalesced
+        return self
+
     def _indices(self) -> Any:
         return self._indices_of
 
