@@ -234,7 +234,6 @@ def test_what_is_missing_says_why_and_is_missing() -> None:
     for name, reason in (
         ("quantize_per_tensor", "no quantized tensors"),
         ("JITException", "TorchScript"),
-        ("FloatStorage", "storages know bytes"),
     ):
         assert not hasattr(torch, name)
         with pytest.raises(AttributeError, match=f"no attribute '{name}': .*{reason}"):
