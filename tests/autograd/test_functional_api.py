@@ -43,6 +43,7 @@ def test_a_hessian_in_forward_mode_has_every_block(wanted):
     inputs = tuple(x.requires_grad_(wanted) for x in given())
     expected = F.hessian(product, inputs)
     found = F.hessian(product, inputs, vectorize=True, outer_jacobian_strategy="forward-mode")
+    assert isinstance(found, tuple) and all(isinstance(row, tuple) for row in found)
     for row, others in zip(found, expected, strict=True):
         for block, other in zip(row, others, strict=True):
             torch.testing.assert_close(block, other)

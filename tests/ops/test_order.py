@@ -187,3 +187,10 @@ def test_slices_of_16_bits_are_in_order_beside_nan(dtype: torch.dtype) -> None:
     found, inverse = x.unique(dim=1, return_inverse=True)
     assert found[0, :4].tolist() == [-1, 1, 2, 3] and found[0, 4:].isnan().all() and found.shape == (1, 6)
     assert found.index_select(1, inverse).float().allclose(x.float(), equal_nan=True)
+
+
+def test_nan_differs_from_itself_to_mode() -> None:
+    nan = float("nan")
+    assert torch.tensor([nan, nan, nan, 2.0]).mode().values.item() == 2
+    assert torch.tensor([nan, 3.0, nan, 3.0, 1.0]).mode().values.item() == 3
+    assert torch.tensor([nan, nan]).mode().values.isnan()

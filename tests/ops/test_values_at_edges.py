@@ -82,6 +82,13 @@ def test_trapezoids_of_small_integers_and_halves_do_not_overflow():
             assert found.item() == data[0]
 
 
+def test_trapezoids_of_large_integers_are_exact():
+    low, high = -(2**31), 2**31 - 1
+    y = torch.tensor([0, low, high, low, high, low, high, 0])
+    assert torch.trapezoid(y).item() == -3.0 and torch.trapezoid(y).dtype == torch.float32
+    assert torch.cumulative_trapezoid(y)[-1].item() == -3.0
+
+
 def test_trapezoids_of_halves_at_places_of_more_bits():
     y, x = torch.ones(3, dtype=torch.bfloat16), torch.tensor([0.0, 1.0, 3.0])
     assert torch.trapezoid(y, x).dtype == torch.cumulative_trapezoid(y, x).dtype == torch.float32

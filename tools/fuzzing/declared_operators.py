@@ -167,6 +167,11 @@ def most_negative(x: Any) -> Any:
     return np.isin(x, [sign * 2**bits + more for bits in (7, 8, 15, 31, 63) for sign, more in ((-1, 0), (1, -1))])
 
 
+def to_nothing(x: Any, y: Any) -> Any:
+    """Where a power is one of 0, or one to the power 0, as it is in the first and second derivatives of small integers."""
+    return (x == 0) | (y == 0) | (~np.isfinite(x) & ((y == 1) | (y == 2)))
+
+
 def beyond_float32(*operands: Any) -> Any:
     """Where two to the power of the last operand is none of float32, or of an integer."""
     power = operands[-1].real
@@ -667,7 +672,7 @@ OPERATORS: tuple[Declared, ...] = (
     ),
     Declared(
         "`pow` at 0",
-        lambda d: beyond("pow|float_power", d) and at("pow|float_power", lambda x, y: (x == 0) | (y == 0))(d),
+        lambda d: beyond("pow|float_power", d) and at("pow|float_power", to_nothing)(d),
     ),
     Declared(
         "second derivatives of `binary_cross_entropy`",

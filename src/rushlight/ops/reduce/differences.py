@@ -73,18 +73,20 @@ def areas(name: str, y: Tensor | list[Any], x: Any, dx: int, dim: int) -> Any:
 
 
 def wide(y: Any) -> Tensor:
-    """`y` in a dtype in which sums do not overflow: the default one for integers, float32 for 16 bits."""
+    """`y` in a dtype in which sums do not overflow: float64 for integers, float32 for 16 bits."""
     dtype = raw(y).dtype
     if dtype.kind in "iu":
-        return cast(y, dtypes.get_default_dtype().numpy)
+        return cast(y, np.dtype(np.float64))
     return cast(y, dtypes.float32.numpy) if dtype in dtypes.HALVES else y
 
 
 def halved(total: Tensor, y: Tensor, x: Any) -> Tensor:
-    """total / 2, in 16 bits where `y` and the places are."""
-    found, known = total / 2, [raw(t) for t in (y, x) if t is not None]
-    dtype = dtypes.result_dtype(known).numpy
-    return cast(found, dtype) if dtype in dtypes.HALVES else found
+    """total / 2, in the dtype of `y` and the places; of integers in the default one."""
+    dtype = dtypes.result_dtype([raw(t) for t in (y, x) if t is not None]).numpy
+    if dtype.kind in "iu":
+        dtype = dtypes.get_default_dtype().numpy
+    found = total / 2
+    return found if raw(found).dtype == dtype else cast(found, dtype)
 
 
 def places(x: Any, dx: Any, given: Any) -> tuple[Any, Any]:
@@ -114,7 +116,9 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, 
     """The running integral of `y` along `dim` by trapezoids, at the places `x` or at distance `dx`.  (*) -> (*)"""
     x, dx = places(x, dx, dx)
     found = areas("cumulative_trapezoid", y, x, dx, dim)
-    return (wide(y) if raw(y).dtype.kind in "iu" else y) if found is None else halved(cumsum(found, dim), y, x)
+    if found is None:
+        return cast(y, dtypes.get_default_dtype().numpy) if raw(y).dtype.kind in "iu" else y
+    return halved(cumsum(found, dim), y, x)
 
 
 # torch.gradient ------------------------------------------------------------------------------------
