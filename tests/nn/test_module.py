@@ -162,3 +162,18 @@ def test_modules_without_hooks_carry_none() -> None:
         "training", "_parameters", "_buffers", "_non_persistent_buffers_set", "_modules", "inplace",
     }  # fmt: skip
     assert len(layer._forward_hooks) == 0 and len(layer._backward_hooks) == 0
+
+
+def test_operators_as_attributes_of_a_class_are_no_methods() -> None:
+    class Layer(nn.Module):
+        act, similar = torch.relu, nn.functional.cosine_similarity
+
+        def forward(self, x: Any) -> Any:
+            return self.act(x) + self.similar(x, x, dim=0)
+
+    class Another(Layer):
+        act = torch.tanh
+
+    x = torch.tensor([-1.0, 1.0])
+    assert Layer()(x).tolist() == pytest.approx([1, 2]) and Layer.act is torch.relu
+    torch.testing.assert_close(Another()(x), x.tanh() + 1)

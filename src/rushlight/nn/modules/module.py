@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any, Self
 
+from rushlight.dispatch.registry import is_public
 from rushlight.nn.base.hooks import (
     Hooked,
     register_module_backward_hook,
@@ -62,6 +64,14 @@ class Module(Hooked):
       (inner): Linear(in_features=3, out_features=3, bias=True)
     )
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Have operators as attributes of a class stay functions: PyTorch's are of compiled code, which no class makes methods."""
+        super().__init_subclass__(**options)
+        if not cls.__module__.startswith("rushlight."):
+            for name, value in [*vars(cls).items()]:
+                if isinstance(value, FunctionType) and is_public(value):
+                    setattr(cls, name, staticmethod(value))
 
     def extra_repr(self) -> str:
         """What `repr` shows of this module beside its children; override."""
