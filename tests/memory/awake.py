@@ -1,30 +1,19 @@
-"""Budgets that are awake though memory is not short, and such as wake anywhere.
-
-They look for tensors among the objects that are not frozen, as those of a test are not: a run of all tests freezes millions.
-"""
+"""Budgets that are awake though memory is not short, and such as wake anywhere."""
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
 from rushlight import memory
 from rushlight.kernels import allocator
-from rushlight.memory.counting import holders
-
-
-def unfrozen() -> AbstractContextManager[Any]:
-    """Within it no budget looks at frozen objects."""
-    return mock.patch.object(holders, "collected", gc.get_objects)
 
 
 @contextmanager
 def awake(limit: int | str = "1 TB", **arguments: Any) -> Iterator[Any]:
     """A budget that looks on from the start."""
-    with unfrozen(), memory.budget(limit, **arguments) as budget:
+    with memory.budget(limit, **arguments) as budget:
         budget.pager.wake()
         yield budget
 
@@ -32,7 +21,7 @@ def awake(limit: int | str = "1 TB", **arguments: Any) -> Iterator[Any]:
 @contextmanager
 def waking(after: int, spill: Any = None) -> Iterator[Any]:
     """A budget without a limit that wakes when `after` bytes more are in use than now, in the middle of whatever asks for them."""
-    with unfrozen(), memory.budget(memory.current() + after, spill) as budget:
+    with memory.budget(memory.current() + after, spill) as budget:
         pager = budget.pager
         wake = pager.wake
 

@@ -10,6 +10,7 @@ from rushlight import absent
 from rushlight._C import _functorch as _functorch
 from rushlight.basics.devices import CPU, device
 from rushlight.basics.state import modes
+from rushlight.generator import Generator as Generator
 from rushlight.nn.base.convert import _parse_to
 from rushlight.ops.linear.decompositions import _LinAlgError
 from rushlight.overrides.protocol import (

@@ -19,7 +19,7 @@ from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.size import Size
-from rushlight.dispatch.named import named
+from rushlight.dispatch.named import linalg, named
 from rushlight.distributions import constraints
 from rushlight.distributions.joined_transforms import CatTransform, StackTransform
 from rushlight.distributions.transform import Transform, _InverseTransform
@@ -527,7 +527,7 @@ class PositiveDefiniteTransform(Transform):
         return factor @ factor.mT
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return LowerCholeskyTransform().inv(named.cholesky(y))
+        return LowerCholeskyTransform().inv(linalg.cholesky(y))
 
 
 class CumulativeDistributionTransform(Transform):
