@@ -61,7 +61,7 @@ docs: $(VENV)/.ready-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 wheel: $(VENV)/.ready-wheel
-	@echo "building the wheel: kernels are compiled for three kinds of processors, which takes some three minutes"
+	@echo "building the wheel: kernels are compiled for three kinds of processors, which takes three to six minutes"
 	$(BIN)/python -m build --wheel --no-isolation
 
 bench: $(VENV)/.ready-parity
