@@ -120,7 +120,7 @@ def by_letter(chosen):
     return pytest.mark.parametrize("cases", made)
 
 
-@pytest.mark.filterwarnings("ignore:A window was not provided")
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of what is deprecated, once in a process
 @by_letter(lambda op: True)
 def test_results_and_gradients_are_those_of_resolved_inputs(cases):
     for kind, dtype, name, op in cases:
