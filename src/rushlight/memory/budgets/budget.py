@@ -88,7 +88,8 @@ class budget:
     time: another is refused with RuntimeError.
 
     Raises BudgetError (a MemoryError) at its end where what cannot be moved is more than the limit; it says how many bytes
-    would have done so far: what comes later may need more.  `memory.frontier` finds the least for a whole step.  Code within the block meets the plain MemoryError.
+    would have done so far: what comes later may need more. `memory.frontier` finds the least for a whole step. Code within
+    the block meets the plain MemoryError.
 
     >>> import rushlight as torch
     >>> from rushlight import memory
