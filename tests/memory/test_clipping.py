@@ -53,3 +53,11 @@ def test_clipping_by_norm_gives_the_same_bits(around: str) -> None:
     plain = clipped()
     with AROUND[around]():
         assert clipped() == plain
+
+
+def test_a_tensor_without_memory_elsewhere_changes_nothing() -> None:
+    """Once there was one, operators ask whether theirs are such: another question, the same norm."""
+    torch.empty(3, device="meta")
+    plain = clipped()
+    with AROUND["hooks"]():
+        assert clipped() == plain

@@ -45,7 +45,9 @@ def _fit(tensors: list[Tensor], way: int) -> bool:
 
 def _one_by_one(tensors: list[Tensor]) -> bool:
     """Whether they are such tensors, of which hooks for what is saved and observers change nothing: a budget may keep some away."""
-    return not (modes.grad or modes.levels or special.meta is not None) and _fit(tensors, UNRECORDED)
+    if modes.grad or modes.levels or (special.meta is not None and special.meta.owns(tensors)):
+        return False
+    return _fit(tensors, UNRECORDED)
 
 
 def norms(tensors: list[Tensor]) -> Any:
