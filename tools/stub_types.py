@@ -51,7 +51,7 @@ OWN: dict[tuple[str, str], str] = {
     ("movedim", "source"): INTS, ("moveaxis", "source"): INTS,
     ("where", "condition"): "Tensor", ("where", "other"): NUMBER,
     ("scalar_tensor", "s"): "complex", ("bernoulli", "p"): "float | None", ("bernoulli_", "p"): "float | Tensor",
-    ("backward", "inputs"): SEVERAL + " | None", ("unflatten", "dim"): "int", ("view", "dtype"): "dtype | None",
+    ("backward", "inputs"): SEVERAL + " | None", ("unflatten", "dim"): "int", ("view", "dtype"): "dtype | None", ("select", "index"): "int",
 }  # fmt: skip
 
 # Results of functions whose declaration says Any; all others give a tensor.

@@ -139,6 +139,8 @@ def methods() -> str:
             lines += ["    @property", f"    def {key}(self) -> {typed(property_type(key))}: ..."]
             if value.fset is not None:
                 lines += [f"    @{key}.setter", f"    def {key}(self, value: Any) -> None: ..."]
+        elif isinstance(value, bool):  # what no tensor is that is not of a class of its own
+            lines.append(f"    {key}: {typed('bool')}")
     return "\n".join(lines) + "\n"
 
 

@@ -143,9 +143,9 @@ def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
         if str(layout) == "torch.sparse_coo":
             indices, values, size, *coalesced = data
             made = sparse_coo_tensor(indices, values, _ints(size))
-            return made.coalesce() if coalesced == [True] else made  # type: ignore[no-any-return]
+            return made.coalesce() if coalesced == [True] else made
         starts, columns, values, size = data
-        return sparse_csr_tensor(starts, columns, values, _ints(size))  # type: ignore[no-any-return]
+        return sparse_csr_tensor(starts, columns, values, _ints(size))
     except RuntimeError as error:  # parts that do not fit
         raise ValueError(str(error)) from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rushlight import absent
 from rushlight.dispatch.named import named
@@ -12,6 +12,12 @@ from rushlight.sparse.kinds import older_types
 from rushlight.sparse.normalize import log_softmax, sampled_addmm, softmax
 from rushlight.sparse.tensor import Sparse
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rushlight.basics.dtypes import dtype
+    from rushlight.tensor import layout
 
 __all__ = [
     "Sparse",
@@ -27,7 +33,7 @@ __all__ = [
 ]
 
 
-def mm(sparse: Any, dense: Any, reduce: Any = None) -> Any:
+def mm(sparse: Tensor, dense: Tensor, reduce: str | None = None) -> Tensor:
     """The product of two matrices, at least one of them sparse.
 
     reduce: "sum", or "mean" of the terms of each element.  Raises NotImplementedError for another.
@@ -40,17 +46,17 @@ def mm(sparse: Any, dense: Any, reduce: Any = None) -> Any:
     return total / sparse.to_sparse_csr().crow_indices().diff().clamp(min=1).to(total.dtype)[:, None]
 
 
-def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: float = 1.0, alpha: float = 1.0) -> Any:
+def addmm(mat: Tensor, mat1: Sparse, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
     """beta * mat + alpha * (mat1 @ mat2), mat1 sparse.  (N, M), (N, K), (K, M) -> (N, M)"""
     return _tensor.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
-def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
+def sum(input: Sparse, dim: int | Sequence[int] | None = None, dtype: dtype | None = None) -> Tensor:
     """The sum over dimensions, all by default: sparse where a sparse dimension is left."""
     return input.sum(dim, dtype=dtype)
 
 
-def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any:
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: layout | None = None) -> Sparse:
     """A sparse matrix with these diagonals.  diagonals: (D, N), offsets: (D)
 
     The k-th element of a diagonal lies in column k.
@@ -97,10 +103,10 @@ class check_sparse_tensor_invariants:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         return None
 
 
-def is_sparse(x: Any) -> bool:
+def is_sparse(x: object) -> bool:
     """Whether a value is a sparse tensor."""
     return isinstance(x, Tensor) and isinstance(x, Sparse)

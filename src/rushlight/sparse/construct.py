@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rushlight.basics import dtypes
 from rushlight.dispatch.named import named as torch
@@ -10,11 +10,18 @@ from rushlight.dispatch.options import check_options
 from rushlight.sparse.tensor import made
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rushlight.basics.devices import device
+    from rushlight.sparse.tensor import Sparse
+
 __all__ = ["sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
            "sparse_csr_tensor"]  # fmt: skip
 
 
-def _parts(name: str, indices: Any, values: Any, dtype: Any, device: Any) -> tuple[Any, Any]:
+def _parts(name: str, indices: Any, values: Any, dtype: dtypes.dtype | None,
+           device: device | str | int | None) -> tuple[Any, Any]:  # fmt: skip
     """Indices as int64 and values in a dtype, outside of nothing: values keep their history."""
     check_options(name, device)
     found = values if isinstance(values, Tensor) else torch.tensor(values)
@@ -25,9 +32,10 @@ def _parts(name: str, indices: Any, values: Any, dtype: Any, device: Any) -> tup
     return places.long(), found
 
 
-def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None,
-                      pin_memory: bool = False, requires_grad: bool = False, check_invariants: Any = None,
-                      is_coalesced: bool | None = None, out: Any = None) -> Any:  # fmt: skip
+def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Sequence[int] | None = None, *,
+                      dtype: dtypes.dtype | None = None, device: device | str | int | None = None,
+                      pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None,
+                      is_coalesced: bool | None = None, out: Tensor | None = None) -> Sparse:  # fmt: skip
     """A sparse tensor in the layout COO: the value at each place; those of one place are added.
 
     indices: int64 (sparse dimensions, N); values: (N, *); size: of the whole, the least by default.  Of a size alone, an empty
@@ -56,7 +64,7 @@ def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None,
     return result.requires_grad_() if requires_grad else result
 
 
-def _check(places: Any, values: Any, size: tuple[int, ...]) -> None:
+def _check(places: Tensor, values: Tensor, size: tuple[int, ...]) -> None:
     lead = places.shape[0]
     if len(size) != lead + values.dim() - 1 or tuple(size[lead:]) != tuple(values.shape[1:]):
         raise RuntimeError(f"number of dimensions must be sparse_dim ({lead}) + dense_dim ({values.dim() - 1}), but got "
@@ -69,9 +77,10 @@ def _check(places: Any, values: Any, size: tuple[int, ...]) -> None:
             )
 
 
-def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: Any = None,
-                      device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
-                      check_invariants: Any = None) -> Any:  # fmt: skip
+def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Sequence[int] | None = None, *,
+                      dtype: dtypes.dtype | None = None, device: device | str | int | None = None,
+                      pin_memory: bool = False, requires_grad: bool = False,
+                      check_invariants: bool | None = None) -> Sparse:  # fmt: skip
     """A sparse matrix in the layout CSR.
 
     crow_indices: where each row begins, (rows + 1); col_indices, values: (N).  Raises RuntimeError for parts that do not fit.

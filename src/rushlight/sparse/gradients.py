@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,22 +16,26 @@ from rushlight.sparse.tensor import made
 from rushlight.storage import dependents
 from rushlight.tensor import wrap
 
+if TYPE_CHECKING:
+    from rushlight.sparse.tensor import Sparse
+    from rushlight.tensor import Tensor
+
 __all__ = ["add_to", "rows_of", "tensor_of", "total"]
 
 
-def tensor_of(rows: Rows) -> Any:
+def tensor_of(rows: Rows) -> Sparse:
     """The sparse tensor of the rows that a backward found."""
     values = rows.values if rows.values.flags.owndata else np.array(rows.values)
     return made(wrap(rows.indices), wrap(values), rows.shape, False, False)
 
 
-def rows_of(sparse: Any) -> Rows:
+def rows_of(sparse: Sparse) -> Rows:
     """What runs through the graph for a sparse tensor that a custom function returned."""
     coo = sparse.to_sparse_coo()
     return Rows(coo._sizes, coo._indices_of.numpy(), coo._values_of.detach().numpy())
 
 
-def total(former: Any, g: Any) -> Any:
+def total(former: Any, g: Any) -> Tensor:
     """The accumulated gradient after another one arrives, one of the two sparse.
 
     The former one is changed in place, unless it is sparse and the new one is not.
@@ -47,7 +51,7 @@ def total(former: Any, g: Any) -> Any:
         return former._become(made(places, torch.cat([former._values_of, g._values_of]), former._sizes, False, False))
 
 
-def add_to(dense: Any, sparse: Any, alpha: Any = 1) -> Any:
+def add_to(dense: Tensor, sparse: Sparse, alpha: complex = 1) -> Tensor:
     """Add a sparse tensor to a dense one in place, alpha times."""
     coo = sparse.to_sparse_coo()
     if dense.shape != coo.shape:
@@ -57,7 +61,7 @@ def add_to(dense: Any, sparse: Any, alpha: Any = 1) -> Any:
     return dense.index_put_(tuple(coo._indices_of), coo._values_of * alpha, accumulate=True)
 
 
-def _rows_added(dense: Any, places: Any, values: Any, alpha: Any) -> bool:
+def _rows_added(dense: Tensor, places: Tensor, values: Tensor, alpha: complex) -> bool:
     """Add rows to a gapless tensor in place, alpha times, in one call, where nothing is recorded; whether it was done."""
     way = way_of((dense, values)) if special.count else RECORDED
     recorded = way is RECORDED and (dense.requires_grad or values.requires_grad)

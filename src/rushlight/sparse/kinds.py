@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
 from rushlight.sparse.construct import sparse_coo_tensor
 from rushlight.sparse.tensor import Sparse
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
 
 __all__ = ["older_types"]
 
@@ -22,10 +25,15 @@ class Kind(type):
 
     dtype: Any
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Sparse) and instance.is_sparse and instance.dtype is cls.dtype
 
-    def __call__(cls, *args: Any, size: Any = None, device: Any = None) -> Any:
+    def __call__(
+        cls,
+        *args: Any,
+        size: tuple[int, ...] | None = None,
+        device: device | str | int | None = None,
+    ) -> Sparse:
         """Of indices and values, whose dtype stays, with a size or without; or of sizes alone.  TypeError for others."""
         if args and isinstance(args[0], Tensor) and len(args) in (2, 3):
             return sparse_coo_tensor(args[0], args[1], args[2] if len(args) == 3 else size, device=device)
@@ -38,7 +46,7 @@ class Kind(type):
 
 
 @functools.cache
-def of_dtype(dtype: Any) -> Kind:
+def of_dtype(dtype: dtypes.dtype) -> Kind:
     """What makes sparse tensors of a dtype, and knows them: one type for each."""
     prefix = next((name for name, each in KINDS.items() if each is dtype), "")
     body = {"dtype": dtype, "__module__": "torch.sparse", "__doc__": f"Sparse tensors of {dtype}."}

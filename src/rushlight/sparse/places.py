@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named as torch
 from rushlight.sparse.tensor import Sparse, flat_places, made
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rushlight.tensor import Tensor
 
 __all__ = [
     "at",
@@ -35,7 +40,7 @@ def _position(index: int, size: int, dim: int) -> int:
     return index % size
 
 
-def select(input: Any, dim: int, index: int) -> Any:
+def select(input: Sparse, dim: int, index: int) -> Tensor:
     """What is at one index of a dimension: a sparse tensor with a dimension less, or, of a vector, a number."""
     coo = input.to_sparse_coo().coalesce()
     dim = _dimension(coo, dim, "select")
@@ -51,10 +56,11 @@ def select(input: Any, dim: int, index: int) -> Any:
     return made(coo._indices_of[rest][:, there], values, sizes, True, False)
 
 
-def at(input: Any, index: Any) -> Any:
+def at(input: Sparse, index: int | slice | tuple[int | slice, ...]) -> Tensor:
     """Numbers and full slices, one for each of the first dimensions.  Raises NotImplementedError for other indices."""
     for_each = index if isinstance(index, tuple) else (index,)
-    found, dim = input, 0
+    found: Tensor = input
+    dim = 0
     for one in for_each:
         if isinstance(one, slice) and one == slice(None):
             dim += 1
@@ -66,7 +72,7 @@ def at(input: Any, index: Any) -> Any:
     return found
 
 
-def index_select(input: Any, dim: int, index: Any) -> Any:
+def index_select(input: Sparse, dim: int, index: Tensor) -> Sparse:
     """The slices at some indices of a dimension, in their order.  index: int64 (N)"""
     coo = input.to_sparse_coo().coalesce()
     dim = _dimension(coo, dim, "index_select")
@@ -84,7 +90,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     return made(indices, coo._values_of[element], sizes, False, False).coalesce()
 
 
-def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
+def narrow_copy(input: Sparse, dim: int, start: int, length: int) -> Sparse:
     """The slices from `start` on.  Raises RuntimeError where there are not `length` of them."""
     coo = input.to_sparse_coo()
     dim = _dimension(coo, dim, "narrow_copy")
@@ -101,7 +107,7 @@ def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
     return made(indices, coo._values_of[there], sizes, coo._sorted, False)
 
 
-def permute(input: Any, *dims: Any) -> Any:
+def permute(input: Sparse, *dims: Any) -> Sparse:
     """With dimensions in another order: sparse ones among themselves, and dense ones."""
     order = [
         _dimension(input, d, "permute") for d in (dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims)
@@ -116,7 +122,7 @@ def permute(input: Any, *dims: Any) -> Any:
     return made(coo._indices_of[order[:lead]], values, tuple(coo._sizes[d] for d in order), False, False)
 
 
-def unsqueeze(input: Any, dim: int) -> Any:
+def unsqueeze(input: Sparse, dim: int) -> Sparse:
     """With a dimension of size 1 more."""
     coo = input.to_sparse_coo()
     dim, lead = _dimension(coo, dim, "unsqueeze", 1), coo.sparse_dim()
@@ -128,7 +134,7 @@ def unsqueeze(input: Any, dim: int) -> Any:
     return made(indices, coo._values_of, sizes, coo._sorted, False)
 
 
-def cat(tensors: Any, dim: int = 0) -> Any:
+def cat(tensors: Sequence[Any], dim: int = 0) -> Sparse:
     """Sparse tensors one after the other along a dimension.  Raises RuntimeError unless all are sparse and fit."""
     if not all(isinstance(t, Sparse) for t in tensors):
         raise RuntimeError("cat: expected sparse tensors only; to_dense() or to_sparse() makes them alike")
@@ -158,12 +164,12 @@ def cat(tensors: Any, dim: int = 0) -> Any:
     return made(torch.cat(shifted, 1), torch.cat([p._values_of for p in parts]), sizes, False, False)
 
 
-def stack(tensors: Any, dim: int = 0) -> Any:
+def stack(tensors: Sequence[Sparse], dim: int = 0) -> Sparse:
     """Sparse tensors of one shape along a new dimension."""
     return cat([unsqueeze(t, dim) for t in tensors], dim)
 
 
-def found(of: Any, places: Any) -> tuple[Any, Any]:
+def found(of: Sparse, places: Tensor) -> tuple[Any, Any]:
     """Where in the sorted places of one tensor each of some places is, and whether it is there at all."""
     lead = of._sizes[: of.sparse_dim()]
     keys, wanted = flat_places(of._indices_of, lead), flat_places(places, lead)
@@ -173,7 +179,7 @@ def found(of: Any, places: Any) -> tuple[Any, Any]:
     return where, keys[where] == wanted
 
 
-def product_of_elements(a: Any, b: Any) -> Any:
+def product_of_elements(a: Sparse, b: Sparse) -> Sparse:
     """Two sparse tensors of one shape multiplied element by element: at the places that both have."""
     if a._sizes != b._sizes:
         raise RuntimeError(
@@ -186,7 +192,7 @@ def product_of_elements(a: Any, b: Any) -> Any:
     return out.to_sparse_csr() if a._csr and b._csr else out
 
 
-def masked(input: Any, mask: Any) -> Any:
+def masked(input: Tensor, mask: Tensor) -> Sparse:
     """The elements of a tensor, sparse or not, at the places of a sparse one."""
     if not isinstance(mask, Sparse):
         raise TypeError(f"sparse_mask: expected a sparse tensor for argument 'mask', got {type(mask).__name__}")

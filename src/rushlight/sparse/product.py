@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,10 +11,13 @@ from rushlight.dispatch.named import named as torch
 from rushlight.dispatch.options import values as array_of
 from rushlight.tensor import wrap
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 __all__ = ["product"]
 
 
-def product(indices: Any, values: Any, dense: Any, rows: int) -> Any:
+def product(indices: Tensor, values: Tensor, dense: Tensor, rows: int) -> Tensor:
     """indices: int64 (2, N), values: (N), dense: (K, M) -> (rows, M)"""
     return _Product.apply(indices, values, dense, rows)
 
@@ -23,13 +26,13 @@ class _Product(Function):
     """The product, which saves what it is given and nothing else."""
 
     @staticmethod
-    def forward(ctx: Any, indices: Any, values: Any, dense: Any, rows: int) -> Any:
+    def forward(ctx: Any, indices: Tensor, values: Tensor, dense: Tensor, rows: int) -> Tensor:
         """The product."""
         ctx.save_for_backward(indices, values, dense)
         return multiplied(indices[0], indices[1], values, dense, rows)
 
     @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         """Of each value, the row of the gradient times the row it met; of the dense matrix, the transposed product."""
         indices, values, dense = ctx.saved_tensors
         row, column = indices
@@ -40,7 +43,7 @@ class _Product(Function):
         return None, of_values, of_dense, None
 
 
-def multiplied(row: Any, column: Any, values: Any, dense: Any, rows: int) -> Any:
+def multiplied(row: Tensor, column: Tensor, values: Tensor, dense: Tensor, rows: int) -> Tensor:
     """The product by SciPy, or without it by adding rows."""
     try:
         from scipy.sparse import csr_array

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import importlib
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import numpy as np
 
@@ -27,7 +27,12 @@ from rushlight.sparse.product import product
 from rushlight.tensor import Tensor, sparse_coo, sparse_csr
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import builtins
+    from collections.abc import Callable, Sequence
+
+    from rushlight.basics import devices
+    from rushlight.dispatch.formats import memory_format
+    from rushlight.engine.node import Node
 
 __all__ = ["Sparse", "from_dense", "made"]
 
@@ -57,7 +62,7 @@ class Sparse(Tensor):
     """
 
     _indices_of: Any  # COO: int64 (sparse dimensions, N); CSR: (where rows begin, columns)
-    _values_of: Any  # (N, *dense dimensions)
+    _values_of: Tensor  # (N, *dense dimensions)
     _sizes: tuple[int, ...]
     _sorted: bool  # whether no place occurs twice and they are in order
     _csr: bool
@@ -66,7 +71,8 @@ class Sparse(Tensor):
         raise NotImplementedError(f"{name}: not implemented for sparse tensors here; to_dense() makes an ordinary one")
 
     @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(cls, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...] = (),
+                           kwargs: dict[str, Any] | None = None) -> Any:  # fmt: skip
         """The method of that name of this class; of functions without one, NotImplementedError."""
         own, kwargs = _name_of(func), kwargs or {}
         if own == "__set__" and not isinstance(args[0], Sparse):  # the gradient of a dense tensor
@@ -80,7 +86,7 @@ class Sparse(Tensor):
         return cls._answered(own.strip("_"), args, kwargs)
 
     @classmethod
-    def _answered(cls, name: str, args: Any, kwargs: Any) -> Any:
+    def _answered(cls, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the function of a name gives for arguments of which some are sparse."""
         if name in ELSEWHERE:
             return getattr(importlib.import_module("rushlight.sparse.places"), ELSEWHERE[name])(*args, **kwargs)
@@ -113,12 +119,12 @@ class Sparse(Tensor):
         return self.shape if dim is None else self._sizes[dim]
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> dtypes.dtype:
         """Type of the values."""
         return self._values_of.dtype
 
     @property
-    def device(self) -> Any:
+    def device(self) -> devices.device:
         """Where the values are."""
         return self._values_of.device
 
@@ -157,7 +163,7 @@ class Sparse(Tensor):
 
     nelement = numel
 
-    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+    def type(self, dtype: dtypes.dtype | builtins.type | str | None = None, non_blocking: bool = False) -> Sparse | str:
         """Without a dtype the name of this tensor's type, else the tensor in it: a dtype, or a type or its name."""
         if dtype is None:
             return type_string(self.dtype).replace("torch.", "torch.sparse_csr." if self._csr else "torch.sparse.")
@@ -189,12 +195,12 @@ class Sparse(Tensor):
         return bool(self._values_of.is_leaf)
 
     @property
-    def grad_fn(self) -> Any:
+    def grad_fn(self) -> Node | None:
         """The node that computed the values."""
         return self._values_of.grad_fn
 
     @property  # type: ignore[misc]
-    def grad(self) -> Any:
+    def grad(self) -> Sparse | None:
         """The gradient of the values in the places of this tensor, or None."""
         found = self._values_of.grad
         return None if found is None else self._with(found)
@@ -220,29 +226,29 @@ class Sparse(Tensor):
         self._sorted = coalesced
         return self
 
-    def _indices(self) -> Any:
+    def _indices(self) -> Tensor:
         return self._indices_of
 
-    def _values(self) -> Any:
+    def _values(self) -> Tensor:
         return self._values_of
 
-    def indices(self) -> Any:
+    def indices(self) -> Tensor:
         """The places.  int64 (sparse dimensions, N).  Raises RuntimeError before `coalesce`."""
         self._only(False, "indices")
         self._need("indices")
         return self._indices_of
 
-    def values(self) -> Any:
+    def values(self) -> Tensor:
         """The values.  (N, *).  Raises RuntimeError before `coalesce`."""
         self._need("values")
         return self._values_of
 
-    def crow_indices(self) -> Any:
+    def crow_indices(self) -> Tensor:
         """Where rows begin.  (rows + 1)"""
         self._only(True, "crow_indices")
         return self._indices_of[0]
 
-    def col_indices(self) -> Any:
+    def col_indices(self) -> Tensor:
         """The column of each value.  (N)"""
         self._only(True, "col_indices")
         return self._indices_of[1]
@@ -258,11 +264,11 @@ class Sparse(Tensor):
 
     # Other forms -------------------------------------------------------------------------------------------------------
 
-    def _with(self, values: Any) -> Any:
+    def _with(self, values: Tensor) -> Sparse:
         """The same places with other values."""
         return made(self._indices_of, values, self._sizes, self._sorted, self._csr)
 
-    def _become(self, other: Sparse) -> Sparse:
+    def _become(self, other: Tensor) -> Sparse:
         """Take the places and values of another sparse tensor of this shape: every change in place is one like this.
 
         Raises RuntimeError for what is not sparse or has another shape, and for a leaf that requires grad.
@@ -275,10 +281,10 @@ class Sparse(Tensor):
         self._indices_of, self._values_of, self._sorted = other._indices_of, other._values_of, other._sorted
         return self
 
-    def _on_values(self, name: str) -> Any:
+    def _on_values(self, name: str) -> Sparse:
         return self.coalesce()._with(getattr(torch, name)(self.coalesce()._values_of))
 
-    def coalesce(self) -> Any:
+    def coalesce(self) -> Sparse:
         """The same with each place once, in order: values of a place are added."""
         if self._sorted:
             return self
@@ -291,7 +297,7 @@ class Sparse(Tensor):
         places = np.stack(np.unravel_index(unique.numpy(), lead)) if lead else np.zeros((0, len(unique)), np.int64)
         return made(torch.tensor(places.astype(np.int64)), values, self._sizes, True, False)
 
-    def to_dense(self, dtype: Any = None, masked_grad: Any = None) -> Any:
+    def to_dense(self, dtype: dtypes.dtype | None = None, masked_grad: bool | None = None) -> Tensor:
         """An ordinary tensor of the same elements."""
         coo = self.to_sparse_coo()
         lead = coo._sizes[: coo.sparse_dim()]
@@ -300,11 +306,11 @@ class Sparse(Tensor):
         dense = flat.index_add(0, flat_places(coo._indices_of, lead), coo._values_of).reshape((*lead, *rest))
         return dense if dtype is None else dense.to(dtype)
 
-    def to_sparse(self, *args: Any, layout: Any = None, **options: Any) -> Any:
+    def to_sparse(self, *args: Any, layout: Any = None, **options: Any) -> Sparse:
         """Itself, or in the layout given."""
         return self.to_sparse_csr() if layout is sparse_csr else self.to_sparse_coo()
 
-    def to_sparse_coo(self) -> Any:
+    def to_sparse_coo(self) -> Sparse:
         """In the layout COO."""
         if not self._csr:
             return self
@@ -312,7 +318,7 @@ class Sparse(Tensor):
         rows = torch.repeat_interleave(torch.arange(len(starts) - 1), starts.diff().long())
         return made(torch.stack([rows, columns.long()]), self._values_of, self._sizes, True, False)
 
-    def to_sparse_csr(self, dense_dim: Any = None) -> Any:
+    def to_sparse_csr(self, dense_dim: int | None = None) -> Sparse:
         """In the layout CSR.  Raises RuntimeError for other than two dimensions."""
         if self._csr:
             return self
@@ -325,11 +331,11 @@ class Sparse(Tensor):
         starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
         return made((starts, coo._indices_of[1]), coo._values_of, self._sizes, True, True)
 
-    def t(self) -> Any:
+    def t(self) -> Sparse:
         """The matrix with rows and columns exchanged."""
         return self.transpose(0, 1)
 
-    def transpose(self, dim0: int, dim1: int) -> Any:
+    def transpose(self, dim0: int, dim1: int) -> Sparse:
         """With two sparse dimensions exchanged, in the layout COO."""
         coo, n = self.to_sparse_coo(), self.dim()
         order, sizes = list(range(coo.sparse_dim())), list(self._sizes)
@@ -341,12 +347,12 @@ class Sparse(Tensor):
         return made(coo._indices_of[order], coo._values_of, tuple(sizes), a == b and coo._sorted, False)
 
     @property
-    def mT(self) -> Any:
+    def mT(self) -> Sparse:
         """The matrices transposed."""
         return self.transpose(-2, -1)
 
     @property
-    def mH(self) -> Any:
+    def mH(self) -> Sparse:
         """The matrices transposed and conjugated."""
         turned = self.transpose(-2, -1)
         return turned._with(turned._values_of.conj())
@@ -366,17 +372,17 @@ class Sparse(Tensor):
         """Which of its function's results it is: the first."""
         return 0
 
-    def detach(self) -> Any:
+    def detach(self) -> Sparse:
         """Outside of the graph."""
         return self._with(self._values_of.detach())
 
-    def detach_(self) -> Any:
+    def detach_(self) -> Sparse:
         """Leaves the graph."""
         self._values_of = self._values_of.detach()
         return self
 
     @property  # type: ignore[misc]
-    def data(self) -> Any:
+    def data(self) -> Sparse:
         """The same outside of the graph."""
         return self.detach()
 
@@ -384,11 +390,11 @@ class Sparse(Tensor):
     def _version(self) -> int:
         return 0  # places and values are replaced, never written over
 
-    def zero_(self) -> Any:
+    def zero_(self) -> Sparse:
         """Has no elements from now on."""
         return self._become(self.zeros_like())
 
-    def zeros_like(self, **options: Any) -> Any:
+    def zeros_like(self, **options: Any) -> Sparse:
         """One of this shape without elements."""
         values = torch.zeros((0, *self._values_of.shape[1:]), dtype=options.get("dtype") or self.dtype)
         if self._csr:
@@ -397,50 +403,56 @@ class Sparse(Tensor):
 
     empty_like = zeros_like
 
-    def new(self, *args: Any, **options: Any) -> Any:
+    def new(self, *args: Any, **options: Any) -> Sparse:
         """As the constructor of this tensor's type: of places and values, of sizes, or of nothing.  COO."""
         return importlib.import_module("rushlight.sparse.kinds").of_dtype(self.dtype)(*args, **options)
 
-    def new_zeros(self, *size: Any, dtype: Any = None, **options: Any) -> Any:
+    def new_zeros(self, *size: int | Sequence[int], dtype: dtypes.dtype | None = None, **options: Any) -> Sparse:
         """A sparse tensor of a size without elements, in the layout COO."""
         sizes = size[0] if len(size) == 1 and isinstance(size[0], tuple | list) else size
         return importlib.import_module("rushlight.sparse.kinds").of_dtype(dtype or self.dtype)(tuple(sizes))
 
     new_empty = new_zeros
 
-    def new_tensor(self, data: Any, **options: Any) -> Any:
+    def new_tensor(self, data: Any, **options: Any) -> Tensor:
         """A dense tensor of data, in this one's dtype where no other is given."""
         return self._values_of.new_tensor(data, **options)
 
-    def any(self) -> Any:
+    def any(self) -> Tensor:
         """Whether some element is not zero."""
         return self._values_of.any()
 
-    def norm(self, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    def norm(
+        self,
+        p: float | str | None = "fro",
+        dim: int | Sequence[int] | None = None,
+        keepdim: bool = False,
+        dtype: dtypes.dtype | None = None,
+    ) -> Tensor:
         """The root of the sum of all squares, or another norm of all elements: p, a number."""
         if dim is not None or keepdim or p == "nuc":
             self._refuse("norm over dimensions")
         return torch.norm(self.coalesce()._values_of, 2 if p in (None, "fro") else p, dtype=dtype)
 
-    def clone(self, *, memory_format: Any = None) -> Any:
+    def clone(self, *, memory_format: memory_format | None = None) -> Sparse:
         """With values of its own."""
         return self._with(self._values_of.clone())
 
-    def to(self, *args: Any, **kwargs: Any) -> Any:
+    def to(self, *args: Any, **kwargs: Any) -> Sparse:
         """With values of another dtype."""
         return self._with(self._values_of.to(*args, **kwargs))
 
-    def cpu(self) -> Any:
+    def cpu(self) -> Sparse:
         """Itself."""
         return self
 
-    def cuda(self, *args: Any, **kwargs: Any) -> Any:
+    def cuda(self, *args: Any, **kwargs: Any) -> Sparse:
         """Refused as for any tensor without a CUDA device."""
         return self._with(self._values_of.cuda(*args, **kwargs))
 
     # Arithmetic --------------------------------------------------------------------------------------------------------
 
-    def mul(self, other: Any) -> Any:
+    def mul(self, other: Tensor | complex) -> Sparse:
         """Times a number, or element by element."""
         if isinstance(other, Sparse):
             return importlib.import_module("rushlight.sparse.places").product_of_elements(self, other)
@@ -450,17 +462,17 @@ class Sparse(Tensor):
             return coo._with(coo._values_of * there)
         return self._with(self._values_of * other)
 
-    def div(self, other: Any) -> Any:
+    def div(self, other: Tensor | complex) -> Sparse:
         """Divided by a number."""
         if isinstance(other, Tensor) and other.dim():
             self._refuse("div by a tensor")
         return self._with(self._values_of / other)
 
-    def neg(self) -> Any:
+    def neg(self) -> Sparse:
         """With the other sign."""
         return self._with(-self._values_of)
 
-    def add(self, other: Any, *, alpha: Any = 1) -> Any:
+    def add(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
         """The sum with another sparse tensor, or with a dense one, which is dense."""
         if not isinstance(other, Tensor):
             self._refuse("add of a number")
@@ -475,17 +487,17 @@ class Sparse(Tensor):
         total = made(torch.cat([a._indices_of, b._indices_of], 1), values, self._sizes, False, False).coalesce()
         return total.to_sparse_csr() if self._csr and other._csr else total
 
-    def sub(self, other: Any, *, alpha: Any = 1) -> Any:
+    def sub(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
         """The difference."""
         return self.add(other, alpha=-alpha)
 
-    def pow(self, exponent: Any) -> Any:
+    def pow(self, exponent: Tensor | float) -> Sparse:
         """To a power above 0, of each value."""
         if isinstance(exponent, Tensor) or not exponent > 0:
             self._refuse("pow by a tensor, or a number that is not above 0")
         return self.coalesce()._with(self.coalesce()._values_of ** exponent)
 
-    def mm(self, mat2: Any) -> Any:
+    def mm(self, mat2: Tensor) -> Tensor:
         """The product with a dense matrix or vector, which is dense; with a sparse one, which is sparse."""
         if isinstance(mat2, Sparse):
             return sparse_product(self, mat2)
@@ -499,7 +511,9 @@ class Sparse(Tensor):
         out = product(coo._indices_of, coo._values_of, dense, self._sizes[0])
         return out.squeeze(1) if mat2.dim() == 1 else out
 
-    def sum(self, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    def sum(
+        self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None
+    ) -> Tensor:
         """The sum of all, dense; over some dimensions as `torch.sparse.sum`."""
         values = self._values_of if dtype is None else self._values_of.to(dtype)
         if dim is None:
@@ -516,62 +530,57 @@ class Sparse(Tensor):
             return values.sum(0)
         return made(coo._indices_of[sparse], values, sizes, False, False).coalesce()
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Tensor | complex) -> Tensor:
         return self.add(other)
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Tensor | complex) -> Tensor:
         return self.sub(other)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Tensor | complex) -> Sparse:
         return self.mul(other)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: Tensor | complex) -> Sparse:
         return self.div(other)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Sparse:
         return self.neg()
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: Tensor) -> Tensor:
         return self.mm(other)
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: Tensor) -> Tensor:
         return self.t().mm(other.t()).t()
 
-    def matmul(self, other: Any) -> Any:
+    def matmul(self, other: Tensor) -> Tensor:
         """As `mm`."""
         return self.mm(other)
 
     T = property(t)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int | slice | tuple[int | slice, ...]) -> Tensor:
         return importlib.import_module("rushlight.sparse.places").at(self, index)
 
-    def __iadd__(self, other: Any) -> Any:
+    def __iadd__(self, other: Tensor | complex) -> Sparse:
         return self._become(self.add(other))
 
-    def __isub__(self, other: Any) -> Any:
+    def __isub__(self, other: Tensor | complex) -> Sparse:
         return self._become(self.sub(other))
 
-    def __imul__(self, other: Any) -> Any:
+    def __imul__(self, other: Tensor | complex) -> Sparse:
         return self._become(self.mul(other))
 
-    def __itruediv__(self, other: Any) -> Any:
+    def __itruediv__(self, other: Tensor | complex) -> Sparse:
         return self._become(self.div(other))
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return made(
-            copy.deepcopy(self._indices_of, memo),
-            copy.deepcopy(self._values_of, memo),
-            self._sizes,
-            self._sorted,
-            self._csr,
-        )
+    def __deepcopy__(self, memo: dict[int, Any]) -> Sparse:
+        indices, values = copy.deepcopy((self._indices_of, self._values_of), memo)
+        return made(indices, values, self._sizes, self._sorted, self._csr)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Callable[..., Sparse], tuple[Any, ...]]:
         return made, (self._indices_of, self._values_of, self._sizes, self._sorted, self._csr)
 
     def __format__(self, format_spec: str) -> str:
@@ -597,7 +606,7 @@ class Sparse(Tensor):
 _QUIET = (dtypes.float32, dtypes.int64, dtypes.bool)
 
 
-def _shown(part: Any, indent: int) -> str:
+def _shown(part: Tensor, indent: int) -> str:
     """Places or values as they are printed within a sparse tensor, without what is said of the whole."""
     part = part.detach()
     if not part.numel():
@@ -605,8 +614,8 @@ def _shown(part: Any, indent: int) -> str:
     return repr(part).replace("\n", "\n" + " " * indent).replace(f", dtype={part.dtype}", "")
 
 
-def _shorthand(name: str, dtype: Any) -> Callable[..., Any]:
-    def method(self: Any) -> Any:
+def _shorthand(name: str, dtype: dtypes.dtype) -> Callable[..., Any]:
+    def method(self: Sparse) -> Sparse:
         return self.to(dtype)
 
     method.__name__, method.__doc__ = name, f"With values of {dtype}."
@@ -625,7 +634,7 @@ def _name_of(func: Any) -> str:
     return str(getattr(getattr(func.__self__, "fget", None), "__qualname__", name)).rpartition(".")[2]
 
 
-def _into_dense(name: str, dense: Any, *args: Any, **kwargs: Any) -> Any:
+def _into_dense(name: str, dense: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """A dense tensor changed in place by a sparse one: it is added or subtracted."""
     if name not in ("add", "sub", "iadd", "isub") or not isinstance(args[0], Sparse):
         raise NotImplementedError(f"{name}_: not implemented for sparse tensors here; to_dense() makes an ordinary one")
@@ -634,7 +643,7 @@ def _into_dense(name: str, dense: Any, *args: Any, **kwargs: Any) -> Any:
     return add_to(dense, args[0], alpha if "add" in name else -alpha)
 
 
-def flat_places(indices: Any, sizes: tuple[int, ...]) -> Any:
+def flat_places(indices: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """The number of each place, counted row by row.  int64 (dimensions, N) -> (N)"""
     flat = indices.new_zeros(indices.shape[1])
     for row, size in zip(indices, sizes, strict=True):
@@ -642,7 +651,9 @@ def flat_places(indices: Any, sizes: tuple[int, ...]) -> Any:
     return flat
 
 
-def made(indices: Any, values: Any, sizes: tuple[int, ...], is_sorted: bool, csr: bool) -> Any:
+def made(
+    indices: Tensor | tuple[Tensor, Tensor], values: Tensor, sizes: tuple[int, ...], is_sorted: bool, csr: bool
+) -> Sparse:
     """A sparse tensor of these parts, which are not looked at."""
     Rows.sparse = True
     probe = np.broadcast_to(np.zeros((), values._held.dtype), tuple(sizes)).view(_Elsewhere)
@@ -652,7 +663,7 @@ def made(indices: Any, values: Any, sizes: tuple[int, ...], is_sorted: bool, csr
     return t
 
 
-def from_dense(dense: Any, sparse_dim: int | None = None) -> Any:
+def from_dense(dense: Tensor, sparse_dim: int | None = None) -> Sparse:
     """The elements that are not zero, in the layout COO.  sparse_dim: how many of the first dimensions have indices."""
     lead = dense.dim() if sparse_dim is None else sparse_dim
     there = dense != 0
@@ -662,12 +673,12 @@ def from_dense(dense: Any, sparse_dim: int | None = None) -> Any:
     return made(indices, dense[tuple(indices)], tuple(dense.shape), True, False)
 
 
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmm(input: Tensor, mat1: Sparse, mat2: Tensor, *, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2), mat1 sparse."""
     return beta * input + alpha * (mat1 @ mat2)
 
 
-def sparse_product(a: Any, b: Any) -> Any:
+def sparse_product(a: Sparse, b: Sparse) -> Sparse:
     """The product of two sparse matrices, in the layout of the first.
 
     Each element of `a` meets the row of `b` that its column names.
