@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from rushlight._dynamo.backends.registry import list_backends
 from rushlight.compat.functions import compile
 
 __all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling",
@@ -55,11 +56,6 @@ def allow_in_graph(fn: Thing) -> Thing:
 def assume_constant_result(fn: Thing) -> Thing:
     """`fn` as it is."""
     return fn
-
-
-def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """The names of compilers: none."""
-    return []
 
 
 def reset() -> None:

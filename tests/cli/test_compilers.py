@@ -57,7 +57,7 @@ def test_files_of_torchscript_are_refused() -> None:
 def test_compiler_settings_have_no_effect() -> None:
     compiler = torch.compiler
     assert not compiler.is_compiling() and not compiler.is_dynamo_compiling() and not compiler.is_exporting()
-    assert compiler.compile is torch.compile and compiler.list_backends() == []
+    assert compiler.compile is torch.compile and "inductor" in compiler.list_backends()
     assert compiler.reset() is None and compiler.cudagraph_mark_step_begin() is None
     model = Double()
     assert compiler.disable(model) is model and compiler.disable()(len) is len

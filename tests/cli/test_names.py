@@ -63,11 +63,16 @@ def test_threads() -> None:
     assert torch.get_num_interop_threads() == 2
 
 
-def test_compile_returns_its_argument() -> None:
-    def function() -> None: ...
+def test_what_is_compiled_runs_as_it_is() -> None:
+    def function(x: int) -> int:
+        """Doubles."""
+        return 2 * x
 
-    assert torch.compile(function) is function
-    assert torch.compile(mode="default")(function) is function
+    for compiled in (torch.compile(function), torch.compile(mode="default")(function)):
+        assert compiled(3) == 6 and compiled.__doc__ == "Doubles." and compiled._torchdynamo_orig_callable is function
+    assert torch.compile(function, disable=True) is function
+    with pytest.warns(UserWarning, match="is not called: programs run as they are"):
+        torch.compile(function, backend=lambda gm, inputs: gm)
 
 
 def test_autocast_switched_off() -> None:

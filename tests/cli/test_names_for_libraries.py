@@ -1,5 +1,7 @@
 """Names that libraries ask for when they are imported: what they answer."""
 
+import importlib
+
 import pytest
 
 import rushlight as torch
@@ -33,10 +35,23 @@ def test_nothing_is_compiled() -> None:
         return 2 * x
 
     assert _dynamo.disable(double) is double and _dynamo.disable()(double) is double
-    assert _dynamo.allow_in_graph(double) is double and not _dynamo.utils.is_compile_supported("cpu")
-    assert not isinstance(torch.compile(torch.nn.Linear(1, 1)), _dynamo.OptimizedModule)
-    with pytest.raises(TypeError, match="nothing to compile to"):
-        _dynamo.OptimizedModule()
+    assert _dynamo.allow_in_graph(double) is double and _dynamo.utils.is_compile_supported("cpu")
+    assert not _dynamo.is_compiling() and not _dynamo.utils.counters
+    with pytest.raises(NotImplementedError, match=r"_dynamo.explain: nothing is captured here"):
+        _dynamo.explain(double)
+
+
+def test_settings_of_compilers_are_kept() -> None:
+    inductor = importlib.import_module("rushlight.compat.rooms._inductor.config")
+    inductor.triton.unique_kernel_names = True
+    with _dynamo.config.patch(suppress_errors=True), inductor.patch("max_autotune", True):
+        assert _dynamo.config.suppress_errors and inductor.max_autotune
+    assert not _dynamo.config.suppress_errors and not inductor.max_autotune
+    with (
+        pytest.raises(AttributeError, match=r"torch._dynamo.config.nonsense does not exist"),
+        _dynamo.config.patch(nonsense=1),
+    ):
+        pass
 
 
 @pytest.mark.parametrize(

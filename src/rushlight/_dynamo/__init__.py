@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight._dynamo import _trace_wrapped_higher_order_op, config, eval_frame, utils
-from rushlight._dynamo.eval_frame import OptimizedModule
+from rushlight import absent
+from rushlight._dynamo import _trace_wrapped_higher_order_op, backends, config, eval_frame, exc, utils
+from rushlight._dynamo.backends.registry import list_backends, lookup_backend, register_backend
+from rushlight._dynamo.eval_frame import OptimizedModule, compiled, is_dynamo_supported
 
-__all__ = ["OptimizedModule", "_trace_wrapped_higher_order_op", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "eval_frame",
-           "forbid_in_graph", "graph_break", "is_compiling", "is_dynamo_supported", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "optimize",
-           "reset", "run", "utils"]  # fmt: skip
+__all__ = ["OptimizedModule", "_trace_wrapped_higher_order_op", "allow_in_graph", "assume_constant_result", "backends", "config", "disable",
+           "disallow_in_graph", "eval_frame", "exc", "forbid_in_graph", "graph_break", "is_compiling", "is_dynamo_supported", "list_backends",
+           "lookup_backend", "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "optimize", "register_backend", "reset", "run",
+           "utils"]  # fmt: skip
+absent.names(globals(), "nothing is captured here: programs run as they are", "", "explain export")
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None, wrapping: bool = True) -> Any:
@@ -25,9 +29,9 @@ def _same(fn: Any) -> Any:
 allow_in_graph = disallow_in_graph = forbid_in_graph = assume_constant_result = run = _same
 
 
-def optimize(*args: object, **kwargs: object) -> Any:
-    """A decorator that returns its function."""
-    return _same
+def optimize(backend: Any = "inductor", **options: object) -> Any:
+    """A decorator that does what `torch.compile` does."""
+    return lambda model: compiled(model, backend)
 
 
 def graph_break(msg: str = "") -> None:
@@ -35,16 +39,12 @@ def graph_break(msg: str = "") -> None:
 
 
 def reset() -> None:
-    """There is nothing compiled to be forgotten."""
+    """Forget what was counted of compiling: nothing is compiled."""
+    utils.counters.clear()
 
 
 def is_compiling() -> bool:
     """Whether a program is being compiled: no."""
-    return False
-
-
-def is_dynamo_supported() -> bool:
-    """Whether programs can be compiled: no."""
     return False
 
 

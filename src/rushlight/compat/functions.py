@@ -23,8 +23,13 @@ __all__ = [
 _settings: dict[str, Any] = {"matmul": "highest", "deterministic": False, "warn_only": False, "interop": 1}
 
 
-def compile(model: Any = None, **options: Any) -> Any:
-    """``model`` as it is: there is nothing to compile.  Without a model, a decorator that does the same.
+def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = None, mode: str | None = None,
+            options: dict[str, Any] | None = None, name: str | None = None, disable: bool = False, recompile_limit: int | None = None,
+            isolate_recompiles: bool = False, shapes_spec: Any = None) -> Any:  # fmt: skip
+    """``model``, which runs as it is: there is nothing to compile to.  Without a model, a decorator that does the same.
+
+    A module is in an ``OptimizedModule``, as in PyTorch: names of its parameters begin with ``_orig_mod.``.  With
+    ``disable``, ``model`` itself.  Raises RuntimeError for modes and backends that do not exist.
 
     >>> import rushlight as torch
     >>> @torch.compile(mode="max-autotune")
@@ -32,10 +37,14 @@ def compile(model: Any = None, **options: Any) -> Any:
     ...     return 2 * x
     >>> double(torch.ones(2))
     tensor([2., 2.])
+    >>> [*torch.compile(torch.nn.Linear(1, 1)).state_dict()]
+    ['_orig_mod.weight', '_orig_mod.bias']
     """
+    from rushlight._dynamo.eval_frame import compiled
+
     if model is None:
-        return lambda function: function
-    return model
+        return lambda given: compile(given, backend=backend, mode=mode, options=options, disable=disable)
+    return model if disable else compiled(model, backend, mode, options)
 
 
 def set_float32_matmul_precision(precision: str) -> None:

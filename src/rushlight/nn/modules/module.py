@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import FunctionType
-from typing import Any, Self
+from typing import Any
 
 from rushlight.dispatch.registry import is_public
 from rushlight.nn.base.hooks import (
@@ -65,6 +65,8 @@ class Module(Hooked):
     )
     """
 
+    _compiled_call_impl: Any = None  # what `compile` sets
+
     def __init_subclass__(cls, **options: Any) -> None:
         """Have operators as attributes of a class stay functions: PyTorch's are of compiled code, which no class makes methods."""
         super().__init_subclass__(**options)
@@ -83,9 +85,9 @@ class Module(Hooked):
         children = [f"({name}): {_addindent(repr(child), 2)}" for name, child in self._modules.items()]
         return _layout(self._get_name(), lines, children)
 
-    def compile(self, *args: Any, **kwargs: Any) -> Self:
-        """Accepted for compatibility: there is nothing to compile, the module is returned unchanged."""
-        return self
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Note that the module is to be compiled, in `_compiled_call_impl`: there is nothing to compile to."""
+        self._compiled_call_impl = Hooked._call_impl
 
 
 def _layout(name: str, lines: list[str], children: list[str]) -> str:
