@@ -2,6 +2,7 @@
 
     python tools/replay.py --out before.jsonl          # of the package on PYTHONPATH, or of --source DIRECTORY
     python tools/replay.py --compare before.jsonl after.jsonl
+    python tools/replay.py --out beside.jsonl --beside thread   # while another thread is in every mode: equal to `before.jsonl`
 
 Each line is one call in one mode: dtype, shape, strides, values and version of its results, the graph (names, next
 functions, what is saved), what hooks are given, which operators run, what backward gives and what is raised. Two files are
@@ -32,6 +33,9 @@ def main() -> int:
     parser.add_argument(
         "--database", type=int, default=2, help="samples for each operator of PyTorch's tests, if installed"
     )
+    parser.add_argument(
+        "--beside", default="nothing", help="a state of the process (tools/replaying/states.py) around all"
+    )
     parser.add_argument("--show", type=int, default=20, help="how many differences are shown")
     options = parser.parse_args()
     if options.compare:
@@ -40,7 +44,9 @@ def main() -> int:
         parser.error("one of --out and --compare is needed")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     sys.path[:0] = [str(options.source.resolve()), str(ROOT)]
-    with options.out.open("w", encoding="utf-8") as file:
+    from tools.replaying import states
+
+    with options.out.open("w", encoding="utf-8") as file, states.STATES[options.beside]():
         for line in lines(options.only, options.database):
             file.write(json.dumps(line) + "\n")
     return 0

@@ -1,0 +1,54 @@
+"""An operator is run in one of several ways, by the state of the process; what comes of it is the same in all.
+
+The usual one is source written for the operator; beside a thread in other modes a second such function is asked; where
+observers, hooks or a budget want to know, the general path is taken.  Of each operator's call in `tools/calls.py`: results,
+graph, what is saved, versions, gradients of two orders, and what is raised after a change in place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tools.calls import CALLS
+from tools.replaying import cases, modes, states
+
+import rushlight as torch
+from rushlight.basics.state import special
+
+SAME = ("grad", "first order", "second order", "no_grad", "inference", "forward mode", "changed")
+STATES = [name for name in states.STATES if name != "nothing"]
+
+
+def alike(found: Any) -> Any:
+    """What was found, but for what depends on the way: an error's words after its first, and which tensor it is that hooks keep."""
+    if isinstance(found, dict):
+        return {name: alike(value) for name, value in found.items()}
+    if not isinstance(found, (list, tuple)):
+        return found
+    if len(found) == 2 and isinstance(found[0], str) and found[0].endswith("Error"):
+        return [found[0], found[1].partition(":")[0]]
+    return [alike(value) for value in found if value != "_is_view"]
+
+
+def outcomes(call: str, state: str) -> dict[str, Any]:
+    case = cases.called(call, "float64")
+    # Of what hooks of the user's keep nobody knows whether it was changed: as in PyTorch.
+    wanted = [mode for mode in SAME if (state, mode) != ("hooks", "changed")]
+    with states.STATES[state]():
+        return {mode: alike(modes.replayed(case, mode)) for mode in wanted}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_every_way_gives_the_same(call: str) -> None:
+    usual = outcomes(call, "nothing")
+    for state in STATES:
+        found = outcomes(call, state)
+        assert found == {mode: usual[mode] for mode in found}, state
+
+
+def test_a_way_that_differs_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    true = torch.Tensor.cumsum
+    monkeypatch.setattr(torch.Tensor, "cumsum", lambda x, dim: true(x, dim) + (0.5 if special.count else 0))
+    with pytest.raises(AssertionError, match="meta"):
+        test_every_way_gives_the_same("x.cumsum(1)")
