@@ -54,7 +54,7 @@ OWN: dict[tuple[str, str], str] = {
     ("backward", "inputs"): SEVERAL + " | None", ("unflatten", "dim"): "int", ("view", "dtype"): "dtype | None", ("select", "index"): "int",
 }  # fmt: skip
 
-# Results of functions whose declaration says Any; all others give a tensor.
+# Results of functions whose declaration does not say what a user gets; where it says Any, all others give a tensor.
 RESULTS: dict[str, str] = {
     **named("broadcast_tensors split split_copy split_with_sizes split_with_sizes_copy chunk unbind unbind_copy tensor_split hsplit "
             "vsplit dsplit unsafe_split unsafe_chunk unsafe_split_with_sizes meshgrid gradient unravel_index", "tuple[Tensor, ...]"),

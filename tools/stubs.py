@@ -206,7 +206,8 @@ def result_type(name: str, value: Any) -> str:
     """What a function returns."""
     plain = name.rstrip("_") if not name.startswith("__") else name
     declared = inspect.signature(value).return_annotation
-    if declared in ("Any", inspect.Signature.empty, "Array", "tuple[Any, Any]", "tuple[Any, Any, Any]"):
+    unsaid = ("Any", inspect.Signature.empty, "Array", "tuple[Any, Any]", "tuple[Any, Any, Any]")
+    if declared in unsaid or plain in types.RESULTS:
         prefix = {"rushlight.linalg": "linalg_"}.get(value.__module__, "")
         for candidate in (prefix + plain, plain):
             if candidate in named_results() and candidate not in types.RESULTS:
@@ -218,6 +219,7 @@ def result_type(name: str, value: Any) -> str:
 def annotation(declared: Any) -> str:
     """A declared type, if the head of the file knows its names."""
     text = declared if isinstance(declared, str) else getattr(declared, "__name__", "Any")
+    text = text.replace("Array | Tensor", "Tensor")  # arrays are what formulas of the first order give
     return text if set(re.findall(r"[A-Za-z_]\w*", text)) <= KNOWN else "Any"
 
 

@@ -30,7 +30,7 @@ F = "nn.functional"
 class Heads:
     """The arrays of one call as (B, H, L, E), heads that share a key side by side, copied only where needed."""
 
-    def __init__(self, q: Any, k: Array, v: Array, groups: int):
+    def __init__(self, q: Array, k: Array, v: Array, groups: int):
         self.groups = groups
         self.batch = joint_batch(q.shape[:-2], k.shape[:-2], v.shape[:-2], groups)
 
@@ -176,8 +176,8 @@ def _attention_shapes(query: Array, key: Array, value: Array, is_causal: bool, d
 
 
 @attention_op.grad("query", "key", "value", "mask", raw=_attention_raw, shapes=_attention_shapes)
-def _(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float, groups: int, drop: Any,
-      needs: tuple[bool, ...]) -> tuple[Any, ...]:  # fmt: skip
+def _(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float,
+      groups: int, drop: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:  # fmt: skip
     many, kept = (tuple(key.shape), tuple(value.shape)), None
     if drop is not None:
         kept = kept_probabilities(query, key, value, is_causal, groups, drop)
@@ -192,7 +192,9 @@ def _(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
             d if needs[3] else None)  # fmt: skip
 
 
-def kept_probabilities(query: Any, key: Any, value: Any, is_causal: bool, groups: int, drop: Any) -> Any:
+def kept_probabilities(
+    query: Tensor, key: Tensor, value: Tensor, is_causal: bool, groups: int, drop: tuple[float, ...]
+) -> Tensor:
     """Which probabilities (*, L, S) dropout keeps."""
     heads = Heads(query._array, key._array, value._array, groups)
     shape = *heads.queries(query._array).shape[:3], key.shape[-2]
@@ -208,7 +210,7 @@ def repeated(x: Any, groups: int) -> Tensor:
     return spread.reshape(*lead, heads * groups, rows, width)
 
 
-def gathered(x: Tensor, shape: Any, groups: int) -> Tensor:
+def gathered(x: Tensor, shape: tuple[int, ...], groups: int) -> Tensor:
     """The gradient of `repeated`."""
     if groups == 1:
         return x
@@ -286,9 +288,9 @@ def check_broadcast(query: Tensor, key: Tensor, value: Any, mask: Tensor | None,
 
 
 @function(ns=F, autocast="lower")
-def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
-                                 is_causal: bool = False, scale: float | None = None,
-                                 enable_gqa: bool = False) -> Any:  # fmt: skip
+def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Tensor | None = None,
+                                 dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
+                                 enable_gqa: bool = False) -> Tensor:  # fmt: skip
     """softmax(query key^T scale + attn_mask) value.  (*, L, E), (*, S, E), (*, S, V) -> (*, L, V)
 
     attn_mask: broadcast to (*, L, S); bool, True where a key takes part, or added. is_causal: row i sees keys 0 to i,

@@ -41,7 +41,7 @@ def check_shapes(
     return bool(n == 3)
 
 
-def added(mask: Tensor | None, name: str, dtype: dtype) -> Any:
+def added(mask: Tensor | None, name: str, dtype: dtype) -> Tensor | None:
     """A mask as numbers to add: a bool one becomes minus infinity where it is True."""
     if mask is None:
         return None
@@ -72,7 +72,7 @@ def project_packed(q: Tensor, k: Tensor, v: Tensor, weight: Tensor, bias: Tensor
     return tuple(linear(x, w, b) for x, (w, b) in zip((q, k, v), parts, strict=True))
 
 
-def project_apart(q: Any, k: Any, v: Any, weights: tuple[Any, Any, Any], bias: Any) -> tuple[Any, Any, Any]:
+def project_apart(q: Any, k: Any, v: Any, weights: tuple[Any, Any, Any], bias: Tensor) -> tuple[Any, Any, Any]:
     """The projections with a matrix each."""
     for name, w in zip(("q_proj_weight", "k_proj_weight", "v_proj_weight"), weights, strict=True):
         if w is None:
@@ -100,7 +100,7 @@ def one_more(mask: Any) -> Any:
     return None if mask is None else ops.cat((mask, mask.new_zeros(*mask.shape[:-1], 1)), -1)
 
 
-def attn_by_head(mask: Tensor | None, n: int, heads: int, rows: int, columns: int) -> Any:
+def attn_by_head(mask: Tensor | None, n: int, heads: int, rows: int, columns: int) -> Tensor | None:
     """A mask (L, S) or (N * heads, L, S) that broadcasts with (N, heads, L, S).  Raises RuntimeError for others."""
     if mask is None:
         return None
@@ -111,7 +111,7 @@ def attn_by_head(mask: Tensor | None, n: int, heads: int, rows: int, columns: in
     return mask if mask.ndim == 2 else mask.reshape(n, heads, rows, columns)
 
 
-def joined_masks(mask: Tensor | None, padding: Tensor | None, n: int, columns: int) -> Any:
+def joined_masks(mask: Tensor | None, padding: Tensor | None, n: int, columns: int) -> Tensor | None:
     """Both masks as one that broadcasts with (N, heads, L, S)."""
     if padding is None:
         return mask
@@ -161,7 +161,7 @@ def masks_of(
     return padding, added(mask, "attn_mask", query.dtype), False
 
 
-def with_batch(query: Any, key: Any, value: Any, padding: Any) -> tuple[Any, Any, Any, Any]:
+def with_batch(query: Tensor, key: Any, value: Any, padding: Any) -> tuple[Any, Any, Any, Any]:
     """Inputs without a batch as a batch of one; the same tensor stays the same."""
     same_key, same_value = key is query, value is key
     query = query.unsqueeze(1)
@@ -170,7 +170,9 @@ def with_batch(query: Any, key: Any, value: Any, padding: Any) -> tuple[Any, Any
     return query, key, value, None if padding is None else padding.unsqueeze(0)
 
 
-def project(query: Tensor, key: Tensor, value: Any, packed: Any, apart: Any, bias: Any) -> tuple[Any, Any, Any]:
+def project(
+    query: Tensor, key: Tensor, value: Any, packed: Tensor | None, apart: Any, bias: Any
+) -> tuple[Any, Any, Any]:
     """The projections with one matrix, or with `apart`, one for each.  Raises AssertionError if it is missing."""
     if apart is not None:
         return project_apart(query, key, value, apart, bias)
@@ -180,14 +182,16 @@ def project(query: Tensor, key: Tensor, value: Any, packed: Any, apart: Any, bia
 
 
 @function(ns=F)
-def multi_head_attention_forward(
-    query: Tensor, key: Tensor, value: Tensor | complex, embed_dim_to_check: int, num_heads: int, in_proj_weight: Tensor | None, in_proj_bias: Tensor | None,
-    bias_k: Tensor | None, bias_v: Tensor | None, add_zero_attn: bool, dropout_p: float, out_proj_weight: Tensor, out_proj_bias: Tensor | None,
-    training: bool = True, key_padding_mask: Tensor | None = None, need_weights: bool = True, attn_mask: Tensor | None = None,
-    use_separate_proj_weight: bool = False, q_proj_weight: Tensor | None = None, k_proj_weight: Tensor | None = None,
-    v_proj_weight: Tensor | None = None, static_k: Tensor | None = None, static_v: Tensor | None = None, average_attn_weights: bool = True,
-    is_causal: bool = False,
-) -> tuple[Any, Any]:  # fmt: skip
+def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor | complex, embed_dim_to_check: int,
+                                 num_heads: int, in_proj_weight: Tensor | None, in_proj_bias: Tensor | None,
+                                 bias_k: Tensor | None, bias_v: Tensor | None, add_zero_attn: bool, dropout_p: float,
+                                 out_proj_weight: Tensor, out_proj_bias: Tensor | None, training: bool = True,
+                                 key_padding_mask: Tensor | None = None, need_weights: bool = True,
+                                 attn_mask: Tensor | None = None, use_separate_proj_weight: bool = False,
+                                 q_proj_weight: Tensor | None = None, k_proj_weight: Tensor | None = None,
+                                 v_proj_weight: Tensor | None = None, static_k: Tensor | None = None,
+                                 static_v: Tensor | None = None, average_attn_weights: bool = True,
+                                 is_causal: bool = False) -> tuple[Any, Any]:  # fmt: skip
     """Attention of several heads.  query: (L, N, E) or (L, E), key, value: (S, N, *) -> (L, N, E), weights
 
     in_proj_weight: (3E, E), or with use_separate_proj_weight the three others. bias_k, bias_v: a further key and value.

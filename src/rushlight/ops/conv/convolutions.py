@@ -24,10 +24,11 @@ from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op, slice_op
 
 if TYPE_CHECKING:
+    from rushlight.basics.size import Size
     from rushlight.tensor import Tensor
 
 
-def _channel_sum(g: Array | Tensor) -> Any:
+def _channel_sum(g: Array | Tensor) -> Array | Tensor:
     return sum_op(g, tuple(i for i in range(len(g.shape)) if i != 1), False)
 
 
@@ -44,8 +45,8 @@ def _channel_sum(g: Array | Tensor) -> Any:
     saver=rebuilt.keep_inputs,
     added_at=1,
 )
-def conv_op(input: Array, weight: Array, bias: Array | None, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...],
-            groups: int) -> Array:  # fmt: skip
+def conv_op(input: Array, weight: Array, bias: Array | None, stride: tuple[int, ...], padding: tuple[int, ...],
+            dilation: tuple[int, ...], groups: int) -> Array:  # fmt: skip
     """Cross-correlation.  input: (N, C, *S), weight: (O, C/G, *K), bias: (O) -> (N, O, *L)"""
     y = backend.conv(input, weight, stride, padding, dilation, groups)
     if bias is not None:
@@ -53,19 +54,23 @@ def conv_op(input: Array, weight: Array, bias: Array | None, stride: tuple[int, 
     return y
 
 
-def windows(input: Any, weight: Any, stride: Any, padding: Any, dilation: Any) -> tuple[int, ...]:
+def windows(
+    input: Array, weight: Array, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]
+) -> tuple[int, ...]:
     """How often the kernel fits, in each dimension of space."""
     return out_sizes(tuple(input.shape[2:]), (tuple(weight.shape[2:]), tuple(stride), tuple(padding), tuple(dilation)))
 
 
 @conv_op.shape
-def _(input: Array, weight: Array, stride: Any, padding: Any, dilation: Any) -> list[shapes.Made]:
+def _(
+    input: Array, weight: Array, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]
+) -> list[shapes.Made]:
     out = windows(input, weight, stride, padding, dilation)
     return [shapes.Made((input.shape[0], weight.shape[0], *out), input.dtype)]
 
 
 @conv_op.costs
-def _(input: Any, weight: Any, stride: Any, padding: Any, dilation: Any) -> int:
+def _(input: Array, weight: Array, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]) -> int:
     places = windows(input, weight, stride, padding, dilation)
     return int(2 * input.shape[0] * math.prod(places) * math.prod(weight.shape))
 
@@ -76,7 +81,14 @@ def _copies(*operands: Array) -> int:
 
 
 @conv_op.work
-def _(input: Array, weight: Array, stride: Any, padding: Any, dilation: Any, groups: int) -> int:
+def _(
+    input: Array,
+    weight: Array,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> int:
     out = windows(input, weight, stride, padding, dilation)
     room = working_bytes("", input.shape, weight.shape, out, input.dtype, stride, padding, dilation, groups)
     return room + _copies(input, weight)
@@ -105,19 +117,27 @@ conv_op.grad("bias")(lambda g: _channel_sum(g))
     heavy=True,
     saver=rebuilt.keep_inputs,
 )
-def conv_input_op(input: Array, weight: Array, shape: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...],
-                  groups: int) -> Array:  # fmt: skip
+def conv_input_op(input: Array, weight: Array, shape: tuple[int, ...], stride: tuple[int, ...],
+                  padding: tuple[int, ...], dilation: tuple[int, ...], groups: int) -> Array:  # fmt: skip
     """The adjoint of convolution in its input.  input: (N, O, *L), weight: (O, C/G, *K) -> shape (N, C, *S)"""
     return backend.conv_input(input, weight, shape, stride, padding, dilation, groups)
 
 
 @conv_input_op.costs
-def _(input: Any, weight: Any) -> int:
+def _(input: Array, weight: Array) -> int:
     return int(2 * input.shape[0] * math.prod(input.shape[2:]) * math.prod(weight.shape))
 
 
 @conv_input_op.work
-def _(input: Array, weight: Array, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> int:
+def _(
+    input: Array,
+    weight: Array,
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> int:
     out = input.shape[2:]
     room = working_bytes("input", shape, weight.shape, out, input.dtype, stride, padding, dilation, groups)
     return room + _copies(input, weight)
@@ -131,7 +151,7 @@ def conv_to(
     padding: tuple[int, ...],
     dilation: tuple[int, ...],
     groups: int,
-) -> Any:
+) -> Array | Tensor:
     """The convolution of x and w, cut to `shape`."""
     y = conv_op(x, w, None, stride, padding, dilation, groups)
     # An output padding as large as the stride makes room for windows that the operand never had.
@@ -152,14 +172,22 @@ conv_input_op.grad("input")(
 
 
 @op(factors=(0, 1), ns=None, shape=shapes.shaped, batch=families.weight_gradient)
-def conv_weight_op(input: Array, other: Array, shape: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...],
-                   groups: int) -> Array:  # fmt: skip
+def conv_weight_op(input: Array, other: Array, shape: tuple[int, ...], stride: tuple[int, ...],
+                   padding: tuple[int, ...], dilation: tuple[int, ...], groups: int) -> Array:  # fmt: skip
     """The adjoint of convolution in its weight.  input: (N, O, *L), other: (N, C, *S) -> shape (O, C/G, *K)"""
     return backend.conv_weight(input, other, shape, stride, padding, dilation, groups)
 
 
 @conv_weight_op.work
-def _(input: Array, other: Array, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> int:
+def _(
+    input: Array,
+    other: Array,
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> int:
     out = input.shape[2:]
     room = working_bytes("weight", other.shape, shape, out, input.dtype, stride, padding, dilation, groups)
     return room + _copies(input, other)
@@ -193,7 +221,7 @@ def spread(name: str, what: str, value: Any, n: int) -> tuple[int, ...]:
     return values
 
 
-def check_dimensions(name: str, x: Any, w: Any, n: int) -> None:
+def check_dimensions(name: str, x: Size, w: Size, n: int) -> None:
     """Raise RuntimeError for shapes of inputs and weights that are none of a convolution in n dimensions."""
     if len(w) < 3:
         raise RuntimeError(f"{name}: weight should have at least three dimensions, got {list(w)}")
@@ -205,7 +233,7 @@ def check_dimensions(name: str, x: Any, w: Any, n: int) -> None:
                            f"{list(x)}, and {n + 2}D weight, got weight of size: {list(w)}")  # fmt: skip
 
 
-def check(name: str, input: Any, weight: Any, bias: Any, n: int, groups: int, transposed: bool) -> None:
+def check(name: str, input: Tensor, weight: Tensor, bias: Tensor | None, n: int, groups: int, transposed: bool) -> None:
     """Raise RuntimeError for shapes that do not fit together, and for two dtypes."""
     x, w = input.shape, weight.shape
     channels = x[-n - 1]
@@ -240,15 +268,15 @@ def check_numbers(name: str, stride: tuple[int, ...], padding: tuple[int, ...], 
         raise RuntimeError(f"{name}: negative padding is not supported, got {padding}")
 
 
-def batched(input: Any, n: int) -> tuple[Any, bool]:
+def batched(input: Tensor, n: int) -> tuple[Any, bool]:
     """The input with a batch dimension, and whether it was added."""
     if len(input.shape) == n + 2:
         return input, False
     return reshape_op(input, (1, *input.shape)), True
 
 
-def convolve(name: str, n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
-             groups: int) -> Any:  # fmt: skip
+def convolve(name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: int | Sequence[int],
+             padding: int | Sequence[int] | str, dilation: int | Sequence[int], groups: int) -> Tensor:  # fmt: skip
     """Convolution in n dimensions, arguments checked."""
     if modes.autocast is not None:
         input, weight, bias = modes.autocast("lower", [input, weight, bias])
@@ -271,7 +299,7 @@ def convolve(name: str, n: int, input: Any, weight: Any, bias: Any, stride: Any,
 
 
 def named_padding(
-    name: str, input: Any, padding: str, kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+    name: str, input: Tensor, padding: str, kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
 ) -> tuple[Any, Any]:
     """The input and numeric padding for "same" or "valid"."""
     if padding == "valid":
@@ -289,8 +317,9 @@ def named_padding(
     return input, tuple(t // 2 for t in total)
 
 
-def convolve_transposed(name: str, n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any,
-                        output_padding: Any, groups: int, dilation: Any) -> Any:  # fmt: skip
+def convolve_transposed(name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor | None,
+                        stride: int | Sequence[int], padding: int | Sequence[int], output_padding: int | Sequence[int],
+                        groups: int, dilation: int | Sequence[int]) -> Tensor:  # fmt: skip
     """Transposed convolution in n dimensions, arguments checked."""
     if modes.autocast is not None:
         input, weight, bias = modes.autocast("lower", [input, weight, bias])
@@ -321,12 +350,13 @@ def convolve_transposed(name: str, n: int, input: Any, weight: Any, bias: Any, s
 def _publish(n: int) -> None:
     """conv{n}d and conv_transpose{n}d, in torch and torch.nn.functional."""
 
-    def conv(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-             groups: int = 1) -> Any:  # fmt: skip
+    def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1,
+             padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1) -> Tensor:  # fmt: skip
         return convolve(f"conv{n}d", n, input, weight, bias, stride, padding, dilation, groups)
 
-    def transposed(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
-                   output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Any:  # fmt: skip
+    def transposed(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1,
+                   padding: int | Sequence[int] = 0, output_padding: Any = 0, groups: int = 1,
+                   dilation: int | Sequence[int] = 1) -> Tensor:  # fmt: skip
         return convolve_transposed(f"conv_transpose{n}d", n, input, weight, bias, stride, padding, output_padding,
                                    groups, dilation)  # fmt: skip
 
@@ -350,7 +380,7 @@ for _n in (1, 2, 3):
     _publish(_n)
 
 
-def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """conv1d of sequences that lie by time, batch, channels.  input: (T, N, C), weight: (K, C, O), bias: (O) -> (L, N, O)
 
     pad: zeros before and after; L = T + 2 pad - K + 1. Raises RuntimeError where shapes do not fit.
@@ -367,8 +397,8 @@ for _ns in ("", "nn.functional"):
 
 
 @function()
-def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
-                transposed: bool, output_padding: Sequence[int], groups: int) -> Tensor:  # fmt: skip
+def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: Sequence[int],
+                dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int) -> Tensor:  # fmt: skip
     """A convolution in as many dimensions as the weight has beyond two, or its transpose.
 
     input: (N, C, *S), weight: (K, C / groups, *W), transposed (C, K / groups, *W) -> (N, K, *L).

@@ -136,7 +136,7 @@ def cubic_of(t: Any) -> list[Any]:
 
 
 @per_sample
-def sample(input: Any, grid: Any, mode: str, padding: str, align: bool) -> Any:
+def sample(input: Tensor, grid: Tensor, mode: str, padding: str, align: bool) -> Tensor:
     """Sampling with checked arguments."""
     d = len(input.shape) - 2
     coordinates = [grid.select(-1, d - 1 - i) for i in range(d)]  # x is the last dimension
@@ -163,7 +163,7 @@ def check(input: Tensor, grid: Tensor, mode: str) -> None:
 
 @function(ns="nn.functional", autocast="float32")
 def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
-                align_corners: bool | None = None) -> Any:  # fmt: skip
+                align_corners: bool | None = None) -> Tensor:  # fmt: skip
     """The input at the points of a grid.  input: (N, C, *S), grid: (N, *L, D) in [-1, 1], last dimension first -> (N, C, *L)
 
     Source: Jaderberg et al., Spatial Transformer Networks, arXiv:1506.02025, section 3.3.

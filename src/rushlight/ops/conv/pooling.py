@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from rushlight.levels.batch import everything
 from rushlight.ops.conv.convolutions import batched, spread
 from rushlight.ops.shape.reshape import reshape_op
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Operators -------------------------------------------------------------------------------------------
 
@@ -44,7 +47,7 @@ def max_pool_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, ..
 
 
 @max_pool_op.shape
-def _(input: Array, geometry: Any, out_size: Any) -> list[shapes.Made]:
+def _(input: Array, geometry: tuple[tuple[int, ...], ...], out_size: tuple[int, ...]) -> list[shapes.Made]:
     shape = (*input.shape[: input.ndim - len(out_size)], *out_size)
     which = np.uint8 if math.prod(geometry[0]) <= 256 else np.int64
     return [shapes.Made(shape, input.dtype), shapes.Made(shape, np.dtype(which))]
@@ -83,7 +86,7 @@ def window_sum_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, 
 
 
 @window_sum_op.shape
-def _(input: Array, out_size: Any) -> list[shapes.Made]:
+def _(input: Array, out_size: tuple[int, ...]) -> list[shapes.Made]:
     return [shapes.Made((*input.shape[: input.ndim - len(out_size)], *out_size), input.dtype)]
 
 
@@ -162,8 +165,9 @@ def indices_of(which: Array, spatial: tuple[int, ...], geometry: tuple[Any, ...]
     return at
 
 
-def max_pool(name: str, n: int, input: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
-             return_indices: bool) -> Any:  # fmt: skip
+def max_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stride: int | Sequence[int] | None,
+             padding: int | Sequence[int], dilation: int | Sequence[int], ceil_mode: bool,
+             return_indices: bool) -> Tensor | tuple[Tensor, ...]:  # fmt: skip
     """Max pooling in n dimensions, with the positions of the maxima if asked."""
     geometry, out = geometry_of(name, n, input, kernel, stride, padding, dilation, ceil_mode)
     x, added = batched(input, n)
@@ -189,8 +193,9 @@ def _plain(x: Tensor) -> Array:
     return x._array.astype(np.float32) if x._array.dtype.itemsize == 2 and x._array.dtype.kind in "fV" else x._array
 
 
-def avg_pool(name: str, n: int, input: Any, kernel: Any, stride: Any, padding: Any, ceil_mode: bool,
-             count_include_pad: bool, divisor_override: Any = None) -> Any:  # fmt: skip
+def avg_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stride: int | Sequence[int] | None,
+             padding: int | Sequence[int], ceil_mode: bool, count_include_pad: bool,
+             divisor_override: Any = None) -> Tensor:  # fmt: skip
     """Average pooling in n dimensions."""
     if divisor_override == 0:
         raise RuntimeError(f"{name}: divisor must be not zero")
@@ -209,7 +214,7 @@ def divisors(
     include_pad: bool,
     override: Any,
     like: Tensor,
-) -> Any:
+) -> Tensor | int:
     """What each window's sum is divided by: a number, or a tensor (*L)."""
     if override is not None:
         return override
@@ -229,7 +234,7 @@ def divisors(
 # Adaptive --------------------------------------------------------------------------------------------
 
 
-def adaptive_sizes(name: str, input: Any, output_size: Any, n: int) -> tuple[int, ...]:
+def adaptive_sizes(name: str, input: Tensor, output_size: int | Sequence[int], n: int) -> tuple[int, ...]:
     """The output sizes, None standing for the input's."""
     if len(input.shape) == n and n > 1:
         raise ValueError(f"{name}: Input dimension should be at least {n + 1}, got {list(input.shape)}")
@@ -260,7 +265,7 @@ def bounds(size: int, out: int) -> tuple[Any, Any]:
     return i * size // max(out, 1), -(-(i + 1) * size // max(out, 1))
 
 
-def averaging_matrix(size: int, out: int, dtype: Any) -> Any:
+def averaging_matrix(size: int, out: int, dtype: np.dtype[Any]) -> Tensor:
     """(out, size): row i averages adaptive window i."""
     start, end = bounds(size, out)
     at = np.arange(size)
@@ -268,7 +273,7 @@ def averaging_matrix(size: int, out: int, dtype: Any) -> Any:
     return wrap((inside / np.maximum(end - start, 1)[:, None]).astype(dtype))
 
 
-def adaptive_avg_pool(name: str, n: int, input: Any, output_size: Any) -> Any:
+def adaptive_avg_pool(name: str, n: int, input: Tensor, output_size: int | Sequence[int]) -> Tensor:
     """Averages over windows that divide the input evenly: separable, one small matrix product for each dimension."""
     sizes = adaptive_sizes(name, input, output_size, n)
     if input.dtype.category < dtypes.FLOAT:
@@ -316,7 +321,7 @@ def take_spatial(input: Tensor, at: Tensor) -> Tensor:
     return reshape_op(flat.gather(2, rows), at.shape)
 
 
-def adaptive_max_pool(name: str, n: int, input: Any, output_size: Any, return_indices: bool) -> Any:
+def adaptive_max_pool(name: str, n: int, input: Tensor, output_size: int | Sequence[int], return_indices: bool) -> Any:
     """Maxima of windows that divide the input evenly."""
     sizes = adaptive_sizes(name, input, output_size, n)
     if input.dtype.category < 2:
@@ -355,8 +360,9 @@ def fractional_starts(sample: Array, size: int, out: int, k: int) -> Array:
     return np.concatenate([starts, np.full((*sample.shape, 1), size - k)], axis=-1)
 
 
-def fractional_max_pool(name: str, n: int, input: Any, kernel: Any, output_size: Any, output_ratio: Any,
-                        return_indices: bool, samples: Any) -> Any:  # fmt: skip
+def fractional_max_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int],
+                        output_size: Sequence[int] | int | None, output_ratio: Any, return_indices: bool,
+                        samples: Tensor | None) -> Tensor | tuple[Tensor, ...]:  # fmt: skip
     """Maxima of windows of fixed size at pseudo-random places."""
     from rushlight.generator import default_generator
 
@@ -415,8 +421,8 @@ def fractional_indices(x: Array, u: Array, kernel: tuple[int, ...], out: tuple[i
 # Unpooling -------------------------------------------------------------------------------------------
 
 
-def max_unpool(name: str, n: int, input: Any, indices: Any, kernel: Any, stride: Any, padding: Any,
-               output_size: Any) -> Any:  # fmt: skip
+def max_unpool(name: str, n: int, input: Tensor, indices: Tensor, kernel: int | Sequence[int], stride: Any,
+               padding: int | Sequence[int], output_size: Any) -> Tensor:  # fmt: skip
     """Values put back at the positions that max pooling took them from, zeros elsewhere."""
     if len(input.shape) not in (n + 1, n + 2):
         raise RuntimeError(f"{name}: expected {n + 1}D or {n + 2}D input, got {list(input.shape)}")
@@ -462,16 +468,17 @@ ONLY = ("nn.functional",)
 
 
 def _publish_max(n: int) -> None:
-    def pool(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-             ceil_mode: bool = False, return_indices: bool = False) -> Any:  # fmt: skip
+    def pool(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+             padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
+             return_indices: bool = False) -> Tensor | tuple[Tensor, ...]:  # fmt: skip
         return max_pool(f"max_pool{n}d", n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
     def with_indices(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
                      ceil_mode: bool = False, return_indices: bool = True) -> Any:  # fmt: skip
         return max_pool(f"max_pool{n}d", n, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
-    def unpool(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
-               output_size: Any = None) -> Any:  # fmt: skip
+    def unpool(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int], stride: Any = None,
+               padding: int | Sequence[int] = 0, output_size: Any = None) -> Tensor:  # fmt: skip
         return max_unpool(f"max_unpool{n}d", n, input, indices, kernel_size, stride, padding, output_size)
 
     doc = f"Maxima of windows in {n} dimensions.  input: (N, C, *S) or (C, *S) -> (N, C, *L)"
@@ -485,10 +492,10 @@ def _publish_max(n: int) -> None:
 
 
 def _publish_adaptive(n: int) -> None:
-    def average(input: Any, output_size: Any) -> Any:
+    def average(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
         return adaptive_avg_pool(f"adaptive_avg_pool{n}d", n, input, output_size)
 
-    def maximum(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+    def maximum(input: Tensor, output_size: int | Sequence[int], return_indices: bool = False) -> Tensor:
         return adaptive_max_pool(f"adaptive_max_pool{n}d", n, input, output_size, return_indices)
 
     def with_indices(input: Any, output_size: Any, return_indices: bool = True) -> Any:
@@ -501,12 +508,15 @@ def _publish_adaptive(n: int) -> None:
 
 
 def _publish_avg(n: int) -> None:
-    def average(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-                count_include_pad: bool = True, divisor_override: Any = None) -> Any:  # fmt: skip
+    def average(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+                padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+                divisor_override: Any = None) -> Tensor:  # fmt: skip
         return avg_pool(f"avg_pool{n}d", n, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
                         divisor_override)  # fmt: skip
 
-    def power(input: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+    def power(
+        input: Tensor, norm_type: Any, kernel_size: int | Sequence[int], stride: Any = None, ceil_mode: bool = False
+    ) -> Tensor:
         kernel = spread(f"lp_pool{n}d", "kernel_size", kernel_size, n)
         mean = avg_pool(f"lp_pool{n}d", n, input.pow(norm_type), kernel_size, stride, 0, ceil_mode, True)
         return (mean.sign() * mean.abs().relu()).mul(math.prod(kernel)).pow(1.0 / norm_type)
@@ -521,8 +531,9 @@ def _publish_avg(n: int) -> None:
 
 
 def _publish_fractional(n: int) -> None:
-    def pool(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
-             return_indices: bool = False, _random_samples: Any = None) -> Any:  # fmt: skip
+    def pool(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None,
+             output_ratio: Any = None, return_indices: bool = False,
+             _random_samples: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:  # fmt: skip
         return fractional_max_pool(f"fractional_max_pool{n}d", n, input, kernel_size, output_size, output_ratio,
                                    return_indices, _random_samples)  # fmt: skip
 

@@ -199,7 +199,7 @@ def taps_of(mode: str, size: int, out: int, align: bool, scale: float | None, an
     return (cubic_taps if mode == "bicubic" else linear_taps)(size, out, align, scale)
 
 
-def by_sizes(input: Any, mode: str, antialias: bool, size: int, out: int) -> bool:
+def by_sizes(input: Tensor, mode: str, antialias: bool, size: int, out: int) -> bool:
     """Whether places follow from the sizes though a factor was given: a dimension that keeps its size mostly stays as it is.
 
     Not so of cubic interpolation of numbers without a filter and, but in two dimensions, of the nearest: as in PyTorch.
@@ -209,7 +209,7 @@ def by_sizes(input: Any, mode: str, antialias: bool, size: int, out: int) -> boo
     return out == size and (mode != "bicubic" or antialias or input.dtype is dtypes.uint8)
 
 
-def resized(input: Any, mode: str, taps: list[Any]) -> Tensor:
+def resized(input: Tensor, mode: str, taps: list[Any]) -> Tensor:
     """The input resampled along its spatial dimensions, one after the other: bytes from the last on, 16 bits in float32."""
     dtype = input.dtype
     if mode in ("nearest", "nearest-exact"):
@@ -230,9 +230,10 @@ def resized(input: Any, mode: str, taps: list[Any]) -> Tensor:
 
 
 @function(ns="nn.functional")
-def interpolate(input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
+def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
+                scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
-                antialias: bool = False) -> Any:  # fmt: skip
+                antialias: bool = False) -> Tensor:  # fmt: skip
     """Resize the spatial dimensions.  input: (N, C, *S) -> (N, C, *size)
 
     mode: "nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear" or "area".
@@ -274,7 +275,8 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None, scale_fa
 
 
 @function(ns="nn.functional")
-def upsample(input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
+def upsample(input: Tensor, size: int | Sequence[int] | None = None,
+             scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
              align_corners: bool | None = None) -> Any:  # fmt: skip
     """Deprecated: use `interpolate`."""
     caller.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")

@@ -13,7 +13,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.formats import contiguous_format
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op
-from rushlight.kernels.reference.windows import out_sizes
+from rushlight.kernels.reference.windows import Geometry, out_sizes
 from rushlight.ops.conv.convolutions import spread
 from rushlight.ops.elementwise.convert import copy
 from rushlight.ops.shape.reshape import permute_op, reshape_op
@@ -48,7 +48,13 @@ def col2im_op(input: Array, size: tuple[int, ...], geometry: tuple[Any, ...]) ->
 col2im_op.grad("input")(lambda g, geometry: im2col_op(g, geometry))
 
 
-def _geometry(name: str, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+def _geometry(
+    name: str,
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int],
+    padding: int | Sequence[int],
+    stride: int | Sequence[int],
+) -> Geometry:
     kernel, stride = spread(name, "kernel_size", kernel_size, 2), spread(name, "stride", stride, 2)
     padding, dilation = spread(name, "padding", padding, 2), spread(name, "dilation", dilation, 2)
     for what, values, least in (("kernel size", kernel, 1), ("stride", stride, 1), ("dilation", dilation, 1),
@@ -113,7 +119,7 @@ def fold(
 # Rearrangements --------------------------------------------------------------------------------------
 
 
-def _at_least(name: str, input: Any, n: int) -> None:
+def _at_least(name: str, input: Tensor, n: int) -> None:
     if len(input.shape) < n:
         raise RuntimeError(
             f"{name} expects input to have at least {n} dimensions, but got input with {len(input.shape)}"
@@ -130,7 +136,7 @@ def _apart(result: Tensor, input: Tensor) -> Tensor:
 
 @function()
 @function(ns="nn.functional")
-def pixel_shuffle(input: Tensor, upscale_factor: int) -> Any:
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(*, C * r^2, H, W) -> (*, C, H * r, W * r) with r = upscale_factor."""
     _at_least("pixel_shuffle", input, 3)
     r, (*lead, c, h, w) = upscale_factor, input.shape

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @function()
-def tensor(data: Any, *, dtype: dtype | None = None, device: device | str | int | None = None, requires_grad: bool = False,
-           pin_memory: bool = False) -> Tensor:  # fmt: skip
+def tensor(data: Any, *, dtype: dtype | None = None, device: device | str | int | None = None,
+           requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A new tensor with a copy of the data: a number, nested sequences of numbers, an array or a tensor.
 
     The dtype is inferred where it is not given: Python floats have the default dtype, ints int64. Raises TypeError,
@@ -40,8 +40,8 @@ def tensor(data: Any, *, dtype: dtype | None = None, device: device | str | int 
 
 
 @function()
-def scalar_tensor(s: complex, *, dtype: dtype | None = None, device: device | str | int | None = None, layout: layout | None = None, requires_grad: bool = False,
-                  pin_memory: bool = False) -> Tensor:  # fmt: skip
+def scalar_tensor(s: complex, *, dtype: dtype | None = None, device: device | str | int | None = None,
+                  layout: layout | None = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A 0-d tensor of a number, in the default floating-point dtype unless another is given."""
     where = check_options("scalar_tensor", device, layout)
     if isinstance(s, Tensor):
@@ -110,7 +110,7 @@ def warn_of_graph() -> None:
                     "requires_grad=False explicitly to get the old behavior and silence this warning.")  # fmt: skip
 
 
-def sharing(obj: Any, dtype: Any) -> Any:
+def sharing(obj: Any, dtype: np.dtype[Any] | None) -> Tensor | None:
     """A tensor on the memory of `obj`, None where it has none to share."""
     if isinstance(obj, Tensor):
         return obj
@@ -185,6 +185,6 @@ def frombuffer(
 
 
 @function()
-def is_tensor(obj: Any) -> bool:
+def is_tensor(obj: object) -> bool:
     """Whether `obj` is a tensor."""
     return isinstance(obj, Tensor)

@@ -32,12 +32,14 @@ if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.basics.devices import device
     from rushlight.basics.dtypes import dtype
+    from rushlight.dispatch.formats import memory_format
     from rushlight.tensor import layout
 
 
 @function()
-def zeros(*args: Any, size: int | Sequence[int] | None = None, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
-          pin_memory: bool = False, requires_grad: bool = False, names: Sequence[str] | None = None) -> Tensor:  # fmt: skip
+def zeros(*args: Any, size: int | Sequence[int] | None = None, out: Tensor | None = None, dtype: dtype | None = None,
+          layout: layout | None = None, device: device | str | int | None = None, pin_memory: bool = False,
+          requires_grad: bool = False, names: Sequence[str] | None = None) -> Tensor:  # fmt: skip
     """A tensor of zeros of the size given as ints or one sequence.
 
     >>> import rushlight as torch
@@ -51,7 +53,8 @@ def zeros(*args: Any, size: int | Sequence[int] | None = None, out: Tensor | Non
 
 
 @function()
-def ones(*args: Any, size: int | Sequence[int] | None = None, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
+def ones(*args: int | Sequence[int], size: int | Sequence[int] | None = None, out: Tensor | None = None,
+         dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
          pin_memory: bool = False, requires_grad: bool = False, names: Sequence[str] | None = None) -> Tensor:  # fmt: skip
     """A tensor of ones of the size given as ints or one sequence."""
     where = check_options("ones", device, layout)
@@ -60,9 +63,9 @@ def ones(*args: Any, size: int | Sequence[int] | None = None, out: Tensor | None
 
 
 @function()
-def empty(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-          pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None,
-          names: Any = None) -> Tensor:  # fmt: skip
+def empty(*args: int | Sequence[int], size: Any = None, out: Any = None, dtype: dtype | None = None,
+          layout: Any = None, device: device | str | int | None = None, pin_memory: bool = False,
+          requires_grad: bool = False, memory_format: memory_format | None = None, names: Any = None) -> Tensor:  # fmt: skip
     """A tensor of uninitialized memory of the size given as ints or one sequence."""
     where = check_options("empty", device, layout)
     kind = dtype_with("empty", dtype, out)
@@ -73,7 +76,8 @@ def empty(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layo
 
 
 @function()
-def full(size: int | Sequence[int], fill_value: Tensor | complex, *, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
+def full(size: int | Sequence[int], fill_value: Tensor | complex, *, out: Tensor | None = None,
+         dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
          pin_memory: bool = False, requires_grad: bool = False, names: Sequence[str] | None = None) -> Tensor:  # fmt: skip
     """A tensor of one value; its dtype follows from the value unless it is given."""
     where = check_options("full", device, layout)
@@ -87,7 +91,7 @@ def full(size: int | Sequence[int], fill_value: Tensor | complex, *, out: Tensor
     return filled("full", out, made(array, requires_grad))
 
 
-def value_dtype(name: str, value: Any) -> np.dtype[Any]:
+def value_dtype(name: str, value: Tensor | complex) -> np.dtype[Any]:
     """The dtype of a fill value."""
     if isinstance(value, Tensor):
         return value._array.dtype
@@ -98,7 +102,7 @@ def value_dtype(name: str, value: Any) -> np.dtype[Any]:
     return dtypes.default_of_category(dtypes.scalar_category(value)).numpy
 
 
-def fill_array(name: str, array: Array, value: Any) -> None:
+def fill_array(name: str, array: Array, value: Tensor | complex) -> None:
     """Set all elements of `array` to a number or 0-d tensor.  Raises RuntimeError where the value does not fit."""
     if isinstance(value, Tensor):
         if value._array.ndim:
@@ -111,8 +115,9 @@ def fill_array(name: str, array: Array, value: Any) -> None:
 
 
 @function()
-def eye(n: int, m: int | None = None, *, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
-        pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+def eye(n: int, m: int | None = None, *, out: Tensor | None = None, dtype: dtype | None = None,
+        layout: layout | None = None, device: device | str | int | None = None, pin_memory: bool = False,
+        requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The n x m matrix (m = n by default) with ones on its diagonal."""
     where = check_options("eye", device, layout)
     for name, size in (("n", n), ("m", m)):
@@ -124,9 +129,9 @@ def eye(n: int, m: int | None = None, *, out: Tensor | None = None, dtype: dtype
 
 
 @function()
-def arange(*args: Any, start: Tensor | complex | None = None, end: Tensor | complex | None = None, step: Any = None, out: Tensor | None = None, dtype: dtype | None = None,
-           layout: layout | None = None, device: device | str | int | None = None, pin_memory: bool = False,
-           requires_grad: bool = False) -> Tensor:  # fmt: skip
+def arange(*args: float, start: Tensor | complex | None = None, end: Tensor | complex | None = None, step: Any = None,
+           out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
+           device: device | str | int | None = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Numbers from start (0 by default) up to but without end, by step: arange(end), arange(start, end, step=1).
 
     Integers give int64, unless dtype is given.
@@ -142,7 +147,9 @@ def arange(*args: Any, start: Tensor | complex | None = None, end: Tensor | comp
     return filled("arange", out, made(arange_array(lo, hi, by, kind), requires_grad, where), True)
 
 
-def range_of(args: tuple[Any, ...], start: Any, end: Any, step: Any) -> tuple[Any, Any, Any]:
+def range_of(
+    args: tuple[Any, ...], start: Tensor | complex | None, end: Tensor | complex | None, step: Any
+) -> tuple[Any, Any, Any]:
     """start, end and step of arange's overloads."""
     if len(args) > 3:
         raise TypeError(f"arange() takes at most 3 positional arguments but {len(args)} were given")
@@ -158,7 +165,7 @@ def range_of(args: tuple[Any, ...], start: Any, end: Any, step: Any) -> tuple[An
     return lo, hi, by
 
 
-def number(name: str, x: Any) -> Any:
+def number(name: str, x: Tensor | complex) -> Any:
     """A Python number of a number or 0-d tensor."""
     if isinstance(x, Tensor):
         return x._array.item()
@@ -169,7 +176,7 @@ def number(name: str, x: Any) -> Any:
     raise TypeError(f"{name}(): argument must be Number, not {type(x).__name__}")
 
 
-def arange_array(lo: float, hi: float, by: Any, dtype: np.dtype[Any]) -> Array:
+def arange_array(lo: float, hi: float, by: float, dtype: np.dtype[Any]) -> Array:
     """start, start + step, ... below end."""
     if by == 0:
         raise RuntimeError("arange: step must be nonzero")
@@ -191,7 +198,8 @@ def arange_array(lo: float, hi: float, by: Any, dtype: np.dtype[Any]) -> Array:
 
 
 @function(name="range")
-def range_(start: Tensor | complex = 0, end: Tensor | complex | None = None, step: Any = 1, *, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
+def range_(start: Tensor | complex = 0, end: Tensor | complex | None = None, step: float = 1, *,
+           out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
            device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Numbers from start up to and including end, by step, of the default floating-point dtype."""
     caller.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
@@ -204,7 +212,9 @@ def range_(start: Tensor | complex = 0, end: Tensor | complex | None = None, ste
     return filled("range", out, made(values.astype(dtype_with("range", dtype, out)), requires_grad, where), True)
 
 
-def ends(name: str, start: Any, end: Any, steps: int, dtype: Any, out: Any) -> tuple[Any, Any, int, Any]:
+def ends(
+    name: str, start: Tensor | complex, end: Tensor | complex, steps: int, dtype: dtype | None, out: Any
+) -> tuple[Any, Any, int, Any]:
     """The checked arguments of linspace and logspace: start, end, steps, dtype."""
     for which, x in (("start", start), ("end", end)):
         if isinstance(x, Tensor) and x._array.ndim:
@@ -258,8 +268,9 @@ def from_both_ends(lo: Any, hi: Any, step: Any, count: int) -> Array:
 
 @function()
 @per_sample
-def linspace(start: Tensor | complex, end: Tensor | complex, steps: Any = None, *, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
-             device: device | str | int | None = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+def linspace(start: Tensor | complex, end: Tensor | complex, steps: Any = None, *, out: Tensor | None = None,
+             dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
+             pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """`steps` numbers evenly spaced from start to end, both included."""
     where = check_options("linspace", device, layout)
     lo, hi, count, kind = ends("linspace", start, end, steps, dtype, out)
@@ -268,8 +279,9 @@ def linspace(start: Tensor | complex, end: Tensor | complex, steps: Any = None, 
 
 @function()
 @per_sample
-def logspace(start: Tensor | complex, end: Tensor | complex, steps: Any = None, base: float = 10.0, *, out: Tensor | None = None, dtype: dtype | None = None,
-             layout: layout | None = None, device: device | str | int | None = None, pin_memory: bool = False,
+def logspace(start: Tensor | complex, end: Tensor | complex, steps: Any = None, base: float = 10.0, *,
+             out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
+             device: device | str | int | None = None, pin_memory: bool = False,
              requires_grad: bool = False) -> Tensor:  # fmt: skip
     """`steps` numbers from base**start to base**end, both included, evenly spaced on a logarithmic scale."""
     where = check_options("logspace", device, layout)
@@ -282,7 +294,9 @@ def logspace(start: Tensor | complex, end: Tensor | complex, steps: Any = None, 
     return filled("logspace", out, made(values, requires_grad, where), True)
 
 
-def triangle(name: str, row: int, col: int, dtype: Any, device: Any, layout: Any, rows: tuple[Array, ...]) -> Tensor:
+def triangle(
+    name: str, row: int, col: int, dtype: Any, device: device | str | int | None, layout: Any, rows: tuple[Array, ...]
+) -> Tensor:
     """The indices of a triangle as a 2 x N tensor."""
     where = check_options(name, device, layout)
     for which, n in (("row", row), ("col", col)):
@@ -292,7 +306,8 @@ def triangle(name: str, row: int, col: int, dtype: Any, device: Any, layout: Any
 
 
 @function()
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = None, device: device | str | int | None = None, layout: layout | None = None,
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = None,
+                 device: device | str | int | None = None, layout: layout | None = None,
                  pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Row and column indices (2 x N) of the lower triangle of a row x col matrix, on and below diagonal `offset`."""
     return triangle("tril_indices", row, col, dtype, device, layout,
@@ -300,7 +315,8 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = N
 
 
 @function()
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = None, device: device | str | int | None = None, layout: layout | None = None,
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = None,
+                 device: device | str | int | None = None, layout: layout | None = None,
                  pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Row and column indices (2 x N) of the upper triangle of a row x col matrix, on and above diagonal `offset`."""
     return triangle("triu_indices", row, col, dtype, device, layout,

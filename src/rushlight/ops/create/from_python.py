@@ -62,7 +62,7 @@ def checked(array: Array, dtype: np.dtype[Any], data: float | list[Any] | tuple[
         return array.astype(dtype)
 
 
-def convert(array: Any, dtype: Any) -> Any:
+def convert(array: Array, dtype: np.dtype[Any]) -> Array:
     """`array` in `dtype`, as C converts."""
     if array.dtype == dtype:
         return array
@@ -146,7 +146,7 @@ def check_sequence(data: Any, name: str) -> Any:
     return data
 
 
-def slow_nested(data: Any, name: str) -> Any:
+def slow_nested(data: Any, name: str) -> Array:
     """An array of nested sequences, element by element, with errors that say what is wrong."""
     shape: list[int] = []
     level = data

@@ -14,6 +14,7 @@ from rushlight.storage import expose
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
     from rushlight.basics.devices import device
 
 BFLOAT, UINT = 4, 1  # DLPack's codes of kinds of numbers
@@ -37,7 +38,7 @@ def renamed(capsule: Any, code: int) -> Any:
     return capsule
 
 
-def _dlpack(self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+def _dlpack(self: Tensor, *, stream: Any = None, max_version: tuple[int, ...] | None = None, dl_device: Any = None,
             copy: bool | None = None) -> Any:  # fmt: skip
     if edge_of(self) is not None:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
@@ -69,14 +70,14 @@ class Capsule:
     def __init__(self, capsule: Any):
         self.capsule = capsule
 
-    def __dlpack__(self, **_: Any) -> Any:
+    def __dlpack__(self, **_: object) -> Any:
         return self.capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0
 
 
-def writable(array: Any, unversioned: bool) -> Any:
+def writable(array: Array, unversioned: bool) -> Any:
     """`array`, with leave to write if an old capsule, which cannot say that it is read-only, holds its memory."""
     if array.flags.writeable or not unversioned or not array.size:
         return array
@@ -97,7 +98,7 @@ def from_capsule(capsule: Any) -> Any:
     return array.view(dtypes.bfloat16.numpy) if short else array
 
 
-def imported(producer: Any, copy: bool | None = None) -> Any:
+def imported(producer: Array, copy: bool | None = None) -> Array:
     """The array on a producer's memory; read-only only if the producer's is."""
     if "bfloat16" in str(getattr(producer, "dtype", "")):
         array = from_capsule(producer.__dlpack__())

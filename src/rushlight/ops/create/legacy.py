@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,10 +22,14 @@ from rushlight.overrides.public import made as made_of
 from rushlight.signs import turn
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
+
 BY_STRING = {f"torch.{prefix}Tensor": next(d for d in dtypes.ALL if d.name == name) for name, prefix in OLDER.items()}
 
 
-def type_string(dtype: Any) -> str:
+def type_string(dtype: dtype) -> str:
     """The name of a dtype's tensor type, such as torch.FloatTensor."""
     return f"torch.{older(dtype)}Tensor"
 
@@ -33,14 +37,14 @@ def type_string(dtype: Any) -> str:
 class _TypeMeta(type):
     dtype: Any
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: Tensor) -> bool:
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
         return legacy(cls.dtype, args, kwargs)
 
 
-def legacy(dtype: Any, args: tuple[Any, ...], kwargs: dict[str, Any], any_dtype: bool = False) -> Tensor:
+def legacy(dtype: dtype, args: tuple[Any, ...], kwargs: dict[str, Any], any_dtype: bool = False) -> Tensor:
     """`torch.FloatTensor(...)`: of sizes uninitialized memory, of data a copy, of nothing an empty tensor."""
     if kwargs.get("device") is not None:
         check_device(kwargs["device"])
@@ -91,7 +95,7 @@ def _publish() -> None:
 _publish()
 
 
-def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Tensor | str:
     """Without arguments the name of this tensor's type; else this tensor in a dtype or type of that name."""
     if dtype is None:
         return type_string(self.dtype)
@@ -120,7 +124,7 @@ Tensor.type = known_as(type_, "type", "Tensor")  # type: ignore[method-assign]
 
 
 @function()
-def typename(obj: Any) -> str:
+def typename(obj: object) -> str:
     """The name of an object's type; of tensors that of their tensor type."""
     if isinstance(obj, Tensor):
         return obj.type()
@@ -141,7 +145,7 @@ def set_default_tensor_type(t: Any) -> None:
 
 
 @function()
-def get_default_device() -> Any:
+def get_default_device() -> device:
     """The device of new tensors."""
     return modes.default_device or CPU
 

@@ -33,7 +33,14 @@ if TYPE_CHECKING:
     from rushlight.tensor import layout
 
 
-def like(name: str, input: Array | Tensor, dtype: dtype | None, device: Any, layout: Any, memory_format: Any) -> Array:
+def like(
+    name: str,
+    input: Array | Tensor,
+    dtype: dtype | None,
+    device: device | str | int | None,
+    layout: Any,
+    memory_format: Any,
+) -> Array:
     """Uninitialized memory of the shape, dtype and order of `input` where these are not given."""
     if not isinstance(input, Tensor):
         if input.__class__ is np.ndarray:
@@ -57,7 +64,8 @@ def _finish(input: Any, array: Array, requires_grad: bool) -> Any:
 
 
 @function()
-def empty_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
+def empty_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None,
+               device: device | str | int | None = None, requires_grad: bool = False,
                memory_format: memory_format | None = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of the shape of `input`."""
     array = uninitialized(like("empty_like", input, dtype, device, layout, memory_format))
@@ -65,8 +73,9 @@ def empty_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | No
 
 
 @function()
-def zeros_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
-               memory_format: memory_format | None = None, pin_memory: bool = False) -> Any:  # fmt: skip
+def zeros_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None,
+               device: device | str | int | None = None, requires_grad: bool = False,
+               memory_format: memory_format | None = None, pin_memory: bool = False) -> Array | Tensor:  # fmt: skip
     """Zeros of the shape of `input`."""
     array = like("zeros_like", input, dtype, device, layout, memory_format)
     if array.__class__ is not Nowhere:
@@ -75,8 +84,9 @@ def zeros_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | No
 
 
 @function()
-def ones_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
-              memory_format: memory_format | None = None, pin_memory: bool = False) -> Any:  # fmt: skip
+def ones_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None,
+              device: device | str | int | None = None, requires_grad: bool = False,
+              memory_format: memory_format | None = None, pin_memory: bool = False) -> Array | Tensor:  # fmt: skip
     """Ones of the shape of `input`."""
     array = like("ones_like", input, dtype, device, layout, memory_format)
     if array.__class__ is not Nowhere:
@@ -85,9 +95,9 @@ def ones_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | Non
 
 
 @function()
-def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
-              requires_grad: bool = False, memory_format: Any = None,
-              pin_memory: bool = False) -> Any:  # fmt: skip
+def full_like(input: Tensor, fill_value: Tensor | complex, *, dtype: Any = None, layout: Any = None,
+              device: device | str | int | None = None, requires_grad: bool = False, memory_format: Any = None,
+              pin_memory: bool = False) -> Array | Tensor:  # fmt: skip
     """One value in the shape of `input`."""
     array = like("full_like", input, dtype, device, layout, memory_format)
     if array.__class__ is not Nowhere:
@@ -96,14 +106,20 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = N
 
 
 def _of(
-    name: str, self: Tensor, size: Any, args: tuple[Any, ...], dtype: dtype | None, device: Any, layout: Any
+    name: str,
+    self: Tensor,
+    size: int | Sequence[int] | None,
+    args: tuple[Any, ...],
+    dtype: dtype | None,
+    device: device | str | int | None,
+    layout: Any,
 ) -> tuple[Any, ...]:
     where = place_of(name, self, device, layout)
     return size_of(name, args, size), self._held.dtype if dtype is None else numpy_dtype(name, dtype), where
 
 
-def new_empty(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, device: Any = None,
-              requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+def new_empty(self: Tensor, *args: int | Sequence[int], size: int | Sequence[int] | None = None, dtype: Any = None,
+              device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size, in the dtype of this tensor."""
     array = uninitialized(blank(np.empty, *_of("new_empty", self, size, args, dtype, device, layout)))
     return _finish(self, array, requires_grad)
@@ -121,8 +137,9 @@ def new_ones(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, devi
     return _finish(self, blank(np.ones, *_of("new_ones", self, size, args, dtype, device, layout)), requires_grad)
 
 
-def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
-             requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+def new_full(self: Tensor, size: int | Sequence[int], fill_value: Tensor | complex, *, dtype: Any = None,
+             device: device | str | int | None = None, requires_grad: bool = False, layout: Any = None,
+             pin_memory: bool = False) -> Tensor:  # fmt: skip
     """One value in this size, in the dtype of this tensor."""
     array = blank(np.empty, *_of("new_full", self, None, (size,), dtype, device, layout))
     if array.__class__ is not Nowhere:
@@ -130,8 +147,8 @@ def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, dev
     return _finish(self, array, requires_grad)
 
 
-def new_tensor(self: Tensor, data: Any, *, dtype: dtype | None = None, device: device | str | int | None = None, requires_grad: bool = False,
-               layout: layout | None = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+def new_tensor(self: Tensor, data: Any, *, dtype: dtype | None = None, device: device | str | int | None = None,
+               requires_grad: bool = False, layout: layout | None = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A copy of the data in the dtype of this tensor."""
     where = place_of("new_tensor", self, device, layout)
     kind = self._held.dtype if dtype is None else numpy_dtype("new_tensor", dtype)
@@ -145,7 +162,7 @@ for _method in (new_empty, new_zeros, new_ones, new_full, new_tensor):
     setattr(Tensor, _method.__name__, _method)
 
 
-def strided_memory(name: str, size: Any, stride: Any, dtype: Any, where: Any = None) -> Any:
+def strided_memory(name: str, size: Any, stride: Any, dtype: np.dtype[Any], where: device | None = None) -> Array:
     """Uninitialized memory with strides given in elements."""
     shape, steps = size_of(name, (size,)), tuple(int(s) for s in stride)
     if len(shape) != len(steps):
@@ -160,8 +177,9 @@ def strided_memory(name: str, size: Any, stride: Any, dtype: Any, where: Any = N
 
 
 @function()
-def empty_strided(size: int | Sequence[int], stride: int | Sequence[int], *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
-                  requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+def empty_strided(size: int | Sequence[int], stride: int | Sequence[int], *, dtype: dtype | None = None,
+                  layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
+                  pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size with these strides, in elements."""
     where = check_options("empty_strided", device, layout)
     return made(
@@ -169,7 +187,8 @@ def empty_strided(size: int | Sequence[int], stride: int | Sequence[int], *, dty
     )
 
 
-def new_empty_strided(self: Tensor, size: int | Sequence[int], stride: int | Sequence[int], dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
+def new_empty_strided(self: Tensor, size: int | Sequence[int], stride: int | Sequence[int], dtype: dtype | None = None,
+                      layout: layout | None = None, device: device | str | int | None = None,
                       requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size with these strides, in the dtype of this tensor."""
     where = place_of("new_empty_strided", self, device, layout)
@@ -197,8 +216,9 @@ def check_layout(order: list[int], ndim: int) -> None:
 
 
 @function()
-def empty_permuted(size: int | Sequence[int], physical_layout: Any, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
-                   requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+def empty_permuted(size: int | Sequence[int], physical_layout: Sequence[int], *, dtype: dtype | None = None,
+                   layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
+                   pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size whose dimensions lie in memory in the order `physical_layout`."""
     where = check_options("empty_permuted", device, layout)
     shape, order = size_of("empty_permuted", (size,)), [int(i) for i in physical_layout]

@@ -26,6 +26,8 @@ from rushlight.storage import copied as storage_copied
 from rushlight.tensor import Tensor, alias, twin, wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.basics.devices import device
 
 # Other memory ---------------------------------------------------------------------------------------
@@ -74,7 +76,7 @@ def memory_of(self: Tensor, source: Storage | Tensor | TypedStorage | None) -> A
     return view_at(root, (root.nbytes // self._held.itemsize,), (self._held.itemsize,), 0, self._held.dtype)
 
 
-def placed(array: Any, offset: int, shape: tuple[int, ...], stride: Any) -> Any:
+def placed(array: Array, offset: int, shape: tuple[int, ...], stride: tuple[int, ...] | None) -> Array:
     """Memory seen from an offset with a shape and strides in elements.  Raises RuntimeError where it is too small."""
     root, unit = root_of(array), array.itemsize
     flat = view_at(root, (root.nbytes // unit,), (unit,), 0, array.dtype)
@@ -188,7 +190,7 @@ Tensor._typed_storage = storage  # type: ignore[attr-defined]
 
 
 @function()
-def is_storage(obj: Any) -> bool:
+def is_storage(obj: object) -> bool:
     """Whether `obj` is a storage."""
     return isinstance(obj, (Storage, TypedStorage))
 
@@ -296,7 +298,7 @@ def copied(t: Tensor, memo: dict[int, Any]) -> Array:
     return view_at(fresh.root, array.shape, array.strides, offset, array.dtype)
 
 
-def _reduce(self: Tensor, protocol: Any) -> Any:
+def _reduce(self: Tensor, protocol: int) -> tuple[Callable[..., Any] | tuple[Any, ...], ...]:
     warn_of_hooks(self)
     order, shape, strides, flat = dense_order(self._held), self._held.shape, None, self._held
     if order is not None and not self._held.flags.c_contiguous:
@@ -318,8 +320,8 @@ def _reduce(self: Tensor, protocol: Any) -> Any:
     )
 
 
-def rebuilt(cls: type[Any], flat: Array, shape: tuple[Any, ...], strides: Any, by_strides: bool, requires_grad: bool, state: dict[Any, Any],
-            bits: int = 0) -> Tensor:  # fmt: skip
+def rebuilt(cls: type[Any], flat: Array, shape: tuple[Any, ...], strides: Any, by_strides: bool, requires_grad: bool,
+            state: dict[Any, Any], bits: int = 0) -> Tensor:  # fmt: skip
     """A tensor as `_reduce` described it."""
     if strides is None:
         array = flat.reshape(shape)

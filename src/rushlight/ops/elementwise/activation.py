@@ -89,7 +89,7 @@ def _silu_raw(g: Array, input: Array) -> Any:
     return _silu_grad(g, input) if input.dtype.kind == "c" else backend.silu_backward(g, input)
 
 
-def _silu_grad(g: Any, input: Any) -> Tensor:
+def _silu_grad(g: Array | Tensor, input: Array | Tensor) -> Tensor:
     s = ops.sigmoid(input)
     return g * conj(s * (input * (1 - s) + 1))
 
@@ -264,7 +264,7 @@ def _(g: Tensor, input: Tensor, dim: int) -> Tensor:
 
 
 @function(ns=F)
-def glu(input: Tensor, dim: int = -1) -> Any:
+def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half of `input` along `dim` times the sigmoid of the second.  (*, 2n, *) -> (*, n, *)
 
     Raises RuntimeError for tensors without dimensions and for an odd size.

@@ -35,7 +35,7 @@ def own_conj(t: Array | Tensor) -> Any:
     return np.conjugate(t, out=t) if t.__class__ is np.ndarray and t.dtype.kind == "c" else conj(t)
 
 
-def _conjugated(x: Any) -> None:
+def _conjugated(x: Array) -> None:
     if x.dtype.kind == "c":
         backend.conjugate(x, out=x)
 
@@ -52,7 +52,7 @@ publish_inplace(inplace_of(conj_op.op), "conj_physical", "", ())
 
 
 @function(method=True, out=True)
-def conj_physical(input: Tensor) -> Any:
+def conj_physical(input: Tensor) -> Tensor:
     """Complex conjugate of each element, computed; a real tensor is returned as it is.  input: (*) -> (*)"""
     require_tensors("conj_physical", input=input)
     return conj_op(input) if raw(input).dtype.kind in COMPLEX_KINDS else input
@@ -81,7 +81,7 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
-def by(g: Array | Tensor, x: Array | Tensor | complex) -> Any:
+def by(g: Array | Tensor, x: Array | Tensor | complex) -> Array | Tensor:
     """g * x: where `x` is a number, and `g` an array of 16-bit numbers, as the operator has it."""
     if x.__class__ is np.ndarray or g.__class__ is not np.ndarray or exact(g, x):
         return g * x
@@ -126,7 +126,7 @@ def add_scaled(input: Array, other: Array, alpha: int) -> Array:
     return backend.add(input, scaled)
 
 
-def _add_into(x: Any, *rest: Any) -> None:
+def _add_into(x: Array, *rest: Array | float) -> None:
     other, alpha = rest
     x += other * alpha
 
@@ -151,7 +151,7 @@ def check_alpha(alpha: Any, *operands: object) -> float:
     return alpha
 
 
-def numbers(*operands: Any) -> bool:
+def numbers(*operands: Tensor | complex) -> bool:
     """Whether all operands are Python's numbers."""
     return all(isinstance(x, (int, float, complex)) for x in operands)
 
@@ -185,7 +185,7 @@ def add_public(input: Tensor, other: Tensor | complex, *old: Any, alpha: complex
         return retried(public_of(add_public), error, input, other, **_given(alpha, out))
 
 
-def add_(input: Any, other: Any, *old: Any, alpha: Any = 1) -> Any:
+def add_(input: Tensor, other: Tensor | complex, *old: Any, alpha: Any = 1) -> Tensor:
     """input += alpha * other."""
     if old:
         return in_old_order(add_, (input, other, *old), _given(alpha, None))
@@ -243,7 +243,7 @@ sub.check(refuse_bools)
 subtracted.check(refuse_bools)
 
 
-def sub_public(input: Any, other: Any, *old: Any, alpha: Any = 1, out: Any = None) -> Any:
+def sub_public(input: Tensor | complex, other: Tensor | complex, *old: Any, alpha: Any = 1, out: Any = None) -> Tensor:
     """input - alpha * other, broadcast.  (*), (*) -> (*).  Raises RuntimeError for bool tensors."""
     try:
         if old:
@@ -259,7 +259,7 @@ def sub_public(input: Any, other: Any, *old: Any, alpha: Any = 1, out: Any = Non
         return retried(public_of(sub_public), error, input, other, **_given(alpha, out))
 
 
-def sub_(input: Any, other: Any, *old: Any, alpha: Any = 1) -> Any:
+def sub_(input: Tensor, other: Tensor | complex, *old: Any, alpha: Any = 1) -> Tensor:
     """input -= alpha * other."""
     if old:
         return in_old_order(sub_, (input, other, *old), _given(alpha, None))
@@ -274,7 +274,7 @@ publish_inplace(sub_, "sub", "", ("subtract",))
 
 
 @function(out=True)
-def rsub(input: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Any:
+def rsub(input: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
     """other - alpha * input, broadcast.  (*), (*) -> (*)"""
     require_tensors("rsub", input=input)
     if alpha.__class__ is int and alpha == 1:
@@ -323,7 +323,7 @@ def addcmul_op(input: Array, tensor1: Array, tensor2: Array, value: float) -> Ar
     return _added(input, product, value)
 
 
-def _scaled(x: Array | Tensor, value: float) -> Any:
+def _scaled(x: Array | Tensor, value: float) -> Array | Tensor:
     return x if value.__class__ is int and value == 1 else by(x, value)
 
 
@@ -334,7 +334,7 @@ def _added(input: Array, t: Array, value: float) -> Array:
     return backend.add(input, t, out=t) if input.shape == t.shape else backend.add(input, t)
 
 
-def _addcmul_into(x: Any, a: Any, b: Any, value: Any) -> None:
+def _addcmul_into(x: Array, a: Array, b: Array, value: Any) -> None:
     t = a * b
     if value != 1:
         t *= value
@@ -344,7 +344,7 @@ def _addcmul_into(x: Any, a: Any, b: Any, value: Any) -> None:
 addcmul_op.into(in_blocks(addcmul_op.op, _addcmul_into))
 
 
-def _value(value: Any, *tensors: object) -> Any:
+def _value(value: Any, *tensors: object) -> Tensor | complex:
     """The factor as a number of the result's kind."""
     require_tensors("addcmul", input=tensors[0], tensor1=tensors[1], tensor2=tensors[2])
     value, dtype = factor("value", value), result_type_of(*tensors)
@@ -353,14 +353,14 @@ def _value(value: Any, *tensors: object) -> Any:
 
 
 @function(method=True, out=True)
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: Any, value: Tensor | complex = 1) -> Any:
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: Any, value: Tensor | complex = 1) -> Tensor:
     """input + value * tensor1 * tensor2, broadcast.  (*), (*), (*) -> (*)"""
     if old:
         return in_old_order(addcmul, (input, tensor1, tensor2, *old), {"value": value})
     return addcmul_op(input, tensor1, tensor2, _value(value, input, tensor1, tensor2))
 
 
-def addcmul_(input: Any, tensor1: Any, tensor2: Any, *old: Any, value: Any = 1) -> Any:
+def addcmul_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: Any, value: Any = 1) -> Tensor:
     """input += value * tensor1 * tensor2."""
     if old:
         return in_old_order(addcmul_, (input, tensor1, tensor2, *old), {"value": value})
@@ -380,7 +380,7 @@ def addcdiv_op(input: Array, tensor1: Array, tensor2: Array, value: float) -> Ar
     return _added(input, quotient, value)
 
 
-def _addcdiv_into(x: Any, a: Any, b: Any, value: Any) -> None:
+def _addcdiv_into(x: Array, a: Array, b: Array, value: Any) -> None:
     t = a / b
     if value != 1:
         t *= value
@@ -390,7 +390,7 @@ def _addcdiv_into(x: Any, a: Any, b: Any, value: Any) -> None:
 addcdiv_op.into(in_blocks(addcdiv_op.op, _addcdiv_into))
 
 
-def _divisible(value: Any, *tensors: object) -> Any:
+def _divisible(value: Tensor | complex, *tensors: object) -> float:
     """The factor as a number.  Raises RuntimeError where the quotient would be one of integers."""
     require_tensors("addcdiv", input=tensors[0], tensor1=tensors[1], tensor2=tensors[2])
     if all(dtypes.of(raw(t).dtype).category <= dtypes.INTEGER for t in tensors[1:]):
@@ -400,14 +400,14 @@ def _divisible(value: Any, *tensors: object) -> Any:
 
 
 @function(method=True, out=True)
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: Any, value: Tensor | complex = 1) -> Any:
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: Any, value: Tensor | complex = 1) -> Tensor:
     """input + value * tensor1 / tensor2, broadcast.  (*), (*), (*) -> (*).  Raises RuntimeError for integers."""
     if old:
         return in_old_order(addcdiv, (input, tensor1, tensor2, *old), {"value": value})
     return addcdiv_op(input, tensor1, tensor2, _divisible(value, input, tensor1, tensor2))
 
 
-def addcdiv_(input: Any, tensor1: Any, tensor2: Any, *old: Any, value: Any = 1) -> Any:
+def addcdiv_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: Any, value: Any = 1) -> Tensor:
     """input += value * tensor1 / tensor2."""
     if old:
         return in_old_order(addcdiv_, (input, tensor1, tensor2, *old), {"value": value})

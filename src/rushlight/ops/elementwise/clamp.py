@@ -38,7 +38,7 @@ def _choice(first: Array, second: Array) -> Array:
     return np.add(code, np.asarray(first).view(np.int8), out=code)
 
 
-def share(g: Array | Tensor, choice: Array | Tensor, own: int) -> Any:
+def share(g: Array | Tensor, choice: Array | Tensor, own: int) -> Array | Tensor:
     """The part of `g` for one of the two operands."""
     full = keep(g, (choice == own) | (choice == BOTH))
     halves = choice == HALF
@@ -73,7 +73,7 @@ def minimum(input: Array, other: Array) -> Any:
     return out, _choice(np.less_equal(input, other), np.greater_equal(input, other)) if recording() else None
 
 
-def _first_chosen(compared: Array, other: Array) -> Any:
+def _first_chosen(compared: Array, other: Array) -> Array | None:
     """Where the first of two operands is taken: it compares so, or the other is NaN."""
     if not recording():
         return None
@@ -98,7 +98,7 @@ def fmin(input: Array, other: Array) -> Any:
 # clamp -----------------------------------------------------------------------------------------------
 
 
-def _inside(x: Any, low: Any, high: Any) -> Any:
+def _inside(x: Any, low: Array | float | None, high: Any) -> Array:
     """Where `x` lies in [low, high], its bounds included; either may be None."""
     if low is None:
         return np.asarray(np.less_equal(x, high))
@@ -135,7 +135,7 @@ def _clamp_into(x: Array, low: float | None, high: float) -> tuple[Any, ...]:
 BELOW, WITHIN, ABOVE, NOWHERE = 0, 1, 2, 3  # who gets the gradient: the lower bound, the input, the upper bound, none
 
 
-def _where_from(x: Array, low: Any, high: Any) -> Any:
+def _where_from(x: Array, low: Array | None, high: Any) -> Array | None:
     """Who gets the gradient of a clamp between tensors: int8."""
     if not recording():
         return None
@@ -176,7 +176,7 @@ def _bounds(
     return clamp_numbers.op, (input,), (number(low), number(high))
 
 
-def _promoted_input(input: Array | Tensor, low: float, high: Any) -> Any:
+def _promoted_input(input: Array | Tensor, low: float, high: float | None) -> Array | Tensor:
     """`input` in the dtype of the result: numbers of a higher kind than an integer tensor's raise it."""
     given = [x for x in (low, high) if x is not None]
     wanted = dtypes.result_dtype([raw(input), *given])
@@ -187,14 +187,14 @@ def _promoted_input(input: Array | Tensor, low: float, high: Any) -> Any:
     return to_dtype(input, wanted) if isinstance(input, Tensor) else input.astype(wanted.numpy)
 
 
-def _clamped(name: str, input: Array | Tensor, low: Any, high: Any) -> Any:
+def _clamped(name: str, input: Array | Tensor, low: Any, high: Any) -> Array | Tensor:
     op, inputs, statics = _bounds(name, input, low, high)
     if statics:
         return clamp_numbers(_promoted_input(input, *statics), *statics)
     return op.call(*inputs)
 
 
-def _clamped_inplace(name: str, input: Tensor, low: Any, high: Any) -> Tensor:
+def _clamped_inplace(name: str, input: Tensor, low: Tensor | float | None, high: Tensor | float | None) -> Tensor:
     op, inputs, statics = _bounds(name, input, low, high)
     if statics:
         wanted = dtypes.result_dtype([raw(input), *(x for x in statics if x is not None)])
@@ -206,7 +206,7 @@ clamp_numbers.into(_clamp_into)
 
 
 @function(method=True, out=True, aliases=("clip",))
-def clamp(input: Tensor, min: Tensor | complex | None = None, max: Tensor | complex | None = None) -> Any:
+def clamp(input: Tensor, min: Tensor | complex | None = None, max: Tensor | complex | None = None) -> Array | Tensor:
     """`input` limited to [min, max]; `max` wins where they cross.  input: (*) -> (*)
 
     min, max: numbers, tensors that broadcast with `input`, or one of them None. The gradient goes to `input` where it
@@ -223,28 +223,28 @@ def clamp(input: Tensor, min: Tensor | complex | None = None, max: Tensor | comp
 
 
 @function(method=True, out=True)
-def clamp_min(input: Tensor, min: Tensor | complex) -> Any:
+def clamp_min(input: Tensor, min: Tensor | complex) -> Array | Tensor:
     """`input`, but at least `min`, a number or tensor.  input: (*) -> (*)"""
     return _clamped("clamp_min", input, min, None)
 
 
 @function(method=True, out=True)
-def clamp_max(input: Tensor, max: Tensor | complex) -> Any:
+def clamp_max(input: Tensor, max: Tensor | complex) -> Array | Tensor:
     """`input`, but at most `max`, a number or tensor.  input: (*) -> (*)"""
     return _clamped("clamp_max", input, None, max)
 
 
-def clamp_(input: Any, min: Any = None, max: Any = None) -> Any:
+def clamp_(input: Tensor, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
     """Limit `input` to [min, max] in place."""
     return _clamped_inplace("clamp", input, min, max)
 
 
-def clamp_min_(input: Any, min: Any) -> Any:
+def clamp_min_(input: Tensor, min: Tensor | float) -> Tensor:
     """Raise `input` to at least `min` in place."""
     return _clamped_inplace("clamp_min", input, min, None)
 
 
-def clamp_max_(input: Any, max: Any) -> Any:
+def clamp_max_(input: Tensor, max: Tensor | float) -> Tensor:
     """Lower `input` to at most `max` in place."""
     return _clamped_inplace("clamp_max", input, None, max)
 
@@ -265,7 +265,7 @@ def where_op(condition: Array, input: Array, other: Array) -> Array:
     return np.where(condition, input, other)
 
 
-def _condition(condition: Array | Tensor) -> Any:
+def _condition(condition: Array | Tensor) -> Array | Tensor:
     require_tensors("where", condition=condition)
     kind = raw(condition).dtype
     if kind == np.uint8:
@@ -279,7 +279,7 @@ def _condition(condition: Array | Tensor) -> Any:
     return condition
 
 
-def _as_operand(x: Any, wanted: dtype, argument: str) -> Any:
+def _as_operand(x: Array | Tensor | complex | None, wanted: dtype, argument: str) -> Array | Tensor:
     """A number, tensor or array in the dtype `wanted`."""
     if isinstance(x, Tensor):
         from rushlight.ops.elementwise.convert import to_dtype
@@ -293,7 +293,7 @@ def _common_dtype(a: Any, b: Any) -> dtype:
     return dtypes.result_dtype([a, b])
 
 
-def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
+def where(condition: Any, input: Any = None, other: Array | Tensor | complex | None = None, *, out: Any = None) -> Any:
     """`input` where `condition` is true, else `other`, broadcast; numbers are taken too.  (*) bool, (*), (*) -> (*)
 
     With `condition` alone: the indices where it is not zero, as nonzero(as_tuple=True) gives them.
@@ -352,7 +352,7 @@ def nan_to_num(input: Array, nan: float | None = None, posinf: float | None = No
     return out, np.isfinite(input) if recording() else None
 
 
-def _replace(x: Array, nan: float | None, posinf: Any, neginf: Any) -> None:
+def _replace(x: Array, nan: float | None, posinf: float | None, neginf: float | None) -> None:
     """Put the numbers into an array in place."""
     limits = dtypes.finfo(dtypes.of(x.dtype))
     infinite = np.isinf(x)

@@ -138,7 +138,7 @@ def isclose_op(input: Array, other: Array, rtol: float, atol: float, equal_nan: 
 @function(method=True)
 def isclose(
     input: Tensor, other: Tensor | complex, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> Any:
+) -> Tensor:
     """Whether |input - other| <= atol + rtol |other|, broadcast.  (*), (*) of one dtype -> (*) bool
 
     equal_nan: whether two NaNs are close.

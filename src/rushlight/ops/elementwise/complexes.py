@@ -63,14 +63,14 @@ def imag_part(input: Array) -> Array:
 
 
 @function()
-def real(input: Any) -> Any:
+def real(input: Array | Tensor) -> Any:
     """The real part of a complex tensor, a view; a real tensor itself.  input: (*) -> (*)"""
     require_tensors("real", input=input)
     return real_part(input) if is_complex(held(input).dtype) else input
 
 
 @function()
-def imag(input: Any) -> Any:
+def imag(input: Array | Tensor) -> Array | Tensor:
     """The imaginary part of a complex tensor, a view.  input: (*) -> (*).  Raises RuntimeError for real tensors."""
     require_tensors("imag", input=input)
     if not is_complex(held(input).dtype):
@@ -79,7 +79,7 @@ def imag(input: Any) -> Any:
 
 
 def _set_part(part: Callable[..., Any]) -> Callable[..., Any]:
-    def setter(self: Tensor, value: Any) -> None:
+    def setter(self: Tensor, value: Tensor | float) -> None:
         part(self).copy_(value) if isinstance(value, Tensor) else part(self).fill_(value)
 
     return setter
@@ -89,7 +89,7 @@ Tensor.real = property(real, _set_part(real), doc="The real part: a view, or thi
 Tensor.imag = property(imag, _set_part(imag), doc="The imaginary part of a complex tensor, a view.")  # type: ignore[assignment, method-assign]
 
 
-def _pairs(g: Array | Tensor) -> Any:
+def _pairs(g: Array | Tensor) -> Array | Tensor:
     """A gradient of pairs laid out so that they can be seen as complex numbers."""
     return g if raw(g).flags.c_contiguous else copy(g, contiguous_format)
 
@@ -183,7 +183,7 @@ def complex_op(real: Array, imag: Array) -> Array:
 
 
 @function()
-def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Any:
+def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """real + i imag, broadcast.  (*), (*) of one real dtype -> (*) complex
 
     >>> import rushlight as torch
@@ -220,7 +220,7 @@ def _(g: Array | Tensor, angle: Array | Tensor) -> Any:
 
 
 @polar.grad("angle")
-def _(g: Any, out: Any) -> Any:
+def _(g: Array | Tensor, out: Array | Tensor) -> Any:
     return imag(g) * real(out) - real(g) * imag(out)
 
 
@@ -238,7 +238,7 @@ def angle(input: Array) -> Array:
 
 
 @angle.grad("input")
-def _(g: Any, input: Any) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor) -> Any:
     if not is_complex(held(input).dtype):
         return nothing(g)
     size = real(input) * real(input) + imag(input) * imag(input)
@@ -247,7 +247,7 @@ def _(g: Any, input: Any) -> Any:
     return input * scaled * 1j
 
 
-def _as_number(mask: Any) -> Any:
+def _as_number(mask: Array | Tensor) -> Array | Tensor:
     """A mask as a factor or summand: 1 where True."""
     return mask * 1.0
 

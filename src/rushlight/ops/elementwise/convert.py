@@ -92,7 +92,7 @@ def converted(array: Any, dtype: Any) -> Array:
     return made.copy() if made.base is not None and array.dtype.kind == "c" else made  # the real part is a view
 
 
-def through_complex64(array: Any, dtype: Any) -> Any:
+def through_complex64(array: Array, dtype: Any) -> Array:
     """As `converted`, of complex32 to another dtype or the reverse: ml_dtypes has few of these casts."""
     if array.dtype == dtype:
         return array.copy()
@@ -124,7 +124,7 @@ copy_into.grad("src")(lambda g: g)
 
 
 @function(method=True)
-def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Any:
+def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
     """A copy of the tensor with a history.  input: (*) -> (*)"""
     return copy(input, memory_format)
 
@@ -147,7 +147,7 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
 
 
 @function(method=True)
-def detach(input: Tensor) -> Any:
+def detach(input: Tensor) -> Tensor:
     """The same memory outside the graph.  input: (*) -> (*)"""
     if special.count and getattr(input._held, "interpreted", False):
         return input._held.level.detached(input)
@@ -168,7 +168,7 @@ def detach_(input: Tensor) -> Tensor:
 
 
 @function(method=True)
-def contiguous(input: Any, memory_format: Any = contiguous_format) -> Any:
+def contiguous(input: Tensor, memory_format: memory_format = contiguous_format) -> Tensor:
     """`input` if its elements lie in this format, else a copy that does.  input: (*) -> (*)"""
     array = input._held if isinstance(input, Tensor) else input
     return input if has_format(array, memory_format) else copy(input, memory_format)

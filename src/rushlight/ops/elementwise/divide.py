@@ -45,12 +45,12 @@ def _(other: Array | Tensor | float, out: Tensor, t_input: Tensor, t_other: Tens
     return (-moved if t_input is None else t_input - moved) / other
 
 
-def per(g: Array | Tensor, x: Array | Tensor | float) -> Any:
+def per(g: Array | Tensor, x: Array | Tensor | float) -> Array | Tensor:
     """g / x: where `x` is a number, and `g` an array of 16-bit numbers, as the operator has it."""
     return g / x if x.__class__ is np.ndarray or g.__class__ is not np.ndarray else true_divide(g, x)
 
 
-def _exchanged(a: Any, b: Any, **settings: Any) -> Any:
+def _exchanged(a: Any, b: Any, **settings: Any) -> Array:
     return np.true_divide(b, a, **settings)
 
 
@@ -141,7 +141,7 @@ def floor_divide(input: Array, other: Array) -> Array:
 ROUNDED = {None: true_divide, "floor": div_floor, "trunc": div_trunc}
 
 
-def _rounded(rounding_mode: Any) -> Any:
+def _rounded(rounding_mode: str | None) -> Any:
     try:
         return ROUNDED[rounding_mode]
     except (KeyError, TypeError):
@@ -149,7 +149,9 @@ def _rounded(rounding_mode: Any) -> Any:
                            f"{rounding_mode!r}") from None  # fmt: skip
 
 
-def div(input: Tensor, other: Tensor | complex, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Any:
+def div(
+    input: Tensor, other: Tensor | complex, *, rounding_mode: str | None = None, out: Tensor | None = None
+) -> Tensor:
     """input / other, broadcast.  (*), (*) -> (*)
 
     rounding_mode: None for true division (integers give the default floating-point dtype), "trunc" or "floor" for
@@ -165,7 +167,7 @@ def div(input: Tensor, other: Tensor | complex, *, rounding_mode: str | None = N
     return result if out is None else call.write_out("div", out, result)
 
 
-def div_(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+def div_(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """input /= other, rounded as :func:`div` does."""
     return call.apply_inplace(_rounded(rounding_mode).op, (input, other), ())
 

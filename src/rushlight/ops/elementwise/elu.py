@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def _elu(x: Array, alpha: float, scale: float, input_scale: float) -> Array:
     return mapped(lambda b: _elu_block(b, alpha, scale, input_scale), x)
 
 
-def _elu_into(x: Any, alpha: float, scale: float, input_scale: float) -> None:
+def _elu_into(x: Array, alpha: float, scale: float, input_scale: float) -> None:
     x[...] = _elu_block(x, alpha, scale, input_scale)
 
 

@@ -89,7 +89,7 @@ def put(t: Tensor, name: str, value: Array | int) -> Tensor:
     return t
 
 
-def check_value(value: Any) -> bool:
+def check_value(value: Tensor | complex) -> bool:
     """Whether `value` is a tensor.  Raises for tensors of several elements and for what is no number."""
     if isinstance(value, Tensor):
         if value._array.ndim:
@@ -102,7 +102,7 @@ def check_value(value: Any) -> bool:
 
 
 @function(method=False)
-def fill(input: Tensor, value: Tensor | complex) -> Any:
+def fill(input: Tensor, value: Tensor | complex) -> Tensor:
     """`value`, a number or 0-d tensor, in the shape and dtype of `input`.  (*) -> (*)"""
     return fill_tensor(input, value) if check_value(value) else fill_number(input, value)
 

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rushlight.basics.arrays import Array
+    from rushlight.tensor import Tensor
 
 FLOAT32 = np.dtype(np.float32)
 
 
-def require(fits: bool, name: str, x: Any, wanted: str = "a floating-point dtype") -> None:
+def require(fits: bool, name: str, x: Array | Tensor, wanted: str = "a floating-point dtype") -> None:
     """Raise NotImplementedError, a RuntimeError, for a dtype that an operator does not compute."""
     if not fits:
         raise NotImplementedError(f"{name}(): argument 'input' must have {wanted}, got {x.dtype}: convert it first, as "
@@ -30,7 +31,7 @@ def is_float(dtype: np.dtype[Any]) -> bool:
     return bool(dtype.kind == "f") or dtype in dtypes.HALVES
 
 
-def mapped(fn: Callable[..., Any], x: Array, *others: Any) -> Array:
+def mapped(fn: Callable[..., Any], x: Array, *others: Array) -> Array:
     """fn(x, *others) of equally shaped arrays, block by block, so that its temporaries stay in cache and small."""
     return in_blocks(fn, np.empty(x.shape, x.dtype), x, *others)
 
@@ -45,7 +46,7 @@ def widened(*operands: object) -> list[Any]:
     return [_widened(x) for x in operands]
 
 
-def as_numbers(x: Any, like: Any) -> Any:
+def as_numbers(x: Any, like: Array | Tensor) -> Array | Tensor:
     """`x` in the dtype of `like`, arrays or tensors both, where it holds integers: squares of small ones wrap around."""
     array = getattr(x, "_array", x)
     if array.dtype.kind not in "biu":

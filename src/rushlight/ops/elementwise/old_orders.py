@@ -14,7 +14,7 @@ _WEIGHED = {"tntt": ("value",)}
 _ADDED = {"tnt": ("alpha",)}
 
 
-def in_old_order(fn: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def in_old_order(fn: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
     """fn(*tensors, **numbers) for arguments with numbers between the tensors, with a warning.
 
     Raises TypeError where they are in no order that there was.

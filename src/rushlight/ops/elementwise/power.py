@@ -23,7 +23,7 @@ from rushlight.ops.elementwise.unary import log
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
-    pass
+    from rushlight.basics.dtypes import dtype
 
 ndarray = np.ndarray
 
@@ -85,7 +85,7 @@ def rsqrt(input: Array) -> Array:
 rsqrt.grad("input", raw=_rsqrt_raw)(lambda g, out: g * conj(out * out * out * -0.5))
 
 
-def _rsqrt_into(x: Any) -> None:
+def _rsqrt_into(x: Array) -> None:
     backend.sqrt(x, out=x)
     backend.true_divide(1, x, out=x)
 
@@ -151,7 +151,7 @@ def _exponent_that_fits(base: Array | float, exponent: Array | float) -> None:
             fitted("pow", exponent, dtype, True)
 
 
-def base_gradient(g: Array | Tensor, input: Any, other: Array | Tensor | float) -> Any:
+def base_gradient(g: Array | Tensor, input: Array | Tensor | float, other: Array | Tensor | float) -> Any:
     """The gradient of input ** other with respect to `input`: 0 where the exponent is 0."""
     if isinstance(other, (int, float, complex)):
         if other == 0:
@@ -170,7 +170,9 @@ def _base_raw(g: Array, input: Array, other: Array | float) -> Array:
     return base_gradient(g, input, other)
 
 
-def exponent_gradient(g: Array | Tensor, input: Array | Tensor | float, other: Any, out: Array | Tensor) -> Any:
+def exponent_gradient(
+    g: Array | Tensor, input: Array | Tensor | float, other: Any, out: Array | Tensor
+) -> Array | Tensor:
     """The gradient of input ** other with respect to `other`: 0 where the base is 0 and the exponent is not below 0."""
     base = in_complex(input, dtype_of(out)) if dtype_of(out).kind == "c" else in_dtype(input, dtype_of(out))
     logarithm = log_of(base) if isinstance(base, (int, float, complex)) else log(base)
@@ -178,7 +180,7 @@ def exponent_gradient(g: Array | Tensor, input: Array | Tensor | float, other: A
     return keep(g * conj(out * logarithm), ~((input == 0) & (exponent >= 0)))
 
 
-def in_complex(x: Any, dtype: np.dtype[Any]) -> Any:
+def in_complex(x: Array | Tensor | complex, dtype: np.dtype[Any]) -> Array | Tensor | complex:
     """A number, array or tensor in a complex dtype, where negative numbers have logarithms."""
     if isinstance(x, (int, float, complex)):
         return complex(x)
@@ -192,7 +194,7 @@ def in_dtype(x: Array | Tensor | float, dtype: np.dtype[Any]) -> Any:
     return cast(x, dtype)
 
 
-def log_of(x: Any) -> Any:
+def log_of(x: complex) -> complex:
     """The logarithm of a number as NumPy has it for arrays: -inf at 0 and NaN below."""
     if isinstance(x, complex):
         return cmath.log(x) if x else complex(-math.inf)
@@ -224,7 +226,7 @@ def _(
 
 
 @function(name="pow", method=True, out=True)
-def power(input: Tensor, exponent: Tensor | complex) -> Any:
+def power(input: Tensor, exponent: Tensor | complex) -> Array | Tensor:
     """input ** exponent, broadcast; either may be a number.  (*), (*) -> (*)
 
     Raises RuntimeError for integers to negative integer powers.
@@ -244,7 +246,7 @@ def pow_(input: Tensor, exponent: Tensor | complex) -> Tensor:
 publish_inplace(pow_, "pow", "", ())
 
 
-def _wide(input: Any, exponent: Any) -> Any:
+def _wide(input: Tensor, exponent: Tensor | complex) -> dtype:
     complex_ = result_type_of(input, exponent).category == dtypes.COMPLEX
     return dtypes.complex128 if complex_ else dtypes.float64
 

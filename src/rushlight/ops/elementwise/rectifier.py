@@ -176,7 +176,7 @@ _leaky_, _falling_ = inplace_of(leaky_relu_op.op), inplace_of(falling_leaky_relu
 
 
 @function(ns=F)
-def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """input where over 0, else negative_slope * input; written into `input` if `inplace`.  (*) -> (*)"""
     if inplace:
         return leaky_relu_(input, negative_slope)
@@ -227,7 +227,7 @@ def _(g: Tensor, input: Tensor, weight: Tensor, needs: tuple[bool, ...]) -> Any:
 
 
 @function(ns="", method=True)
-def prelu(input: Tensor, weight: Tensor) -> Any:
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """input where over 0, else weight * input.  input: (N, C, *), weight: (1,) or (C,) -> (N, C, *)"""
     if not isinstance(weight, Tensor):
         raise TypeError(f"prelu(): argument 'weight' must be Tensor, not {kind_of(weight)}")
@@ -442,7 +442,7 @@ _threshold_ = inplace_of(threshold_op.op)
 
 
 @function(ns=F)
-def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Any:
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """input where over `threshold`, else `value`.  (*) -> (*)"""
     return (_threshold_ if inplace else threshold_op)(input, threshold, value)
 

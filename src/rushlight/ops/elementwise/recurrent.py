@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import op
 from rushlight.kernels import recurrent as kernels
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 
 def rows(x: Array | None) -> Any:
@@ -41,7 +44,7 @@ def _(cx: Array) -> list[shapes.Made]:
     return [shapes.packed(cx)] * 2 + [shapes.Made((*cx.shape[:-1], 5 * cx.shape[-1]), cx.dtype)]
 
 
-def fits(*tensors: Any) -> bool:
+def fits(*tensors: Tensor) -> bool:
     """Whether the operator takes these: tensors of float32 or float64, all of one dtype, of shapes that go together."""
     x, s, c = (t._array for t in tensors)
     return (
@@ -62,7 +65,9 @@ def _raw(gs: list[Any], cx: Array, kept: Array) -> tuple[Any, ...]:
 
 
 @lstm_cell_op.grad("input_gates", "hidden_gates", "cx", raw=_raw)
-def _slopes(g_hy: Any, g_cy: Any, g_kept: Any, cx: Any, kept: Any) -> tuple[Any, ...]:
+def _slopes(
+    g_hy: Array | Tensor, g_cy: Array | Tensor, g_kept: Array | Tensor, cx: Array | Tensor, kept: Array | Tensor
+) -> tuple[Any, ...]:
     i, f, a, o, t = ops.chunk(kept, 5, -1)
     gi, gf, ga, go, gt = ops.chunk(g_kept, 5, -1)
     of_c = g_cy + (g_hy * o + gt) * (1 - t * t)

@@ -81,7 +81,7 @@ def sgn(input: Array) -> Array:
 
 
 @sgn.grad("input")
-def sgn_slope(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor) -> Any:
+def sgn_slope(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor) -> Array | Tensor:
     """The gradient of sgn, which is its tangent as well: the part across the number, by its size; 0 at 0."""
     kind = raw(input).dtype.kind
     if kind == "W":
@@ -114,7 +114,7 @@ def _rounded(ufunc: str) -> Any:
 
 
 def _into(ufunc: np.ufunc) -> Callable[..., Any]:
-    def into(x: Any) -> None:
+    def into(x: Array) -> None:
         if x.dtype.kind not in "iu":
             ufunc(x, out=x)
 
@@ -179,7 +179,7 @@ def round_op(input: Array, decimals: int) -> Array:
 
 
 @function(name="round", method=True, out=True)
-def round_(input: Tensor, *, decimals: int = 0) -> Any:
+def round_(input: Tensor, *, decimals: int = 0) -> Tensor:
     """The nearest whole number, halves to even; with `decimals`, the nearest with so many places.  input: (*) -> (*)
 
     >>> import rushlight as torch
@@ -253,7 +253,7 @@ FREXP = named("frexp", "mantissa", "exponent")
 
 @op(ns=None, name="frexp", outputs=("mantissa", "exponent"), half=None, differentiable=(0,), promote="arith",
     refuse="bic", refusal=RuntimeError, batch=families.targeted)  # fmt: skip
-def frexp_op(input: Array) -> Any:
+def frexp_op(input: Array) -> tuple[Array, ...]:
     """Mantissa and exponent.  (*) -> (*), (*) int32"""
     mantissa, exponent = np.frexp(input)
     return mantissa, exponent
@@ -283,7 +283,7 @@ ldexp_op.grad("input")(lambda g, other: ldexp_op(g, other))
 
 
 @function(method=True, out=True)
-def ldexp(input: Tensor, other: Tensor | complex) -> Any:
+def ldexp(input: Tensor, other: Tensor | complex) -> Tensor:
     """input * 2^other, broadcast.  (*), (*) -> (*); of integers in the default floating-point dtype."""
     require_tensors("ldexp", input=input, other=other)
     if raw(other).dtype.kind not in "biu":

@@ -99,7 +99,7 @@ def factor(name: str, x: Any) -> Any:
     return number(x)
 
 
-def plain(x: Any) -> Any:
+def plain(x: Array | Tensor) -> Any:
     """The array of a tensor, to compute masks of; a tensor whose values a level hides remains a tensor."""
     array = raw(x)
     return x if getattr(array, "interpreted", False) else array

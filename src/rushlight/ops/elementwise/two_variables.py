@@ -32,7 +32,7 @@ def atan2(input: Array, other: Array) -> Array:
     return np.arctan2(input, other)
 
 
-def _slope(g: Any, leg: Array | Tensor, other: Array | Tensor, sign: int) -> Any:
+def _slope(g: Any, leg: Array | Tensor, other: Array | Tensor, sign: int) -> Array | Tensor:
     """The gradient by one of two legs, `other` being the one beside it."""
     leg, other = (in_dtype(x, raw(g).dtype) for x in (leg, other))
     square = leg * leg + other * other
@@ -142,7 +142,7 @@ def lerp_op(input: Array, end: Array, weight: Array) -> Array:
     return _between(input, end, weight)
 
 
-def _lerp_into(x: Any, end: Any, weight: Any) -> None:
+def _lerp_into(x: Array, end: Array, weight: float) -> None:
     step = end - x
     if isinstance(weight, np.ndarray):
         x[...] = _between(x, end, weight)
@@ -157,7 +157,9 @@ def _lerp_into(x: Any, end: Any, weight: Any) -> None:
 lerp_op.into(in_blocks(lerp_op.op, _lerp_into))
 
 
-def _weight(input: Tensor | list[Any], end: Any, weight: Tensor | float | list[Any]) -> Any:
+def _weight(
+    input: Tensor | list[Any], end: Tensor | complex, weight: Tensor | float | list[Any]
+) -> Tensor | float | None:
     """The weight.  Raises RuntimeError unless all tensors are of one dtype and the weight of its kind."""
     require_tensors("lerp", input=input, end=end)
     have = raw(input).dtype
@@ -174,7 +176,7 @@ def _weight(input: Tensor | list[Any], end: Any, weight: Tensor | float | list[A
 
 
 @function(method=True, out=True)
-def lerp(input: Tensor, end: Tensor | complex, weight: Tensor) -> Any:
+def lerp(input: Tensor, end: Tensor | complex, weight: Tensor) -> Tensor:
     """input + weight * (end - input), broadcast; `weight` is a number or tensor.  (*), (*), (*) -> (*)
 
     >>> import rushlight as torch
@@ -184,7 +186,7 @@ def lerp(input: Tensor, end: Tensor | complex, weight: Tensor) -> Any:
     return lerp_op(input, end, _weight(input, end, weight))
 
 
-def lerp_(input: Any, end: Any, weight: Any) -> Any:
+def lerp_(input: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
     """Move `input` toward `end` in place."""
     return call.apply_inplace(lerp_op.op, (input, end, _weight(input, end, weight)), ())
 

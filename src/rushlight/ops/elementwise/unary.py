@@ -32,7 +32,7 @@ def kernel(name: str) -> Callable[..., Any]:
     """A forward: NumPy's function for small or complex arrays, this project's kernel for large ones; takes `out`."""
     plain = getattr(np, name)
 
-    def run(x: Array, out: Any = None) -> Any:
+    def run(x: Array, out: Array | None = None) -> Any:
         if x.size < SMALL or x.dtype.kind == "c":
             return plain(x, out=out)
         return getattr(backend, name)(x, out=out)
@@ -71,7 +71,7 @@ def exp2(input: Array) -> Array:
     return backend.exp2(input) if input.dtype.kind != "c" else np.exp(_scaled(input, LN2))
 
 
-def _scaled(x: Any, factor: float) -> Any:
+def _scaled(x: Array, factor: float) -> Array:
     """A complex array times a real number, part by part: infinities meet no zeros."""
     out = np.empty_like(x)
     np.multiply(x.real, factor, out=out.real)
@@ -145,7 +145,7 @@ def tan(input: Array) -> Array:
     """Tangent.  input: (*) in radians -> (*); keeps its result for the backward."""
 
 
-def _one_minus_square(x: Array | Tensor) -> Any:
+def _one_minus_square(x: Any) -> Any:
     return 1 - x * x
 
 
@@ -224,7 +224,7 @@ def asinh(input: Array) -> Array:
     """Inverse hyperbolic sine.  input: (*) -> (*)"""
 
 
-def _root_of_square_less_one(x: Any) -> Any:
+def _root_of_square_less_one(x: Any) -> Array | Tensor:
     return ops.sqrt(x - 1) * ops.sqrt(x + 1)
 
 
@@ -243,7 +243,7 @@ def atanh(input: Array) -> Array:
 # The logistic function and its inverse ---------------------------------------------------------------
 
 
-def _sigmoid(x: Array, out: Any = None) -> Array:
+def _sigmoid(x: Array, out: Array | None = None) -> Array:
     if x.size >= SMALL and x.dtype.kind != "c":
         return backend.sigmoid(x, out=out)
     if x.dtype.itemsize == 2:
@@ -314,7 +314,7 @@ def logit(input: Array, eps: float | None = None) -> Array:
 
 
 @logit.grad("input")
-def _(g: Any, input: Any, eps: Any) -> Any:
+def _(g: Array | Tensor, input: Any, eps: float | None) -> Any:
     slope = g / (input * (1 - input))
     if eps is None:
         return ops.where((input >= 0) & (input <= 1), slope, math.nan)

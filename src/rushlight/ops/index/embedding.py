@@ -24,7 +24,7 @@ from rushlight.tensor import Tensor, wrap
 F = "nn.functional"
 
 
-def check_table(name: str, weight: Any, indices: Any) -> None:
+def check_table(name: str, weight: Tensor, indices: Any) -> None:
     """Raise TypeError or RuntimeError unless `weight` is a matrix and `indices` are integers of 32 or 64 bits."""
     for argument, x in (("weight", weight), ("indices", indices)):
         if not isinstance(x, Tensor):
@@ -64,14 +64,16 @@ def _(weight: Array, indices: Array) -> list[shapes.Made]:
 
 
 @embedding_op.grad("weight")
-def _(g: Any, indices: Any, weight_shape: Any, padding_idx: Any, by_freq: bool, sparse: bool) -> Any:
+def _(
+    g: Array | Tensor, indices: Any, weight_shape: tuple[int, ...], padding_idx: int, by_freq: bool, sparse: bool
+) -> Any:
     check_frequency("embedding", sparse, by_freq)
     if sparse and g.__class__ is np.ndarray:
         return used_rows(g.reshape(-1, weight_shape[1]), indices, weight_shape, padding_idx)
     return embedding_backward(g, indices, weight_shape[0], padding_idx, by_freq)
 
 
-def used_rows(rows: Array, indices: Array, shape: Any, padding_idx: int = -1) -> Rows:
+def used_rows(rows: Array, indices: Array, shape: tuple[int, ...], padding_idx: int = -1) -> Rows:
     """Rows of a gradient with the places that they are of, but for those of `padding_idx`.  (N, D), (*) of N numbers"""
     places = indices.reshape(-1).astype(np.int64)
     if padding_idx >= 0:
@@ -96,12 +98,12 @@ def _(grad: Array, count: int) -> list[shapes.Made]:
     return [shapes.Made((count, grad.shape[-1]), grad.dtype)]
 
 
-def _per_use(indices: Any, count: int) -> Any:
+def _per_use(indices: Array, count: int) -> Array:
     return 1 / np.bincount(indices.reshape(-1), minlength=count)[indices]
 
 
 @embedding_backward.grad("grad")
-def _(g: Any, indices: Any, padding_idx: Any, by_freq: bool) -> Any:
+def _(g: Array | Tensor, indices: Any, padding_idx: int, by_freq: bool) -> Any:
     rows = embedding_op(g, indices, -1, False)
     if padding_idx < 0 and not by_freq:
         return rows
@@ -119,8 +121,8 @@ def check_frequency(name: str, sparse: bool, by_freq: bool) -> None:
         raise RuntimeError(f"{name}: scale_grad_by_freq not supported with sparse gradients: give sparse=False")
 
 
-def torch_embedding(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False,
-                    sparse: bool = False) -> Any:  # fmt: skip
+def torch_embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False,
+                    sparse: bool = False) -> Tensor:  # fmt: skip
     """The rows of `weight` (V, D) at `indices` (*): (*, D).  As torch.nn.functional.embedding, weight first."""
     check_table("embedding", weight, indices)
     return embedding_op(weight, indices, padding_idx, bool(scale_grad_by_freq), bool(sparse))
@@ -142,7 +144,7 @@ def wrapped_padding(name: str, padding_idx: int | None, count: int) -> int:
 
 @function(ns=F)
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
-              norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:  # fmt: skip
+              norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:  # fmt: skip
     """The rows of `weight` at the indices `input`.  input: (*) int, weight: (V, D) -> (*, D)
 
     padding_idx: a row that gets no gradient. max_norm: rows used are first scaled, in place, to a norm (of order
@@ -164,7 +166,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
 
 
 @function()
-def embedding_renorm_(weight: Tensor, indices: Any, max_norm: float, norm_type: float = 2.0) -> Any:
+def embedding_renorm_(weight: Tensor, indices: Any, max_norm: float, norm_type: float = 2.0) -> Tensor:
     """Scale the rows of `weight` at `indices` to a norm of at most `max_norm`, in place.  (V, D), (*) -> (V, D)"""
     check_table("embedding_renorm_", weight, indices)
     inplace.check(weight, False)
@@ -181,7 +183,7 @@ def embedding_renorm_(weight: Tensor, indices: Any, max_norm: float, norm_type: 
 
 
 @function(ns=F)
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Any:
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """1 at each index, 0 elsewhere.  (*) int64 -> (*, num_classes) int64, by default 1 + the largest index.
 
     Raises RuntimeError for indices that are negative or not under `num_classes`.

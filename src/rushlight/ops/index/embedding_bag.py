@@ -44,7 +44,15 @@ def _(weight: Array, bags: int) -> list[shapes.Made]:
 
 
 @bag_op.grad("weight")
-def _(g: Any, scale: Any, indices: Any, bag: Any, weight_shape: Any, by_freq: bool, sparse: bool) -> Any:
+def _(
+    g: Array | Tensor,
+    scale: Array | Tensor | None,
+    indices: Any,
+    bag: Array | Tensor,
+    weight_shape: Any,
+    by_freq: bool,
+    sparse: bool,
+) -> Any:
     check_frequency("embedding_bag", sparse, by_freq)
     rows = embedding_op(g, bag, -1, False)
     if scale is not None:
@@ -55,13 +63,13 @@ def _(g: Any, scale: Any, indices: Any, bag: Any, weight_shape: Any, by_freq: bo
 
 
 @bag_op.grad("scale")
-def _(g: Any, weight: Any, indices: Any, bag: Any) -> Any:
+def _(g: Array | Tensor, weight: Array | Tensor, indices: Array | Tensor, bag: Array | Tensor) -> Any:
     rows = embedding_op(g, bag, -1, False) * embedding_op(weight, indices, -1, False)
     return ops.sum(rows, -1)
 
 
 @op(ns=None, name="embedding_bag_max", half=None, aux=("chosen",), masks=("indices", "bag"))
-def bag_max_op(weight: Array, indices: Array, bag: Array, bags: int) -> Any:
+def bag_max_op(weight: Array, indices: Array, bag: Array, bags: int) -> tuple[Array, ...]:
     """Maxima over each bag, 0 for empty ones.  (V, D), (N,), (N,) ascending -> (bags, D)
 
     Keeps which row each maximum is of, -1 in empty bags.
@@ -128,7 +136,7 @@ class Bags:
         return 1 / np.maximum(np.bincount(self.bag, minlength=self.count), 1)[self.bag]
 
 
-def check_offsets(indices: Any, offsets: Any, last: bool) -> None:
+def check_offsets(indices: Tensor, offsets: Tensor | None, last: bool) -> None:
     """Raise ValueError, RuntimeError or TypeError unless `offsets` fits `indices`."""
     if indices.ndim == 2:
         if offsets is not None:
@@ -144,7 +152,7 @@ def check_offsets(indices: Any, offsets: Any, last: bool) -> None:
     check_offset_values(indices, offsets._array, last)
 
 
-def check_offset_values(indices: Any, values: Any, last: bool) -> None:
+def check_offset_values(indices: Tensor, values: Array, last: bool) -> None:
     """Raise RuntimeError unless the first offset is 0 and the last within the indices."""
     if last and not len(values):
         raise RuntimeError("embedding_bag: include_last_offset: number of offset should be at least 1, got none")
@@ -156,7 +164,7 @@ def check_offset_values(indices: Any, values: Any, last: bool) -> None:
                            f"got offsets[-1] of {values[-1]}")  # fmt: skip
 
 
-def check_scale(scale: Any, indices: Any, weight: Any, mode: str) -> None:
+def check_scale(scale: Tensor | None, indices: Tensor, weight: Tensor, mode: str) -> None:
     """Raise ValueError or RuntimeError unless the per-sample weights fit the indices, the table and the mode."""
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f"embedding_bag: mode has to be one of sum, mean or max, got {mode!r}")
@@ -173,7 +181,7 @@ def check_scale(scale: Any, indices: Any, weight: Any, mode: str) -> None:
                            f"{scale.dtype}")  # fmt: skip
 
 
-def reduced(weight: Any, bags: Bags, mode: str, by_freq: bool, scale: Any, sparse: bool = False) -> Any:
+def reduced(weight: Tensor, bags: Bags, mode: str, by_freq: bool, scale: Tensor | None, sparse: bool = False) -> Tensor:
     """The bags of `weight` in one of the modes."""
     if sparse and mode == "max":
         raise ValueError("embedding_bag: max mode does not support sparse weights: give sparse=False")
@@ -198,7 +206,7 @@ def reduced(weight: Any, bags: Bags, mode: str, by_freq: bool, scale: Any, spars
 def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None,
                   norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
                   per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
-                  padding_idx: int | None = None) -> Any:  # fmt: skip
+                  padding_idx: int | None = None) -> Tensor:  # fmt: skip
     """Sums, means or maxima of the rows of `weight` (V, D) whose indices are in one bag -> (B, D)
 
     input: (B, N), a bag each row; or (N,) with `offsets` (B,), where each bag begins (and, with include_last_offset,

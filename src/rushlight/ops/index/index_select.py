@@ -174,7 +174,7 @@ def checked(name: str, input: Tensor, dim: int, index: Tensor) -> tuple[Any, Any
 
 @function(method=True)
 @moving("index_select")
-def index_select(input: Tensor, dim: int, index: Tensor) -> Any:
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices at `index` (a vector) of dimension `dim`.  (*), (N) -> (*), N at `dim`
 
     Raises IndexError for indices out of range.
@@ -185,7 +185,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Any:
     return found if raw(input).ndim else reshape_op(found, ())
 
 
-def source_for(name: str, x: Array, index: Tensor, source: Tensor, dim: int) -> Any:
+def source_for(name: str, x: Array, index: Tensor, source: Tensor, dim: int) -> Tensor:
     """A source of slices, checked: of the input's dtype and of its shape besides `dim`, where it has the index's size."""
     if not isinstance(raw(source), np.ndarray):
         raise TypeError(f"{name}(): argument 'source' (position 4) must be Tensor, not {kind_of(source)}")
@@ -220,7 +220,7 @@ def prepared(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor |
 
 def slices(
     run: Callable[..., Any], o: Op, name: str, input: Tensor, dim: int, index: Tensor, source: Tensor, *statics: object
-) -> Any:
+) -> Tensor:
     """Carry out operator `o` on `input` at slices; 0-d tensors count as vectors of one element."""
     at, source, d = prepared(name, input, dim, index, source)
     target = input if raw(input).ndim else reshape_op(input, (1,))
@@ -231,20 +231,20 @@ def slices(
 
 
 @function(method=True, out=True)
-def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: complex = 1) -> Any:
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: complex = 1) -> Tensor:
     """`input` with the slices of alpha * `source` added at `index` of dimension `dim`.  (*), (N), (*) -> (*)"""
     check_alpha(input, alpha)
     return slices(call.apply, index_add_op.op, "index_add", input, dim, index, source, alpha)
 
 
 @function(method=True)
-def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: complex = 1) -> Any:
+def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: complex = 1) -> Tensor:
     """In-place version of :func:`index_add`."""
     check_alpha(input, alpha)
     return slices(call.apply_inplace, index_add_op.op, "index_add_", input, dim, index, source, alpha)
 
 
-def check_alpha(input: Any, alpha: Any) -> None:
+def check_alpha(input: Tensor, alpha: complex) -> None:
     """Raise RuntimeError for a fraction as the factor of integers."""
     if isinstance(alpha, (float, complex)) and raw(input).dtype.kind in "biu":
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
@@ -252,7 +252,7 @@ def check_alpha(input: Any, alpha: Any) -> None:
 
 
 @function(method=True, out=True)
-def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Any:
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """`input` with the slices of `source` put at `index` of dimension `dim`.  (*), (N), (*) -> (*)"""
     return slices(call.apply, index_copy_op.op, "index_copy", input, dim, index, source)
 
@@ -263,7 +263,7 @@ def index_copy_(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tenso
     return slices(call.apply_inplace, index_copy_op.op, "index_copy_", input, dim, index, source)
 
 
-def fill_slices(run: Callable[..., Any], name: str, input: Any, dim: Any, index: Any, value: Any) -> Any:
+def fill_slices(run: Callable[..., Any], name: str, input: Any, dim: int, index: Tensor, value: Any) -> Tensor:
     """Carry out index_fill: the value is a number or a 0-d tensor."""
     if not number(value) and raw(value).ndim:
         raise RuntimeError(f"{name}(): only supports a 0-dimensional value tensor, but got tensor with "
@@ -281,7 +281,7 @@ def fill_slices(run: Callable[..., Any], name: str, input: Any, dim: Any, index:
     return found if raw(input).ndim else reshape_op(found, ())
 
 
-def constant(name: str, value: Any, like: Any) -> Any:
+def constant(name: str, value: Tensor | complex, like: Tensor) -> Any:
     """A number or 0-d tensor in the dtype of `like`.  Raises RuntimeError for one that the dtype cannot hold."""
     from rushlight.ops.elementwise.convert import cast
 
@@ -297,12 +297,12 @@ def constant(name: str, value: Any, like: Any) -> Any:
 
 
 @function(method=True, out=True)
-def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | complex) -> Any:
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | complex) -> Tensor:
     """`input` with the slices at `index` of dimension `dim` filled with a number or 0-d tensor.  (*), (N) -> (*)"""
     return fill_slices(call.apply, "index_fill", input, dim, index, value)
 
 
 @function(method=True)
-def index_fill_(input: Tensor, dim: int, index: Tensor, value: Tensor | complex) -> Any:
+def index_fill_(input: Tensor, dim: int, index: Tensor, value: Tensor | complex) -> Tensor:
     """In-place version of :func:`index_fill`."""
     return fill_slices(call.apply_inplace, "index_fill_", input, dim, index, value)

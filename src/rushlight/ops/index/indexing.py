@@ -27,7 +27,7 @@ ALL = slice(None)
 ndarray = np.ndarray
 
 
-def getitem(self: Any, index: Any) -> Any:
+def getitem(self: Tensor, index: Any) -> Tensor:
     """The part of a tensor that `index` names.
 
     ints, slices, None and Ellipsis give a view; tensors, lists and masks a copy (see `index`).
@@ -69,7 +69,7 @@ def plain(parts: tuple[Any, ...]) -> bool:
     return bool(parts)
 
 
-def basic_index(parts: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+def basic_index(parts: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...] | None:
     """(NumPy index with an Ellipsis, whether its last part is an int), or None if `parts` holds more than basic ones.
 
     Raises IndexError for ints out of range and too many parts, ValueError for steps that are not positive.
@@ -145,7 +145,7 @@ def checked_slice(part: slice) -> slice:
     return slice(start, stop, step)
 
 
-def bound(value: int | None) -> Any:
+def bound(value: int | None) -> int | None:
     """A bound of a slice as an int or None."""
     if value is None or value.__class__ is int:
         return value
@@ -184,7 +184,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     copy_(part, trimmed(value if isinstance(value, Tensor) else wrap(source), part._held.shape))
 
 
-def takes_all(found: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
+def takes_all(found: Any, shape: tuple[int, ...]) -> bool:
     """Whether a NumPy index with an Ellipsis names every element as it lies, by slices: the tensor itself, then."""
     at = next(i for i, part in enumerate(found) if part is Ellipsis)
     before, after = found[:at], found[at + 1 :]

@@ -163,7 +163,7 @@ index_put_op.into(write_at)
 
 
 @index_put_op.grad("input")
-def _(g: Array, indices: tuple[Array, ...], slots: Any, accumulate: bool) -> Array:
+def _(g: Array, indices: tuple[Array, ...], slots: tuple[int | None, ...], accumulate: bool) -> Array:
     zero = np.zeros((), raw(g).dtype)
     return g if accumulate else index_put_op(g, zero, indices, slots, False)
 
@@ -298,7 +298,7 @@ def basic_part(self: Tensor, basic: tuple[Any, ...]) -> Tensor:
         slice_op(self, basic)  # fmt: skip
 
 
-def getitem_advanced(self: Tensor, whole: Tensor | tuple[Any, ...]) -> Any:
+def getitem_advanced(self: Tensor, whole: Tensor | tuple[Any, ...]) -> Tensor:
     """`self[whole]` where tensors, lists or masks are among the parts of the index."""
     parts = parts_of(whole)
     if spread(whole, parts):
@@ -356,7 +356,7 @@ def setitem_advanced(self: Tensor, whole: Any, value: Any) -> None:
     call.apply_inplace(index_put_op.op, (target, value, indices), (slots, False))
 
 
-def to_dtype(value: Tensor, dtype: Any) -> Any:
+def to_dtype(value: Tensor, dtype: np.dtype[Any]) -> Tensor:
     """The value in the dtype of the tensor that it is stored in; a constant directly."""
     from rushlight.ops.elementwise.convert import cast
 
@@ -406,7 +406,7 @@ def puttable(name: str, input: Tensor, indices: Any, values: Tensor, accumulate:
     return found, slots, values
 
 
-def check_put(name: str, input: Tensor, values: Tensor, indices: Any) -> None:
+def check_put(name: str, input: Tensor, values: Tensor, indices: Sequence[Tensor]) -> None:
     """Raise unless values of another dtype than `input` may be put into it: one number, where a mask says so.
 
     It is converted as `masked_fill` does: RuntimeError for one that the dtype cannot hold.
@@ -422,7 +422,7 @@ def check_put(name: str, input: Tensor, values: Tensor, indices: Any) -> None:
 
 
 @function(method=True)
-def index_put(input: Tensor, indices: Tensor | Sequence[int] | int, values: Tensor, accumulate: bool = False) -> Any:
+def index_put(input: Tensor, indices: Tensor | Sequence[int] | int, values: Tensor, accumulate: bool = False) -> Tensor:
     """`input` with `values`, broadcast, at the places that the tuple of index tensors names; with `accumulate` added.
 
     (*), [(*), ...], (*) -> (*)
@@ -432,7 +432,9 @@ def index_put(input: Tensor, indices: Tensor | Sequence[int] | int, values: Tens
 
 
 @function(method=True)
-def index_put_(input: Tensor, indices: Tensor | Sequence[int] | int, values: Tensor, accumulate: bool = False) -> Any:
+def index_put_(
+    input: Tensor, indices: Tensor | Sequence[int] | int, values: Tensor, accumulate: bool = False
+) -> Tensor:
     """In-place version of :func:`index_put`."""
     found, slots, values = puttable("index_put_", input, indices, values, accumulate)
     return call.apply_inplace(index_put_op.op, (input, values, found), (slots, accumulate))

@@ -33,7 +33,7 @@ def _filled(input: Array, mask: Array, value: Any) -> Array:
     return out
 
 
-def _fill_into(out: Any, mask: Any, value: Any) -> None:
+def _fill_into(out: Array, mask: Array, value: Any) -> None:
     np.copyto(out, value, where=mask)
 
 
@@ -78,7 +78,7 @@ masked_fill_tensor.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
 masked_fill_tensor.grad("value")(lambda g, mask: sum_op(masked_select_op(g, expanded(mask, g)), None, False))
 
 
-def expanded(mask: Any, like: Any) -> Any:
+def expanded(mask: Array | Tensor, like: Array | Tensor) -> Array | Tensor:
     """The mask in the shape of `like`."""
     return mask if raw(mask).shape == raw(like).shape else broadcast(mask, raw(like).shape)
 
@@ -186,7 +186,7 @@ def common_shape(name: str, input: Tensor, mask: Tensor) -> tuple[int, ...]:
     return shape
 
 
-def fill(run: Callable[..., Any], name: str, input: Any, mask: Any, value: Any) -> Any:
+def fill(run: Callable[..., Any], name: str, input: Any, mask: Any, value: Any) -> Tensor:
     """Check the arguments of masked_fill and have `run` carry it out."""
     check_mask(name, mask)
     common_shape(name, input, mask)
@@ -199,19 +199,19 @@ def fill(run: Callable[..., Any], name: str, input: Any, mask: Any, value: Any) 
 
 
 @function(method=True, out=True)
-def masked_fill(input: Tensor, mask: Tensor, value: Tensor | complex) -> Any:
+def masked_fill(input: Tensor, mask: Tensor, value: Tensor | complex) -> Tensor:
     """`input` with `value`, a number or 0-d tensor, where `mask` is true; both broadcast.  (*), (*) -> (*)"""
     return fill(call.apply, "masked_fill", input, mask, value)
 
 
 @function(method=True)
-def masked_fill_(input: Tensor, mask: Tensor, value: Tensor | complex) -> Any:
+def masked_fill_(input: Tensor, mask: Tensor, value: Tensor | complex) -> Tensor:
     """In-place version of :func:`masked_fill`; the mask is broadcast to the tensor."""
     check_into("masked_fill_", input, mask)
     return fill(call.apply_inplace, "masked_fill_", input, mask, value)
 
 
-def check_into(name: str, input: Any, mask: Any) -> None:
+def check_into(name: str, input: Tensor, mask: Tensor) -> None:
     """Raise RuntimeError unless the mask broadcasts to the shape of the tensor that is changed."""
     check_mask(name, mask)
     shape = common_shape(name, input, mask)
@@ -222,7 +222,7 @@ def check_into(name: str, input: Any, mask: Any) -> None:
 
 @function(method=True)
 @moving("masked_select")
-def masked_select(input: Tensor, mask: Tensor) -> Any:
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where `mask` is true, in order; both broadcast.  (*), (*) -> (N)"""
     check_mask("masked_select", mask)
     shape = common_shape("masked_select", input, mask)
@@ -271,7 +271,7 @@ def truth(array: Array) -> Array:
 
 
 @function(method=True, out=True)
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """The indices of the elements that are not zero: a row each, or with `as_tuple` a vector for each dimension."""
     if not as_tuple:
         return argwhere(input)

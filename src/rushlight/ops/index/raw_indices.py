@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
 
 
-def check_bounds(index: Any, size: int, name: str, dim: int, error: type[Any] = RuntimeError) -> None:
+def check_bounds(index: Array, size: int, name: str, dim: int, error: type[Any] = RuntimeError) -> None:
     """Raise `error` unless all of `index` lie in [0, size): one pass, negatives read as huge unsigned numbers.
 
     Indices on the device meta are not known to be anywhere.

@@ -48,7 +48,7 @@ def cut_to(src: Array, shape: tuple[int, ...]) -> Array:
     return src[tuple([slice(n) for n in shape])]
 
 
-def _padded(g: Any, shape: tuple[int, ...]) -> Any:
+def _padded(g: Array | Tensor, shape: tuple[int, ...]) -> Array | Tensor:
     """The gradient of a source of which only the first elements were used: zeros for the rest."""
     have = raw(g).shape
     if have == tuple(shape):
@@ -117,7 +117,7 @@ scatter_add_op.grad("src")(lambda g, index, src_shape, dim: _padded(gather_op(g,
 # Arguments -----------------------------------------------------------------------------------------
 
 
-def checked_index(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None) -> Any:
+def checked_index(name: str, input: Tensor, dim: int, index: Tensor, src: Tensor | float | None = None) -> int:
     """The dimension, counted from the front.  Raises RuntimeError where `index` fits neither `input` nor `src`."""
     if not isinstance(raw(index), np.ndarray):
         raise TypeError(f"{name}(): argument 'index' (position 3) must be Tensor, not {kind_of(index)}")
@@ -141,7 +141,7 @@ def checked_index(name: str, input: Tensor, dim: int, index: Tensor, src: Any = 
     return dim
 
 
-def check_source(name: str, index: Any, src: Any, dim: int) -> None:
+def check_source(name: str, index: Array, src: Array, dim: int) -> None:
     """Raise RuntimeError unless `src` is as large as `index`."""
     if (index.ndim or 1) != (src.ndim or 1):
         raise RuntimeError(f"Index tensor must have the same number of dimensions as src tensor: {name}() got "
@@ -151,7 +151,7 @@ def check_source(name: str, index: Any, src: Any, dim: int) -> None:
                            f"dimension {dim} ({name})")  # fmt: skip
 
 
-def same_dtypes(name: str, input: Tensor, src: Any) -> None:
+def same_dtypes(name: str, input: Tensor, src: Tensor | float) -> None:
     """Raise RuntimeError unless both are of one dtype."""
     if raw(input).dtype != raw(src).dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype, got {dtypes.of(raw(input).dtype)} and "
@@ -160,7 +160,7 @@ def same_dtypes(name: str, input: Tensor, src: Any) -> None:
 
 @function(method=True)
 @moving("gather", same_dtype=True)
-def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Any:
+def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """The elements at `index` along `dim`.  (*), index: (*) no larger besides `dim` -> shape of index
 
     Raises RuntimeError for indices out of range.
@@ -174,7 +174,7 @@ def number(value: Any) -> bool:
     return isinstance(value, (int, float, complex, np.generic))
 
 
-def scatter_add_call(run: Callable[..., Any], name: str, input: Tensor, dim: int, index: Tensor, src: Tensor) -> Any:
+def scatter_add_call(run: Callable[..., Any], name: str, input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Check the arguments of scatter_add and have `run` carry it out."""
     if not isinstance(raw(src), np.ndarray):
         raise TypeError(f"{name}(): argument 'src' (position 4) must be Tensor, not {kind_of(src)}")
@@ -184,7 +184,7 @@ def scatter_add_call(run: Callable[..., Any], name: str, input: Tensor, dim: int
 
 
 @function(method=True, out=True)
-def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Any:
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """`input` with `src` added at `index` along `dim`; repeated indices add up.  (*), (*), (*) -> (*)"""
     return scatter_add_call(call.apply, "scatter_add", input, dim, index, src)
 
@@ -196,7 +196,7 @@ def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 
 @function(method=True, out=True)
-def take_along_dim(input: Tensor, indices: Any, dim: Any = None) -> Any:
+def take_along_dim(input: Tensor, indices: Any, dim: Any = None) -> Tensor:
     """The elements at `indices` along `dim`, both broadcast besides it; without `dim`, of the flat tensor."""
     if raw(indices).dtype != np.int64:
         raise RuntimeError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,9 +30,6 @@ from rushlight.ops.index.scatter import (
 )
 from rushlight.ops.shape.reshape import broadcast, reshape_op, slice_op
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    pass
 
 KINDS = ("sum", "prod", "mean", "amax", "amin")
 
@@ -68,7 +65,9 @@ def reduce_into(out: Array, index: Array, src: Array, dim: int, kind: str, inclu
         out[...] = whole
 
 
-def counts(shape: tuple[int, ...], index: Array, dim: int, include_self: bool, dtype: Any = np.int64) -> Array:
+def counts(
+    shape: tuple[int, ...], index: Array, dim: int, include_self: bool, dtype: np.dtype[Any] | type[Any] = np.int64
+) -> Array:
     """How many values meet at each place, 1 where none."""
     n = np.full(shape, int(include_self), dtype)
     add_along(n, index, dim, np.ones(index.shape, dtype))
@@ -92,7 +91,7 @@ def scatter_reduce_op(input: Array, index: Array, src: Array, dim: int, reduce: 
     return out
 
 
-def _reduced_into(out: Any, index: Any, src: Any, dim: int, reduce: str, include_self: bool) -> None:
+def _reduced_into(out: Array, index: Array, src: Array, dim: int, reduce: str, include_self: bool) -> None:
     reduce_into(out, index, src, dim, reduce, include_self)
 
 
@@ -102,7 +101,7 @@ scatter_reduce_op.into(_reduced_into)
 @scatter_reduce_op.grad("input", "src")
 def _(
     g: Array, input: Array, index: Array, src: Array, out: Array, dim: int, reduce: Any, include_self: bool, needs: Any
-) -> tuple[Array, ...]:
+) -> tuple[Array | Tensor, ...]:
     used = src if raw(src).shape == raw(index).shape else slice_op(src, (*[slice(n) for n in raw(index).shape], ...))
     if not raw(index).size:
         return g, np.zeros(raw(src).shape, raw(src).dtype)
@@ -121,7 +120,7 @@ def _(
 
 
 def extreme_grads(
-    g: Array, input: Array, index: Array, src: Array, out: Array, dim: Any, include_self: bool
+    g: Array, input: Array, index: Array, src: Array, out: Array, dim: int, include_self: bool
 ) -> tuple[Array, ...]:
     """Gradients of amax and amin: equal extremes share."""
     at = gather_along(raw(out), raw(index), dim)
@@ -134,7 +133,7 @@ def extreme_grads(
     return each * from_input.astype(dtype), gather_op(each, index, dim) * from_src.astype(dtype)
 
 
-def product_grads(g: Array, input: Array, index: Array, src: Array, dim: Any, include_self: bool) -> tuple[Array, ...]:
+def product_grads(g: Array, input: Array, index: Array, src: Array, dim: int, include_self: bool) -> tuple[Array, ...]:
     """Gradients of prod: the product of the others, exact also where some of them are zero."""
     i, dtype = raw(index), raw(g).dtype
     start = input if include_self else scatter_value_op(input, index, dim, 1)
@@ -155,7 +154,9 @@ def product_grads(g: Array, input: Array, index: Array, src: Array, dim: Any, in
     )
 
 
-def zero_factor(zeros: Any, zero: Any, total: Any, own: Any, dtype: Any) -> Any:
+def zero_factor(
+    zeros: Array, zero: Array, total: Array | Tensor, own: Array | Tensor, dtype: np.dtype[Any]
+) -> Array | Tensor:
     """The product of the zeros among the others: 1 where there are none, and zero as an expression that has the right
     derivative where there is one; `total` is the sum of all zeros, `own` the element if it is one."""
     alone = (zeros - zero == 0).astype(dtype)
@@ -169,8 +170,8 @@ def check_kind(name: str, reduce: str, kinds: tuple[str, ...]) -> None:
         raise RuntimeError(f"{name}(): reduce argument must be one of {', '.join(kinds)}, got {reduce!r}")
 
 
-def scatter_reduce_call(run: Callable[..., Any], name: str, input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str,
-                        include_self: bool) -> Any:  # fmt: skip
+def scatter_reduce_call(run: Callable[..., Any], name: str, input: Tensor, dim: int, index: Tensor, src: Tensor,
+                        reduce: str, include_self: bool) -> Tensor:  # fmt: skip
     """Check the arguments of scatter_reduce and have `run` carry it out."""
     check_kind(name, reduce, KINDS)
     dim = checked_index(name, input, dim, index, src)
@@ -181,7 +182,7 @@ def scatter_reduce_call(run: Callable[..., Any], name: str, input: Tensor, dim: 
 @function(method=True, out=True)
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
-) -> Any:
+) -> Tensor:
     """`input` with `src` reduced at `index` along `dim`: "sum", "prod", "mean", "amax" or "amin".
 
     Without `include_self` what is there does not count, where something arrives.  (*), (*), (*) -> (*)
@@ -197,8 +198,8 @@ def scatter_reduce_(
     return scatter_reduce_call(call.apply_inplace, "scatter_reduce_", input, dim, index, src, reduce, include_self)
 
 
-def index_reduce_call(run: Callable[..., Any], name: str, input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str,
-                      include_self: bool) -> Any:  # fmt: skip
+def index_reduce_call(run: Callable[..., Any], name: str, input: Tensor, dim: int, index: Tensor, source: Tensor,
+                      reduce: str, include_self: bool) -> Tensor:  # fmt: skip
     """Check the arguments of index_reduce and have `run` carry it out, as scatter_reduce with an expanded index."""
     check_kind(name, reduce, ("prod", "mean", "amax", "amin"))
     at, source, d = prepared(name, input, dim, index, source)
@@ -214,7 +215,7 @@ def index_reduce_call(run: Callable[..., Any], name: str, input: Tensor, dim: in
 @function(method=True, out=True)
 def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
-) -> Any:
+) -> Tensor:
     """`input` with the slices of `source` reduced at `index` of dimension `dim`: "prod", "mean", "amax" or "amin"."""
     return index_reduce_call(call.apply, "index_reduce", input, dim, index, source, reduce, include_self)
 
@@ -228,8 +229,15 @@ def index_reduce_(
 
 
 def scatter_call(
-    run: Callable[..., Any], name: str, input: Any, dim: int, index: Any, src: Any, value: Any, reduce: Any
-) -> Any:
+    run: Callable[..., Any],
+    name: str,
+    input: Any,
+    dim: int,
+    index: Any,
+    src: Any,
+    value: complex | None,
+    reduce: complex | str | None,
+) -> Tensor:
     """Choose the operator for the arguments of scatter and have `run` carry it out."""
     if src is None:
         src = value
@@ -262,7 +270,7 @@ def scatter(
     *,
     value: complex | None = None,
     reduce: str | complex | None = None,
-) -> Any:
+) -> Tensor:
     """`input` with `src` (a tensor no smaller than index, or a number) put at `index` along `dim`.
 
     reduce: "add" or "multiply" combines with what is there.  Of repeated indices, any one may win.  (*), (*) -> (*)
@@ -279,6 +287,6 @@ def scatter_(
     *,
     value: complex | None = None,
     reduce: str | complex | None = None,
-) -> Any:
+) -> Tensor:
     """In-place version of :func:`scatter`."""
     return scatter_call(call.apply_inplace, "scatter_", input, dim, index, src, value, reduce)

@@ -57,7 +57,7 @@ def diagonal_scatter_op(input: Array, src: Array, offset: int, dim1: int, dim2: 
 
 
 @diagonal_scatter_op.grad("input")
-def _(g: Array, src_shape: Any, offset: int, dim1: Any, dim2: Any) -> Array:
+def _(g: Array, src_shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Array:
     return diagonal_scatter_op(g, np.zeros(src_shape, raw(g).dtype), offset, dim1, dim2)
 
 
@@ -86,7 +86,7 @@ def slice_scatter(
     start: Tensor | complex | None = None,
     end: Tensor | complex | None = None,
     step: int = 1,
-) -> Any:
+) -> Tensor:
     """A copy of `input` with `src` at start:end:step of dimension `dim`.  (*), (*) -> (*)"""
     dim = wrap_dim(dim, raw(input).ndim)
     if step <= 0:
@@ -97,7 +97,7 @@ def slice_scatter(
 
 
 @function(method=True)
-def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Any:
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy of `input` with `src` at `index` of dimension `dim`.  (*), (*) -> (*)"""
     shape = raw(input).shape
     if not shape:

@@ -58,7 +58,7 @@ def _(g: Tensor, input1: Tensor, input2: Tensor, weight: Tensor, needs: tuple[bo
             ops.einsum("no,ni,nj->oij", g, input1, input2) if needs[2] else None)  # fmt: skip
 
 
-def check_sizes(input1: Tensor, input2: Tensor, weight: Tensor, bias: Any) -> None:
+def check_sizes(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     """Raise RuntimeError where shapes do not fit."""
     shapes = f"input1 {list(input1.shape)}, input2 {list(input2.shape)}, weight {list(weight.shape)}"
     if input1.ndim != input2.ndim or input1.shape[:-1] != input2.shape[:-1]:
@@ -70,7 +70,7 @@ def check_sizes(input1: Tensor, input2: Tensor, weight: Tensor, bias: Any) -> No
 
 
 @function(ns="")
-def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input1 weight input2 + bias.  (*, I), (*, J), (O, I, J), (O,) -> (*, O)"""
     check_sizes(input1, input2, weight, bias)
     lead = tuple(input1.shape[:-1])

@@ -49,7 +49,7 @@ def norms(d: Array, p: float) -> Array:
     return (size**p).sum(-1) ** (1 / p)
 
 
-def euclidean(x1: Any, x2: Any) -> Any:
+def euclidean(x1: Array, x2: Array) -> Array:
     """Euclidean distances by one matrix product: |a|^2 + |b|^2 - 2 a.b"""
     out = backend.matmul(x1, x2.swapaxes(-1, -2))
     out *= -2
@@ -138,7 +138,7 @@ def smooth_slopes(d: Tensor, p: float) -> Any:
 
 
 @function()
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = MODES[0]) -> Any:
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = MODES[0]) -> Tensor:
     """The p-norm distances of all pairs of rows, batches broadcast.  (*, P, M), (*, R, M) -> (*, P, R)
 
     compute_mode: whether Euclidean distances go by a matrix product, faster and less exact: with more than 25 rows

@@ -44,13 +44,13 @@ def cholesky_op(A: Array, upper: bool) -> Array:
 
 
 @cholesky_op.grad("A")
-def _(g: Any, out: Any, upper: bool) -> Any:
+def _(g: Array | Tensor, out: Array | Tensor, upper: bool) -> Any:
     L, gL = (mH(out), mH(g)) if upper else (out, g)
     phi = mH(L) @ gL
     return _between(mH(L), (lower(phi) + mH(lower(phi, -1))) * 0.5, True)
 
 
-def _between(A: Any, B: Any, upper: bool) -> Any:
+def _between(A: Array | Tensor, B: Array | Tensor, upper: bool) -> Array | Tensor:
     """A^-1 B A^-H of a triangular A."""
     return mH(triangular_op(A, mH(triangular_op(A, B, upper)), upper))
 
@@ -81,7 +81,7 @@ def positive_op(A: Array) -> Array:
     return positive(A)
 
 
-def _minor(A: Any) -> bool:
+def _minor(A: Array) -> bool:
     try:
         np.linalg.cholesky(A)
     except np.linalg.LinAlgError:
@@ -90,7 +90,7 @@ def _minor(A: Any) -> bool:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def cholesky(A: Tensor, *, upper: bool = False) -> Any:
+def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """L with A = L L^H (or U with A = U^H U).  A: (*, N, N).  Raises RuntimeError unless positive definite."""
     matrix("cholesky", A, True)
     found = cholesky_op(A, upper)
@@ -129,7 +129,7 @@ factor_op.tangent(lambda t_input: t_input)
 
 
 @function(method=True, out=True, autocast="float32")
-def cholesky_inverse(input: Tensor, upper: bool = False) -> Any:
+def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """The inverse of L L^H (or U^H U), given the factor.  (*, N, N) -> (*, N, N)"""
     matrix("cholesky_inverse", input, True)
     return cholesky_inverse_op(factor_op(input, upper), upper)
@@ -143,7 +143,7 @@ def cholesky_inverse_op(input: Array, upper: bool) -> Array:
 
 
 @cholesky_inverse_op.grad("input")
-def _(g: Any, input: Any, out: Any, upper: bool) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, upper: bool) -> Any:
     common = out @ (g + mH(g)) @ out
     return -(input @ common) if upper else -(common @ input)
 
@@ -155,7 +155,7 @@ def _(t_input: Any, input: Any, out: Any, upper: bool) -> Any:
 
 
 @function(method=True, out=True, autocast="float32")
-def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Any:
+def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
     """X with L L^H X = input (or U^H U X), given the factor L, `input2`.  input: (*, N, M), input2: (*, N, N)"""
     matrix("cholesky_solve", input2, True)
     matrix("cholesky_solve", input)

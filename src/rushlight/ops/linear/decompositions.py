@@ -29,18 +29,18 @@ from rushlight.tensor import Tensor, wrap
 NS = "linalg"
 
 
-def mT(x: Any) -> Any:
+def mT(x: Array | Tensor) -> Any:
     """The last two dimensions swapped."""
     n = len(x.shape)
     return permute_op(x, (*range(n - 2), n - 1, n - 2))
 
 
-def mH(x: Any) -> Any:
+def mH(x: Array | Tensor) -> Any:
     """The conjugate transpose of the last two dimensions."""
     return conj(mT(x))
 
 
-def like(values: Array, x: Any) -> Any:
+def like(values: Array, x: Array | Tensor) -> Array | Tensor:
     """A constant beside x: an array beside arrays, a tensor beside tensors, in its dtype."""
     if isinstance(x, Tensor):
         made = wrap(np.asarray(values, x._array.dtype))
@@ -54,29 +54,29 @@ def real_part(x: Any) -> Any:
     return x.real if dtype.kind == "c" else x
 
 
-def is_complex(x: Any) -> bool:
+def is_complex(x: Array | Tensor) -> bool:
     """Whether x is complex."""
     return bool((x._array.dtype if isinstance(x, Tensor) else x.dtype).kind in dtypes.COMPLEX_KINDS)
 
 
-def diagonal(x: Array) -> Array:
+def diagonal(x: Array | Tensor) -> Array | Tensor:
     """The diagonals of the last two dimensions.  (*, K, K) -> (*, K)"""
     k = x.shape[-1]
     return (x * like(np.eye(k), x)).sum(-1)
 
 
-def as_diagonal(v: Array) -> Array:
+def as_diagonal(v: Array | Tensor) -> Array | Tensor:
     """Diagonal matrices.  (*, K) -> (*, K, K)"""
     return v[..., None] * like(np.eye(v.shape[-1]), v)
 
 
-def lower(x: Any, k: int = 0) -> Any:
+def lower(x: Array | Tensor, k: int = 0) -> Array | Tensor:
     """The lower triangle."""
     return x * like(np.tri(x.shape[-2], x.shape[-1], k), x)
 
 
 @functools.cache
-def _type(name: str, fields: tuple[str, ...]) -> Any:
+def _type(name: str, fields: tuple[str, ...]) -> type[Any]:
     return vars(return_types).get(name) or named(name, *fields)
 
 
@@ -88,7 +88,7 @@ def pack(name: str, fields: tuple[str, ...], values: Any) -> Any:
 # Checks ----------------------------------------------------------------------------------------------
 
 
-def matrix(name: str, A: Any, square: bool = False) -> Any:
+def matrix(name: str, A: Tensor, square: bool = False) -> Tensor:
     """A checked: a float or complex tensor of matrices."""
     if not isinstance(A, Tensor):
         raise TypeError(f"linalg.{name}(): argument 'A' (position 1) must be Tensor, not {kind_of(A)}")
@@ -101,7 +101,7 @@ def matrix(name: str, A: Any, square: bool = False) -> Any:
     return A
 
 
-def floating(name: str, A: Any) -> None:
+def floating(name: str, A: Tensor) -> None:
     """Raise RuntimeError unless A is of a dtype that LAPACK knows."""
     if A.dtype.category < dtypes.FLOAT:
         words = "Expected a floating point or complex tensor as input"
@@ -153,7 +153,7 @@ def solve_op(A: Array, B: Array) -> Array:
 
 
 @solve_op.grad("A", "B", uses={"A": "A out", "B": "A"})
-def _(g: Any, A: Any, out: Any) -> Any:
+def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor) -> Any:
     gB = solve_op(mH(A), g)
     return None if out is None else -(gB @ mH(out)), gB
 
@@ -177,7 +177,7 @@ def singular_op(A: Array) -> Array:
     return info
 
 
-def refuse_singular(name: str, A: Any) -> None:
+def refuse_singular(name: str, A: Tensor) -> None:
     """Raise LinAlgError if a matrix is singular.  One on the device meta is not known to be."""
     if A._meta:
         return
@@ -198,7 +198,7 @@ def why_singular(name: str, A: Array) -> str:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def inv(A: Tensor) -> Any:
+def inv(A: Tensor) -> Tensor:
     """The inverse.  A: (*, N, N) -> (*, N, N).  Raises RuntimeError where a matrix is singular."""
     matrix("inv", A, True)
     refuse_singular("linalg.inv", A)
@@ -212,7 +212,7 @@ def inverse(A: Array) -> Array:
 
 
 @inverse.grad("A")
-def _(g: Any, out: Any) -> Any:
+def _(g: Array | Tensor, out: Array | Tensor) -> Any:
     return -(mH(out) @ g @ mH(out))
 
 
@@ -228,27 +228,27 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
     return pack("linalg_inv_ex", ("inverse", "info"), (inverse(A), singular_op(A.detach())))
 
 
-def is_vector(A: Any, B: Any) -> bool:
+def is_vector(A: Tensor, B: Tensor) -> bool:
     """Whether B is a batch of vectors."""
     return B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
 
 
 @function(ns=NS, out=True, autocast="float32")
-def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Any:
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """X with A X = B (or X A = B).  A: (*, N, N), B: (*, N, M) or (*, N).  Raises RuntimeError where A is singular."""
     check_solve("solve", A, B, left)
     refuse_singular("torch.linalg.solve", A)
     return solved(A, B, left)
 
 
-def solved(A: Any, B: Any, left: bool) -> Any:
+def solved(A: Tensor, B: Tensor, left: bool) -> Any:
     """The solution for checked operands."""
     if is_vector(A, B):
         return solve_op(A, B.unsqueeze(-1)).squeeze(-1)
     return solve_op(A, B) if left else mT(solve_op(mT(A), mT(B)))
 
 
-def check_solve(name: str, A: Any, B: Any, left: bool) -> None:
+def check_solve(name: str, A: Tensor, B: Tensor, left: bool) -> None:
     """Raise RuntimeError for operands that do not fit."""
     matrix(name, A, True)
     if not isinstance(B, Tensor):
@@ -278,14 +278,14 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 
 
 @op(autocast="float32", shown="linalg_qr", ns=None, outputs=("Q", "R"), batch=families.leading)
-def qr_op(A: Array, mode: str) -> Any:
+def qr_op(A: Array, mode: str) -> tuple[Array, ...]:
     """The QR decomposition.  (*, M, N) -> (*, M, K), (*, K, N)"""
     qr_of: Any = np.linalg.qr
     return tuple(qr_of(A, mode))
 
 
 @qr_op.grad("A")
-def _(g_Q: Any, g_R: Any, Q: Any, R: Any, mode: str) -> Any:
+def _(g_Q: Array | Tensor, g_R: Array | Tensor, Q: Array | Tensor, R: Array | Tensor, mode: str) -> Any:
     if mode == "complete" and Q.shape[-2] > R.shape[-1]:
         raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
     M = R @ mH(g_R) - mH(g_Q) @ Q
@@ -314,7 +314,7 @@ def qr(A: Tensor, mode: str = "reduced") -> Any:
     return pack("linalg_qr", ("Q", "R"), (Q, R))
 
 
-def wide(Q: Any, left: Any, rest: Any) -> Any:
+def wide(Q: Tensor, left: Tensor, rest: Tensor) -> Tensor:
     """R of a wide matrix: its square part decomposed, the rest multiplied by Q^H."""
     from rushlight.ops.shape.join import cat
 
@@ -346,12 +346,12 @@ def qr_torch(input: Tensor, some: bool = True) -> Any:
 
 
 @op(autocast="float32", shown="linalg_svd", ns=None, outputs=("U", "S", "Vh"), batch=families.leading)
-def svd_op(A: Array, full_matrices: bool) -> Any:
+def svd_op(A: Array, full_matrices: bool) -> tuple[Array, ...]:
     """The singular value decomposition.  (*, M, N) -> (*, M, K), (*, K), (*, K, N)"""
     return tuple(np.linalg.svd(A, full_matrices))
 
 
-def refuse_phases(name: str, what: str, turned: Any) -> None:
+def refuse_phases(name: str, what: str, turned: Array | Tensor) -> None:
     """Raise RuntimeError where a loss depends on the phases of complex vectors, which any algorithm chooses as it likes.
 
     turned: by vector, the products with their gradients (*, K), whose imaginary parts are the slopes of the loss by phase.
@@ -367,7 +367,9 @@ def refuse_phases(name: str, what: str, turned: Any) -> None:
 
 
 @svd_op.grad("A")
-def _(gs: Any, U: Any, S: Any, Vh: Any, full_matrices: bool) -> Any:
+def _(
+    gs: list[Array | Tensor | None], U: Array | Tensor, S: Array | Tensor, Vh: Array | Tensor, full_matrices: bool
+) -> Any:
     k = S.shape[-1]
     if full_matrices:
         U, Vh = U[..., :k], Vh[..., :k, :]
@@ -402,7 +404,7 @@ def of_singular_vectors(g_U: Array, g_S: Array, g_Vh: Array, U: Array, S: Array,
     return gA
 
 
-def skew(X: Any) -> Any:
+def skew(X: Array | Tensor) -> Array | Tensor:
     """X - X^H."""
     return X - mH(X)
 
@@ -432,7 +434,7 @@ def svd_torch(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def svdvals(A: Tensor, *, driver: str | None = None) -> Any:
+def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """The singular values, descending.  A: (*, M, N) -> (*, K)"""
     matrix("svdvals", A)
     return svd_op(A, False)[1]
@@ -442,14 +444,14 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Any:
 
 
 @op(autocast="float32", shown="linalg_eigh", ns=None, outputs=("L", "V"), batch=families.leading)
-def eigh_op(A: Array, UPLO: str) -> Any:
+def eigh_op(A: Array, UPLO: str) -> tuple[Array, ...]:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices.  (*, N, N) -> (*, N), (*, N, N)"""
     eigh_of: Any = np.linalg.eigh
     return tuple(eigh_of(A, UPLO))
 
 
 @eigh_op.grad("A")
-def _(gs: Any, L: Any, V: Any) -> Any:
+def _(gs: list[Array | Tensor | None], L: Array | Tensor, V: Array | Tensor) -> Any:
     g_L, g_V = gs
     if g_V is None:  # no gap between two is divided by: equal eigenvalues have a gradient too
         return (V * g_L[..., None, :]) @ mH(V)
@@ -486,13 +488,13 @@ def check_uplo(name: str, UPLO: str) -> None:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def eigvalsh(A: Tensor, UPLO: str = "L") -> Any:
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of Hermitian matrices, ascending.  A: (*, N, N) -> (*, N)"""
     return eigh(A, UPLO)[0]
 
 
 @op(autocast="float32", shown="linalg_eig", ns=None, outputs=("L", "V"), batch=families.leading)
-def eig_op(A: Array) -> Any:
+def eig_op(A: Array) -> tuple[Array, ...]:
     """Complex eigenvalues and eigenvectors.  (*, N, N) -> (*, N), (*, N, N)"""
     L, V = np.linalg.eig(A)
     kind = np.complex64 if A.dtype.itemsize in (4,) or A.dtype == np.complex64 else np.complex128
@@ -500,7 +502,7 @@ def eig_op(A: Array) -> Any:
 
 
 @eig_op.grad("A")
-def _(gs: Any, L: Any, V: Any) -> Any:
+def _(gs: list[Array | Tensor | None], L: Array | Tensor, V: Array | Tensor) -> Any:
     g_L, g_V = gs
     if g_V is None:
         return solve_op(mH(V), g_L[..., :, None] * mH(V))
@@ -524,6 +526,6 @@ def eig(A: Tensor) -> Any:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def eigvals(A: Tensor) -> Any:
+def eigvals(A: Tensor) -> Tensor:
     """The complex eigenvalues.  A: (*, N, N) -> (*, N)"""
     return eig(A)[0]

@@ -49,7 +49,7 @@ def _(
 
 
 @function(ns="")
-def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Any:
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along `dim` of the broadcast shape.  (*), (*) -> (*)"""
     for name, x in (("x1", x1), ("x2", x2)):
         if not isinstance(x, Tensor):
@@ -65,7 +65,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 
 @function(ns="")
-def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The norm of order `p` of x1 - x2 + eps along the last dimension.  (*, D), (*, D) -> (*)"""
     return linalg.vector_norm(x1 - x2 + eps, p, -1, keepdim)
 
@@ -90,7 +90,7 @@ def counted(d: Array) -> Array:
     return np.add.reduce(np.not_equal(d, 0, out=d, where=~np.isnan(d), casting="unsafe"), axis=-1)
 
 
-def slope_of(d: Array | Tensor, norm: Array | Tensor, p: float) -> Any:
+def slope_of(d: Array | Tensor, norm: Array | Tensor, p: float) -> Array | Tensor:
     """The gradient of the norm of order `p` by the rows `d`, 0 where the norm is.  (N, M), (N,) -> (N, M)"""
     if p == 0:
         return d * 0
@@ -138,7 +138,7 @@ def _(g: Tensor, input: Tensor, out: Tensor, p: float) -> Tensor:
 
 
 @function(ns="")
-def pdist(input: Tensor, p: float = 2) -> Any:
+def pdist(input: Tensor, p: float = 2) -> Tensor:
     """Distances of order `p` of every pair of rows i < j.  (N, M) -> (N * (N - 1) / 2,)
 
     Raises RuntimeError for other numbers of dimensions and a negative `p`.

@@ -92,7 +92,7 @@ def _(input: Any, other: Any, la: Labels, lb: Labels) -> int:
 
 
 @contract.shape
-def _(input: Array, other: Array, la: Any, lb: Any, lo: Any) -> list[shapes.Made]:
+def _(input: Array, other: Array, la: tuple[str, ...], lb: tuple[str, ...], lo: tuple[str, ...]) -> list[shapes.Made]:
     sizes = dict(zip(la, input.shape, strict=False)) | {
         k: n for k, n in zip(lb, () if other is None else other.shape, strict=False) if n != 1
     }
@@ -142,7 +142,7 @@ def from_lists(args: tuple[Any, ...]) -> tuple[list[Any], list[list[Any]], Any]:
     return [args[2 * i] for i in range(pairs)], terms, None if output is None else letters(output)
 
 
-def letters(sublist: Any) -> list[Any]:
+def letters(sublist: list[Any]) -> list[Any]:
     """A list of ints as labels."""
     found: list[Any] = []
     for n in sublist:
@@ -251,7 +251,7 @@ def check_bools(a: Tensor, la: Labels, b: Tensor, lb: Labels, made: Labels) -> N
         )
 
 
-def evaluate(operands: list[Any], terms: list[Labels], lo: Labels) -> Any:
+def evaluate(operands: list[Any], terms: list[Labels], lo: Labels) -> Tensor:
     """Contract operands pair by pair until one is left, and put its dimensions in order."""
     sizes = check_sizes(operands, terms)
     if raw(operands[0]).dtype.kind in "bui":
@@ -275,7 +275,7 @@ def evaluate(operands: list[Any], terms: list[Labels], lo: Labels) -> Any:
 
 
 @function()
-def einsum(*args: Any) -> Any:
+def einsum(*args: Any) -> Tensor:
     """Sums of products of operands, dimensions named by letters: einsum("bij,bjk->bik", a, b).
 
     Without "->" the output has the letters that occur once, in order; "..." stands for dimensions that broadcast. Also as

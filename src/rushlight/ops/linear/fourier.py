@@ -113,7 +113,7 @@ def _real_of(y: Array | Tensor) -> type[Any]:
 # Arguments -------------------------------------------------------------------------------------------
 
 
-def to_float(name: str, x: Tensor | list[Any], complex_too: bool) -> Any:
+def to_float(name: str, x: Tensor | list[Any], complex_too: bool) -> Tensor:
     """Integers as the default float; reals as complex if asked.  Raises TypeError/RuntimeError for what cannot be."""
     if not isinstance(x, Tensor):
         raise TypeError(f"fft_{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(x)}")
@@ -135,7 +135,9 @@ def one_dim(name: str, x: Tensor, dim: int) -> int:
     return int(dim % ndim)
 
 
-def many_dims(name: str, x: Any, s: Any, dim: tuple[int, ...]) -> tuple[tuple[int, ...], list[int]]:
+def many_dims(
+    name: str, x: Tensor, s: int | Sequence[int] | None, dim: tuple[int, ...]
+) -> tuple[tuple[int, ...], list[int]]:
     """Dimensions and sizes of a transform of several dimensions."""
     ndim = x.ndim
     s = (s,) if isinstance(s, int) else s
@@ -161,7 +163,7 @@ def many_dims(name: str, x: Any, s: Any, dim: tuple[int, ...]) -> tuple[tuple[in
     return dims, sizes
 
 
-def resized(x: Any, dims: tuple[int, ...], sizes: list[Any]) -> Tensor:
+def resized(x: Tensor, dims: tuple[int, ...], sizes: list[Any]) -> Tensor:
     """The input cut or filled with zeros to `sizes` in `dims`."""
     pads = [(0, 0)] * x.ndim
     for d, n in zip(dims, sizes, strict=True):
@@ -169,7 +171,7 @@ def resized(x: Any, dims: tuple[int, ...], sizes: list[Any]) -> Tensor:
     return pad_op(x, tuple(pads), 0) if any(map(any, pads)) else x
 
 
-def scale_of(name: str, norm: Any, sizes: list[Any], forward: bool) -> float:
+def scale_of(name: str, norm: str | None, sizes: list[Any], forward: bool) -> float:
     """The factor that a normalisation gives a transform."""
     n = math.prod(sizes)
     if norm not in (None, "backward", "forward", "ortho"):
@@ -179,7 +181,7 @@ def scale_of(name: str, norm: Any, sizes: list[Any], forward: bool) -> float:
     return 1.0 if (norm in (None, "backward")) == forward else 1 / n
 
 
-def c2c(name: str, x: Any, s: Any, dim: Any, norm: Any, forward: bool) -> Any:
+def c2c(name: str, x: Any, s: Any, dim: Any, norm: str | None, forward: bool) -> Tensor:
     """A complex transform."""
     x = to_float(name, x, True)
     dims, sizes = many_dims(name, x, s, dim)
@@ -188,7 +190,7 @@ def c2c(name: str, x: Any, s: Any, dim: Any, norm: Any, forward: bool) -> Any:
     return c2c_op(resized(x, dims, sizes), dims, scale_of(name, norm, sizes, forward), forward)
 
 
-def r2c(name: str, x: Any, s: Any, dim: Any, norm: Any, forward: bool) -> Any:
+def r2c(name: str, x: Any, s: Any, dim: Any, norm: str | None, forward: bool) -> Tensor:
     """A transform of real numbers to a half."""
     x = to_float(name, x, False)
     if x.dtype.is_complex:
@@ -200,7 +202,7 @@ def r2c(name: str, x: Any, s: Any, dim: Any, norm: Any, forward: bool) -> Any:
     return y if forward else conj(y)
 
 
-def c2r(name: str, x: Any, s: Any, dim: Any, norm: Any, forward: bool) -> Any:
+def c2r(name: str, x: Any, s: Any, dim: Any, norm: str | None, forward: bool) -> Tensor:
     """A transform of a half to real numbers."""
     x = to_float(name, x, True)
     last_given = s is not None and (s if isinstance(s, int) else s[-1]) != -1
@@ -226,13 +228,13 @@ WHAT = {"fft": "transform", "ifft": "inverse transform", "rfft": "transform of r
 def _publish(name: str) -> None:
     kind, forward = KINDS[name]
 
-    def one(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+    def one(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
         return kind(name, input, None if n is None else (n,), (dim,), norm, forward)
 
-    def two(input: Any, s: Any = None, dim: Any = (-2, -1), norm: Any = None) -> Any:
+    def two(input: Tensor, s: Any = None, dim: int | Sequence[int] | None = (-2, -1), norm: Any = None) -> Tensor:
         return kind(f"{name}2", input, s, dim, norm, forward)
 
-    def several(input: Any, s: Any = None, dim: Any = None, norm: Any = None) -> Any:
+    def several(input: Any, s: Any = None, dim: Any = None, norm: Any = None) -> Tensor:
         return kind(f"{name}n", input, s, dim, norm, forward)
 
     for fn, suffix, where in (
@@ -250,7 +252,7 @@ for _name in KINDS:
 
 
 @function(ns=NS)
-def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Any:
+def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Frequencies reordered so that zero is in the middle."""
     dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     return input.roll([input.shape[d] // 2 for d in dims], list(dims))
@@ -263,20 +265,20 @@ def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     return input.roll([(input.shape[d] + 1) // 2 for d in dims], list(dims))
 
 
-def _frequencies(values: Any, dtype: Any, requires_grad: bool) -> Any:
+def _frequencies(values: Array, dtype: Any, requires_grad: bool) -> Tensor:
     t = wrap(values.astype((dtype or dtypes.get_default_dtype()).numpy))
     return t.requires_grad_(requires_grad)
 
 
 @function(ns=NS, out=True)
-def fftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
-            requires_grad: bool = False) -> Tensor:  # fmt: skip
+def fftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, layout: layout | None = None,
+            device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The frequencies of fft of length n and sample spacing d: (n)"""
     return _frequencies(np.fft.fftfreq(n, d), dtype, requires_grad)
 
 
 @function(ns=NS, out=True)
-def rfftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
-             requires_grad: bool = False) -> Tensor:  # fmt: skip
+def rfftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, layout: layout | None = None,
+             device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The frequencies of rfft of length n and sample spacing d: (n // 2 + 1)"""
     return _frequencies(np.fft.rfftfreq(n, d), dtype, requires_grad)

@@ -53,7 +53,7 @@ def hermitian_of(A: Array) -> bool:
     return bool(np.all(np.diagonal(A).imag == 0))
 
 
-def exchange(A: Any, k: int, r: int, hermitian: bool) -> None:
+def exchange(A: Array, k: int, r: int, hermitian: bool) -> None:
     """Exchange rows and columns k and r > k of the lower triangle from column k on."""
     A[r + 1 :, [k, r]] = A[r + 1 :, [r, k]]
     middle = A[k + 1 : r, k].copy()

@@ -14,13 +14,13 @@ from rushlight.ops.linear.decompositions import mH
 from rushlight.tensor import Tensor
 
 
-def range_of(A: Any, q: int, niter: int, M: Any) -> Any:
+def range_of(A: Tensor, q: int, niter: int, M: Any) -> Tensor:
     """An orthonormal basis (*, M, q) of about the range of A - M."""
 
-    def times(x: Any) -> Any:
+    def times(x: Tensor) -> Any:
         return A @ x if M is None else A @ x - M @ x
 
-    def adjoint_times(x: Any) -> Any:
+    def adjoint_times(x: Tensor) -> Any:
         return mH(A) @ x if M is None else mH(A) @ x - mH(M) @ x
 
     R = named.randn(A.shape[-1], q, dtype=A.dtype)
@@ -54,7 +54,7 @@ def reversed_sides(parts: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
     return V, S, U
 
 
-def decomposed(A: Any, q: int, niter: int, M: Any) -> tuple[Any, Any, Any]:
+def decomposed(A: Tensor, q: int, niter: int, M: Any) -> tuple[Any, Any, Any]:
     """U, S, V of a matrix with at least as many rows as columns."""
     Q = range_of(A, q, niter, M)
     B = mH(Q) @ A

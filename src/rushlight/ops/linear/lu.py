@@ -52,7 +52,7 @@ def factored(A: Array) -> tuple[Any, Any]:
     return LU, pivots.reshape(*A.shape[:-2], k)
 
 
-def first_zero_pivot(A: Any) -> Any:
+def first_zero_pivot(A: Array) -> Array:
     """Which diagonal element of U is the first to be zero, from 1; the order where rounding hides it.  (*, N, N) -> (*)"""
     zero = np.diagonal(factored(A)[0], axis1=-2, axis2=-1) == 0
     return np.where(zero.any(-1), zero.argmax(-1) + 1, A.shape[-1]).astype(np.int32)
@@ -228,7 +228,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     return triangular_op(U, triangular_op(L, mT(P) @ B, False), True)
 
 
-def check_lu_solve(LU: Any, pivots: Any, B: Any, left: bool) -> None:
+def check_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool) -> None:
     """Raise RuntimeError for operands that do not fit."""
     matrix("lu_solve", B)
     if LU.dtype != B.dtype:
@@ -245,7 +245,7 @@ def check_lu_solve(LU: Any, pivots: Any, B: Any, left: bool) -> None:
 
 
 @function(name="lu_solve", method=True, out=True)
-def lu_solve_torch(b: Any, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+def lu_solve_torch(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """X with A X = b, given the LU factor of A.  Deprecated: use linalg.lu_solve, whose arguments are in another order."""
     return lu_solve(LU_data, LU_pivots, b)
 
@@ -312,7 +312,7 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
     return found
 
 
-def check_ormqr(input: Any, tau: Any, other: Any, left: bool) -> None:
+def check_ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool) -> None:
     """Raise RuntimeError for operands that do not fit."""
     for which, x in (("input", input), ("other", other)):
         if x.ndim < 2:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 INT32 = np.dtype(np.int32)
 
 
-def _real(dtype: Any) -> Any:
+def _real(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of the real part."""
     return np.dtype(dtype.char.lower()) if dtype.kind == "c" else dtype
 
 
-def _complex(dtype: Any) -> Any:
+def _complex(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The complex dtype whose parts are of this one."""
     return dtype if dtype.kind == "c" else np.result_type(dtype, np.complex64)
 

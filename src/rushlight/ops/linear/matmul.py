@@ -43,7 +43,7 @@ from rushlight.tensor import Tensor
 ndarray = np.ndarray
 
 
-def adj(x: Any) -> Any:
+def adj(x: Any) -> Array | Tensor:
     """The conjugate transpose of the last two dimensions, of an array or tensor."""
     if x.__class__ is ndarray:
         x = x.swapaxes(-1, -2)
@@ -84,7 +84,7 @@ def matmul_op(input: Array, mat2: Array) -> Array:
 matmul_op.work(copies_for_blas)
 
 
-def product_for(a: Array | Tensor, b: Array | Tensor, shape: tuple[int, ...]) -> Any:
+def product_for(a: Array | Tensor, b: Array | Tensor, shape: tuple[int, ...]) -> Array | Tensor:
     """a @ b for an input of `shape`: where that is one matrix for a whole batch, the sum over the batch.
 
     The products of all are made first where they are smaller than copies of the factors would be.
@@ -221,7 +221,7 @@ def _(g: Tensor) -> Tensor:
 
 
 @function(method=True, out=True)
-def mm(input: Tensor, mat2: Tensor) -> Any:
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """Matrix product.  (M, K), (K, N) -> (M, N)"""
     check_matrices("mm", input, mat2, words=of_matrices)
     return mm_op(input, mat2)
@@ -234,14 +234,14 @@ def spmm(input: Tensor, mat2: Tensor) -> Any:
 
 
 @function(method=True, out=True)
-def bmm(input: Tensor, mat2: Tensor) -> Any:
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """Matrix products of two batches.  (B, M, K), (B, K, N) -> (B, M, N)"""
     check_matrices("bmm", input, mat2, 3, words=of_batches)
     return matmul_op(input, mat2)
 
 
 @function(method=True, out=True)
-def mv(input: Tensor, vec: Tensor) -> Any:
+def mv(input: Tensor, vec: Tensor) -> Tensor:
     """Matrix times vector.  (M, K), (K) -> (M)"""
     same_dtype("mv", input, vec, ("input", "vec"), of_a_vector)
     check_vector("mv", input, vec)
@@ -249,7 +249,7 @@ def mv(input: Tensor, vec: Tensor) -> Any:
 
 
 @function(method=True, out=True)
-def dot(input: Tensor, tensor: Tensor) -> Any:
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The sum of products of two vectors, not conjugated.  (K), (K) -> ()"""
     same_dtype("dot", input, tensor, ("input", "tensor"), of_vectors)
     if held(input).ndim != 1 or held(tensor).ndim != 1:
@@ -260,7 +260,7 @@ def dot(input: Tensor, tensor: Tensor) -> Any:
 
 
 @function(method=True, out=True, aliases=("ger",))
-def outer(input: Tensor, vec2: Tensor) -> Any:
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """All products of the elements of two vectors.  (M), (N) -> (M, N)"""
     for name, x in (("self", input), ("vec2", vec2)):
         if held(x).ndim != 1:
@@ -269,7 +269,7 @@ def outer(input: Tensor, vec2: Tensor) -> Any:
 
 
 @function(method=True, out=True)
-def matmul(input: Tensor, other: Tensor) -> Any:
+def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Matrix product over broadcast leading dimensions; 1-d tensors count as a row and a column.
 
     (K), (K) -> ();  (M, K), (K) -> (M);  (K), (K, N) -> (N);  (*, M, K), (*, K, N) -> (*, M, N)
@@ -334,7 +334,7 @@ addmm_op.costs(lambda mat1, mat2: costs.product(mat1, mat2))
 addmm_op.shape(lambda mat1, mat2: shapes.product(mat1, mat2))
 
 
-def _scaled(x: Array | Tensor, by: int) -> Any:
+def _scaled(x: Array | Tensor, by: int) -> Array | Tensor:
     """x times the conjugate of a number."""
     return x if by == 1 else x * conj(by)
 
@@ -345,7 +345,7 @@ addmm_op.grad("mat2")(lambda g, mat1, alpha: _scaled(matmul_op(adj(mat1), g), al
 
 
 @function(method=True, out=True, inplace=True)
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *old: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *old: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * mat1 @ mat2; with beta 0, NaN of input does not count.  (M, N), (M, K), (K, N) -> (M, N)"""
     if old:
         return in_old_order(addmm, (input, mat1, mat2, *old), {"beta": beta, "alpha": alpha})
@@ -393,7 +393,7 @@ def check_operands(*given: object) -> None:
                                 f"{shown}")  # fmt: skip
 
 
-def linear_slowly(input: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
+def linear_slowly(input: Tensor, weight: Tensor, bias: Tensor | None) -> Array | Tensor:
     """`linear` for the rarer shapes, and the errors."""
     check_operands(input, weight, bias)
     if bias is None:

@@ -58,7 +58,7 @@ def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor) -> Any:
 
 
 @function(ns=NS, out=True)
-def det(A: Tensor) -> Any:
+def det(A: Tensor) -> Tensor:
     """The determinant.  A: (*, N, N) -> (*)"""
     base.matrix("det", A, True)
     return det_op(A)
@@ -83,7 +83,7 @@ def _(g_sign: Array | Tensor, g_logabsdet: Array | Tensor, A: Array | Tensor, si
     return both[..., None, None] * back
 
 
-def _slogdet(name: str, A: Tensor | list[Any]) -> Any:
+def _slogdet(name: str, A: Tensor) -> Any:
     base.matrix("slogdet", A, True)
     return pack(name, ("sign", "logabsdet"), slogdet_op(A))
 
@@ -129,7 +129,7 @@ def _two_dims(name: str, A: Tensor, dim: tuple[int, ...]) -> tuple[int, int]:
 @function(ns=NS, out=True)
 def matrix_norm(
     A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: dtype | None = None
-) -> Any:
+) -> Tensor:
     """A norm of matrices.  ord: "fro", "nuc", inf, -inf, 1, -1, 2 or -2; dim: where the matrices lie."""
     if not isinstance(A, Tensor) or A.ndim < 2:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
@@ -161,18 +161,18 @@ def base_norm(A: Tensor, ord: int, dim: tuple[int, ...], keepdim: bool) -> Tenso
     return vector_norm(A, ord, dim, keepdim)
 
 
-def _extreme(x: Any, dim: int, largest: bool) -> Any:
+def _extreme(x: Tensor, dim: int, largest: bool) -> Tensor:
     """The largest or the least along a dimension, which is kept.  The largest of no norms is 0, their sum."""
     if not largest:
         return x.amin(dim, True)
     return x.amax(dim, True) if x.shape[dim] else x.sum(dim, True)
 
 
-def _singular(A: Any, i: int, j: int) -> Any:
+def _singular(A: Tensor, i: int, j: int) -> Tensor:
     return base.svdvals(A.movedim((i, j), (-2, -1)))
 
 
-def _keep(x: Any, i: int, j: int, keepdim: bool) -> Any:
+def _keep(x: Tensor, i: int, j: int, keepdim: bool) -> Tensor:
     if not keepdim:
         return x
     for d in sorted((i, j)):
@@ -188,7 +188,7 @@ def norm(
     keepdim: bool = False,
     *,
     dtype: dtype | None = None,
-) -> Any:
+) -> Tensor:
     """A vector norm (ord a number, or None: of all elements) or, over two dimensions, a matrix norm."""
     from rushlight.ops.reduce.norms import vector_norm
 
@@ -209,7 +209,7 @@ def norm(
 
 
 @function(ns=NS, out=True, autocast="float32")
-def cond(A: Tensor, p: Any = None) -> Any:
+def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     """The condition number.  A: (*, M, N); p: None (2), "fro", "nuc", inf, -inf, 1, -1, 2 or -2."""
     if A.ndim < 2:
         raise RuntimeError(f"linalg.cond: The input tensor A must have at least 2 dimensions, got {A.ndim}.")
@@ -233,7 +233,7 @@ def cond(A: Tensor, p: Any = None) -> Any:
 # Pseudo-inverse, rank, least squares -----------------------------------------------------------------
 
 
-def threshold(S: Array, shape: tuple[int, ...], atol: Any, rtol: Any) -> Any:
+def threshold(S: Array, shape: tuple[int, ...], atol: Any, rtol: Tensor | float | None) -> Any:
     """Below what singular values count as zero.  S: (*, K) -> (*)"""
     eps = float(np.finfo(S.dtype).eps) * max(shape[-2:])
     zero = atol is None or (isinstance(atol, (int, float)) and atol == 0)
@@ -244,7 +244,7 @@ def threshold(S: Array, shape: tuple[int, ...], atol: Any, rtol: Any) -> Any:
 
 
 @op(autocast="float32", shown="linalg_pinv", ns=None, batch=families.leading)
-def pinv_op(A: Array, atol: Any, rtol: Any, hermitian: bool) -> Array:
+def pinv_op(A: Array, atol: Any, rtol: float | None, hermitian: bool) -> Array:
     """The pseudo-inverse.  (*, M, N) -> (*, N, M)"""
     U, S, Vh = _factors(A, hermitian)
     size = np.abs(S)
@@ -280,7 +280,7 @@ def pinv(
     *,
     atol: float | Tensor | None = None,
     rtol: float | Tensor | None = None,
-) -> Any:
+) -> Tensor:
     """The Moore-Penrose inverse.  A: (*, M, N) -> (*, N, M); singular values below max(atol, rtol * largest) count as 0."""
     base.matrix("pinv", A, hermitian)
     rtol = rcond if rtol is None else rtol
@@ -304,7 +304,7 @@ def matrix_rank(
     *,
     atol: float | Tensor | None = None,
     rtol: float | Tensor | None = None,
-) -> Any:
+) -> Tensor:
     """The number of singular values that do not count as zero.  A: (*, M, N) -> (*) int64"""
     base.matrix("matrix_rank", A, hermitian)
     if tol is not None:
@@ -341,7 +341,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | Tensor | None = None, *, driver: 
     )
 
 
-def cutoff(A: Tensor, rcond: Any, driver: Any) -> Any:
+def cutoff(A: Tensor, rcond: Any, driver: str | None) -> Any:
     """The share of the largest singular value up to which LAPACK's drivers drop one; None: that of matrix_rank.
 
     gels takes full rank for granted; gelsy, the default, keeps what is equal, and the largest always; gelsd takes a share
@@ -357,7 +357,7 @@ def cutoff(A: Tensor, rcond: Any, driver: Any) -> Any:
     return eps if rcond < 0 or (driver == "gelsd" and not 0 < rcond < 1) else rcond
 
 
-def _details(A: Tensor, b: Tensor, x: Tensor, driver: Any, rcond: Any) -> tuple[Any, Any, Any]:
+def _details(A: Tensor, b: Tensor, x: Tensor, driver: str | None, rcond: Any) -> tuple[Any, Any, Any]:
     m, n = A.shape[-2:]
     empty = wrap(np.empty(0, np.float32 if A._array.dtype.itemsize == 4 else np.float64))
     rank = matrix_rank(A, rtol=rcond) if driver not in ("gels",) else wrap(np.empty(0, np.int64))
@@ -401,7 +401,7 @@ PADE_13 = (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353
 
 @function(ns=NS)
 @per_sample
-def matrix_exp(A: Tensor) -> Any:
+def matrix_exp(A: Tensor) -> Tensor:
     """The exponential of matrices, by scaling and squaring with a Pade approximant (Higham 2005).  A: (*, N, N)"""
     if isinstance(A, Tensor) and A._array.dtype in dtypes.HALVES:
         return matrix_exp(A.float()).to(A.dtype)
@@ -439,7 +439,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def tensorsolve(A: Any, B: Tensor, dims: Any = None) -> Any:
+def tensorsolve(A: Any, B: Tensor, dims: Any = None) -> Tensor:
     """X with tensordot(A, X) = B."""
     if dims is not None:
         keep = [d for d in range(A.ndim) if d not in {d % A.ndim for d in dims}]
@@ -453,7 +453,7 @@ def tensorsolve(A: Any, B: Tensor, dims: Any = None) -> Any:
     return reshape_op(x, rest)
 
 
-def permute(x: Any, dims: Any) -> Any:
+def permute(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The dimensions in another order."""
     from rushlight.ops.shape.reshape import permute_op
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
-def check_factor(name: str, value: Any, like: Any) -> None:
+def check_factor(name: str, value: complex, like: Tensor) -> None:
     """Raise RuntimeError for a fraction as a factor of integers, and for a bool as one of anything but bools."""
     if isinstance(value, bool) and raw(like).dtype.kind != "b":
         raise RuntimeError(f"{name}(): Boolean beta and alpha only supported for Boolean results.")
@@ -65,7 +65,9 @@ def add_product(
     return run(addmm_op.op, (input, a, b), (beta, alpha))
 
 
-def _baddbmm(run: Callable[..., Any], input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Any:
+def _baddbmm(
+    run: Callable[..., Any], input: Tensor, batch1: Tensor, batch2: Tensor, beta: complex, alpha: complex
+) -> Tensor:
     check_matrices("baddbmm", batch1, batch2, 3, ("batch1", "batch2"), of_batches)
     same_dtype("baddbmm", input, batch1, ("input", "batch1"), of_three)
     shape = (*raw(batch1).shape[:2], raw(batch2).shape[2])
@@ -73,7 +75,7 @@ def _baddbmm(run: Callable[..., Any], input: Tensor, batch1: Tensor, batch2: Ten
 
 
 @function(method=True, out=True, autocast="lower")
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Any:
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * batch1 @ batch2.  (B, M, N), (B, M, K), (B, K, N) -> (B, M, N)"""
     if old:
         return in_old_order(baddbmm, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
@@ -81,14 +83,16 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: comp
 
 
 @function(method=True)
-def baddbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Any:
+def baddbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """In-place version of :func:`baddbmm`."""
     if old:
         return in_old_order(baddbmm_, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
     return _baddbmm(call.apply_inplace, input, batch1, batch2, beta, alpha)
 
 
-def _addbmm(run: Callable[..., Any], input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Any:
+def _addbmm(
+    run: Callable[..., Any], input: Tensor, batch1: Tensor, batch2: Tensor, beta: complex, alpha: complex
+) -> Tensor:
     same_dtypes_of_sum("addbmm", input, batch1, batch2)
     check_matrices("addbmm", batch1, batch2, 3, ("batch1", "batch2"))
     (b, m, k), n = raw(batch1).shape, raw(batch2).shape[2]
@@ -98,7 +102,7 @@ def _addbmm(run: Callable[..., Any], input: Tensor, batch1: Tensor, batch2: Tens
 
 
 @function(method=True, out=True, autocast="lower")
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Any:
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * the sum of batch1[b] @ batch2[b].  (M, N), (B, M, K), (B, K, N) -> (M, N)"""
     if old:
         return in_old_order(addbmm, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
@@ -106,7 +110,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: compl
 
 
 @function(method=True)
-def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Any:
+def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """In-place version of :func:`addbmm`; a smaller tensor grows to the size of the result."""
     if old:
         return in_old_order(addbmm_, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
@@ -120,7 +124,7 @@ def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: comp
 
 
 @function(method=True, out=True, inplace=True)
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Any:
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * mat @ vec.  (M), (M, K), (K) -> (M)"""
     if old:
         return in_old_order(addmv, (input, mat, vec, *old), {"beta": beta, "alpha": alpha})
@@ -172,7 +176,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 
 
 @function(out=True)
-def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Products summed over pairs of dimensions: the last `dims` of a with the first of b, or two lists of them."""
     s, t = raw(a).shape, raw(b).shape
     first, second = contracted(dims, len(s), len(t))
@@ -214,7 +218,7 @@ def contracted(dims: Any, m: int, n: int) -> tuple[Any, Any]:
 
 
 @function(method=True, out=True)
-def kron(input: Tensor, other: Tensor) -> Any:
+def kron(input: Tensor, other: Tensor) -> Tensor:
     """Kronecker product: each element of `input` times all of `other`.  (*), (*) -> (*)"""
     s, t = raw(input).shape, raw(other).shape
     n = max(len(s), len(t))
@@ -258,7 +262,7 @@ def between(matrices: list[Any], at: dict[Any, Any], i: int, j: int) -> Tensor:
 
 
 @function(ns="linalg", out=True, autocast="lower")
-def multi_dot(tensors: Sequence[Tensor]) -> Any:
+def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """The product of matrices in the order that needs fewest multiplications; the first and last may be vectors."""
     found = list(tensors)
     if len(found) < 2:
@@ -316,7 +320,7 @@ def broadcast_pair(name: str, input: Tensor, other: Tensor) -> tuple[Any, Any]:
 
 
 @function(method=True, out=True)
-def cross(input: Tensor, other: Tensor, dim: int | Sequence[int] | None = None) -> Any:
+def cross(input: Tensor, other: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Cross products along `dim`, of size 3 (without it, the first such).  (*), (*) -> (*)"""
     a, b = broadcast_pair("cross", input, other)
     shape = raw(a).shape

@@ -56,7 +56,7 @@ def _at_once(A: Array, x: Array, upper: bool) -> None:
 
 
 @triangular_op.grad("A", "B", uses={"A": "A out", "B": "A"})
-def _(g: Any, A: Any, out: Any, upper: bool) -> Any:
+def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor | None, upper: bool) -> Any:
     gB = triangular_op(mH(A), g, not upper)
     return None if out is None else -(gB @ mH(out)), gB
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,13 +16,16 @@ from rushlight.basics.state import modes
 from rushlight.dispatch.dims import common_shape, unexpandable
 from rushlight.dispatch.operands import held
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 Words = Callable[[Any, Any], str]
 
 
 # Of two dtypes -----------------------------------------------------------------------------------------
 
 
-def of_matrices(x: Any, y: Any) -> str:
+def of_matrices(x: np.dtype[Any], y: np.dtype[Any]) -> str:
     """Matrices of two dtypes."""
     return f"expected m1 and m2 to have the same dtype, but got: {in_c(x)} != {in_c(y)}"
 
@@ -78,7 +81,7 @@ def same_dtype(
 
 
 def same_dtypes_of_sum(
-    name: str, input: Any, mat1: Any, mat2: Any, names: tuple[str, str, str] = ("input", "mat1", "mat2")
+    name: str, input: Tensor, mat1: Tensor, mat2: Tensor, names: tuple[str, str, str] = ("input", "mat1", "mat2")
 ) -> None:
     """Raise RuntimeError unless a product and what it is added to, `names` of the operator, are of one dtype."""
     given = [held(x).dtype for x in (input, mat1, mat2)]
@@ -91,7 +94,7 @@ def same_dtypes_of_sum(
     raise explained(RuntimeError(f"{name}: {words} ({names[at]} and {names[2]})"), "two-dtypes")
 
 
-def same_dtypes_of_vector(name: str, input: Any, mat: Any, vec: Any) -> None:
+def same_dtypes_of_vector(name: str, input: Tensor, mat: Tensor, vec: Tensor) -> None:
     """Raise RuntimeError unless a vector, and a matrix and a vector whose product is added to it, are of one dtype."""
     given = [held(x).dtype for x in (input, mat, vec)]
     if len(set(given)) > 1 and modes.autocast is None:
@@ -102,7 +105,12 @@ def same_dtypes_of_vector(name: str, input: Any, mat: Any, vec: Any) -> None:
 
 
 def check_matrices(
-    name: str, a: Any, b: Any, ndim: int = 2, names: tuple[str, str] = ("input", "mat2"), words: Words | None = None
+    name: str,
+    a: Tensor,
+    b: Tensor,
+    ndim: int = 2,
+    names: tuple[str, str] = ("input", "mat2"),
+    words: Words | None = None,
 ) -> None:
     """Raise RuntimeError unless two matrices, or batches of them, can be multiplied."""
     if words is not None:
@@ -147,7 +155,7 @@ def of_a_vectors_size(rows: int, matrix: tuple[int, ...], n: int) -> str:
     return f"size mismatch, got input ({rows}), mat ({matrix[0]}x{matrix[1]}), vec ({n})"
 
 
-def check_vector(name: str, mat: Any, vec: Any, input: Any = None) -> None:
+def check_vector(name: str, mat: Tensor, vec: Tensor, input: Tensor | None = None) -> None:
     """Raise RuntimeError unless a matrix can be multiplied with a vector, and the product added to `input`, if it is given."""
     s, t = held(mat).shape, held(vec).shape
     added = s[:1] if input is None else held(input).shape
@@ -159,7 +167,7 @@ def check_vector(name: str, mat: Any, vec: Any, input: Any = None) -> None:
         raise explained(RuntimeError(f"{name}: {words}"), "sizes-of-a-product")
 
 
-def check_expands(name: str, input: Any, shape: tuple[int, ...]) -> None:
+def check_expands(name: str, input: Tensor, shape: tuple[int, ...]) -> None:
     """Raise RuntimeError unless `input` broadcasts to `shape`."""
     words = unexpandable(held(input).shape, shape)
     if words:

@@ -39,6 +39,7 @@ from rushlight.tensor import LEAF, Tensor, bare
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.dispatch.declare import Op
 
 BFLOAT16 = dtypes.bfloat16.numpy
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64), BFLOAT16)
@@ -56,7 +57,7 @@ plans: dict[Any, Taking] = {}
 tables: dict[Any, dict[int, Any]] = {}
 
 
-def unmade_mm(op: Any, input: Any, mat2: Any, shape: tuple[int, ...] | None = None) -> Tensor | None:
+def unmade_mm(op: Op, input: Tensor, mat2: Tensor, shape: tuple[int, ...] | None = None) -> Tensor | None:
     """The product of matrices (M, K), (K, N), in another shape, as a tensor that is not made yet; None where it is to be made."""
     if not isinstance(input, Tensor) or not isinstance(mat2, Tensor):
         return None
@@ -67,7 +68,7 @@ def unmade_mm(op: Any, input: Any, mat2: Any, shape: tuple[int, ...] | None = No
     return found
 
 
-def unmade_product(op: Any, operands: tuple[Any, ...], arrays: tuple[Any, ...], columns: bool = False) -> Tensor | None:
+def unmade_product(op: Op, operands: tuple[Any, ...], arrays: tuple[Any, ...], columns: bool = False) -> Tensor | None:
     """The result of `op`, a linear layer, as a tensor that is not made yet; None where it is to be made at once.
 
     operands: input (*, K), weight (N, K), or (K, N) for columns, and bias (N) or None; arrays: theirs.
@@ -213,7 +214,7 @@ def placed(op: Any, operands: tuple[Any, ...], edges: tuple[Any, ...], product: 
     return product.take(t)
 
 
-def ordinary(tensor: Any, array: Array) -> bool:
+def ordinary(tensor: Tensor, array: Array) -> bool:
     """Whether an operand's memory is its own, so that whoever changes it says so; also of none."""
     if tensor is None:
         return True

@@ -73,8 +73,8 @@ def _(g: Array | Tensor, input: Array | Tensor, weight: Array | Tensor | None, r
 
 
 @function(ns=F)
-def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, reduce: str | complex | None = None,
-                         reduction: str = "mean") -> Any:  # fmt: skip
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+                         reduce: str | complex | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """-(target * log(input) + (1 - target) * log(1 - input)) * weight, reduced.  (*), (*) -> () or (*)
 
     Logarithms below -100 count as that. Raises ValueError where shapes differ, RuntimeError for inputs outside [0, 1].
@@ -123,7 +123,9 @@ def logits_op(input: Array, target: Array, weight: Array | None, pos_weight: Arr
     return folded(lambda values: values, reduction, out if weight is None else np.asarray(out * weight))
 
 
-def _logits_raw(g: Array, input: Array, target: Array, weight: Any, pos_weight: Array | None, reduction: str) -> Array:
+def _logits_raw(
+    g: Array, input: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: str
+) -> Array:
     g, x, t, w, pw = up(g, input, target, weight, pos_weight)
     out = backend.sigmoid(x)
     if pw is not None:
@@ -137,7 +139,9 @@ def _logits_raw(g: Array, input: Array, target: Array, weight: Any, pos_weight: 
 
 
 @logits_op.grad("input", raw=_logits_raw)
-def _(g: Tensor, input: Tensor, target: Tensor, weight: Any, pos_weight: Tensor | None, reduction: str) -> Tensor:
+def _(
+    g: Tensor, input: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str
+) -> Tensor:
     slope = ops.sigmoid(input)
     if pos_weight is not None:
         slope = slope * ((pos_weight - 1) * target + 1) - pos_weight * target
@@ -148,7 +152,13 @@ def _(g: Tensor, input: Tensor, target: Tensor, weight: Any, pos_weight: Tensor 
 
 
 @logits_op.grad("target")
-def _(g: Array | Tensor, input: Array | Tensor, weight: Any, pos_weight: Array | Tensor | None, reduction: str) -> Any:
+def _(
+    g: Array | Tensor,
+    input: Array | Tensor,
+    weight: Array | Tensor | None,
+    pos_weight: Array | Tensor | None,
+    reduction: str,
+) -> Any:
     g = g * share(reduction, input) if weight is None else g * weight * share(reduction, input)
     if pos_weight is None:
         return -(g * input)  # bytes have no opposite
@@ -156,7 +166,9 @@ def _(g: Array | Tensor, input: Array | Tensor, weight: Any, pos_weight: Array |
 
 
 @logits_op.grad("weight")
-def _(g: Any, input: Any, target: Any, pos_weight: Any, reduction: str) -> Any:
+def _(
+    g: Array | Tensor, input: Array | Tensor, target: Array | Tensor, pos_weight: Array | Tensor, reduction: str
+) -> Any:
     log_weight = 1 if pos_weight is None else (pos_weight - 1) * target + 1
     return ((1 - target) * input + minus_logsigmoid(input) * log_weight) * (g * share(reduction, input))
 
@@ -169,7 +181,7 @@ def _(
     return target * minus_logsigmoid(input) * (g if weight is None else g * weight)
 
 
-def minus_logsigmoid(x: Array | Tensor) -> Any:
+def minus_logsigmoid(x: Array | Tensor) -> Array | Tensor:
     """log(1 + e^-x) of an array or tensor."""
     from rushlight.ops.elementwise.activation import logsigmoid
 
@@ -177,10 +189,9 @@ def minus_logsigmoid(x: Array | Tensor) -> Any:
 
 
 @function(ns=F)
-def binary_cross_entropy_with_logits(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, reduce: str | complex | None = None, reduction: str = "mean",
-    pos_weight: Tensor | None = None,
-) -> Any:  # fmt: skip
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
+                                     size_average: bool | None = None, reduce: str | complex | None = None,
+                                     reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """Binary cross entropy of sigmoid(input), without its loss of digits, reduced.  (*), (*) -> () or (*)
 
     weight, pos_weight: factors of the losses and of the positive targets, broadcast to the shape of input. Raises
@@ -201,8 +212,9 @@ def binary_cross_entropy_with_logits(
 
 
 @function(ns=F)
-def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-                                reduce: str | complex | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
+                                size_average: bool | None = None, reduce: str | complex | None = None,
+                                reduction: str = "mean") -> Tensor:  # fmt: skip
     """The mean over classes of binary cross entropy with logits, reduced.  (*, C), (*, C) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("multilabel_soft_margin_loss", input=input, target=target)
@@ -240,7 +252,7 @@ def _(
 
 @function(ns=F)
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None,
-                     reduction: str = "mean") -> Any:  # fmt: skip
+                     reduction: str = "mean") -> Tensor:  # fmt: skip
     """log(1 + e^(-target * input)) with targets 1 and -1, reduced.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("soft_margin_loss", input=input, target=target)

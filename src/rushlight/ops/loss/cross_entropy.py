@@ -107,7 +107,7 @@ def _(g: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_i
     return nll_op(g, target, weight, reduction, ignore_index)
 
 
-def check_target(name: str, shape: Any, target: Any, weight: Any) -> None:
+def check_target(name: str, shape: Any, target: Any, weight: Tensor | None) -> None:
     """Raise ValueError or RuntimeError where classes do not fit inputs of shape (N, C, *) or (C,)."""
     array = target._array
     if weight is None and len(shape) == 2 and array.shape == shape[:1] and array.dtype == np.int64:
@@ -155,8 +155,8 @@ def rowed(fn: Callable[..., Any], input: Tensor, target: Tensor, *rest: object) 
 
 
 @function(ns=F)
-def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
-             reduce: str | complex | None = None, reduction: str = "mean") -> Any:  # fmt: skip
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+             ignore_index: int = -100, reduce: str | complex | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """-input[target] * weight[target], reduced; the mean divides by the weights.  (N, C, *), (N, *) -> () or (N, *)
 
     input: logarithms of probabilities, or (C,) with a target (). Targets equal to ignore_index do not count.
@@ -198,7 +198,7 @@ def by_class(rows: Array, shape: tuple[int, ...]) -> Array:
     passes=2.0,
 )
 def cross_entropy_op(input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int,
-                     label_smoothing: float) -> Any:  # fmt: skip
+                     label_smoothing: float) -> tuple[Array | float, ...]:  # fmt: skip
     """-log(softmax(input))[target] by row, reduced.  (N, C, *), (N, *), (C,) -> () or (N, *)
 
     Keeps the logarithm of each row's sum, and what the mean divides by.
@@ -230,8 +230,8 @@ def _of_dtype(x: Array | None, dtype: np.dtype[Any]) -> Array | None:
     return None if x is None else x.astype(dtype, copy=False)
 
 
-def _cross_entropy_raw(g: Array, input_spare: Array | None, input: Array, target: Array, weight: Array | None, lse: Array, total: float, reduction: str,
-                       ignore_index: int, label_smoothing: float) -> Array:  # fmt: skip
+def _cross_entropy_raw(g: Array, input_spare: Array | None, input: Array, target: Array, weight: Array | None,
+                       lse: Array, total: float, reduction: str, ignore_index: int, label_smoothing: float) -> Array:  # fmt: skip
     each = g.reshape(-1) / g.dtype.type(total or math.nan)
     each = each if each.dtype is lse.dtype else each.astype(lse.dtype)
     rows = backend.cross_entropy_backward(each, class_rows(input), lse, target.reshape(-1), _of_dtype(weight, lse.dtype),
@@ -240,8 +240,8 @@ def _cross_entropy_raw(g: Array, input_spare: Array | None, input: Array, target
 
 
 @cross_entropy_op.grad("input", raw=_cross_entropy_raw)
-def _(g: Array, input: Any, target: Any, weight: Any, total: Any, reduction: str, ignore_index: Any,
-      label_smoothing: Any) -> Array:  # fmt: skip
+def _(g: Array, input: Tensor, target: Tensor, weight: Tensor | None, total: float, reduction: str, ignore_index: int,
+      label_smoothing: float) -> Array:  # fmt: skip
     g = g if reduction != "none" else ops.unsqueeze(g, 1)
     if any(getattr(x._array, "interpreted", False) for x in (target, weight, total) if isinstance(x, Tensor)):
         both = hidden_coefficients(input, target, weight, ignore_index, label_smoothing) / total
@@ -281,7 +281,7 @@ def coefficients(
 # Cross entropy of logits and probabilities ------------------------------------------------------------------------
 
 
-def with_probabilities(input: Tensor, target: Tensor, weight: Any, reduction: str, ignore_index: int,
+def with_probabilities(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int,
                        smoothing: float) -> Tensor:  # fmt: skip
     """-sum(target * log(softmax(input)) * weight) over classes, reduced.  (N, C, *), (N, C, *) -> () or (N, *)"""
     if not target.dtype.is_floating_point:
@@ -310,8 +310,9 @@ unmade: dict[str, Any] = {}  # what computes it of logits that are not made: `un
 
 
 @function(ns=F)
-def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
-                  reduce: str | complex | None = None, reduction: str = "mean", label_smoothing: float = 0.0) -> Any:  # fmt: skip
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+                  ignore_index: int = -100, reduce: str | complex | None = None, reduction: str = "mean",
+                  label_smoothing: float = 0.0) -> Tensor:  # fmt: skip
     """-log(softmax(input))[target], reduced; the mean divides by the weights.  (N, C, *), (N, *) -> () or (N, *)
 
     input: logits, also (C,) of one sample. target: classes, or probabilities of the shape of `input`.

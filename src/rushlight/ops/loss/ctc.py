@@ -25,7 +25,7 @@ class Paths:
     labels: (N, 2 * S + 1); skip: where the state two before may be the one before; steps, sizes: lengths (N,).
     """
 
-    def __init__(self, targets: Any, steps: Array, sizes: Array, blank: int):
+    def __init__(self, targets: Array, steps: Array, sizes: Array, blank: int):
         n = len(sizes)
         longest = int(sizes.max(initial=0))
         self.steps, self.sizes, self.rows = steps, sizes, np.arange(n)
@@ -132,7 +132,7 @@ def _(g: Array | Tensor) -> Any:
 # Arguments ----------------------------------------------------------------------------------------------------------
 
 
-def lengths_of(name: str, lengths: tuple[int, ...], n: int, most: int | None) -> Any:
+def lengths_of(name: str, lengths: tuple[int, ...], n: int, most: int | None) -> Array:
     """Lengths given as a tensor or a sequence of ints, as an array (N,).  Raises RuntimeError where they do not fit."""
     values = np.asarray(lengths._array if isinstance(lengths, Tensor) else lengths)
     if values.dtype.kind not in "iu" and values.size:
@@ -170,8 +170,8 @@ def check_targets(targets: Array, sizes: Array, classes: int, blank: int) -> Non
 
 @function(ns=F)
 @per_sample
-def ctc_loss(log_probs: Tensor, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
-             reduction: str = "mean", zero_infinity: bool = False) -> Any:  # fmt: skip
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
+             reduction: str = "mean", zero_infinity: bool = False) -> Tensor:  # fmt: skip
     """Minus the logarithm of the probability of all alignments of the labels, reduced.  -> () or (N,)
 
     log_probs: (T, N, C), or (T, C) of one sample, from log_softmax. targets: (N, S), or all labels in one row.

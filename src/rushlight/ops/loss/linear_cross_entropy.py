@@ -44,8 +44,8 @@ def logits_of(x: Array, weight: Array, bias: Array | None) -> Array:
 
 
 @op(autocast="lower", ns=None, name="linear_cross_entropy", aux=("lse", "total"), masks=("target",))
-def fused_op(input: Array, linear_weight: Array, linear_bias: Array | None, target: Array,
-             weight: Array | None, reduction: str, ignore_index: int, smoothing: float, rows: int) -> Any:  # fmt: skip
+def fused_op(input: Array, linear_weight: Array, linear_bias: Array | None, target: Array, weight: Array | None,
+             reduction: str, ignore_index: int, smoothing: float, rows: int) -> tuple[Array | float, ...]:  # fmt: skip
     """Cross entropy of input linear_weight^T + linear_bias, reduced.  (N, D), (C, D), (C,), (N,), (C,) -> () or (N,)"""
     n = len(input)
     loss, lse, both = np.empty(n, input.dtype), np.empty(n, input.dtype), np.zeros(2)
@@ -70,8 +70,9 @@ def _(input: Array, linear_weight: Array, rows: Any) -> int:
     return int(min(rows or 1024, math.prod(input.shape[:-1])) * linear_weight.shape[0] * 4)
 
 
-def _fused_raw(g: Array, input: Array, linear_weight: Array, linear_bias: Any, target: Array, weight: Any, lse: Array,
-               total: float, ignore_index: int, smoothing: float, rows: int, needs: tuple[bool, ...]) -> list[Any]:  # fmt: skip
+def _fused_raw(g: Array, input: Array, linear_weight: Array, linear_bias: Array | None, target: Array, weight: Any,
+               lse: Array, total: float, ignore_index: int, smoothing: float, rows: int,
+               needs: tuple[bool, ...]) -> list[Any]:  # fmt: skip
     g, x, w, b, by_class = up(g, input, linear_weight, linear_bias, weight)
     each = np.broadcast_to(g / g.dtype.type(total or np.nan), target.shape)
     grads = [np.empty_like(x) if needs[0] else None, np.zeros_like(w) if needs[1] else None,
@@ -97,8 +98,8 @@ def add_chunk(grads: list[Any], d: Array, x: Array, w: Array, at: slice) -> None
 
 
 @fused_op.grad("input", "linear_weight", "linear_bias", raw=_fused_raw)
-def _(g: Any, input: Any, linear_weight: Any, linear_bias: Any, target: Any, weight: Any, total: Any, reduction: Any,
-      ignore_index: Any, smoothing: Any, needs: Any) -> Any:  # fmt: skip
+def _(g: Tensor, input: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, target: Tensor, weight: Any,
+      total: float, reduction: str, ignore_index: int, smoothing: float, needs: tuple[bool, ...]) -> Any:  # fmt: skip
     logits = linear(input, linear_weight, linear_bias)
     direct, spread = coefficients(logits, target, weight, ignore_index, smoothing, total)
     sums = wrap(np.add.reduce(direct, axis=1, keepdims=True) + np.add.reduce(spread, axis=1, keepdims=True))
@@ -136,7 +137,7 @@ def check_layer(input: Tensor, weight: Tensor, bias: Tensor | None, target: Tens
 @function(ns=F, autocast="lower")
 def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
                          weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
-                         label_smoothing: float = 0.0, options: Any = None) -> Any:  # fmt: skip
+                         label_smoothing: float = 0.0, options: Any = None) -> Tensor:  # fmt: skip
     """cross_entropy(input @ linear_weight.T + linear_bias, target), without the logits in memory.
 
     input: (N, D) or (D,); linear_weight: (C, *, D); linear_bias: (C, *); target: classes (N, *) or probabilities

@@ -66,7 +66,7 @@ def alike(name: str, input: Tensor, target: Tensor) -> tuple[Any, Any]:
     return input, target
 
 
-def folded(fn: Callable[..., Any], reduction: str, *arrays: Any) -> Array:
+def folded(fn: Callable[..., Any], reduction: str, *arrays: Array) -> Array:
     """The losses fn(*arrays) reduced: of equally shaped arrays block by block, so that they are never all in memory."""
     if reduction == "none":
         return fn(*arrays)
@@ -87,7 +87,7 @@ def reduced(values: Tensor, reduction: str) -> Tensor:
     return values if reduction == "none" else ops.mean(values) if reduction == "mean" else ops.sum(values)
 
 
-def share(reduction: str, *operands: Any) -> float:
+def share(reduction: str, *operands: Array | Tensor) -> float:
     """What the gradient of the reduction is multiplied by to be that of one element."""
     if reduction != "mean":
         return 1.0
@@ -135,8 +135,8 @@ def _(g: Tensor, input: Tensor, target: Tensor, reduction: str, needs: tuple[boo
 
 
 @function(ns=F)
-def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None, reduction: str = "mean",
-             weight: Tensor | None = None) -> Any:  # fmt: skip
+def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None,
+             reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """(input - target)^2, reduced; with `weight`, a weighted mean.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("mse_loss", input=input, target=target)
@@ -146,7 +146,7 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, re
     return weighted("mse_loss", mse_op(input, target, "none"), weight, input, reduction)
 
 
-def weighted(name: str, values: Any, weight: Any, input: Any, reduction: str) -> Any:
+def weighted(name: str, values: Tensor, weight: Tensor, input: Tensor, reduction: str) -> Tensor:
     """Losses times weights, reduced; the mean divides by the weights' sum."""
     check_weight(name, weight, input)
     values = values * weight
@@ -155,7 +155,7 @@ def weighted(name: str, values: Any, weight: Any, input: Any, reduction: str) ->
     return reduced(values, reduction)
 
 
-def check_weight(name: str, weight: Any, input: Any) -> None:
+def check_weight(name: str, weight: Tensor, input: Tensor) -> None:
     """Raise ValueError unless there are as many weights as inputs."""
     if weight.shape != input.shape:
         raise ValueError(f"{name}: Weights and input must have the same size, got {list(weight.shape)} and "
@@ -191,8 +191,8 @@ def _(g: Tensor, input: Tensor, target: Tensor, reduction: str, needs: tuple[boo
 
 
 @function(ns=F)
-def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None, reduction: str = "mean",
-            weight: Tensor | None = None) -> Any:  # fmt: skip
+def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None,
+            reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """|input - target|, reduced; with `weight`, a weighted mean.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("l1_loss", input=input, target=target)
@@ -258,8 +258,8 @@ def _(
 
 
 @function(ns=F, autocast="float32")
-def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None, reduction: str = "mean",
-                   beta: float = 1.0) -> Any:  # fmt: skip
+def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
+                   reduce: str | complex | None = None, reduction: str = "mean", beta: float = 1.0) -> Tensor:  # fmt: skip
     """d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, of d = input - target, reduced.  (*), (*) -> () or (*)
 
     Source: Girshick, Fast R-CNN (2015).  Raises RuntimeError for a negative beta.
@@ -301,7 +301,7 @@ def _(
 @function(ns=F)
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
-) -> Any:
+) -> Tensor:
     """d^2 / 2 where |d| < delta, else delta * (|d| - delta / 2), of d = input - target, reduced.  (*), (*) -> () or (*)
 
     With `weight` the mean still divides by the number of elements.  Raises RuntimeError unless delta > 0.
@@ -361,13 +361,13 @@ def _(g: Array | Tensor, input: Array | Tensor, target: Array | Tensor, reductio
     return g * (ops.log(target) + 1 - input)
 
 
-def _share_of(reduction: str, *shapes: Any) -> float:
+def _share_of(reduction: str, *shapes: tuple[int, ...]) -> float:
     return 1 / max(math.prod(np.broadcast_shapes(*map(tuple, shapes))), 1) if reduction == "mean" else 1.0
 
 
 @function(ns=F, autocast="float32")
-def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None, reduction: str = "mean",
-           log_target: bool = False) -> Any:  # fmt: skip
+def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None,
+           reduction: str = "mean", log_target: bool = False) -> Tensor:  # fmt: skip
     """target * (log(target) - input) with `input` logarithms of probabilities, reduced.  (*), (*) -> () or (*)
 
     reduction: also "batchmean", the sum divided by the first size, which is the divergence. log_target: `target` are
@@ -384,7 +384,7 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
     return divergence(input, target, reduction_of(reduction), log_target)
 
 
-def divergence(input: Any, target: Any, reduction: str, log_target: bool) -> Any:
+def divergence(input: Tensor, target: Tensor, reduction: str, log_target: bool) -> Tensor:
     """`kl_div` without its warning."""
     check_tensors("kl_div", input=input, target=target)
     if input.dtype.category < dtypes.FLOAT or target.dtype.category < dtypes.FLOAT:
@@ -394,8 +394,9 @@ def divergence(input: Any, target: Any, reduction: str, log_target: bool) -> Any
 
 
 @function(ns=F, autocast="float32")
-def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: bool | None = None,
-                     eps: float = 1e-8, reduce: str | complex | None = None, reduction: str = "mean") -> Any:  # fmt: skip
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
+                     size_average: bool | None = None, eps: float = 1e-8, reduce: str | complex | None = None,
+                     reduction: str = "mean") -> Tensor:  # fmt: skip
     """-log of Poisson's density of `target` at the rate e^input (or input), reduced.  (*), (*) -> () or (*)
 
     full: add Stirling's approximation of log(target!).
@@ -410,8 +411,8 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
 
 
 @function(ns=F)
-def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6,
-                      reduction: str = "mean") -> Any:  # fmt: skip
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6,
+                      reduction: str = "mean") -> Tensor:  # fmt: skip
     """-log of the normal density of `target` at mean `input` and variance `var`, reduced.  (*), (*) -> () or (*)
 
     var: of the shape of `input`, without its last dimension or with one of size 1, or a number; at least eps. full:

@@ -22,8 +22,8 @@ F = "nn.functional"
 
 
 @function(ns=F, autocast="float32")
-def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None, reduce: str | complex | None = None,
-                         reduction: str = "mean") -> Tensor:  # fmt: skip
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
+                         reduce: str | complex | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """input where the target is 1, max(0, margin - input) where it is -1, reduced.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("hinge_embedding_loss", input=input, target=target)
@@ -33,8 +33,9 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, siz
 
 
 @function(ns=F, autocast="float32")
-def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
-                        reduce: str | complex | None = None, reduction: str = "mean") -> Any:  # fmt: skip
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
+                        size_average: bool | None = None, reduce: str | complex | None = None,
+                        reduction: str = "mean") -> Tensor:  # fmt: skip
     """max(0, -target * (input1 - input2) + margin), reduced.  (*), (*), (*) -> () or (*)
 
     target: 1 where input1 should be the larger, -1 where input2. Raises RuntimeError where dimensions differ.
@@ -48,8 +49,9 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 
 
 @function(ns=F, autocast="float32")
-def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
-                          reduce: str | complex | None = None, reduction: str = "mean") -> Any:  # fmt: skip
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
+                          size_average: bool | None = None, reduce: str | complex | None = None,
+                          reduction: str = "mean") -> Tensor:  # fmt: skip
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1, reduced.  (N, D) twice, (N,) -> () or (N,)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("cosine_embedding_loss", input1=input1, input2=input2, target=target)
@@ -65,7 +67,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     return reduced(near + ops.where(target == -1, ops.clamp_min(cos - margin, 0), zero), reduction)
 
 
-def _cosine(x1: Tensor, x2: Tensor) -> Any:
+def _cosine(x1: Tensor, x2: Tensor) -> Tensor:
     """The cosine along the last dimension, with 1e-12 added to the squares."""
     squares = (ops.sum(x1 * x1, -1) + 1e-12) * (ops.sum(x2 * x2, -1) + 1e-12)
     return ops.sum(x1 * x2, -1) / ops.sqrt(squares)
@@ -75,9 +77,9 @@ def _cosine(x1: Tensor, x2: Tensor) -> Any:
 
 
 @function(ns=F, autocast="float32")
-def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
-                        swap: bool = False, size_average: bool | None = None, reduce: str | complex | None = None,
-                        reduction: str = "mean") -> Any:  # fmt: skip
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
+                        eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
+                        reduce: str | complex | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), reduced.  (N, D) or (D,) each -> () or (N,)
 
     d: the distance of order `p` with `eps` added to differences. swap: use d(positive, negative) where it is smaller.
@@ -86,7 +88,7 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     reduction = reduction_of(reduction, size_average, reduce)
     check_triplet("triplet_margin_loss", margin, anchor, positive, negative)
 
-    def distance(x: Tensor, y: Tensor) -> Any:
+    def distance(x: Tensor, y: Tensor) -> Tensor:
         return ops.pairwise_distance(x, y, p, eps)
 
     return triplets(distance, anchor, positive, negative, margin, swap, reduction)
@@ -104,7 +106,7 @@ def check_triplet(name: str, margin: float, anchor: Tensor, positive: Tensor, ne
 
 
 def triplets(distance: Callable[..., Any], anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, swap: bool,
-             reduction: str) -> Any:  # fmt: skip
+             reduction: str) -> Tensor:  # fmt: skip
     """The loss of triplets with a given distance."""
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
@@ -154,7 +156,8 @@ def check_classes(input: Tensor, target: Tensor, p: int, weight: Any) -> None:
 
 @function(ns=F, autocast="float32")
 def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
-                      size_average: bool | None = None, reduce: str | complex | None = None, reduction: str = "mean") -> Any:  # fmt: skip
+                      size_average: bool | None = None, reduce: str | complex | None = None,
+                      reduction: str = "mean") -> Tensor:  # fmt: skip
     """sum over i != y of max(0, margin - x[y] + x[i])^p * weight[y] / C, reduced.  (N, C), (N,) -> () or (N,)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("multi_margin_loss", input=input, target=target)
@@ -191,8 +194,8 @@ def check_labels(input: Tensor, target: Tensor) -> None:
 
 @function(ns=F, autocast="float32")
 @per_sample
-def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None,
-                           reduction: str = "mean") -> Any:  # fmt: skip
+def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
+                           reduce: str | complex | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """sum over labels y and other classes i of max(0, 1 - (x[y] - x[i])) / C, reduced.  (N, C), (N, C) -> () or (N,)
 
     target: the labels of a row, ended by a -1 if they are fewer than the classes.

@@ -150,7 +150,7 @@ def _(g: Tensor, input: Tensor, weight: Tensor, mean: Tensor, var: Tensor, eps: 
     return gx, gw, ops.sum(g, dims) if needs[2] else None
 
 
-def check_batch(input: Any, **features: Any) -> None:
+def check_batch(input: Tensor, **features: Tensor | None) -> None:
     """Raise RuntimeError or IndexError unless each of the tensors by feature has one number a channel."""
     if not isinstance(input, Tensor):
         raise TypeError(f"batch_norm(): argument 'input' (position 1) must be Tensor, not {kind_of(input)}")
@@ -166,7 +166,9 @@ def check_batch(input: Any, **features: Any) -> None:
     check_precision(input, *features.values())
 
 
-def update_running(running_mean: Any, running_var: Any, mean: Tensor, var: Tensor, count: int, momentum: float) -> None:
+def update_running(
+    running_mean: Tensor | None, running_var: Tensor | None, mean: Tensor, var: Tensor, count: int, momentum: float
+) -> None:
     """Move running statistics towards the batch's mean and unbiased variance, in place; an empty batch has none."""
     if count == 0 or mean._meta:
         return
@@ -184,7 +186,9 @@ def update_running(running_mean: Any, running_var: Any, mean: Tensor, var: Tenso
         inplace.written(running, "batch_norm")
 
 
-def move_running(running_mean: Any, running_var: Any, mean: Any, var: Any, count: int, momentum: float) -> None:
+def move_running(
+    running_mean: Tensor | None, running_var: Tensor | None, mean: Tensor, var: Tensor, count: int, momentum: float
+) -> None:
     """`update_running` by operators, for levels that hide values."""
     var = var * (count / (count - 1) if count > 1 else math.nan)
     with Setting("grad", False):
@@ -219,8 +223,8 @@ def normalized(input: Any, running_mean: Any, running_var: Any, weight: Any, bia
 
 
 @function(ns=F)
-def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None, bias: Tensor | None = None,
-               training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Any:  # fmt: skip
+def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
+               bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
     """(input - mean) / sqrt(var + eps) * weight + bias by channel.  input: (N, C, *), the others (C,) -> (N, C, *)
 
     training: take mean and variance of the batch, and move running_mean and running_var by `momentum` towards them, in
@@ -238,8 +242,9 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     return normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
 
 
-def torch_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: bool,
-                     momentum: float, eps: float, cudnn_enabled: bool = True) -> Tensor:  # fmt: skip
+def torch_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+                     running_var: Tensor | None, training: bool, momentum: float, eps: float,
+                     cudnn_enabled: bool = True) -> Tensor:  # fmt: skip
     """As torch.nn.functional.batch_norm, parameters before statistics."""
     return normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
 
@@ -249,8 +254,8 @@ NAMESPACES[""]["batch_norm"] = torch_batch_norm
 
 
 @function()
-def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: bool,
-                      momentum: float, eps: float) -> Any:  # fmt: skip
+def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+                      running_var: Tensor | None, training: bool, momentum: float, eps: float) -> tuple[Tensor, ...]:  # fmt: skip
     """(batch_norm, mean, 1 / sqrt(var + eps)), the last two empty unless `training`."""
     out, mean, var = normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)
     if not training:
@@ -279,7 +284,7 @@ def check_instance(
             raise RuntimeError(f"instance_norm: {name} should contain {channels} elements not {x.numel()}")
 
 
-def instance_stats(input: Any, running_mean: Any, running_var: Any, momentum: float) -> None:
+def instance_stats(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: float) -> None:
     """Update running statistics with the mean over the batch of every instance's."""
     n, c = input._array.shape[:2]
     if special.count and modes.levels:
@@ -294,8 +299,9 @@ def instance_stats(input: Any, running_mean: Any, running_var: Any, momentum: fl
 
 
 @function(ns=F)
-def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None,
-                  use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5) -> Any:  # fmt: skip
+def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
+                  weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
+                  momentum: float = 0.1, eps: float = 1e-5) -> Any:  # fmt: skip
     """Normalisation of each channel of each sample.  input: (N, C, *), the others (C,) -> (N, C, *)
 
     use_input_stats: take the statistics of the input (and update running ones), otherwise the running ones.
@@ -314,8 +320,9 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
     return group_norm_op(input, weight, bias, input.shape[1], eps)
 
 
-def torch_instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, use_input_stats: bool,
-                        momentum: float, eps: float, cudnn_enabled: bool = True) -> Tensor:  # fmt: skip
+def torch_instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+                        running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float,
+                        cudnn_enabled: bool = True) -> Tensor:  # fmt: skip
     """As torch.nn.functional.instance_norm, parameters before statistics."""
     return instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 

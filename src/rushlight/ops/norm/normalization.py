@@ -118,7 +118,7 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, k: int, eps: float, needs
     return gx, g * hat if needs[1] else None, g
 
 
-def check_precision(input: Any, *parameters: Any) -> None:
+def check_precision(input: Tensor, *parameters: Tensor | None) -> None:
     """Raise RuntimeError for parameters of another precision than the input's; beside one of 16 bits they may be float32."""
     dtype = input.dtype
     for x in parameters:
@@ -127,7 +127,7 @@ def check_precision(input: Any, *parameters: Any) -> None:
                                f"bits), got {older(x.dtype)}")  # fmt: skip
 
 
-def check_normalized(name: str, input: Any, shape: Any, *parameters: Any) -> int:
+def check_normalized(name: str, input: Tensor, shape: Any, *parameters: Tensor | None) -> int:
     """The number of dimensions normalised over.  Raises RuntimeError where shapes do not fit."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(input)}")
@@ -169,8 +169,8 @@ def layer_norm(
     return layer_norm_op(input, weight, bias, k, eps)
 
 
-def torch_layer_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5,
-                     cudnn_enable: bool = True) -> Tensor:  # fmt: skip
+def torch_layer_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
+                     bias: Tensor | None = None, eps: float = 1e-5, cudnn_enable: bool = True) -> Tensor:  # fmt: skip
     """As torch.nn.functional.layer_norm."""
     return layer_norm(input, normalized_shape, weight, bias, eps)
 
@@ -295,7 +295,7 @@ def _group_norm_raw(
     return backend.group_norm_backward(g, input, mean, rstd, weight, needs)
 
 
-def zero_gradients(x: Any, weight: Any) -> tuple[Any, Any, Any]:
+def zero_gradients(x: Array, weight: Any) -> tuple[Any, Any, Any]:
     """The gradients of an empty batch by input, weight and bias."""
     features = np.zeros(x.shape[1], x.dtype if weight is None else weight.dtype)
     return np.zeros_like(x), features, features.copy()
@@ -358,7 +358,7 @@ def verify_batch(shape: list[int], count: int) -> None:
 @function(ns=F)
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
-) -> Any:
+) -> Tensor:
     """Normalisation over each of `num_groups` groups of channels.  (N, C, *), weight, bias: (C,) -> (N, C, *)
 
     Raises RuntimeError unless num_groups divides C.  Source: Wu and He, Group Normalization (2018).
@@ -369,8 +369,8 @@ def group_norm(
     return group_norm_op(input, weight, bias, num_groups, eps)
 
 
-def torch_group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5,
-                     cudnn_enabled: bool = True) -> Tensor:  # fmt: skip
+def torch_group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+                     eps: float = 1e-5, cudnn_enabled: bool = True) -> Tensor:  # fmt: skip
     """As torch.nn.functional.group_norm."""
     check_group(input, num_groups, weight, bias)
     return group_norm_op(input, weight, bias, num_groups, eps)
@@ -383,7 +383,7 @@ NAMESPACES[""]["group_norm"] = torch_group_norm
 @function()
 def native_group_norm(
     input: Tensor, weight: Tensor, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
-) -> Any:
+) -> tuple[Tensor, ...]:
     """(group_norm, mean (N, group), 1 / sqrt(var + eps) (N, group)) of `input` (N, C, *) with HxW positions."""
     check_group(input, group, weight, bias)
     rows = input.reshape(N, group, C // group * HxW)
@@ -396,7 +396,7 @@ def native_group_norm(
 
 
 @function(ns=F)
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Any:
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """input / max(norm(input), eps), the norm of order `p` along `dim`.  (*) -> (*)"""
     norm = linalg.vector_norm(input, p, dim, True)
     result = input / ops.clamp_min(norm, eps)
@@ -424,7 +424,7 @@ def local_response_op(input: Array, size: int, alpha: float, beta: float, k: flo
     return input * _response(input, size, alpha, k) ** -beta
 
 
-def _response(x: Array | Tensor, size: int, alpha: float, k: float) -> Any:
+def _response(x: Array | Tensor, size: int, alpha: float, k: float) -> Array | Tensor:
     return window_sum(x * x, size // 2, (size - 1) // 2) * (alpha / size) + k
 
 
@@ -437,7 +437,7 @@ def _(g: Array | Tensor, input: Array | Tensor, size: int, alpha: float, beta: f
 
 
 @function(ns=F)
-def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """input / (k + alpha * mean of squares over `size` neighbouring channels)^beta.  (N, C, *) -> (N, C, *)
 
     Raises ValueError below 3 dimensions.  Source: Krizhevsky, Sutskever and Hinton, ImageNet Classification (2012).

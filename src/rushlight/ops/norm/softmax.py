@@ -66,7 +66,7 @@ def _(g: Tensor, out: Tensor, dim: int) -> Tensor:
     return g - ops.exp(out) * ops.sum(g, dim, True)
 
 
-def applied(fn: Callable[..., Any], name: str, input: Tensor, dim: int, dtype: Any) -> Any:
+def applied(fn: Callable[..., Any], name: str, input: Tensor, dim: int, dtype: dtype | None) -> Tensor:
     """`fn` along `dim` of `input`, converted to `dtype` first if that is given."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(input)}")
@@ -78,7 +78,7 @@ def applied(fn: Callable[..., Any], name: str, input: Tensor, dim: int, dtype: A
 
 
 @function(method=True, out=True)
-def softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Any:
+def softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
     """e^input / sum(e^input) along `dim`, of `input` converted to `dtype` if that is given.  (*) -> (*)
 
     Rows of -inf alone become NaN.  Raises IndexError for a `dim` that is out of range.
@@ -91,7 +91,7 @@ def softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Any:
 
 
 @function(method=True, out=True)
-def log_softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Any:
+def log_softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
     """The logarithm of :func:`softmax`, without its loss of digits.  (*) -> (*)"""
     return applied(log_softmax_op, "log_softmax", input, dim, dtype)
 
@@ -99,7 +99,7 @@ def log_softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Any:
 NAMESPACES.setdefault("special", {}).update(softmax=softmax, log_softmax=log_softmax)
 
 
-def implied_dim(name: str, dim: Any, ndim: int) -> int:
+def implied_dim(name: str, dim: int | None, ndim: int) -> int:
     """`dim`, or with a warning the one that was implied before the argument existed."""
     if dim is not None:
         return dim
@@ -109,7 +109,9 @@ def implied_dim(name: str, dim: Any, ndim: int) -> int:
 
 
 @function(ns=F, name="softmax")
-def functional_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None) -> Any:
+def functional_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None
+) -> Tensor:
     """As torch.softmax; a `dim` of None is deprecated and means 0 for 0, 1 and 3 dimensions, else 1.  (*) -> (*)
 
     _stacklevel has no effect: the warning names the line of the caller outside this package.
@@ -119,14 +121,14 @@ def functional_softmax(input: Tensor, dim: int | None = None, _stacklevel: int =
 
 @function(ns=F, name="log_softmax")
 def functional_log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3,
-                           dtype: dtype | None = None) -> Any:  # fmt: skip
+                           dtype: dtype | None = None) -> Tensor:  # fmt: skip
     """The logarithm of softmax along `dim`, of `input` converted to `dtype` if that is given.  (*) -> (*)"""
     dim = implied_dim("log_softmax", dim, input.ndim)
     return applied(log_softmax_op, "log_softmax", input, dim, dtype)
 
 
 @function(ns=F)
-def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None) -> Any:
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None) -> Tensor:
     """softmax(-input).  (*) -> (*)"""
     return applied(softmax_op, "softmin", -input, implied_dim("softmin", dim, input.ndim), dtype)
 
@@ -149,7 +151,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     return ops.scatter(ops.zeros_like(soft.detach()), dim, at, 1.0) - soft.detach() + soft
 
 
-def _log_exponential(shape: tuple[int, ...]) -> Any:
+def _log_exponential(shape: tuple[int, ...]) -> Array:
     """Logarithms of draws from the exponential distribution: minus them are Gumbel noise."""
     import numpy as np
 

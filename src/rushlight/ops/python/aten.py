@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.declare import OPS
+
+if TYPE_CHECKING:
+    from rushlight.dispatch.declare import Op
 
 # The names of PyTorch's overloads, of which each belongs to some operators.
 OVERLOADS = frozenset(
@@ -30,7 +33,7 @@ class Overloads:
     def __init__(self, name: str):
         self.name, self.op = name, OPS[name]
 
-    def __getattr__(self, overload: str) -> Any:
+    def __getattr__(self, overload: str) -> Op:
         check_overload(self.name, overload)
         return self.op
 
@@ -45,7 +48,7 @@ class Overloads:
         return f"<operator {self.name}>"
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Overloads:
     known = name if name in OPS else next((op.name for op in OPS.values() if name in op.aten), None)
     if known is None:
         raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute {name!r}")

@@ -8,7 +8,7 @@ operator itself: no list is copied into one block.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from rushlight.dispatch.declare import OPS
 from rushlight.dispatch.named import linalg, named
 from rushlight.ops.python import lists
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
 
 # Name: the keywords by which the second operand may be given.
 _BINARY = {"add": ("scalar", "scalars", "other"), "sub": ("scalar", "scalars", "other"), "mul": ("scalar", "scalars", "other"),
@@ -27,7 +30,7 @@ _BOUNDS = {"maximum": "clamp_min", "minimum": "clamp_max"}  # maximum of a numbe
 _ABSENT: Any = object()
 
 
-def _listed(name: str, what: str, tensors: Any) -> list[Any]:
+def _listed(name: str, what: str, tensors: Sequence[Tensor] | int) -> list[Any]:
     """A list of tensors.  Raises TypeError for anything else, RuntimeError for none."""
     if not isinstance(tensors, list | tuple):
         raise TypeError(f"{name}: {what} must be a list or tuple of tensors, got {type(tensors).__name__}")
@@ -62,7 +65,7 @@ def _one_keyword(name: str, first: Any, keywords: dict[str, Any], allowed: Seque
     return given[0]
 
 
-def _finished(in_place: bool, tensors: Any, results: list[Any]) -> Any:
+def _finished(in_place: bool, tensors: Sequence[Tensor], results: list[Any]) -> Sequence[Tensor]:
     """The tuple of results, or in place the list that was given."""
     return tensors if in_place else tuple(results)
 
@@ -70,7 +73,7 @@ def _finished(in_place: bool, tensors: Any, results: list[Any]) -> Any:
 def _unary(name: str, in_place: bool) -> Callable[..., Any]:
     shown, method = f"_foreach_{name}{'_' * in_place}", name + "_" * in_place
 
-    def each(self: Any) -> Any:
+    def each(self: Any) -> Sequence[Tensor]:
         return _finished(in_place, self, [getattr(t, method)() for t in _listed(shown, "self", self)])
 
     each.__doc__ = f"`{method}` of each tensor.  self: a list of (*)"
@@ -80,7 +83,7 @@ def _unary(name: str, in_place: bool) -> Callable[..., Any]:
 def _binary(name: str, in_place: bool) -> Callable[..., Any]:
     shown = f"_foreach_{name}{'_' * in_place}"
 
-    def each(self: Any, other: Any = _ABSENT, *, alpha: Any = None, **keywords: object) -> Any:
+    def each(self: Any, other: Any = _ABSENT, *, alpha: float | None = None, **keywords: object) -> Sequence[Tensor]:
         if name == "pow" and not in_place and isinstance(self, int | float | complex):
             exponents = _one_keyword(shown, other, keywords, _BINARY[name])
             return tuple(named.pow(self, t) for t in _listed(shown, "exponent", exponents))
@@ -99,7 +102,7 @@ def _binary(name: str, in_place: bool) -> Callable[..., Any]:
     return each
 
 
-def _alpha(shown: str, name: str, alpha: Any, operands: list[Any]) -> dict[str, Any]:
+def _alpha(shown: str, name: str, alpha: complex | None, operands: list[Any]) -> dict[str, Any]:
     """The keyword `alpha`, of sums of tensors alone."""
     if alpha is None:
         return {}
@@ -108,7 +111,7 @@ def _alpha(shown: str, name: str, alpha: Any, operands: list[Any]) -> dict[str, 
     return {"alpha": alpha}
 
 
-def _apply(tensor: Any, name: str, in_place: bool, *args: object, **options: object) -> Any:
+def _apply(tensor: Tensor, name: str, in_place: bool, *args: object, **options: object) -> Tensor:
     """An operator, or its form in place: its own, or a copy of the result into the tensor."""
     method = getattr(tensor, name + "_", None) if in_place else getattr(tensor, name)
     if method is not None:
@@ -119,7 +122,7 @@ def _apply(tensor: Any, name: str, in_place: bool, *args: object, **options: obj
 def _lerp(in_place: bool) -> Callable[..., Any]:
     shown = f"_foreach_lerp{'_' * in_place}"
 
-    def each(self: Any, tensors1: Any, weight: Any = _ABSENT, **keywords: object) -> Any:
+    def each(self: Any, tensors1: list[Tensor], weight: Any = _ABSENT, **keywords: object) -> Sequence[Tensor]:
         """`lerp` of each tensor, its end and a weight: one number, or a list of numbers or tensors."""
         tensors = _listed(shown, "self", self)
         ends = _beside(shown, "tensors1", tensors, tensors1)
@@ -133,7 +136,9 @@ def _lerp(in_place: bool) -> Callable[..., Any]:
 def _fused(name: str, in_place: bool) -> Callable[..., Any]:
     shown = f"_foreach_{name}{'_' * in_place}"
 
-    def each(self: Any, tensor1: Any, tensor2: Any, scalars: Any = _ABSENT, *, value: Any = _ABSENT) -> Any:
+    def each(
+        self: Any, tensor1: list[Tensor], tensor2: list[Tensor], scalars: Any = _ABSENT, *, value: Any = _ABSENT
+    ) -> Sequence[Tensor]:
         tensors = _listed(shown, "self", self)
         first, second = (_beside(shown, w, tensors, x) for w, x in (("tensor1", tensor1), ("tensor2", tensor2)))
         given = 1 if scalars is value is _ABSENT else scalars if value is _ABSENT else value
@@ -147,7 +152,7 @@ def _fused(name: str, in_place: bool) -> Callable[..., Any]:
     return each
 
 
-def _norm(self: Any, ord: Any = 2, dtype: Any = None) -> Any:
+def _norm(self: Any, ord: float = 2, dtype: dtype | None = None) -> tuple[Tensor, ...]:
     """The `ord`-norm of each tensor's elements.  self: a list of (*) -> a tuple of ()"""
     tensors = _listed("_foreach_norm", "self", self)
     found = lists.norms(tensors) if ord == 2 and dtype is None else None
@@ -156,28 +161,28 @@ def _norm(self: Any, ord: Any = 2, dtype: Any = None) -> Any:
     return tuple(linalg.vector_norm(t, ord, dtype=dtype) for t in tensors)
 
 
-def _powsum(self: Any, ord: Any = 2, dtype: Any = None) -> Any:
+def _powsum(self: Any, ord: int = 2, dtype: Any = None) -> tuple[Tensor, ...]:
     """The sum of each tensor's absolute values to the power `ord`.  self: a list of (*) -> a tuple of ()"""
     return tuple(t.abs().pow(ord).sum(dtype=dtype) for t in _listed("_foreach_powsum", "self", self))
 
 
-def _max(self: Any) -> Any:
+def _max(self: Any) -> tuple[Tensor, ...]:
     """The largest element of each tensor.  self: a list of (*) -> a tuple of ()"""
     return tuple(t.max() for t in _listed("_foreach_max", "self", self))
 
 
-def _mm(self: Any, mat2: Any) -> Any:
+def _mm(self: Any, mat2: list[Tensor]) -> tuple[Tensor, ...]:
     """The product of each matrix and its other.  self: a list of (N, K), mat2: of (K, M) -> a tuple of (N, M)"""
     tensors = _listed("_foreach_mm", "self", self)
     return tuple(a @ b for a, b in zip(tensors, _beside("_foreach_mm", "mat2", tensors, mat2), strict=True))
 
 
-def _clone(self: Any, *, memory_format: Any = None) -> Any:
+def _clone(self: Any, *, memory_format: Any = None) -> tuple[Tensor, ...]:
     """A copy of each tensor.  self: a list of (*)"""
     return tuple(t.clone(memory_format=memory_format) for t in _listed("_foreach_clone", "self", self))
 
 
-def _copy(self: Any, src: Any, non_blocking: bool = False) -> Any:
+def _copy(self: Any, src: list[Tensor], non_blocking: bool = False) -> list[Tensor]:
     """Copy the tensors of `src` into those of `self`, which is returned.  self, src: lists of (*)"""
     tensors = _listed("_foreach_copy_", "self", self)
     for tensor, source in zip(tensors, _beside("_foreach_copy_", "src", tensors, src), strict=True):
@@ -185,7 +190,7 @@ def _copy(self: Any, src: Any, non_blocking: bool = False) -> Any:
     return self
 
 
-def _zero(self: Any) -> Any:
+def _zero(self: Any) -> Sequence[Tensor]:
     """Set each tensor to zeros, and return the list.  self: a list of (*)"""
     return _finished(True, self, [t.zero_() for t in _listed("_foreach_zero_", "self", self)])
 

@@ -6,7 +6,7 @@ to record.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from rushlight.engine.inplace import written
 from rushlight.kernels.dispatch import FLOAT32
 from rushlight.storage import dependents
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -50,7 +53,7 @@ def _one_by_one(tensors: list[Tensor]) -> bool:
     return _fit(tensors, UNRECORDED)
 
 
-def norms(tensors: list[Tensor]) -> Any:
+def norms(tensors: list[Tensor]) -> Array | None:
     """The 2-norm of each, as an array of their dtype: the same numbers within a budget or a store."""
     if _usual(tensors):
         found = kernels.squares_of_each([t._array for t in tensors])

@@ -15,6 +15,8 @@ from rushlight.signs import to_hold
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.basics.dtypes import dtype
 
 
@@ -30,7 +32,7 @@ def result_type(tensor1: Tensor, tensor2: Tensor) -> dtype:
 
 
 @function()
-def can_cast(from_: Any, to: Any) -> bool:
+def can_cast(from_: Any, to: dtype) -> bool:
     """Whether arithmetic results of dtype `from_` may be stored in a tensor of dtype `to`."""
     for position, (name, given) in enumerate((("from_", from_), ("to", to))):
         if not isinstance(given, dtypes.dtype):
@@ -39,7 +41,7 @@ def can_cast(from_: Any, to: Any) -> bool:
     return bool(dtypes.can_cast(from_, to))
 
 
-def _replaced(name: str, self: Tensor, fn: Any, *others: Tensor) -> Tensor:
+def _replaced(name: str, self: Tensor, fn: Callable[..., Any], *others: Tensor) -> Tensor:
     """Put fn of each element, and those of `others` beside it, in its place."""
     require_tensors(name, self=self, **{f"tensor{i + 1}": t for i, t in enumerate(others)})
     if any(t.requires_grad for t in (self, *others)):
@@ -56,17 +58,17 @@ def _replaced(name: str, self: Tensor, fn: Any, *others: Tensor) -> Tensor:
     return self
 
 
-def apply_(self: Tensor, callable: Any) -> Tensor:
+def apply_(self: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Replace each element by callable(element), one after the other: slow, for convenience."""
     return _replaced("apply_", self, callable)
 
 
-def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
+def map_(self: Tensor, tensor: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Replace each element by callable(element, element of `tensor`), one after the other."""
     return _replaced("map_", self, callable, tensor)
 
 
-def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Replace each element by callable(element, element of `x`, element of `y`), one after the other."""
     return _replaced("map2_", self, callable, x, y)
 

@@ -43,7 +43,7 @@ def set_printoptions(precision: int | None = None, threshold: Any = None, edgeit
 class Numbers:
     """How the numbers of one tensor are written: chosen from all that are shown."""
 
-    def __init__(self, shown: Any):
+    def __init__(self, shown: Array):
         self.floating, self.whole, self.scientific, self.width = shown.dtype.kind == "f", True, False, 1
         if not self.floating:
             self.width = max([len(str(v)) for v in shown.reshape(-1).tolist()], default=1)
@@ -77,7 +77,7 @@ class Numbers:
 class Pairs:
     """How complex numbers are written."""
 
-    def __init__(self, shown: Any):
+    def __init__(self, shown: Array):
         self.real, self.imag = Numbers(shown.real), Numbers(shown.imag)
         self.width = self.real.width + self.imag.width + 1
 

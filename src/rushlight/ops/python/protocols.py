@@ -22,6 +22,9 @@ from rushlight.tensor import Tensor, look, wrap
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rushlight.basics.arrays import Array
+    from rushlight.dispatch.formats import memory_format
+
 # Questions -----------------------------------------------------------------------------------------
 
 
@@ -37,7 +40,7 @@ def size(self: Tensor, dim: int | None = None) -> Any:
     return shape if dim is None else shape[wrap_dim(dim, len(shape))]
 
 
-def stride(self: Tensor, dim: int | None = None) -> Any:
+def stride(self: Tensor, dim: int | None = None) -> int | tuple[int, ...]:
     """How many elements to step in memory for each dimension, or for one."""
     steps = strides_of(self._held)
     if 0 in steps and 1 in self._held.shape:
@@ -59,7 +62,7 @@ def dim(self: Tensor) -> int:
     return int(self._held.ndim)
 
 
-def is_contiguous(self: Tensor, memory_format: Any = contiguous_format) -> bool:
+def is_contiguous(self: Tensor, memory_format: memory_format = contiguous_format) -> bool:
     """Whether the elements lie in memory in order (of `memory_format`) without gaps."""
     if not is_format(memory_format):
         raise TypeError("is_contiguous(): argument 'memory_format' must be torch.memory_format")
@@ -155,7 +158,7 @@ def tolist(self: Tensor) -> Any:
     return (array.astype(np.float32) if array.dtype.kind == "V" else array).tolist()
 
 
-def only(self: Tensor) -> Any:
+def only(self: Tensor) -> complex:
     """As `item`, for Python's conversions, which raise ValueError."""
     if self._held.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
@@ -170,7 +173,7 @@ def _int(self: Tensor) -> int:
     return int(real(only(self), "int64_t"))
 
 
-def real(number: Any, kind: str) -> Any:
+def real(number: complex, kind: str) -> Any:
     """A number that is to become a real one.  Raises RuntimeError for one with an imaginary part."""
     if number.__class__ is not complex:
         return number
@@ -204,7 +207,7 @@ for _name, _number in (("__float__", _float), ("__int__", _int), ("__complex__",
 # NumPy ---------------------------------------------------------------------------------------------
 
 
-def numpy(self: Tensor, *, force: bool = False) -> Any:
+def numpy(self: Tensor, *, force: bool = False) -> Array:
     """The tensor as a NumPy array on the same memory.
 
     Raises RuntimeError for tensors that require grad, unless `force`; TypeError for bfloat16 and complex32.
@@ -225,7 +228,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
     return turned(self._held, self._bits) if self._bits else expose(self._array).view()
 
 
-def _array_protocol(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+def _array_protocol(self: Tensor, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Array:
     array = numpy(self) if self._held.dtype.kind != "V" or self._bits else expose(self._array)
     if dtype is not None and np.dtype(dtype) != array.dtype:
         if copy is False:
@@ -234,7 +237,9 @@ def _array_protocol(self: Tensor, dtype: Any = None, copy: bool | None = None) -
     return array.copy() if copy else array
 
 
-def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
+def _array_wrap(
+    self: Tensor, array: Array, context: tuple[Any, ...] | None = None, return_scalar: bool = False
+) -> Tensor:
     array = np.asarray(array)
     return wrap(array)
 

@@ -97,7 +97,7 @@ def check_input(name: str, input: Tensor | list[Any]) -> None:
 
 
 @function(ns=F, name="dropout")
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """In training, zero each element with probability `p` and scale the others by 1 / (1 - p).  (*) -> (*)
 
     Otherwise `input` itself.  Raises ValueError unless 0 <= p <= 1.
@@ -122,7 +122,7 @@ def uniform(shape: tuple[int, ...]) -> Array:
 
 
 @function(ns="")
-def native_dropout(input: Tensor, p: float, train: bool | None) -> Any:
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, ...]:
     """(dropout(input, p), mask), the mask a bool tensor.  (*) -> (*), (*)"""
     array = input._array
     if train is False or p == 0:
@@ -147,7 +147,7 @@ _scaled_ = inplace_of(scaled.op)
 
 
 @function(ns="")
-def native_dropout_backward(grad_output: Any, mask: Tensor, scale: float) -> Tensor:
+def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:
     """grad_output * mask * scale.  (*), (*) bool -> (*)"""
     return scaled(grad_output, mask, scale)
 
@@ -178,7 +178,7 @@ def kept_channels(input: Tensor, p: float) -> Tensor:
     return randomness.fresh(lambda size: uniform(size) >= p, (*shape[:2], *(1,) * (len(shape) - 2)))
 
 
-def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Any:
+def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
     """Dropout of whole channels.  (N, C, *) -> (N, C, *)"""
     if p == 0 or not training or not input._array.size:
         return input
@@ -188,7 +188,7 @@ def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> A
     return (_by_channel_ if inplace else by_channel)(input, noise)
 
 
-def unbatched(input: Any, name: str, dims: int) -> bool:
+def unbatched(input: Tensor, name: str, dims: int) -> bool:
     """Whether `input` of `dims` - 1 or `dims` dimensions lacks its batch; warns of others."""
     if input.ndim not in (dims - 1, dims):
         caller.warn(f"{name}: Received a {input.ndim}-D input to {name}, which is deprecated and will result in an "
@@ -197,7 +197,7 @@ def unbatched(input: Any, name: str, dims: int) -> bool:
     return bool(input.ndim == dims - 1)
 
 
-def channel_dropout(name: str, input: Tensor, p: float, training: bool, inplace: bool, lone: bool) -> Any:
+def channel_dropout(name: str, input: Tensor, p: float, training: bool, inplace: bool, lone: bool) -> Tensor:
     """Dropout of channels of `input`, which has no batch dimension if `lone`."""
     if not lone:
         return feature_dropout(input, p, training, inplace)
@@ -217,7 +217,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 @function(ns=F)
-def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels.  (N, C, H, W) or (N, C, L) -> the same."""
     check_p("dropout2d", p)
     if unbatched(input, "dropout2d", 4):
@@ -270,7 +270,7 @@ alpha_op.into(_alpha_into)
 _alpha_ = inplace_of(alpha_op.op)
 
 
-def alpha_any(name: str, input: Any, p: float, training: bool, inplace: bool, keep: Callable[..., Any]) -> Any:
+def alpha_any(name: str, input: Tensor, p: float, training: bool, inplace: bool, keep: Callable[..., Any]) -> Tensor:
     """Replace what `keep()` does not keep by selu's limit, then restore mean 0 and variance 1."""
     check_p(name, p)
     check_input(name, input)
@@ -283,7 +283,7 @@ def alpha_any(name: str, input: Any, p: float, training: bool, inplace: bool, ke
 
 
 @function(ns=F)
-def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps mean and variance of what selu gives.  (*) -> (*)
 
     Source: Klambauer et al., Self-Normalizing Neural Networks (2017).

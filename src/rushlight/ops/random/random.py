@@ -43,7 +43,7 @@ F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 DIGITS = {dtypes.float16.numpy: 11, dtypes.bfloat16.numpy: 8}  # bits of their significands
 
 
-def source(generator: Any) -> np.random.Generator:
+def source(generator: Generator | None) -> np.random.Generator:
     """NumPy's generator behind `generator` or, of None, the default one.  Raises RuntimeError where vmap refuses draws."""
     if special.count:
         randomness.check()
@@ -91,7 +91,9 @@ def pairs(both: Array, dtype: Any) -> Array:
     return np.asarray(both.view(dtype)).reshape(both.shape[:-1])
 
 
-def integer_array(low: int, high: int, shape: tuple[int, ...], dtype: Any, generator: Any) -> Any:
+def integer_array(
+    low: int, high: int, shape: tuple[int, ...], dtype: np.dtype[Any], generator: Generator | None
+) -> Any:
     """Integers evenly from [low, high)."""
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
@@ -106,8 +108,9 @@ def integer_array(low: int, high: int, shape: tuple[int, ...], dtype: Any, gener
     return rng.integers(low, high, shape, np.int64).astype(dtype)
 
 
-def _fresh(name: str, draw: Callable[..., Any], args: tuple[Any, ...], size: Any, generator: Any, out: Any, dtype: dtype | None, device: Any,
-           layout: Any, requires_grad: bool) -> Tensor:  # fmt: skip
+def _fresh(name: str, draw: Callable[..., Any], args: tuple[Any, ...], size: Any, generator: Generator | None,
+           out: Any, dtype: dtype | None, device: device | str | int | None, layout: Any,
+           requires_grad: bool) -> Tensor:  # fmt: skip
     where = check_options(name, device, layout)
     kind = dtype_with(name, dtype, out)
     size = size_of(name, args, size)
@@ -122,7 +125,8 @@ def _fresh(name: str, draw: Callable[..., Any], args: tuple[Any, ...], size: Any
 
 
 @function()
-def rand(*args: Any, size: int | Sequence[int] | None = None, generator: Generator | None = None, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
+def rand(*args: Sequence[int] | int, size: int | Sequence[int] | None = None, generator: Generator | None = None,
+         out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
          device: device | str | int | None = None, requires_grad: bool = False, pin_memory: bool = False,
          names: Sequence[str] | None = None) -> Tensor:  # fmt: skip
     """Numbers evenly from [0, 1), in the size given as ints or one sequence."""
@@ -130,14 +134,15 @@ def rand(*args: Any, size: int | Sequence[int] | None = None, generator: Generat
 
 
 @function()
-def randn(*args: Any, size: int | Sequence[int] | None = None, generator: Generator | None = None, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
+def randn(*args: int | Sequence[int], size: int | Sequence[int] | None = None, generator: Generator | None = None,
+          out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
           device: device | str | int | None = None, requires_grad: bool = False, pin_memory: bool = False,
-         names: Sequence[str] | None = None) -> Tensor:  # fmt: skip
+          names: Sequence[str] | None = None) -> Tensor:  # fmt: skip
     """Numbers of the standard normal distribution, in the size given as ints or one sequence."""
     return _fresh("randn", normal_array, args, size, generator, out, dtype, device, layout, requires_grad)
 
 
-def bounds(name: str, args: tuple[Any, ...], low: Any, high: Any, size: Any, sized: bool) -> Any:
+def bounds(name: str, args: tuple[Any, ...], low: Any, high: Any, size: Any, sized: bool) -> tuple[Any, Any, Any]:
     """low, high and size of `randint`'s overloads: (high, size) and (low, high, size)."""
     values = list(args)
     if sized and size is None and values and isinstance(values[-1], (tuple, list)):
@@ -154,8 +159,9 @@ def bounds(name: str, args: tuple[Any, ...], low: Any, high: Any, size: Any, siz
 
 
 @function()
-def randint(*args: Any, low: Any = None, high: Any = None, size: int | Sequence[int] | None = None, generator: Generator | None = None, out: Tensor | None = None,
-            dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
+def randint(*args: Any, low: Any = None, high: Any = None, size: int | Sequence[int] | None = None,
+            generator: Generator | None = None, out: Tensor | None = None, dtype: dtype | None = None,
+            layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
             pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Integers evenly from [low, high), int64 unless dtype is given: randint(high, size), randint(low, high, size)."""
     where = check_options("randint", device, layout)
@@ -172,8 +178,9 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: int | Sequence[
 
 
 @function()
-def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
-             device: device | str | int | None = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None = None, dtype: dtype | None = None,
+             layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
+             pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A random order of the integers from 0 to n - 1, int64 unless dtype is given."""
     where = check_options("randperm", device, layout)
     n = as_int(n, "randperm", "n")
@@ -204,8 +211,8 @@ def orders(shape: tuple[int, ...], kind: Any, generator: Any) -> Any:
     return source(generator).permuted(rows, axis=-1).astype(kind, copy=False)
 
 
-def _like(name: str, draw: Callable[..., Any], input: Tensor, dtype: Any, device: Any, layout: Any, requires_grad: bool,
-          memory_format: Any, generator: Any) -> Tensor:  # fmt: skip
+def _like(name: str, draw: Callable[..., Any], input: Tensor, dtype: Any, device: device | str | int | None,
+          layout: Any, requires_grad: bool, memory_format: Any, generator: Any) -> Tensor:  # fmt: skip
     kind = input._held.dtype if dtype is None else numpy_dtype(name, dtype)
     if place_of(name, input, device, layout) is META:
         return made(blank(np.empty, input._held.shape, kind, META), requires_grad)
@@ -223,22 +230,27 @@ def _like(name: str, draw: Callable[..., Any], input: Tensor, dtype: Any, device
 
 
 @function()
-def rand_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
-              memory_format: memory_format | None = None, generator: Generator | None = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+def rand_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None,
+              device: device | str | int | None = None, requires_grad: bool = False,
+              memory_format: memory_format | None = None, generator: Generator | None = None,
+              pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Numbers evenly from [0, 1) in the shape of `input`."""
     return _like("rand_like", uniform_array, input, dtype, device, layout, requires_grad, memory_format, generator)
 
 
 @function()
-def randn_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
-               memory_format: memory_format | None = None, generator: Generator | None = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+def randn_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None,
+               device: device | str | int | None = None, requires_grad: bool = False,
+               memory_format: memory_format | None = None, generator: Generator | None = None,
+               pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Numbers of the standard normal distribution in the shape of `input`."""
     return _like("randn_like", normal_array, input, dtype, device, layout, requires_grad, memory_format, generator)
 
 
 @function()
-def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, dtype: dtype | None = None, layout: layout | None = None,
-                 device: device | str | int | None = None, requires_grad: bool = False, memory_format: memory_format | None = None, generator: Generator | None = None,
+def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, dtype: dtype | None = None,
+                 layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
+                 memory_format: memory_format | None = None, generator: Generator | None = None,
                  pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Integers evenly from [low, high) in the shape and dtype of `input`: randint_like(input, low=0, high)."""
     lo, hi, _ = bounds("randint_like", args, low, high, None, False)
@@ -250,7 +262,7 @@ def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, d
 
 
 @function()
-def manual_seed(seed: Any) -> Generator:
+def manual_seed(seed: int) -> Generator:
     """Seed the default generator, which is returned."""
     return default_generator.manual_seed(int(seed))
 
@@ -274,6 +286,6 @@ def get_rng_state() -> Tensor:
 
 
 @function()
-def set_rng_state(new_state: Any) -> None:
+def set_rng_state(new_state: Tensor) -> None:
     """Restore a state of the default generator.  new_state: what `get_rng_state` returned."""
     default_generator.set_state(new_state)

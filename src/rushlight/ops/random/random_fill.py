@@ -62,7 +62,7 @@ def redraw(name: str, self: Tensor, draw: Callable[..., Any], kinds: str = "fVcW
     return call.apply_inplace(drawn.op, (self,), (draw,))
 
 
-def shaped(fill: Callable[..., Any], generic: Callable[..., Any], x: Array, generator: Any) -> None:
+def shaped(fill: Callable[..., Any], generic: Callable[..., Any], x: Array, generator: Generator | None) -> None:
     """Fill `x`: straight into its memory where NumPy can, else from an array of the same shape."""
     if x.dtype in (F32, F64) and x.flags.c_contiguous:
         fill(source(generator), x)
@@ -70,7 +70,7 @@ def shaped(fill: Callable[..., Any], generic: Callable[..., Any], x: Array, gene
         x[...] = generic(x.shape, x.dtype, generator)
 
 
-def put_uniform(x: Array, low: float, high: float, generator: Any) -> None:
+def put_uniform(x: Array, low: float, high: float, generator: Generator | None) -> None:
     """Numbers evenly from [low, high), for both parts of complex numbers."""
     if dtypes.is_complex(x.dtype):
         for part in (dtypes.real_of(x), dtypes.imag_of(x)):
@@ -95,7 +95,9 @@ def put_normal(x: Array, mean: float, std: float, generator: Any) -> None:
         x += x.dtype.type(mean)
 
 
-def _between(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], low: float, high: Any) -> tuple[Any, Any]:
+def _between(
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any], low: float, high: float | None
+) -> tuple[Any, Any]:
     """The arguments `from` (a word Python reserves) and `to`."""
     given = dict(zip(("from", "to"), args, strict=False))
     for word in ("from", "to"):
@@ -107,7 +109,7 @@ def _between(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], low: floa
 
 
 @function(method=True, ns="Tensor")
-def uniform_(self: Tensor, *args: Any, generator: Generator | None = None, **kwargs: Any) -> Tensor:
+def uniform_(self: Tensor, *args: float, generator: Generator | None = None, **kwargs: Any) -> Tensor:
     """Fill with numbers evenly from [from, to): uniform_(from=0, to=1).  Raises RuntimeError where from > to."""
     low, high = _between("uniform_", args, kwargs, 0.0, 1.0)
     if low > high:
@@ -141,7 +143,7 @@ def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator:
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
 
-    def draw(x: Any) -> None:
+    def draw(x: Array) -> None:
         put_normal(x, mean, std, generator)
         np.exp(x, out=x)
 
@@ -193,7 +195,7 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
 
 
 @function(method=True, ns="Tensor")
-def random_(self: Tensor, *args: Any, generator: Generator | None = None, **kwargs: Any) -> Tensor:
+def random_(self: Tensor, *args: int, generator: Generator | None = None, **kwargs: Any) -> Tensor:
     """Fill with integers: random_(to) from [0, to), random_(from, to); random_() from all the dtype holds exactly."""
     if len(args) == 1:
         args = (0, args[0])
@@ -208,14 +210,14 @@ def random_(self: Tensor, *args: Any, generator: Generator | None = None, **kwar
     if kind.kind in "fV":
         check_exact(self.dtype, _top(kind), low, top)
 
-    def draw(x: Any) -> None:
+    def draw(x: Array) -> None:
         wide = np.uint64 if top > 1 << 63 else np.int64
         x[...] = source(generator).integers(low, top, x.shape, wide).astype(x.dtype)
 
     return redraw("random_", self, draw, "fViub")
 
 
-def check_exact(dtype: Any, top: int, low: int, high: int) -> None:
+def check_exact(dtype: dtype, top: int, low: int, high: int) -> None:
     """Warn of integers from `low` to `high` beyond `top`, which a floating-point dtype does not hold exactly."""
     for name, bound in (("from", low), ("to - 1", high - 1)):
         if abs(bound) > top:
@@ -223,7 +225,7 @@ def check_exact(dtype: Any, top: int, low: int, high: int) -> None:
                         "distribution only within this range.")  # fmt: skip
 
 
-def _top(kind: Any) -> int:
+def _top(kind: np.dtype[Any]) -> int:
     """One more than the largest integer below which all are exact."""
     if kind.kind == "b":
         return 2
@@ -231,7 +233,7 @@ def _top(kind: Any) -> int:
         if kind.kind == "f" else 1 << 8  # fmt: skip
 
 
-def _bottom(kind: Any) -> int:
+def _bottom(kind: np.dtype[Any]) -> int:
     return 0 if kind.kind == "b" else int(np.iinfo(kind).min)
 
 
@@ -247,7 +249,7 @@ def check_probability(p: Any) -> None:
             raise RuntimeError(f"bernoulli expects p to be in [0, 1], but got p between {low} and {high}")
 
 
-def coins(x: Array, p: Any, generator: Any) -> None:
+def coins(x: Array, p: Any, generator: Generator | None) -> None:
     """1 with probability `p`, else 0."""
     kind = F64 if isinstance(p, np.ndarray) and p.dtype == F64 else F32
     x[...] = source(generator).random(x.shape, dtype=kind) < p
@@ -306,7 +308,9 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
     grads={"mean": lambda g, mean: nothing(mean), "std": lambda g, std: nothing(std)},
     batch=families.parametric,
 )
-def normal_op(mean: Array | None, std: Array | None, mean_value: float, std_value: float, generator: Any) -> Array:
+def normal_op(
+    mean: Array | None, std: Array | None, mean_value: float, std_value: float, generator: Generator | None
+) -> Array:
     """Normal numbers whose mean or standard deviation are tensors.  (*), (*) -> (*)"""
     given: Any = mean if mean is not None else std
     shape = np.broadcast_shapes(*(a.shape for a in (mean, std) if a is not None))
@@ -317,9 +321,10 @@ def normal_op(mean: Array | None, std: Array | None, mean_value: float, std_valu
 
 
 @function()
-def normal(mean: Any = 0.0, std: Any = 1.0, size: int | Sequence[int] | None = None, *, generator: Generator | None = None, out: Tensor | None = None,
-           dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, pin_memory: bool = False,
-           requires_grad: bool = False) -> Any:  # fmt: skip
+def normal(mean: Any = 0.0, std: Any = 1.0, size: int | Sequence[int] | None = None, *,
+           generator: Generator | None = None, out: Tensor | None = None, dtype: dtype | None = None,
+           layout: layout | None = None, device: device | str | int | None = None, pin_memory: bool = False,
+           requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Normal numbers: normal(mean, std) with tensors (one may be a number), or normal(mean, std, size) with numbers.
 
     Gradients with respect to mean and std are zero. Raises RuntimeError where an std is negative.
@@ -343,7 +348,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: int | Sequence[int] | None = N
     return filled("normal", out, made(array, requires_grad))
 
 
-def normal_of(mean: Tensor, std: Tensor, generator: Any) -> Any:
+def normal_of(mean: Tensor, std: Tensor, generator: Generator | None) -> Tensor:
     """`normal` where a parameter is a tensor."""
     if isinstance(std, Tensor):
         if std._array.dtype.kind == "c":
@@ -361,13 +366,13 @@ def normal_of(mean: Tensor, std: Tensor, generator: Any) -> Any:
 
 
 @op(ns=None, name="poisson", half=None, grads={"input": lambda g: nothing(g)}, batch=families.parametric)
-def poisson_op(input: Array, generator: Any) -> Array:
+def poisson_op(input: Array, generator: Generator | None) -> Array:
     """Numbers of the Poisson distribution of rates `input`.  (*) -> (*)"""
     return np.asarray(source(generator).poisson(input.astype(np.float64))).astype(input.dtype)
 
 
 @function()
-def poisson(input: Tensor, generator: Generator | None = None) -> Any:
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers of the Poisson distribution whose rates are the elements of `input`.  (*) -> (*)"""
     array = tensor_argument("poisson", input)
     if array.dtype.kind not in "fV":
@@ -386,7 +391,7 @@ def binomial_op(count: Array, prob: Array, generator: Any) -> Array:
 
 
 @function()
-def binomial(count: Any, prob: Any, generator: Generator | None = None) -> Tensor:
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """How many of `count` trials succeed, each with probability `prob`.  (*), (*) -> (*)"""
     check_probability(everything(raw(prob)).astype(np.float64))
     return binomial_op(randomness.apart(count), prob, generator)

@@ -42,7 +42,7 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
     return x
 
 
-def widths(name: str, y: Any, x: Any, dim: int) -> Any:
+def widths(name: str, y: Tensor, x: Tensor, dim: int) -> Any:
     """The distances between the places `x` of the elements of `y` along `dim`."""
     n, have = raw(y).shape[dim], raw(x)
     if have.ndim == 1:
@@ -57,7 +57,7 @@ def widths(name: str, y: Any, x: Any, dim: int) -> Any:
     return slice_of(x, dim, 1, size) - slice_of(x, dim, 0, size - 1)
 
 
-def areas(name: str, y: Tensor | list[Any], x: Any, dx: int, dim: int) -> Any:
+def areas(name: str, y: Tensor | list[Any], x: Tensor | None, dx: int, dim: int) -> Tensor | None:
     """The area of each trapezoid, twice."""
     if raw(y).dtype == np.bool_ or (x is not None and raw(x).dtype == np.bool_):
         raise RuntimeError(f"{name}: received a bool input. Bool input is not supported.")
@@ -80,7 +80,7 @@ def wide(y: Any) -> Tensor:
     return cast(y, dtypes.float32.numpy) if dtype in dtypes.HALVES else y
 
 
-def halved(total: Tensor, y: Tensor, x: Any) -> Tensor:
+def halved(total: Tensor, y: Tensor, x: Tensor | None) -> Tensor:
     """total / 2, in the dtype of `y` and the places; of integers in the default one."""
     dtype = dtypes.result_dtype([raw(t) for t in (y, x) if t is not None]).numpy
     if dtype.kind in "iu":
@@ -89,7 +89,7 @@ def halved(total: Tensor, y: Tensor, x: Any) -> Tensor:
     return found if raw(found).dtype == dtype else cast(found, dtype)
 
 
-def places(x: Any, dx: Any, given: Any) -> tuple[Any, Any]:
+def places(x: Tensor | None, dx: int | None, given: int | None) -> tuple[Any, Any]:
     """x and dx of the overloads (y, x) and (y, dx)."""
     if x is not None and not isinstance(x, Tensor):
         return None, x
@@ -101,7 +101,7 @@ def places(x: Any, dx: Any, given: Any) -> tuple[Any, Any]:
 
 
 @function(aliases=("trapz",))
-def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Any:
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integral of `y` along `dim` by trapezoids, at the places `x` or at distance `dx`.  (*) -> (*)"""
     x, dx = places(x, dx, dx)
     found = areas("trapezoid", y, x, dx, dim)
@@ -112,7 +112,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
 
 
 @function()
-def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Any:
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The running integral of `y` along `dim` by trapezoids, at the places `x` or at distance `dx`.  (*) -> (*)"""
     x, dx = places(x, dx, dx)
     found = areas("cumulative_trapezoid", y, x, dx, dim)
@@ -124,7 +124,7 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, 
 # torch.gradient ------------------------------------------------------------------------------------
 
 
-def spacings(spacing: Any, count: int) -> list[Any]:
+def spacings(spacing: tuple[Tensor, ...] | None, count: int) -> list[Any]:
     """A step or coordinates for each dimension."""
     if spacing is None:
         return [1.0] * count
@@ -152,11 +152,11 @@ def along(x: Any, step: Any, dim: int, edge_order: int) -> Any:
     return join(first, last, dim) if inner is None else join(join(first, inner, dim), last, dim)
 
 
-def _uniform(x: Any, step: Any, dim: int, n: int) -> Any:
+def _uniform(x: Tensor, step: Tensor | float, dim: int, n: int) -> Any:
     return (slice_of(x, dim, 2, n) - slice_of(x, dim, 0, n - 2)) / (2.0 * step)
 
 
-def _uneven(x: Any, h: Any, dim: int, n: int) -> Any:
+def _uneven(x: Tensor, h: Tensor, dim: int, n: int) -> Any:
     left, right = h[: n - 2], h[1 : n - 1]
     a = -right / (left * (left + right))
     b = (right - left) / (left * right)
@@ -164,7 +164,7 @@ def _uneven(x: Any, h: Any, dim: int, n: int) -> Any:
     return a * slice_of(x, dim, 0, n - 2) + b * slice_of(x, dim, 1, n - 1) + c * slice_of(x, dim, 2, n)
 
 
-def _edges(x: Any, step: Any, h: Any, dim: int, n: int, edge_order: int) -> tuple[Any, Any]:
+def _edges(x: Any, step: Tensor | float, h: Tensor | None, dim: int, n: int, edge_order: int) -> tuple[Any, Any]:
     def at(i: int) -> Any:
         return slice_of(x, dim, i % n, i % n + 1)
 
@@ -173,7 +173,7 @@ def _edges(x: Any, step: Any, h: Any, dim: int, n: int, edge_order: int) -> tupl
         return (at(1) - at(0)) / first, (at(-1) - at(-2)) / last
     second, before = (step, step) if h is None else (h[1:2], h[n - 3 : n - 2])
 
-    def one_sided(near: Any, far: Any) -> tuple[Any, Any, Any]:
+    def one_sided(near: Tensor | float, far: Tensor | float) -> tuple[Any, Any, Any]:
         return -(2.0 * near + far) / (near * (near + far)), (near + far) / (near * far), -near / (far * (near + far))
 
     a, b, c = one_sided(first, second)
@@ -182,7 +182,7 @@ def _edges(x: Any, step: Any, h: Any, dim: int, n: int, edge_order: int) -> tupl
 
 
 @function()
-def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
+def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
     """The numerical derivatives of a function given at points, one tensor for each dimension in `dim` (all by default).
 
     spacing: a step for all, or for each dimension a step or a 1-d tensor of coordinates. edge_order: 1 or 2.

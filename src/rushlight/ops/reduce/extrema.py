@@ -38,7 +38,9 @@ place_along.grad("input")(lambda g, index, dim: gather_op(g, index, dim))
 SMALL = 1 << 12
 
 
-def at_index(g: Array | Tensor, indices: Array | Tensor, input_shape: tuple[int, ...], dim: int, keepdim: bool) -> Any:
+def at_index(
+    g: Array | Tensor, indices: Array | Tensor, input_shape: tuple[int, ...], dim: int, keepdim: bool
+) -> Array | Tensor:
     """The gradient of a reduction that picked one element of each row, at `indices`: zeros elsewhere."""
     grad, index = (unsqueezed(x, input_shape, (dim,), keepdim) for x in (g, indices))
     return place_along(grad, index, input_shape, dim)
@@ -131,14 +133,14 @@ def ordered(name: str, x: Tensor) -> Any:
     return array
 
 
-def check_all(name: str, array: Any, error: type[Any] = RuntimeError) -> None:
+def check_all(name: str, array: Array, error: type[Any] = RuntimeError) -> None:
     """Raise an error for a reduction of no elements without identity."""
     if array.size == 0:
         raise error(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
                     "dim with the 'dim' argument.")  # fmt: skip
 
 
-def check_dim(name: str, array: Any, dim: Any) -> int:
+def check_dim(name: str, array: Array, dim: Sequence[int] | int) -> int:
     """`dim` from the front.  Raises IndexError where it has size 0, TypeError where it is no int."""
     if dim.__class__ is bool or not hasattr(dim, "__index__"):
         raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
@@ -149,11 +151,11 @@ def check_dim(name: str, array: Any, dim: Any) -> int:
 
 
 def extremum(
-    name: str, pairwise: str, along: Callable[..., Any], whole: Callable[..., Any], kind: Any
+    name: str, pairwise: str, along: Callable[..., Any], whole: Callable[..., Any], kind: type[Any]
 ) -> Callable[..., Any]:
     """The function max or min with its overloads."""
 
-    def find(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    def find(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Tensor:
         if isinstance(dim, Tensor) or dim.__class__ is np.ndarray:
             other = dim
         if other is not None:
@@ -179,7 +181,9 @@ max_ = extremum("max", "maximum", max_dim, max_all, named("max", "values", "indi
 min_ = extremum("min", "minimum", min_dim, min_all, named("min", "values", "indices"))
 
 
-def over_dims(name: str, reduction: Callable[..., Any], input: Tensor, dim: Any, keepdim: bool) -> Any:
+def over_dims(
+    name: str, reduction: Callable[..., Any], input: Tensor, dim: Sequence[int] | int | None, keepdim: bool
+) -> Tensor:
     """amax or amin over checked dimensions."""
     array = ordered(name, input)
     where = axes(dim, array.ndim)
@@ -193,7 +197,7 @@ def over_dims(name: str, reduction: Callable[..., Any], input: Tensor, dim: Any,
 
 @function(method=True, out=True)
 @numpy_names
-def amax(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = False) -> Any:
+def amax(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = False) -> Tensor:
     """The largest element over the dimensions in `dim`, all by default.  (*) -> (*)
 
     The gradient is shared evenly among equal elements. Raises IndexError or RuntimeError where there is no element.
@@ -203,7 +207,7 @@ def amax(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = Fa
 
 @function(method=True, out=True)
 @numpy_names
-def amin(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = False) -> Any:
+def amin(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = False) -> Tensor:
     """The smallest element over the dimensions in `dim`, all by default.  (*) -> (*)
 
     The gradient is shared evenly among equal elements. Raises IndexError or RuntimeError where there is no element.
@@ -254,11 +258,11 @@ def arg_op(input: Array, which: str, dim: int | None, keepdim: bool) -> Array:
 
 
 @arg_op.shape
-def _(input: Array, dim: Any, keepdim: bool) -> list[shapes.Made]:
+def _(input: Array, dim: int | None, keepdim: bool) -> list[shapes.Made]:
     return [shapes.reduced(input, dim, keepdim, shapes.INT64)]
 
 
-def argument(name: str, input: Tensor, dim: Any, keepdim: bool) -> Any:
+def argument(name: str, input: Tensor, dim: Sequence[int] | int | None, keepdim: bool) -> Tensor:
     """argmax or argmin of a checked tensor."""
     array = ordered(name, input)
     if dim is None:
@@ -270,13 +274,13 @@ def argument(name: str, input: Tensor, dim: Any, keepdim: bool) -> Any:
 
 @function(method=True, out=True)
 @numpy_names
-def argmax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
+def argmax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """The index of the largest element, in the flat tensor or along `dim`; NaN is largest.  (*) -> (*) of int64"""
     return argument("argmax", input, dim, keepdim)
 
 
 @function(method=True, out=True)
 @numpy_names
-def argmin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
+def argmin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """The index of the smallest element, in the flat tensor or along `dim`; NaN is smallest.  (*) -> (*) of int64"""
     return argument("argmin", input, dim, keepdim)

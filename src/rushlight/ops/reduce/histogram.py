@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +18,11 @@ from rushlight.ops.reduce.sums import tensor_argument
 from rushlight.ops.reduce.unique import computed
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
-def limits(name: str, x: Any, low: Any, high: Any) -> tuple[Any, Any]:
+
+def limits(name: str, x: Array, low: Any, high: Any) -> tuple[Any, Any]:
     """The ends of the bins: those of the data where both are equal; one apart where those are equal too."""
     low, high = number(low), number(high)
     if low == high and x.size:
@@ -57,7 +60,7 @@ def histc(input: Tensor, bins: int = 100, min: Tensor | complex = 0, max: Tensor
 _histogram, _histogramdd = named("histogram", "hist", "bin_edges"), named("histogramdd", "hist", "bin_edges")
 
 
-def edges_of(name: str, x: Any, bins: Any, span: Any) -> Any:
+def edges_of(name: str, x: Any, bins: Tensor | int, span: Any) -> Array:
     """Edges given, or evenly spaced over `span` or the data."""
     if isinstance(bins, Tensor):
         edges = raw(bins)
@@ -80,7 +83,7 @@ def edges_of(name: str, x: Any, bins: Any, span: Any) -> Any:
     return np.linspace(low, high, bins + 1).astype(x.dtype)
 
 
-def binned(x: Any, edges: list[Any], weights: Any, density: bool) -> Any:
+def binned(x: Array, edges: list[Any], weights: Any, density: bool) -> Array:
     """Weights of points (N, D) summed in the cells between edges."""
     counts, inside = [len(e) - 1 for e in edges], np.ones(len(x), np.bool_)
     flat = np.zeros(len(x), np.int64)
@@ -119,7 +122,7 @@ def followed(*operands: object) -> Any:
 @function(method=True, out=True)
 @per_sample
 def histogram(
-    input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
+    input: Tensor, bins: Tensor | int, *, range: Any = None, weight: Tensor | None = None, density: bool = False
 ) -> Any:
     """How many elements, or how much weight, falls in each bin, and the edges of the bins.  (*) -> (bins), (bins + 1)
 

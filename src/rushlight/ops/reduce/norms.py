@@ -62,7 +62,7 @@ def euclidean(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
     return np.sqrt(fold_of(np.add, squares, x, dim, keepdim) if found is None else found)
 
 
-def squares(a: Any) -> Any:
+def squares(a: Array) -> Array:
     """|a|**2."""
     return a.real * a.real + a.imag * a.imag if a.dtype.kind == "c" else a * a
 
@@ -118,12 +118,12 @@ def norm_grad(
     return named.sgn(x) * power(size, p - 1) * scale
 
 
-def power(x: Array | Tensor, p: float) -> Any:
+def power(x: Array | Tensor, p: float) -> Array | Tensor:
     """x**p."""
     return x if p == 1 else named.pow(x, p)
 
 
-def extreme_grad(g: Array | Tensor, x: Array | Tensor, out: Array, dim: Any) -> Array:
+def extreme_grad(g: Array | Tensor, x: Array | Tensor, out: Array, dim: tuple[int, ...] | None) -> Array:
     """The gradient of the norms of infinite order: shared among the elements of that size."""
     size = np.abs(raw(x))
     hit = (size == out) | ((size != size) & (out != out))
@@ -136,7 +136,7 @@ def extreme_grad(g: Array | Tensor, x: Array | Tensor, out: Array, dim: Any) -> 
 # Public functions ----------------------------------------------------------------------------------
 
 
-def check_floating(name: str, x: Tensor | list[Any], dtype: Any) -> Any:
+def check_floating(name: str, x: Tensor | list[Any], dtype: dtype | None) -> Any:
     """The input in the dtype of the norm.  Raises RuntimeError for integers and for dtypes that lose something."""
     array = tensor_argument(name, x)
     if dtype is None:
@@ -173,7 +173,7 @@ def vector_norm(
     keepdim: bool = False,
     *,
     dtype: dtype | None = None,
-) -> Any:
+) -> Tensor:
     """The norm of order `ord` of vectors: over all elements, or over the dimensions in `dim`.  (*) -> (*) real
 
     ord: any number, inf (largest absolute value), -inf (smallest) and 0 (how many are not zero) included. Where the
@@ -199,8 +199,8 @@ def order(value: Any) -> float:
 
 
 @function(method=True)
-def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None,
-         dtype: Any = None) -> Any:  # fmt: skip
+def norm(input: Tensor, p: float | str | None = "fro", dim: int | Sequence[int] | None = None, keepdim: bool = False,
+         out: Any = None, dtype: Any = None) -> Tensor:  # fmt: skip
     """The norm over all elements or over the dimensions in `dim`.  (*) -> (*)
 
     p: a number (see linalg.vector_norm), None or "fro" (2), or "nuc", the sum of the singular values of matrices.
@@ -219,7 +219,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
 
 
 @function(method=True)
-def dist(input: Tensor, other: Tensor, p: complex = 2) -> Any:
+def dist(input: Tensor, other: Tensor, p: complex = 2) -> Tensor:
     """The p-norm of input - other, broadcast.  (*), (*) -> ()"""
     off = input - other
     return norm_op(off, order(p), None, False)

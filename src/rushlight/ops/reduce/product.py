@@ -43,7 +43,7 @@ def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int, k
     return up * conj(products_of_others(input, dim))
 
 
-def products_of_others(x: Any, dim: int) -> Tensor:
+def products_of_others(x: Array | Tensor, dim: int) -> Tensor:
     """Of each element the product of all others along `dim`: exact where there are zeros."""
     n, lead = raw(x).shape[dim], (slice(None),) * dim
     one = np.ones((*raw(x).shape[:dim], 1, *raw(x).shape[dim + 1 :]), raw(x).dtype)

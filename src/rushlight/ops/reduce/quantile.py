@@ -55,7 +55,7 @@ def neighbours(rank: Array, way: str) -> tuple[Any, Any, Any]:
     return low.astype(np.int64), np.ceil(rank).astype(np.int64), weight
 
 
-def places(rows: Any, q: Array, way: str, skip_nan: bool) -> tuple[Any, Any, Any, Any]:
+def places(rows: Array, q: Array, way: str, skip_nan: bool) -> tuple[Any, Any, Any, Any]:
     """Of rows (*, N) and quantiles (Q): indices (*, Q) of both neighbours in the unsorted rows, and the weight of the
     upper one with its slope against q.
     """
@@ -69,7 +69,7 @@ def places(rows: Any, q: Array, way: str, skip_nan: bool) -> tuple[Any, Any, Any
     return np.take_along_axis(order, low, -1), np.take_along_axis(order, high, -1), weight.astype(rows.dtype), slope
 
 
-def quantile_of(name: str, input: Any, q: Any, dim: Any, keepdim: bool, way: str, skip_nan: bool) -> Any:
+def quantile_of(name: str, input: Any, q: Any, dim: Any, keepdim: bool, way: str, skip_nan: bool) -> Tensor:
     """quantile and nanquantile."""
     array = tensor_argument(name, input)
     if array.size == 0:
@@ -130,7 +130,7 @@ def quantile(
     keepdim: bool = False,
     *,
     interpolation: str = "linear",
-) -> Any:
+) -> Tensor:
     """The q-th quantiles (q in [0, 1], a number or 1-d tensor) of all elements or along `dim`.  (*) -> (Q, *)
 
     interpolation: how to choose between two elements: linear, lower, higher, midpoint or nearest. NaN if any is NaN.
@@ -149,6 +149,6 @@ def nanquantile(
     keepdim: bool = False,
     *,
     interpolation: str = "linear",
-) -> Any:
+) -> Tensor:
     """As `quantile`, of the elements that are not NaN.  (*) -> (Q, *)"""
     return quantile_of("nanquantile", input, q, dim, keepdim, interpolation, True)

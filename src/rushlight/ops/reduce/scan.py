@@ -26,6 +26,8 @@ from rushlight.ops.shape.join import cat_op
 from rushlight.ops.shape.reshape import slice_op
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.basics.dtypes import dtype
     from rushlight.tensor import Tensor
 
@@ -95,14 +97,14 @@ def _(g: Array | Tensor, factor: Array | Tensor, out: Array | None, dim: int, re
     return back, None if out is None else shift(back, dim, 1 if reverse else -1) * conj(out)
 
 
-def shift(x: Array | Tensor, dim: int, by: int) -> Any:
+def shift(x: Array | Tensor, dim: int, by: int) -> Array | Tensor:
     """`x` moved along `dim` by one place, forwards for 1, backwards for -1, zeros moving in."""
     n, shape = raw(x).shape[dim], raw(x).shape
     edge = np.zeros((*shape[:dim], 1, *shape[dim + 1 :]), raw(x).dtype)
     return join(edge, slice_of(x, dim, 0, n - 1), dim) if by > 0 else join(slice_of(x, dim, 1, n), edge, dim)
 
 
-def adjoint_recurrence(g: Array | Tensor, factor: Array | Tensor, dim: int, reverse: bool) -> Any:
+def adjoint_recurrence(g: Array | Tensor, factor: Array | Tensor, dim: int, reverse: bool) -> Tensor:
     """out[k] = g[k] + factor[k] * out[k-1] along `dim`; from its end factor[k] * out[k+1]."""
     return recurrence(g, shift(factor, dim, 1 if reverse else -1), dim, reverse)
 
@@ -144,7 +146,7 @@ def exp_difference(a: Array | Tensor, b: Array | Tensor) -> Array:
 # Extrema so far ------------------------------------------------------------------------------------
 
 
-def _running_grad(g: Array | Tensor, indices: Array | Tensor, input_shape: tuple[int, ...], dim: int) -> Any:
+def _running_grad(g: Array | Tensor, indices: Array | Tensor, input_shape: tuple[int, ...], dim: int) -> Array | Tensor:
     return gather_adjoint(g, indices, input_shape, dim)
 
 
@@ -195,8 +197,8 @@ def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
     return cumprod_op(x, wrap_dim(dim, raw(x).ndim))
 
 
-def _in_place(name: str, run: Any) -> Any:
-    def inplace(self: Any, dim: int, *, dtype: Any = None) -> Any:
+def _in_place(name: str, run: Any) -> Callable[..., Any]:
+    def inplace(self: Any, dim: int, *, dtype: dtype | None = None) -> Tensor:
         if dtype is not None and numpy_dtype(name, dtype) != self._array.dtype:
             raise RuntimeError(f"{name}_(): the dtype {dtype} must be that of the tensor, {self.dtype}, as it is "
                                "changed in place")  # fmt: skip
@@ -216,7 +218,7 @@ cumsum_, cumprod_ = _in_place("cumsum", cumsum_op), _in_place("cumprod", cumprod
 
 @function(method=True, out=True)
 @numpy_names
-def logcumsumexp(input: Tensor, dim: int) -> Any:
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """Logarithms of the running sums of exponentials along `dim`, without overflow.  (*) -> (*)"""
     array = tensor_argument("logcumsumexp", input)
     if array.dtype.kind in "biu":

@@ -184,7 +184,7 @@ def msort(input: Tensor) -> Tensor:
     return sort_op(input, 0, False, False)[0]
 
 
-def check_k(name: str, array: Any, k: int, dim: int, low: int) -> int:
+def check_k(name: str, array: Array, k: int, dim: int, low: int) -> int:
     """`k` as an int.  Raises RuntimeError where `dim` has no k elements."""
     n = array.shape[dim] if array.ndim else 1
     k = int(k)
@@ -213,7 +213,9 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
     return _kthvalue(*kthvalue_op(input, check_k("kthvalue", array, k, dim, 1), dim, keepdim))
 
 
-def middle(name: str, kind: type[Any], input: Tensor, dim: Any, keepdim: bool, skip_nan: bool) -> Any:
+def middle(
+    name: str, kind: type[Any], input: Tensor, dim: Sequence[int] | int | None, keepdim: bool, skip_nan: bool
+) -> Tensor:
     """median and nanmedian."""
     array = ordered(name, input)
     if dim is None:
@@ -233,7 +235,7 @@ def median(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool 
 
 @function(method=True, out=True)
 @numpy_names
-def nanmedian(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
+def nanmedian(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """The median of the elements that are not NaN; with `dim` a named tuple with the indices.  (*) -> (*), (*)"""
     return middle("nanmedian", _nanmedian, input, dim, keepdim, True)
 

@@ -130,7 +130,7 @@ def _(
     return var_grad(of_root(g, out), input, dim, correction, keepdim)
 
 
-def of_root(g: Array | Tensor, std: Array | Tensor) -> Any:
+def of_root(g: Array | Tensor, std: Array | Tensor) -> Array | Tensor:
     """The gradient of the variance, given that of its square root."""
     zero = plain(std) == 0
     return keep(g / (std * 2 + zero), ~zero)  # whatever is derived from it divides by 1 there, not by 0
@@ -178,7 +178,7 @@ def _(
     correction: float,
     keepdim: bool,
 ) -> Any:
-    def by_spread(g: Array | Tensor) -> Any:
+    def by_spread(g: Array | Tensor) -> Array | Tensor:
         return var_grad(of_root(g, result0), input, dim, correction, keepdim)
 
     return with_mean(gs, by_spread, raw(input).shape, dim, keepdim)
@@ -200,7 +200,7 @@ def free_arguments(dim: int | tuple[int, ...] | None, unbiased: Any, correction:
 
 def spread_of(
     name: str, run: Callable[..., Any], input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """var or std of checked arguments."""
     array = tensor_argument(name, input)
     if array.dtype.kind in "biu":
@@ -257,7 +257,7 @@ def var_mean(
     keepdim: bool = False,
     *,
     correction: float | None = None,
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """The variance and the mean, over all dimensions or those in `dim`.  (*) -> (*), (*)"""
     return spread_of("var_mean", var_mean_op, input, dim, unbiased, keepdim, correction)
 
@@ -271,7 +271,7 @@ def std_mean(
     keepdim: bool = False,
     *,
     correction: float | None = None,
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """The standard deviation and the mean, over all dimensions or those in `dim`.  (*) -> (*), (*)"""
     return spread_of("std_mean", std_mean_op, input, dim, unbiased, keepdim, correction)
 
@@ -318,7 +318,7 @@ def _(g: Tensor, input: Tensor, out: Tensor, dim: tuple[int, ...], keepdim: bool
 
 @function(method=True, out=True, ns="")
 @numpy_names
-def logsumexp(input: Tensor, dim: int | Sequence[int] | None, keepdim: bool = False) -> Any:
+def logsumexp(input: Tensor, dim: int | Sequence[int] | None, keepdim: bool = False) -> Tensor:
     """log(sum(exp(input))) over the dimensions in `dim`, without overflow.  (*) -> (*)"""
     return logsumexp_op(input, axes(dim, tensor_argument("logsumexp", input).ndim), keepdim)
 
@@ -329,7 +329,7 @@ NAMESPACES.setdefault("special", {})["logsumexp"] = logsumexp
 # Covariance ----------------------------------------------------------------------------------------
 
 
-def check_weights(name: str, weights: Any, n: int, integer: bool) -> Any:
+def check_weights(name: str, weights: Tensor | None, n: int, integer: bool) -> Any:
     """The array of fweights or aweights.  Raises RuntimeError where they do not fit."""
     if weights is None:
         return None
@@ -353,7 +353,9 @@ def check_weights(name: str, weights: Any, n: int, integer: bool) -> Any:
 
 @function(method=True)
 @per_sample
-def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Any:
+def cov(
+    input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
+) -> Tensor:
     """The covariance matrix of variables (rows) over observations (columns).  (V, N) or (N) -> (V, V) or ()
 
     fweights: how often each observation counts; aweights: its weight.
@@ -404,7 +406,7 @@ def corrcoef(input: Tensor) -> Tensor:
     return clipped(c / scale.view(-1, 1) / scale.view(1, -1))
 
 
-def clipped(c: Any) -> Any:
+def clipped(c: Tensor) -> Tensor:
     """Coefficients within [-1, 1], in each part of complex ones."""
     if raw(c).dtype.kind == "c":
         return NAMESPACES[""]["complex"](c.real.clip(-1, 1), c.imag.clip(-1, 1))

@@ -35,7 +35,7 @@ BLOCK = 1 << 16  # elements worked on at a time where a temporary of the input's
 SHORT = 64  # rows so short are added up by einsum, many times faster than by add.reduce, and as exactly
 
 
-def tensor_argument(name: str, x: Any) -> Any:
+def tensor_argument(name: str, x: Array | Tensor | list[Any]) -> Array:
     """The array of the argument `input`.  Raises TypeError where it is neither tensor nor array."""
     if isinstance(x, Tensor):
         return x._array
@@ -75,7 +75,9 @@ def trailing(x: Array, dim: tuple[int, ...]) -> int:
     return math.prod(x.shape[first:])
 
 
-def fold_of(ufunc: Any, fn: Callable[..., Any], x: Array, dim: Any, keepdim: bool, *others: Any) -> Array:
+def fold_of(
+    ufunc: Any, fn: Callable[..., Any], x: Array, dim: tuple[int, ...] | None, keepdim: bool, *others: Array
+) -> Array:
     """The reduction of fn(x, *others) by a ufunc, in blocks: without memory of the size of x.
 
     others: arrays that have size 1 in the reduced dimensions.
@@ -116,7 +118,7 @@ def unsqueezed(x: Any, shape: tuple[int, ...], dim: tuple[int, ...] | None, keep
     return x if keepdim or not shape else reshape_op(x, keep_shape(shape, dim))
 
 
-def spread(g: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
+def spread(g: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Array | Tensor:
     """The gradient of a reduction, broadcast over the dimensions that it reduced."""
     return broadcast(unsqueezed(g, shape, dim, keepdim), shape)
 
@@ -140,7 +142,7 @@ def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
     return renamed
 
 
-def asked_first(x: Any, dtype: np.dtype[Any]) -> Tensor:
+def asked_first(x: Tensor, dtype: np.dtype[Any]) -> Tensor:
     """`x` in the NumPy dtype that a caller asks for; where imaginary parts are lost, it is said."""
     dtypes.warn_of_lost_parts(dtypes.of(raw(x).dtype), dtypes.of(dtype))
     return cast_first(x, dtype)
@@ -181,7 +183,7 @@ def _(g: Array | Tensor, input_shape: tuple[int, ...], dim: tuple[int, ...] | No
     return spread(g / max(count(input_shape, dim), 1), input_shape, dim, keepdim)
 
 
-def in_dtype(name: str, input: Tensor, dtype: Any) -> Tensor:
+def in_dtype(name: str, input: Tensor, dtype: dtype | None) -> Tensor:
     """The input in the dtype in which sums are taken: `dtype`, int64 for integers and bools, else its own."""
     array = tensor_argument(name, input)
     if dtype is not None:
@@ -190,8 +192,8 @@ def in_dtype(name: str, input: Tensor, dtype: Any) -> Tensor:
 
 
 @function(method=True, out=True, name="sum")
-def sum_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None, axis: int | Sequence[int] | None = None,
-         keepdims: bool = False) -> Any:  # fmt: skip
+def sum_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None,
+         axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Any:  # fmt: skip
     """Sum of the elements, over all dimensions or those in `dim`.  (*) -> (*)
 
     Integers and bools are summed as int64.
@@ -208,8 +210,8 @@ def sum_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
 
 
 @function(method=True, out=True)
-def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None, axis: int | Sequence[int] | None = None,
-         keepdims: bool = False) -> Any:  # fmt: skip
+def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None,
+         axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:  # fmt: skip
     """Mean of the elements, over all dimensions or those in `dim`.  (*) -> (*)
 
     Raises RuntimeError for integers and bools without dtype=.
@@ -239,11 +241,11 @@ def truth_op(input: Array, which: str, dim: tuple[int, ...] | None, keepdim: boo
 
 
 @truth_op.shape
-def _(input: Array, dim: Any, keepdim: bool) -> list[shapes.Made]:
+def _(input: Array, dim: tuple[int, ...] | None, keepdim: bool) -> list[shapes.Made]:
     return [shapes.reduced(input, dim, keepdim, shapes.BOOL)]
 
 
-def _truth(name: str, which: str, input: Any, dim: Any, keepdim: bool) -> Any:
+def _truth(name: str, which: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
     array = tensor_argument(name, input)
     where: Any = None
     if dim is not None:
@@ -254,14 +256,14 @@ def _truth(name: str, which: str, input: Any, dim: Any, keepdim: bool) -> Any:
 
 @function(method=True, out=True, name="any")
 @numpy_names
-def any_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
+def any_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """Whether any element is not zero, over all dimensions or those in `dim`.  (*) -> (*) of bool"""
     return _truth("any", "logical_or", input, dim, keepdim)
 
 
 @function(method=True, out=True, name="all")
 @numpy_names
-def all_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
+def all_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """Whether no element is zero, over all dimensions or those in `dim`.  (*) -> (*) of bool"""
     return _truth("all", "logical_and", input, dim, keepdim)
 
@@ -274,7 +276,7 @@ def count_op(input: Array, dim: tuple[int, ...]) -> Array:
 
 @function(method=True)
 @numpy_names
-def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Any:
+def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """The number of elements that are not zero, over all dimensions or those in `dim`.  (*) -> (*) of int64"""
     array = tensor_argument("count_nonzero", input)
     where = axes(dim, array.ndim)
@@ -289,7 +291,7 @@ def hash_op(input: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
 
 
 @function(method=True, out=True)
-def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = (), *, keepdim: bool = False, mode: int = 0) -> Any:
+def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = (), *, keepdim: bool = False, mode: int = 0) -> Tensor:
     """A hash of the elements, over all dimensions or `dim`: the exclusive or of their bits.  (*) -> (*) of uint64"""
     array = tensor_argument("hash_tensor", input)
     if mode != 0 or array.dtype.kind == "c":
@@ -319,7 +321,7 @@ def _(g: Array | Tensor, input: Array | Tensor, dim: tuple[int, ...], keepdim: b
 @numpy_names
 def nansum(
     input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None
-) -> Any:
+) -> Tensor:
     """Sum of the elements that are not NaN, over all dimensions or those in `dim`.  (*) -> (*)"""
     array = tensor_argument("nansum", input)
     if array.dtype.kind == "c":
@@ -335,7 +337,7 @@ def nansum(
 @numpy_names
 def nanmean(
     input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None
-) -> Any:
+) -> Tensor:
     """Mean of the elements that are not NaN, over all dimensions or those in `dim`.  (*) -> (*)"""
     array = tensor_argument("nanmean", input)
     if array.dtype.kind in "biu":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,19 +20,22 @@ from rushlight.ops.reduce.extrema import ordered
 from rushlight.ops.reduce.sums import tensor_argument
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 @op(ns=None, half=None)
-def opaque(input: Array, name: str, result: Any) -> Array:
+def opaque(input: Array, name: str, result: Callable[..., Any]) -> Array:
     """`result`, which follows from `input` in a way that has no derivative: asking for one is an error."""
     return result()
 
 
 @opaque.grad("input")
-def _(g: Any, name: Any) -> Any:
+def _(g: Array, name: str) -> Any:
     raise NotImplementedError(f"the derivative for '{name}' is not implemented: detach() its input")
 
 
-def computed(name: str, input: Any, array: Any) -> Any:
+def computed(name: str, input: Tensor, array: Array) -> Tensor:
     """A tensor on `array`, computed from `input` without a derivative."""
     if isinstance(input, Tensor) and input.requires_grad:
         held = [array]
@@ -40,7 +43,9 @@ def computed(name: str, input: Any, array: Any) -> Any:
     return made(array)
 
 
-def _results(name: str, input: Any, found: tuple[Any, Any, Any], return_inverse: bool, return_counts: bool) -> Any:
+def _results(
+    name: str, input: Tensor, found: tuple[Any, Any, Any], return_inverse: bool, return_counts: bool
+) -> Tensor | tuple[Tensor, ...]:
     values, inverse, counts = found
     results = [computed(name, input, np.ascontiguousarray(values))]
     if return_inverse:
@@ -52,7 +57,7 @@ def _results(name: str, input: Any, found: tuple[Any, Any, Any], return_inverse:
 
 @function(method=True)
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
-           dim: int | None = None) -> Any:  # fmt: skip
+           dim: int | None = None) -> Tensor | tuple[Tensor, ...]:  # fmt: skip
     """The different elements in order, or the different slices along `dim`; with inverse indices and counts if asked.
 
     NaN differs from NaN.  (*) -> (N), inverse: the input's shape, counts: (N)
@@ -86,7 +91,7 @@ def _unique(flat: Array, inverse: bool, counts: bool) -> Any:
     return found[0], rest.pop(0) if inverse else None, rest.pop(0) if counts else None
 
 
-def check_rows(name: str, rows: Any, array: Any) -> None:
+def check_rows(name: str, rows: Array, array: Array) -> None:
     """Raise RuntimeError for slices of no elements, which cannot be told apart."""
     if array.size == 0 and len(rows) and 0 in rows.shape[1:] and rows.shape[1:].count(0):
         raise RuntimeError(
@@ -94,7 +99,7 @@ def check_rows(name: str, rows: Any, array: Any) -> None:
         )
 
 
-def runs(rows: Any) -> Any:
+def runs(rows: Array) -> tuple[Array, ...]:
     """Of rows, whether each starts a run of equal ones, the number of its run, and the lengths of the runs."""
     first = np.ones(len(rows), np.bool_)
     if len(rows) > 1:
@@ -106,7 +111,7 @@ def runs(rows: Any) -> Any:
 
 @function(method=True)
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
-                       dim: int | None = None) -> Any:  # fmt: skip
+                       dim: int | None = None) -> Tensor | tuple[Tensor, ...]:  # fmt: skip
     """The elements (or slices along `dim`) without those equal to their predecessor.
 
     (*) -> (N), inverse: the input's shape, counts: (N)
@@ -127,7 +132,7 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
 # Searching -----------------------------------------------------------------------------------------
 
 
-def place_values(name: str, sequence: Array, values: Array, right: bool, sorter: Any, int32: bool) -> Array:
+def place_values(name: str, sequence: Array, values: Array, right: bool, sorter: Array | None, int32: bool) -> Array:
     """np.searchsorted for each row of sequences of one or more dimensions."""
     kind = np.int32 if int32 else np.int64
     side: Any = "right" if right else "left"
@@ -168,7 +173,7 @@ def searchsorted(sorted_sequence: Any, input: Tensor, *, out_int32: bool = False
     return made(place_values("torch.searchsorted", sequence, values, right or side == "right", order, out_int32))
 
 
-def check_search(name: str, sequence: Array, values: Array, tensor: bool, sorter: Any = None) -> None:
+def check_search(name: str, sequence: Array, values: Array, tensor: bool, sorter: Tensor | None = None) -> None:
     """Raise RuntimeError for boundaries and values that do not fit."""
     if sequence.ndim == 0:
         raise RuntimeError(f"{name}(): boundaries tensor should have positive dimension, but got 0 dimension")
@@ -207,7 +212,7 @@ def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: bool = False, rig
 @per_sample
 def isin(
     elements: Tensor | complex, test_elements: Tensor | complex, *, assume_unique: bool = False, invert: bool = False
-) -> Any:
+) -> Tensor:
     """Whether each element is among `test_elements`.  (*), (*) -> (*) of bool"""
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError("isin(): at least one of elements and test_elements must be a Tensor")

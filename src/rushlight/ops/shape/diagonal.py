@@ -68,7 +68,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
 
 @function(method=True)
-def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Zeros with the last dimension of `input` on a diagonal of two new dimensions.  (*, N) -> (*)"""
     ndim = held(input).ndim
     first, second = wrap_dim(dim1, ndim + 1), wrap_dim(dim2, ndim + 1)
@@ -99,7 +99,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
 
 @function(method=True, autocast="float32")
-def trace(input: Tensor) -> Any:
+def trace(input: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix.  (M, N) -> ()"""
     if held(input).ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {held(input).ndim}")
@@ -115,7 +115,7 @@ def trace(input: Tensor) -> Any:
     return sum_op(part, None, False)
 
 
-def _triangle(out: Any, diagonal: int, upper: bool) -> None:
+def _triangle(out: Array, diagonal: int, upper: bool) -> None:
     """Zeros on one side of a diagonal, in place, row by row: no mask of the matrix's size."""
     rows, columns = out.shape[-2:]
     for i in range(rows):
@@ -172,7 +172,7 @@ def check_matrix(name: str, array: Array) -> None:
 
 
 def _into(name: str, upper: bool) -> Callable[..., Any]:
-    def into(out: Any, diagonal: int) -> None:
+    def into(out: Array, diagonal: int) -> None:
         check_matrix(name, out)
         _triangle(out, int(diagonal), upper)
 

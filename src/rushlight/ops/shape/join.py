@@ -62,7 +62,7 @@ def cat_op(tensors: Arrays, dim: int) -> Array:
 
 
 @cat_op.shape
-def _(tensors: Any, dim: int) -> list[shapes.Made]:
+def _(tensors: tuple[Array, ...], dim: int) -> list[shapes.Made]:
     shaped = [t for t in tensors if t.shape != (0,)]
     if not shaped:
         return [shapes.Made((0,), np.result_type(*tensors))]
@@ -90,7 +90,7 @@ def stack_op(tensors: Arrays, dim: int) -> Array:
 
 
 @stack_op.shape
-def _(tensors: Any, dim: int) -> list[shapes.Made]:
+def _(tensors: tuple[Array, ...], dim: int) -> list[shapes.Made]:
     shape = tensors[0].shape
     dim %= len(shape) + 1
     return [shapes.Made((*shape[:dim], len(tensors), *shape[dim:]), np.result_type(*tensors))]
@@ -102,7 +102,7 @@ def _(g: Array | Tensor, tensors_shape: tuple[Any, ...], dim: int) -> tuple[Any,
     return tuple([slice_op(g, (*lead, i, ...)) for i in range(len(tensors_shape))])
 
 
-def plain_arrays(tensors: Any) -> Any:
+def plain_arrays(tensors: Sequence[Array | Tensor]) -> list[Array] | None:
     """The arrays of a list of tensors of one dtype, where nothing but recording is unusual; None otherwise."""
     if (
         (tensors.__class__ is not list and tensors.__class__ is not tuple)
@@ -123,7 +123,7 @@ def plain_arrays(tensors: Any) -> Any:
     return arrays
 
 
-def gathered(name: str, tensors: Any) -> list[Any]:
+def gathered(name: str, tensors: Sequence[Array | Tensor]) -> list[Any]:
     """The tensors of a sequence, all in their common dtype.  Raises TypeError, RuntimeError or ValueError for the rest."""
     if not isinstance(tensors, (tuple, list)):
         raise unfit(tensors)(
@@ -173,7 +173,7 @@ def check_cat(found: list[Any], dim: int) -> None:
 
 @function(aliases=("concat", "concatenate"))
 @moving("cat")
-def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | Sequence[int] | None = None) -> Any:
+def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | Sequence[int] | None = None) -> Array | Tensor:
     """The tensors one after another along `dim`; they promote together.  [(*), ...] -> (*)
 
     Empty 1-d tensors are skipped.  Raises RuntimeError where other sizes differ, ValueError for no tensors.
@@ -205,7 +205,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | Sequence[int] | 
 
 
 @function(out=True)
-def stack(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | Sequence[int] | None = None) -> Any:
+def stack(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | Sequence[int] | None = None) -> Tensor:
     """The tensors, all of one shape, side by side along a new dimension `dim`.  [(*), ...] -> (*)"""
     arrays = plain_arrays(tensors)
     if arrays is not None and axis is None:

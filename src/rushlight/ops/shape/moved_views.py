@@ -36,7 +36,7 @@ def _moved(which: str, given: Sequence[Any], ndim: int) -> tuple[int, ...]:
 
 
 @function(method=True, aliases=("moveaxis",))
-def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
+def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Dimensions `source` moved to `destination`, the others in order: a view.  (*) -> (*)"""
     ndim = held(input).ndim
     a, b = ((d,) if hasattr(d, "__index__") else tuple(d) for d in (source, destination))
@@ -52,7 +52,7 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
 
 
 @function(method=True)
-def unflatten(input: Tensor, dim: int, sizes: Any) -> Any:
+def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """Dimension `dim` as several, of `sizes`, one of which may be -1: a view.  (*) -> (*)"""
     shape = held(input).shape
     d = wrap_dim(dim, len(shape))
@@ -74,25 +74,25 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Any:
 
 
 @function(method=True)
-def ravel(input: Tensor) -> Any:
+def ravel(input: Tensor) -> Tensor:
     """All elements in one dimension: a view of what is contiguous, else a copy.  (*) -> (N)"""
     return reshape(contiguous(input), (held(input).size,))
 
 
 @function(method=True)
-def swapaxes(input: Tensor, axis0: int, axis1: int) -> Any:
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """Dimensions `axis0` and `axis1` exchanged, a view.  (*) -> (*)"""
     return views.transpose(input, axis0, axis1)
 
 
 @function(method=True)
-def broadcast_to(input: Any, size: Any) -> Any:
+def broadcast_to(input: Tensor, size: int | Sequence[int]) -> Tensor:
     """`input` broadcast to `size` without copying.  (*) -> size"""
     return expand(input, sizes((size,), "broadcast_to", "size"))
 
 
 @function(method=True, ns="Tensor")
-def sum_to_size(self: Any, *size: Any) -> Any:
+def sum_to_size(self: Tensor, *size: int | Sequence[int]) -> Tensor:
     """`self` summed over the dimensions in which `size` broadcasts to its shape.  (*) -> size"""
     target = sizes(size, "sum_to_size", "size")
     have = raw(self).shape
@@ -121,7 +121,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
 
 
 @function()
-def broadcast_tensors(*tensors: Any) -> Any:
+def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> Any:
     """The tensors, each broadcast to their common shape without copying; those that have it are returned as they are.
 
     (*), ... -> [(*), ...]
@@ -138,7 +138,7 @@ def broadcast_tensors(*tensors: Any) -> Any:
     return tuple([x if x_shape == shape else broadcast(x, shape) for x, x_shape in zip(found, shapes, strict=True)])
 
 
-def atleast(input: Any, ndim: int) -> Any:
+def atleast(input: Tensor, ndim: int) -> Tensor:
     """A tensor with dimensions of size 1 added until there are `ndim`; `input` itself where it has as many."""
     shape = held(input).shape
     if len(shape) >= ndim:
@@ -151,7 +151,7 @@ def atleast(input: Any, ndim: int) -> Any:
 
 
 def _atleast(ndim: int) -> Callable[..., Any]:
-    def fn(*tensors: Any) -> Any:
+    def fn(*tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
         if len(tensors) == 1:
             one = tensors[0]
             return tuple(atleast(x, ndim) for x in one) if isinstance(one, (tuple, list)) else atleast(one, ndim)
@@ -189,7 +189,7 @@ def copying(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
     return made
 
 
-def slice_view(input: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+def slice_view(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     """start:end:step of dimension `dim`.  (*) -> (*)"""
     if step <= 0:
         raise RuntimeError("slice step must be positive")
@@ -197,7 +197,7 @@ def slice_view(input: Any, dim: int = 0, start: Any = None, end: Any = None, ste
     return slice_op(input, (*[slice(None)] * dim, slice(start, end, step), ...))
 
 
-def same(input: Any) -> Any:
+def same(input: Tensor) -> Tensor:
     """`input` itself.  (*) -> (*)"""
     return input
 
@@ -214,7 +214,7 @@ for _fn, _name in ((expand, "expand_copy"), (views.permute, "permute_copy"), (vi
 
 
 @function(method=True, out=True)
-def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Any:
+def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """As narrow, a copy.  Raises RuntimeError for a dimension that does not exist."""
     if dim >= max(held(input).ndim, 1):
         raise RuntimeError(f"narrow_copy(): Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false. dim "
@@ -225,7 +225,7 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Any:
     return copy(views.narrow(input, dim, start, length), contiguous_format)
 
 
-def apart(parts: Any) -> Any:
+def apart(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Pieces that share memory with what they were made of, and count changes each for itself; inference tensors count none."""
     for part in parts:
         if isinstance(part, Tensor):
@@ -234,25 +234,25 @@ def apart(parts: Any) -> Any:
     return parts
 
 
-def resolved(x: Any) -> Any:
+def resolved(x: Tensor) -> Tensor:
     """`x`, or a copy without its conjugate and negative bit: a change of one piece must not depend on how others see it."""
     return resolve_neg(resolve_conj(x)) if isinstance(x, Tensor) else x
 
 
 @function()
-def unsafe_split(tensor: Tensor, split_size: int, dim: int = 0) -> Any:
+def unsafe_split(tensor: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
     """As split, but the pieces may be changed in place, as if they were no views of one tensor: nobody notices who saved it."""
     return apart(splitting.split(resolved(tensor), split_size, dim))
 
 
 @function()
-def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """As chunk, but the pieces may be changed in place, as if they were no views of one tensor: nobody notices who saved it."""
     return apart(splitting.chunk(resolved(input), chunks, dim))
 
 
 @function()
-def unsafe_split_with_sizes(input: Tensor, split_sizes: int | Sequence[int], dim: int = 0) -> Any:
+def unsafe_split_with_sizes(input: Tensor, split_sizes: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """As split_with_sizes, but the pieces may be changed in place, as if they were no views: nobody notices who saved it."""
     return apart(splitting.split_with_sizes(resolved(input), split_sizes, dim))
 

@@ -35,7 +35,7 @@ def pad_op(input: Array, pads: tuple[Any, ...], value: float) -> Array:
 
 
 @pad_op.shape
-def _(input: Array, pads: Any) -> list[shapes.Made]:
+def _(input: Array, pads: tuple[tuple[int, ...], ...]) -> list[shapes.Made]:
     return [shapes.Made(tuple(n + sum(p) for n, p in zip(input.shape, pads, strict=True)), input.dtype)]
 
 
@@ -55,7 +55,7 @@ def pairs(name: str, pad: Any, ndim: int) -> tuple[tuple[int, int], ...]:
 
 
 @function(out=True)
-def constant_pad_nd(input: Tensor, pad: int | Sequence[int], value: complex | None = 0) -> Any:
+def constant_pad_nd(input: Tensor, pad: int | Sequence[int], value: complex | None = 0) -> Tensor:
     """The input with `pad` elements of `value` before and after each dimension, last first; negative pads cut."""
     pads = pairs("constant_pad_nd", pad, len(input.shape))
     for i, ((b, a), n) in enumerate(zip(pads, input.shape, strict=True)):
@@ -79,7 +79,7 @@ def sources(mode: str, n: int, before: int, after: int) -> Array:
     return np.where(folded >= n, period - folded, folded)
 
 
-def check(mode: str, input: Tensor, pads: Any, count: int) -> None:
+def check(mode: str, input: Tensor, pads: tuple[tuple[int, ...], ...], count: int) -> None:
     """Raise RuntimeError for paddings that a mode does not allow."""
     shape = tuple(input.shape)
     if len(shape) not in (count + 1, count + 2):
@@ -99,7 +99,7 @@ def check(mode: str, input: Tensor, pads: Any, count: int) -> None:
 
 
 @function(ns="nn.functional")
-def pad(input: Any, pad: Any, mode: str = "constant", value: complex | None = None) -> Any:
+def pad(input: Tensor, pad: Any, mode: str = "constant", value: complex | None = None) -> Tensor:
     """The input padded before and after each dimension, last first.
 
     mode: "constant" (with `value`, default 0), "reflect", "replicate" or "circular".

@@ -35,13 +35,13 @@ def repeat_op(input: Array, repeats: tuple[int, ...]) -> Array:
 
 
 @repeat_op.shape
-def _(input: Array, repeats: Any) -> list[shapes.Made]:
+def _(input: Array, repeats: tuple[int, ...]) -> list[shapes.Made]:
     shape = (1,) * (len(repeats) - input.ndim) + input.shape
     return [shapes.Made(tuple(n * r for n, r in zip(shape, repeats, strict=True)), input.dtype)]
 
 
 @repeat_op.grad("input")
-def _(g: Array, input_shape: Any, repeats: Any) -> Array:
+def _(g: Array, input_shape: tuple[int, ...], repeats: tuple[int, ...]) -> Array:
     shape = (*[1] * (len(repeats) - len(input_shape)), *input_shape)
     if 0 in repeats:
         return np.zeros(input_shape, raw(g).dtype)
@@ -50,7 +50,7 @@ def _(g: Array, input_shape: Any, repeats: Any) -> Array:
 
 
 @function(method=True, ns="Tensor")
-def repeat(self: Tensor, *repeats: Any, **named: Any) -> Any:
+def repeat(self: Tensor, *repeats: int | Sequence[int], **named: Any) -> Tensor:
     """A copy with the tensor `repeats` times along each dimension; more repeats than dimensions add leading ones."""
     if named:
         repeats = by_keyword("repeat", "repeats", repeats, named)
@@ -64,7 +64,7 @@ def repeat(self: Tensor, *repeats: Any, **named: Any) -> Any:
 
 
 @function(method=True)
-def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
+def tile(input: Tensor, *dims: int | Sequence[int], **named: Any) -> Tensor:
     """As repeat; fewer `dims` than dimensions leave the first ones alone.  (*) -> (*)"""
     if named:
         dims = by_keyword("tile", "dims", dims, named)
@@ -89,7 +89,7 @@ def flip_op(input: Array, dims: tuple[Any, ...]) -> Array:
 
 
 @function(method=True)
-def flip(input: Tensor, *dims: Any, **named: Any) -> Tensor:
+def flip(input: Tensor, *dims: int | Sequence[int], **named: Any) -> Tensor:
     """A copy with the dimensions `dims` in reverse order.  (*) -> (*)"""
     if named:
         dims = by_keyword("flip", "dims", dims, named)
@@ -151,7 +151,7 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] |
 
 
 @function(method=True)
-def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Any:
+def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """A copy turned `k` times by 90 degrees in the plane of two dimensions, from the first to the second."""
     ndim = raw(input).ndim
     if len(dims) != 2:
@@ -179,11 +179,11 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Any:
 @per_sample
 def repeat_interleave(
     input: Tensor,
-    repeats: Any = None,
+    repeats: Tensor | int | None = None,
     dim: int | Sequence[int] | None = None,
     *,
     output_size: int | Sequence[int] | None = None,
-) -> Any:
+) -> Tensor:
     """Each slice of `dim` (each element without it) `repeats` times in a row; repeats: an int or a vector of counts.
 
     With a vector alone: how often to repeat its positions 0, 1, ...

@@ -22,6 +22,8 @@ from rushlight.storage import alone, bytes_before, root_of, storage_of
 from rushlight.tensor import Tensor, ViewInfo, alias
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.formats import memory_format
 
@@ -69,7 +71,9 @@ def steps_of(shape: tuple[int, ...], unit: int) -> tuple[int, ...]:
     return tuple(unit * s for s in contiguous_strides(shape))
 
 
-def resize_(self: Tensor, *size: Any, memory_format: memory_format | None = contiguous_format) -> Tensor:
+def resize_(
+    self: Tensor, *size: int | Sequence[int], memory_format: memory_format | None = contiguous_format
+) -> Tensor:
     """Change the shape in place: on the same memory if it is large enough, else on more memory with the old elements.
 
     Elements that are new are zero. Raises RuntimeError for tensors that require grad, except in inference mode, and where

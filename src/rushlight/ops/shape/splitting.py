@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from rushlight.dispatch.rules import Making
 from rushlight.ops.shape.join import cat_op, stack_op
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 @op(ns=None, name="split", view=True, half=None, linear=True, outputs=None, batch=families.shifted)
 def split_op(input: Array, sizes: tuple[int, ...], dim: int) -> Any:
@@ -28,7 +31,7 @@ def split_op(input: Array, sizes: tuple[int, ...], dim: int) -> Any:
     return parts
 
 
-def _split_raw(gs: list[Array], input_shape: Any, sizes: tuple[int, ...], dim: int) -> Array:
+def _split_raw(gs: list[Array], input_shape: tuple[int, ...], sizes: tuple[int, ...], dim: int) -> Array:
     """One buffer, zeros where no gradient arrived."""
     out = np.empty(input_shape, next(g.dtype for g in gs if g is not None))
     if not [None for g in gs if g is None]:
@@ -41,14 +44,14 @@ def _split_raw(gs: list[Array], input_shape: Any, sizes: tuple[int, ...], dim: i
 
 
 @split_op.grad("input", raw=_split_raw)
-def _(gs: Any, input_shape: Any, sizes: Any, dim: Any) -> Any:
+def _(gs: list[Tensor], input_shape: tuple[int, ...], sizes: tuple[int, ...], dim: int) -> Any:
     dtype = next(raw(g).dtype for g in gs if g is not None)
     lead, tail = input_shape[:dim], input_shape[dim + 1 :]
     return cat_op([np.zeros((*lead, n, *tail), dtype) if g is None else g for n, g in zip(sizes, gs, strict=True)], dim)
 
 
 @op(ns=None, name="unbind", view=True, half=None, linear=True, outputs=None, batch=families.shifted)
-def unbind_op(input: Array, dim: int, order: Any = None) -> Any:
+def unbind_op(input: Array, dim: int, order: tuple[int, ...] | None = None) -> Any:
     """The parts at each index of dimension `dim`, views.  (*) -> [(*), ...]
 
     order: the dimensions by decreasing stride, None for C order: how the gradient will lie in memory.
@@ -77,7 +80,7 @@ def whole(gs: Any, dim: int) -> Array | None:
     return np.ndarray(shape, first.dtype, base, starts[0] - base.__array_interface__["data"][0], strides)
 
 
-def _unbind_raw(gs: list[Array], input_shape: Any, dim: int, order: Any) -> Array:
+def _unbind_raw(gs: list[Array], input_shape: tuple[int, ...], dim: int, order: Any) -> Array:
     found = whole(gs, dim)
     if found is not None:
         return found
@@ -92,7 +95,7 @@ def _unbind_raw(gs: list[Array], input_shape: Any, dim: int, order: Any) -> Arra
     return out
 
 
-def _unbind_shapes(gs: Any, input_shape: Any, dim: Any, order: Any, make: Making) -> Array:
+def _unbind_shapes(gs: list[Array], input_shape: tuple[int, ...], dim: int, order: Any, make: Making) -> Array:
     found: Array | None = whole(gs, dim)
     if found is not None:
         return found
@@ -100,13 +103,13 @@ def _unbind_shapes(gs: Any, input_shape: Any, dim: Any, order: Any, make: Making
 
 
 @unbind_op.grad("input", raw=_unbind_raw, shapes=_unbind_shapes)
-def _(gs: Any, input_shape: Any, dim: Any) -> Any:
+def _(gs: list[Tensor | None], input_shape: tuple[int, ...], dim: int) -> Any:
     dtype = next(raw(g).dtype for g in gs if g is not None)
     shape = (*input_shape[:dim], *input_shape[dim + 1 :])
     return stack_op([np.zeros(shape, dtype) if g is None else g for g in gs], dim)
 
 
-def parts_of(op: Any, input: Any, statics: tuple[Any, ...]) -> Any:
+def parts_of(op: Any, input: Any, statics: tuple[Any, ...]) -> tuple[Array | Tensor, ...]:
     """The views that a splitting operator makes, as a tuple."""
     if not at_once(input):
         return tuple(op.call(input, *statics))
@@ -147,7 +150,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
     return parts_of(split_op.op, tensor, (pieces(shape[dim], each), dim))
 
 
-def _split_method(self: Any, split_size: Any, dim: int = 0) -> Any:
+def _split_method(self: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """A tuple of pieces along `dim`, views: of one size, the last smaller, or of the sizes listed.  (*) -> [(*), ...]"""
     return split(self, split_size, dim)
 

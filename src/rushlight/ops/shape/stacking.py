@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
 
 @function(out=True)
-def hstack(tensors: Sequence[Tensor]) -> Any:
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors side by side: along the first dimension of vectors, else the second.  [(*), ...] -> (*)"""
     found = [atleast(x, 1) for x in gathered("hstack", tensors)]
     return cat(found, 0 if raw(found[0]).ndim == 1 else 1)
 
 
 @function(out=True, aliases=("row_stack",))
-def vstack(tensors: Sequence[Tensor]) -> Any:
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors below each other, along the first dimension; vectors count as rows.  [(*), ...] -> (*)"""
     return cat([atleast(x, 2) for x in gathered("vstack", tensors)], 0)
 
 
 @function(out=True)
-def dstack(tensors: Sequence[Tensor]) -> Any:
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors behind each other, along the third dimension.  [(*), ...] -> (*)"""
     return cat([atleast(x, 3) for x in gathered("dstack", tensors)], 2)
 
 
 @function(out=True)
-def column_stack(tensors: Sequence[Tensor]) -> Any:
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors side by side; numbers and vectors count as columns.  [(*), ...] -> (*)"""
     found = gathered("column_stack", tensors)
     return hstack([reshape_op(x, (raw(x).size, 1)) if raw(x).ndim <= 1 else x for x in found])
@@ -53,7 +53,7 @@ def column_stack(tensors: Sequence[Tensor]) -> Any:
 # Splitting -----------------------------------------------------------------------------------------
 
 
-def split_points(name: str, places: Any) -> Any:
+def split_points(name: str, places: Any) -> int | tuple[int, ...]:
     """Where to split: an int for the number of parts, else a tuple of ends."""
     array = raw(places)
     if isinstance(array, np.ndarray):
@@ -71,8 +71,9 @@ def split_points(name: str, places: Any) -> Any:
 
 
 @function(method=True)
-def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Tensor | Sequence[int] | int | None = None,
-                 sections: int | Sequence[int] | None = None, tensor_indices_or_sections: Any = None) -> Any:  # fmt: skip
+def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *,
+                 indices: Tensor | Sequence[int] | int | None = None, sections: int | Sequence[int] | None = None,
+                 tensor_indices_or_sections: Any = None) -> tuple[Tensor, ...]:  # fmt: skip
     """A tuple of parts of `input` along `dim`, views: so many as equal as can be, or split before the indices given.
 
     Unlike those of `split`, they may be changed in place.
@@ -99,7 +100,9 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
 
 
 def _along(name: str, least: int, dims: Callable[..., Any]) -> Callable[..., Any]:
-    def fn(input: Any, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None) -> Any:
+    def fn(
+        input: Tensor, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None
+    ) -> tuple[Tensor, ...]:
         ndim = raw(input).ndim
         if ndim < least:
             raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension, but got "
@@ -125,7 +128,7 @@ for _fn in (_along("hsplit", 1, lambda ndim: 0 if ndim == 1 else 1), _along("vsp
 
 
 @function()
-def meshgrid(*tensors: Any, indexing: Any = None) -> Any:
+def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: Any = None) -> tuple[Tensor, ...]:
     """Coordinates of a grid: of N vectors, N views of N dimensions.  indexing: "ij" as given, "xy" the first two swapped.
 
     Raises RuntimeError for tensors of more than one dimension or of several dtypes.
@@ -204,7 +207,7 @@ def _(g: Array | Tensor, tensors_shape: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @function()
-def block_diag(*tensors: Any) -> Any:
+def block_diag(*tensors: Any) -> Tensor:
     """The matrices (numbers and vectors count as rows) on the diagonal of a matrix of zeros."""
     if not tensors:
         return wrap(np.zeros((1, 0), dtypes.get_default_dtype().numpy))

@@ -153,7 +153,7 @@ def geometry(name: str, input: Tensor, size: Any, stride: Any, storage_offset: i
 @function(method=True)
 def as_strided(
     input: Tensor, size: int | Sequence[int], stride: int | Sequence[int], storage_offset: int | None = None
-) -> Any:
+) -> Tensor:
     """A view of the storage of `input` with the given sizes, strides and offset, in elements.
 
     Raises RuntimeError where it would leave the storage.
@@ -168,7 +168,7 @@ def as_strided_scatter(
     size: int | Sequence[int],
     stride: int | Sequence[int],
     storage_offset: int | None = None,
-) -> Any:
+) -> Tensor:
     """A copy of `input` with `src` in the part that as_strided would give.  (*), size -> (*)"""
     found = geometry("as_strided_scatter", input, size, stride, storage_offset)
     if raw(src).shape != found[0]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
 from rushlight.dispatch import families
@@ -12,14 +12,19 @@ from rushlight.dispatch.registry import op
 from rushlight.ops.elementwise.convert import detach
 from rushlight.signs import CONJ
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rushlight.tensor import Tensor
+
 
 @op(ns=None, name="view_dtype", view=True, half=None, batch=families.targeted)
-def view_dtype_op(input: Array, dtype: Any) -> Array:
+def view_dtype_op(input: Array, dtype: np.dtype[Any]) -> Array:
     """The bytes of `input` read as another dtype.  (*) -> (*), the last size in proportion"""
     return input.view(dtype)
 
 
-def view_as_dtype(input: Any, dtype: Any) -> Any:
+def view_as_dtype(input: Tensor, dtype: np.dtype[Any]) -> Tensor:
     """The bytes of `input` read as a NumPy dtype; elements of another size change the last dimension in proportion.
 
     The result is outside the graph, as that of `detach`: other bits have no derivative.

@@ -114,7 +114,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 
 @function(method=True)
-def permute(input: Tensor, *dims: Any, **named: Any) -> Any:
+def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """The dimensions in another order, a view.  (*) -> (*)"""
     if named:
         dims = by_keyword("permute", "dims", dims, named)
@@ -185,7 +185,7 @@ def _mT(self: Tensor) -> Tensor:
     return made_view(transpose_op.op, self, self._held.swapaxes(-1, -2), (-2, -1))
 
 
-def _H(self: Tensor) -> Any:
+def _H(self: Tensor) -> Tensor:
     """The conjugate transpose of a matrix: a view."""
     if self._held.ndim not in (0, 2):
         raise RuntimeError(
@@ -257,7 +257,7 @@ def unsqueeze(input: Tensor, dim: int) -> Any:
 
 
 @function(method=True)
-def select(input: Tensor, dim: int, index: Tensor) -> Any:
+def select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The part at `index` of dimension `dim`, which disappears: a view.  (*) -> (*)"""
     shape = held(input).shape
     if not shape:
@@ -269,7 +269,7 @@ def select(input: Tensor, dim: int, index: Tensor) -> Any:
 
 
 @function(method=True)
-def narrow(input: Tensor, dim: int, start: Tensor | complex, length: int) -> Any:
+def narrow(input: Tensor, dim: int, start: Tensor | complex, length: int) -> Tensor:
     """`length` elements of dimension `dim` from `start` on: a view.  (*) -> (*)"""
     shape = held(input).shape
     if not shape:

@@ -53,7 +53,7 @@ def _order(n: int, input: Tensor | list[Any]) -> int:
 
 
 @function(out=True)
-def polygamma(n: int, input: Tensor) -> Any:
+def polygamma(n: int, input: Tensor) -> Tensor:
     """The n-th derivative of digamma, n >= 0.  input: (*) -> (*)"""
     return polygamma_op(input, _order(n, input))
 
@@ -127,7 +127,7 @@ def _no_order(name: str) -> Callable[..., Any]:
     return formula
 
 
-def _density(g: Any, a: Any, x: Any) -> Any:
+def _density(g: Array | Tensor, a: Array | Tensor, x: Array | Tensor) -> Array | Tensor:
     """g times the gamma distribution's density of shape `a` at `x`."""
     return g * exp((a - 1) * log(x) - x - lgamma(a))
 
@@ -155,7 +155,7 @@ def _no_exponent(g: Array | Tensor) -> Any:
     raise NotImplementedError("the derivative for 'zeta: input' is not implemented: detach() it where it is a constant")
 
 
-def _exponents(input: Any, g: Any) -> Any:
+def _exponents(input: Any, g: Any) -> Array | Tensor:
     """Exponents as floating-point numbers: small integers would wrap around where 1 is added.  Python's numbers do not."""
     values = raw(input)
     if not hasattr(values, "dtype") or values.dtype.kind == "f":
@@ -163,7 +163,7 @@ def _exponents(input: Any, g: Any) -> Any:
     return input.to(g.dtype) if isinstance(input, Tensor) else input.astype(g.dtype)
 
 
-def _by_base(g: Any, exponent: Any, other: Any) -> Any:
+def _by_base(g: Array | Tensor, exponent: Array | Tensor, other: Array | Tensor) -> Array | Tensor:
     """The gradient by what is raised to the exponents, and added to.  (*), (*), (*) -> (*)"""
     return g * (-exponent * zeta(exponent + 1, other))
 

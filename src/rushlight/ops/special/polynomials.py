@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def recurrence(first: Callable[..., Any], step: Callable[..., Any], shifted: bool = False) -> Callable[..., Any]:
     """The forward of a family of polynomials: p0 = 1, p1 = first(x), p_(k+1) = step(k, x, p_k, p_(k-1))."""
 
-    def forward(input: Array, n: Array) -> Any:
+    def forward(input: Array, n: Array) -> Array:
         x, order = np.broadcast_arrays(np.asarray(input), np.trunc(n))
         x = 2 * x - 1 if shifted else x
         before, now = np.ones(x.shape, x.dtype), np.asarray(first(x), x.dtype)

@@ -31,7 +31,7 @@ SPECIAL: dict[str, Any] = {"ns": "special", "method": False, "inplace": False, "
 # The error function and the normal distribution ------------------------------------------------------
 
 
-def _bell(g: Array | Tensor, x: Array | Tensor, scale: float) -> Any:
+def _bell(g: Array | Tensor, x: Array | Tensor, scale: float) -> Array | Tensor:
     """g * scale * e^(-x^2)."""
     return times(g, exp(-(x * x)) * scale)
 
@@ -87,7 +87,7 @@ def ndtri(input: Array) -> Array:
 FAR = {"float64": 37.0, "float16": 4.5}  # from where erfcx is infinite in a dtype, about; 13 in the others
 
 
-def _slope_of_log_ndtr(g: Any, input: Any) -> Any:
+def _slope_of_log_ndtr(g: Array | Tensor, input: Array | Tensor) -> Array | Tensor:
     """Beyond that it is 0, and so are its own slopes, which would be products of 0 and infinity."""
     far = FAR.get(raw(input).dtype.name, 13.0)
     within = named.clamp(input, None, far) * -math.sqrt(0.5)
