@@ -367,9 +367,7 @@ def refuse_phases(name: str, what: str, turned: Array | Tensor) -> None:
 
 
 @svd_op.grad("A")
-def _(
-    gs: list[Array | Tensor | None], U: Array | Tensor, S: Array | Tensor, Vh: Array | Tensor, full_matrices: bool
-) -> Any:
+def _(gs: Any, U: Array | Tensor, S: Array | Tensor, Vh: Array | Tensor, full_matrices: bool) -> Any:
     k = S.shape[-1]
     if full_matrices:
         U, Vh = U[..., :k], Vh[..., :k, :]
@@ -381,7 +379,9 @@ def _(
     return of_singular_vectors(g_U, S * 0 if g_S is None else g_S, g_Vh, U, S, Vh)
 
 
-def of_singular_vectors(g_U: Array, g_S: Array, g_Vh: Array, U: Array, S: Array, Vh: Array) -> Array:
+def of_singular_vectors(
+    g_U: Any, g_S: Any, g_Vh: Any, U: Array | Tensor, S: Array | Tensor, Vh: Array | Tensor
+) -> Array | Tensor:
     """The gradient of a matrix by those of its singular vectors and values: U (*, M, K), S (*, K), Vh (*, K, N)."""
     m, n, k = U.shape[-2], Vh.shape[-1], S.shape[-1]
     V, g_V = mH(Vh), mH(g_Vh)
@@ -451,7 +451,7 @@ def eigh_op(A: Array, UPLO: str) -> tuple[Array, ...]:
 
 
 @eigh_op.grad("A")
-def _(gs: list[Array | Tensor | None], L: Array | Tensor, V: Array | Tensor) -> Any:
+def _(gs: Any, L: Array | Tensor, V: Array | Tensor) -> Any:
     g_L, g_V = gs
     if g_V is None:  # no gap between two is divided by: equal eigenvalues have a gradient too
         return (V * g_L[..., None, :]) @ mH(V)
@@ -502,7 +502,7 @@ def eig_op(A: Array) -> tuple[Array, ...]:
 
 
 @eig_op.grad("A")
-def _(gs: list[Array | Tensor | None], L: Array | Tensor, V: Array | Tensor) -> Any:
+def _(gs: Any, L: Array | Tensor, V: Array | Tensor) -> Any:
     g_L, g_V = gs
     if g_V is None:
         return solve_op(mH(V), g_L[..., :, None] * mH(V))

@@ -117,7 +117,7 @@ Tensor.ndimension, Tensor.nelement = dim, numel  # type: ignore[assignment, meth
 for _flag in ("is_cuda", "is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested", "is_mps", "is_xpu",
               "is_sparse_csr", "is_shared_", "is_ipu", "is_vulkan"):  # fmt: skip
     setattr(Tensor, _flag, False)
-Tensor.is_cpu = True  # type: ignore[attr-defined]
+Tensor.is_cpu = True
 
 
 def _no(name: str) -> Callable[..., Any]:
