@@ -60,7 +60,7 @@ for _room in ("backends", "ops"):  # `torch.backends` and `torch.ops` are not th
 _LAZY = {"__config__": "rushlight.compat.config", "backends": "rushlight.compat.backends", "torch_version": "rushlight.compat.torch_version",
          "ops": "rushlight.library.namespaces", "_ops": "rushlight.library.operators"}  # fmt: skip
 _LAZY |= {name: f"rushlight.compat.rooms.{name}" for name in (
-    "_functorch", "_guards", "_inductor", "_jit_internal", "_logging", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "export", "mps", "mtia", "nested", "quasirandom", "xpu")}  # fmt: skip
+    "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal", "_logging", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "export", "mps", "mtia", "nested", "quasirandom", "xpu")}  # fmt: skip
 _LAZY["functional"] = "rushlight.compat.rooms.functional"
 _ROOMS = frozenset({"sparse", "nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",

@@ -52,4 +52,12 @@ def mark_dynamic(t: Any, index: Any, **options: object) -> None:
     """Of no effect: sizes are what they are when a program runs."""
 
 
-maybe_mark_dynamic = mark_static = mark_static_address = mark_dynamic
+maybe_mark_dynamic = mark_dynamic
+
+
+def mark_static(t: Any, index: Any = None) -> None:
+    """Of no effect: sizes are what they are when a program runs."""
+
+
+def mark_static_address(t: Any, guard: bool = False) -> None:
+    """Of no effect: nothing is compiled for where a tensor lies."""

@@ -4,7 +4,7 @@ __all__ = ["ALIASES", "ROOMS", "public_name", "real_name"]
 
 # Modules that libraries alone import, by their names below torch: files in compat/rooms.
 ROOMS = {
-    "_functorch": "_functorch", "_guards": "_guards", "_inductor": "_inductor", "_jit_internal": "_jit_internal", "_logging": "_logging",
+    "_functorch": "_functorch", "_guards": "_guards", "_higher_order_ops": "_higher_order_ops", "_inductor": "_inductor", "_jit_internal": "_jit_internal", "_logging": "_logging",
     "_prims_common": "_prims_common",
     "_subclasses": "_subclasses", "_tensor": "_tensor", "_tensor_str": "_tensor_str", "_utils": "_utils",
     "cuda.nvtx": "nvtx", "cuda.random": "cuda_random", "export": "export", "mps": "mps", "mtia": "mtia",
