@@ -109,3 +109,8 @@ def test_lbfgs_refuses_a_gradient_with_other_elements() -> None:
     p.data = torch.ones(2, 8)
     with pytest.raises(RuntimeError, match="LBFGS"):
         optimizer.step(lambda: torch.tensor(1.0))
+
+
+def test_a_module_in_the_place_of_its_parameters_is_told_so() -> None:
+    with pytest.raises(TypeError, match=r"'Linear' object is not iterable: give the optimizer its parameters"):
+        torch.optim.Adam(torch.nn.Linear(2, 2))

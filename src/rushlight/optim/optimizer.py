@@ -176,6 +176,9 @@ class Optimizer:
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
                 f"{type(params).__name__}; wrap it in a list"
             )
+        if hasattr(params, "parameters") and not isinstance(params, Iterable):
+            name = type(params).__name__
+            raise TypeError(f"'{name}' object is not iterable: give the optimizer its parameters, `model.parameters()`")
         self.defaults = defaults
         self._make_hooks()
         self._patch_step_function()
