@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from rushlight.amp.casting import usable
 from rushlight.basics import dtypes
 from rushlight.engine.modes import no_grad
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.optim.optimizer import Optimizer
 
 _STATE = ("scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker")
 
@@ -99,7 +102,7 @@ class GradScaler:
             return type(outputs)(found) if isinstance(outputs, (list, tuple)) else found
         raise ValueError(f"GradScaler.scale: expected a Tensor or an iterable of Tensors, got {type(outputs).__name__}")
 
-    def unscale_(self, optimizer: Any) -> None:
+    def unscale_(self, optimizer: Optimizer) -> None:
         """Divides the gradients of an optimizer's parameters by the scale, for who clips or looks at them before the step.
 
         Raises RuntimeError if that was done since the last `update`, and ValueError for float16 gradients.
@@ -131,7 +134,7 @@ class GradScaler:
             values = (found.coalesce().values() if getattr(found, "is_sparse", False) else found).detach()
             return not bool(values.isfinite().all().item())
 
-    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """The optimizer's step, left out where a gradient is not finite.
 
         Raises RuntimeError for a second step since the last `update`, for closures, and for optimizers that step in backward.
@@ -150,7 +153,7 @@ class GradScaler:
         self._stepped.add(id(optimizer))
         return None if self._infinite[id(optimizer)] else optimizer.step(**kwargs)
 
-    def _check(self, optimizer: Any) -> None:
+    def _check(self, optimizer: Optimizer) -> None:
         """Raises RuntimeError for an optimizer that steps inside backward, unless ``enabled=False`` was passed."""
         if self._asked_for and getattr(optimizer, "_in_backward", None) is not None:
             raise RuntimeError(
@@ -159,7 +162,7 @@ class GradScaler:
                 "may skip the step. Train in float32 or bfloat16 and pass enabled=False, or step after backward."
             )
 
-    def update(self, new_scale: Any = None) -> None:
+    def update(self, new_scale: float | None = None) -> None:
         """Raises or lowers the scale after the steps of an iteration, or gives it a value.
 
         Raises RuntimeError where no gradients were looked at since the last one.

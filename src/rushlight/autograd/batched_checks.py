@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,15 +13,19 @@ from rushlight.autograd.run import grad
 from rushlight.func.vmap import vmap
 from rushlight.tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    from rushlight.autograd.jacobian_checks import Check
+    from rushlight.basics.arrays import Array
+
 ROWS = 2
 
 
-def rows_like(check: Any, array: Any) -> Any:
+def rows_like(check: Any, array: Any) -> Array:
     """Several random arrays like `array`, stacked."""
     return np.stack([check.random_like(array) for _ in range(ROWS)])
 
 
-def agree(batched: Any, rows: list[Any]) -> bool:
+def agree(batched: Tensor, rows: list[Any]) -> bool:
     """Whether stacked results are those of a loop."""
     missing = [r is None for r in rows]
     if batched is None or all(missing):
@@ -54,7 +58,7 @@ def backward(check: Any) -> None:
                 )
 
 
-def forward(check: Any) -> None:
+def forward(check: Check) -> None:
     """Raise GradcheckError unless forward mode under vmap gives what a loop gives."""
     for i in check.checked:
         tangents = rows_like(check, check.inputs[i]._array)

@@ -7,12 +7,15 @@ tangents too: see `dual_level`. Levels nest, for derivatives of derivatives.
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight.basics.state import modes, set_mode
 from rushlight.engine.modes import Mode
 from rushlight.tensor import ITSELF, Tensor
 from rushlight.transforms.dual import DualLevel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def enter_dual_level() -> DualLevel:
@@ -53,7 +56,7 @@ class dual_level:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         exit_dual_level(level=self.level)
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         from rushlight.engine.modes import decorate
 
         return decorate(function, dual_level)
@@ -66,7 +69,7 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Any
 
 
-def innermost() -> Any:
+def innermost() -> DualLevel | None:
     """The innermost level, or None."""
     return next((level for level in reversed(modes.levels) if isinstance(level, DualLevel)), None)
 
@@ -148,7 +151,7 @@ class set_fwd_grad_enabled(Mode):
         set_mode("forward_grad", self.former)  # it decorates, so it was not meant to switch now
         return super().__call__(function)
 
-    def clone(self) -> Any:
+    def clone(self) -> set_fwd_grad_enabled:
         return set_fwd_grad_enabled(self.mode)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
 from rushlight.basics.dtypes import is_complex
@@ -12,6 +12,9 @@ from rushlight.engine.conform import fits
 from rushlight.engine.node import Severed
 from rushlight.engine.saved import Packed, SavedOutput, SavedTensor, freed
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def check_gradients(name: str, results: list[Any], edges: Any, tensors: Sequence[Tensor]) -> list[Any]:
@@ -113,7 +116,7 @@ class RawSaved(SavedTensor):
     def __init__(self, ctx: Any, index: int):
         self.ctx, self.index = ctx, index
 
-    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
+    def register_hooks(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
         """As for nodes of operators."""
         ctx = self.ctx
         if ctx._saved is None:

@@ -40,7 +40,11 @@ STRATEGIES = ("forward-mode", "reverse-mode")
 
 
 def vjp(
-    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+    func: Callable[..., Any],
+    inputs: Tensor | tuple[Tensor, ...],
+    v: Tensor | tuple[Tensor, ...] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
 ) -> tuple[Any, Any]:
     """The outputs of `func`, and the product of a vector with its Jacobian: (outputs, v^T J).
 
@@ -62,7 +66,11 @@ def vjp(
 
 
 def jvp(
-    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+    func: Callable[..., Any],
+    inputs: Tensor | tuple[Tensor, ...],
+    v: Tensor | tuple[Tensor, ...] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
 ) -> tuple[Any, Any]:
     """The outputs of `func`, and the product of its Jacobian with a vector: (outputs, J v).
 
@@ -95,8 +103,8 @@ def check_constant(grads: tuple[Tensor, ...], strict: bool) -> None:
             raise RuntimeError(constant("back", i))
 
 
-def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
-             strategy: str = "reverse-mode") -> Any:  # fmt: skip
+def jacobian(func: Callable[..., Any], inputs: Tensor | tuple[Tensor, ...], create_graph: bool = False,
+             strict: bool = False, vectorize: bool = False, strategy: str = "reverse-mode") -> Any:  # fmt: skip
     """The Jacobian of `func`: for output and input of shapes O and I a tensor of shape (*O, *I).
 
     Several outputs or inputs give a tuple over outputs, or over inputs, or a tuple of tuples, outputs first. vectorize:
@@ -130,7 +138,7 @@ def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, 
     return arranged(parts, outs_tuple, ins_tuple, create_graph)
 
 
-def arranged(parts: Any, outs_tuple: bool, ins_tuple: bool, create_graph: bool) -> Any:
+def arranged(parts: list[list[Tensor]], outs_tuple: bool, ins_tuple: bool, create_graph: bool) -> Any:
     """Parts of a Jacobian, by output and input, in the structure of the user's outputs and inputs."""
     made = tuple(finished(tuple(row), ins_tuple, create_graph) for row in parts)
     return made if outs_tuple else made[0]
@@ -185,7 +193,9 @@ def batched_rows(out: Tensor, at: tuple[Tensor, ...], i: int, create: bool, stri
             else g.reshape((*shape, *x._array.shape)) for g, x in zip(grads, at, strict=True)]  # fmt: skip
 
 
-def forward_jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool, strict: bool, vectorize: bool) -> Any:
+def forward_jacobian(
+    func: Callable[..., Any], inputs: Tensor | tuple[Tensor, ...], create_graph: bool, strict: bool, vectorize: bool
+) -> Any:
     """The Jacobian by columns, in forward mode."""
     for flag, name, kind in ((strict, "strict", RuntimeError), (create_graph, "create_graph", NotImplementedError)):
         if flag:
@@ -211,7 +221,7 @@ def forward_jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool, 
     return arranged(parts, shape[0], ins_tuple, True)
 
 
-def single_output(func: Callable[..., Any], name: str, strict: bool) -> Any:
+def single_output(func: Callable[..., Any], name: str, strict: bool) -> Callable[..., Any]:
     """`func` with the check that it returns one tensor of one element, here as a scalar."""
 
     def checked(*args: Tensor) -> Tensor:
@@ -226,8 +236,8 @@ def single_output(func: Callable[..., Any], name: str, strict: bool) -> Any:
     return checked
 
 
-def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
-            outer_jacobian_strategy: str = "reverse-mode") -> Any:  # fmt: skip
+def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False,
+            vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode") -> Any:  # fmt: skip
     """The Hessian of `func`, whose output has one element: for an input of shape I a tensor of shape (*I, *I).
 
     Several inputs give a tuple of tuples: `H[i][k]` of shape (*I_i, *I_k). outer_jacobian_strategy: "forward-mode"
@@ -255,7 +265,11 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
 
 
 def vhp(
-    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+    func: Callable[..., Any],
+    inputs: Tensor | tuple[Tensor, ...],
+    v: Tensor | tuple[Tensor, ...] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
 ) -> tuple[Any, Any]:
     """The output of `func`, and the product of a vector with its Hessian: (output, v^T H).
 
@@ -284,7 +298,11 @@ def strict_jacobian(out: Tensor, at: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 
 def hvp(
-    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+    func: Callable[..., Any],
+    inputs: Tensor | tuple[Tensor, ...],
+    v: Tensor | tuple[Tensor, ...] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
 ) -> tuple[Any, Any]:
     """The output of `func`, and the product of its Hessian with a vector: (output, H v).
 

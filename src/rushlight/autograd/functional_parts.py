@@ -31,7 +31,7 @@ def as_tuple(value: Any, what: str, name: str) -> tuple[bool, tuple[Tensor, ...]
     return True, value
 
 
-def outputs_of(value: Any, name: str) -> tuple[bool, tuple[Tensor, ...]]:
+def outputs_of(value: Tensor | int | tuple[Tensor, ...], name: str) -> tuple[bool, tuple[Tensor, ...]]:
     """As `as_tuple`, of what the user's function returned."""
     return as_tuple(value, "outputs of the user-provided function", name)
 
@@ -79,7 +79,9 @@ def check_same(vectors: tuple[Tensor, ...], like: tuple[Tensor, ...], several: b
             raise RuntimeError(f"{which} has invalid size: should be {x.shape!r} but got {v.shape!r}.")
 
 
-def vector_for(v: Any, like: tuple[Tensor, ...], several: bool, name: str, of: str) -> tuple[Tensor, ...]:
+def vector_for(
+    v: Tensor | tuple[Tensor, ...] | None, like: tuple[Tensor, ...], several: bool, name: str, of: str
+) -> tuple[Tensor, ...]:
     """The vector of a product: the one given, detached and checked, or one for a single element.
 
     several: whether what it has to fit came in a tuple.
@@ -112,8 +114,8 @@ def check_jacobian(parts: tuple[Tensor, ...], strict: bool) -> None:
             )
 
 
-def gradients(outputs: tuple[Tensor, ...], inputs: tuple[Tensor, ...], vectors: Any, create: bool = False,
-              keep: bool | None = None, batched: bool = False) -> tuple[Any, ...]:  # fmt: skip
+def gradients(outputs: tuple[Tensor, ...], inputs: tuple[Tensor, ...], vectors: tuple[Tensor | None, ...],
+              create: bool = False, keep: bool | None = None, batched: bool = False) -> tuple[Any, ...]:  # fmt: skip
     """Gradients of the outputs that require grad; None for inputs that none of them depends on."""
     pairs = [(o, g) for o, g in zip(outputs, vectors, strict=True) if o.requires_grad]
     if not pairs:

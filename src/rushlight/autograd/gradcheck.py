@@ -6,9 +6,12 @@ The work is in `jacobian_checks`, which is loaded when the first check runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.gradcheck_options import GradcheckError, Options, check_options
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -74,8 +77,8 @@ def run(func: Callable[..., Any], inputs: Any, options: Options, raise_exception
 
 def gradgradcheck(
     func: Callable[..., Any],
-    inputs: Any,
-    grad_outputs: Any = None,
+    inputs: Tensor | tuple[Tensor | float, ...],
+    grad_outputs: Tensor | tuple[Tensor, ...] | None = None,
     *,
     eps: float = 1e-6,
     atol: float = 1e-5,

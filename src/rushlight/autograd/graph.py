@@ -21,9 +21,10 @@ from rushlight.storage import bump
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rushlight.basics.arrays import Array
+    from rushlight.basics.devices import device
 
 
 class saved_tensors_hooks:
@@ -41,7 +42,7 @@ class saved_tensors_hooks:
     tensor([2., 2.])
     """
 
-    def __init__(self, pack_hook: Any, unpack_hook: Any):
+    def __init__(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]):
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
 
     def __enter__(self) -> None:
@@ -71,7 +72,7 @@ class save_on_cpu(saved_tensors_hooks):
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
-        def pack(tensor: Any) -> Any:
+        def pack(tensor: Tensor) -> tuple[Tensor | device, ...]:
             array = tensor._array
             return tensor.device, wrap(copied_to_host(array)) if array.__class__ is ndarray else tensor.clone()
 
@@ -114,7 +115,9 @@ class MultiHandle(RemovableHandle):
         self.handles = state
 
 
-def register_multi_grad_hook(tensors: Any, fn: Callable[..., Any], *, mode: str = "all") -> RemovableHandle:
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: str = "all"
+) -> RemovableHandle:
     """Call `fn` once per backward: with the list of gradients of `tensors` (None for those not reached) when all that
     will arrive have, or, in mode "any", with the first that arrives.
 
@@ -142,7 +145,7 @@ class _Any:
         self.last: Any = None  # the token of the last run that called the hook
 
     def at(self, i: int) -> Any:
-        def hook(grad: Any) -> None:
+        def hook(grad: Tensor) -> None:
             run = modes.run.token
             with self.lock:
                 first, self.last = run is not self.last, run
@@ -163,7 +166,7 @@ class _All:
         self.runs: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 
     def at(self, i: int) -> Any:
-        def hook(grad: Any) -> None:
+        def hook(grad: Tensor) -> None:
             run = modes.run
             with self.lock:
                 gathered = self.runs.get(run)
@@ -178,7 +181,7 @@ class _All:
         return hook
 
 
-def increment_version(tensor: Any) -> None:
+def increment_version(tensor: Tensor | int | list[Tensor]) -> None:
     """Count a change of a tensor's memory (or of each of several) that autograd could not see."""
     tensors = (tensor,) if isinstance(tensor, Tensor) else tuple(tensor) if hasattr(tensor, "__iter__") else (tensor,)
     for t in tensors:

@@ -74,7 +74,7 @@ class Check:
 
     # Running the function --------------------------------------------------------------------------------------------
 
-    def called(self, inputs: Any = None) -> tuple[Any, ...]:
+    def called(self, inputs: list[Tensor] | None = None) -> tuple[Any, ...]:
         """The outputs.  Raises for those that are no tensors, or sparse ones."""
         found = as_tuple(self.func(*(self.inputs if inputs is None else inputs)))
         for x in found:
@@ -117,7 +117,7 @@ class Check:
         given = [v if isinstance(v, Tensor) else wrap(v) for v in vectors]
         return list(grad(outputs, targets, given, retain_graph=True, create_graph=create, allow_unused=True))
 
-    def jvp(self, i: int, tangent: Any) -> list[Any]:
+    def jvp(self, i: int, tangent: Array) -> list[Any]:
         """The tangents of the checked outputs as arrays, for one of input `i`; those of the other inputs are zero."""
         return self.pushed({**{j: np.zeros_like(self.inputs[j]._array) for j in self.checked}, i: tangent})
 
@@ -136,7 +136,7 @@ class Check:
 
     # Jacobians -------------------------------------------------------------------------------------------------------
 
-    def columns(self, along: Any, i: int) -> list[Any]:
+    def columns(self, along: Callable[..., Any], i: int) -> list[Any]:
         """Jacobians of all outputs by input `i`, from derivatives along one direction after another: {part: array}."""
         array = self.inputs[i]._array
         made = [{part: np.zeros((array.size, out._array.size), np.result_type(array.dtype, real_of(out._array.dtype)))
@@ -155,7 +155,7 @@ class Check:
     def forward(self, i: int) -> list[Any]:
         """By forward mode."""
 
-        def along(i: int, index: Any, step: Any) -> list[Any]:
+        def along(i: int, index: tuple[int, ...], step: complex) -> list[Any]:
             tangent = np.zeros_like(self.inputs[i]._array)
             tangent[index] = step
             return self.jvp(i, tangent)
@@ -200,7 +200,7 @@ class Check:
 
             batched_checks.backward(self)
 
-    def compare(self, numerical: Any, analytical: Any, k: int, i: int, mode: str) -> None:
+    def compare(self, numerical: dict[str, Any], analytical: dict[str, Any], k: int, i: int, mode: str) -> None:
         """Raise GradcheckError where two Jacobians {part: array} differ."""
         for part in numerical:
             n, a = numerical[part], analytical[part]
@@ -241,7 +241,7 @@ class Check:
                 if not close(analytical, numerical, self.options, scale):
                     self.again(n, k, i, "", numerical, analytical, self.backward(n)[self.checked.index(i)])
 
-    def again(self, n: int, k: int, i: int, mode: str, numerical: Any, analytical: Any, found: Any) -> None:
+    def again(self, n: int, k: int, i: int, mode: str, numerical: Any, analytical: Any, found: dict[str, Any]) -> None:
         """Raise GradcheckError for what failed in fast mode, with the Jacobians."""
         full = self.numerical(i)[n]
         part = next((p for p in full if not close(found[p], full[p], self.options)), next(iter(full)))
@@ -359,7 +359,7 @@ def show(x: Tensor) -> Any:
     return wrap(x) if isinstance(x, np.ndarray) and x.ndim else x
 
 
-def slow_mode(numerical: Any, analytical: Any, options: Options) -> str:
+def slow_mode(numerical: Array, analytical: Array, options: Options) -> str:
     """What follows on the numbers of fast mode."""
     agree = close(analytical, numerical, options)
     verdict = ("\nThey agree: the check passes in slow mode (fast_mode=False), so the tolerances of fast mode are too tight "
@@ -371,7 +371,7 @@ def slow_mode(numerical: Any, analytical: Any, options: Options) -> str:
 
 
 def mismatch(check: Check, k: int, i: int, part: str, mode: str, numerical: Any, analytical: Any, more: str,
-             full: Any = None) -> str:  # fmt: skip
+             full: tuple[Array, ...] | None = None) -> str:  # fmt: skip
     """The message for Jacobians that differ."""
     considering = f"While considering the {part} part of complex outputs only, " if part else ""
     n, a = (numerical, analytical) if full is None else full
@@ -379,7 +379,7 @@ def mismatch(check: Check, k: int, i: int, part: str, mode: str, numerical: Any,
             f"analytical:{show(analytical)}\n{more}" + worst_place(check, k, i, n, a))  # fmt: skip
 
 
-def worst_place(check: Check, k: int, i: int, numerical: Any, analytical: Any) -> str:
+def worst_place(check: Check, k: int, i: int, numerical: Array, analytical: Array) -> str:
     """Where two Jacobians differ most."""
     gap = np.abs(analytical - numerical)
     row, column = np.unravel_index(int(np.argmax(np.where(np.isnan(gap), np.inf, gap))), gap.shape)
@@ -390,7 +390,7 @@ def worst_place(check: Check, k: int, i: int, numerical: Any, analytical: Any) -
             f"{numerical[row, column]:.6g}, analytical {analytical[row, column]:.6g}.\n")  # fmt: skip
 
 
-def check_output(out: Any) -> None:
+def check_output(out: Tensor) -> None:
     """Raise for an output that cannot be checked."""
     if not isinstance(out, Tensor):
         raise TypeError(
@@ -422,7 +422,9 @@ def check_inputs(inputs: tuple[Any, ...], checked: list[int]) -> None:
 # Second order ------------------------------------------------------------------------------------------------------------
 
 
-def second_order(func: Callable[..., Any], inputs: Any, grad_outputs: Any, apart: bool) -> tuple[Any, tuple[Any, ...]]:
+def second_order(
+    func: Callable[..., Any], inputs: Any, grad_outputs: Tensor | tuple[Tensor, ...] | None, apart: bool
+) -> tuple[Any, tuple[Any, ...]]:
     """The function from inputs and gradients of outputs to gradients of inputs, and its arguments."""
     args = as_tuple(inputs)
     outs = [x for x in as_tuple(func(*args)) if isinstance(x, Tensor) and x.requires_grad]

@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.events import INPLACE, Observation
 from rushlight.basics.state import Setting, modes
 from rushlight.engine.saved import stale
 from rushlight.storage import storage_of
 from rushlight.tensor import Tensor, twin, wrap
+
+if TYPE_CHECKING:
+    from rushlight.dispatch.declare import Op
+    from rushlight.engine.node import Node
 
 OUTSIDE = (
     "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was originally recorded: "
@@ -24,7 +28,7 @@ class _Handle:
 
     __slots__ = ("__weakref__", "version", "where")
 
-    def __init__(self, version: int, where: Any):
+    def __init__(self, version: int, where: tuple[str, ...]):
         self.version, self.where = version, where
 
 
@@ -33,7 +37,7 @@ class _Saver:
 
     extra = None
 
-    def __init__(self, where: Any):
+    def __init__(self, where: tuple[str, ...]):
         self.where = where
 
     def name(self) -> str:
@@ -60,7 +64,7 @@ class _AllowMutationOnSavedContext:
         self.cloned.clear()
         self.places.clear()
 
-    def pack(self, value: Any) -> Any:
+    def pack(self, value: Tensor) -> _Handle:
         """Keep a tensor here; whatever else hooks inside made of one passes."""
         if not isinstance(value, Tensor):
             return value
@@ -77,7 +81,7 @@ class _AllowMutationOnSavedContext:
             places[key] = weakref.ref(handle)
         return handle
 
-    def unpack(self, handle: Any) -> Any:
+    def unpack(self, handle: _Handle) -> Tensor:
         """The tensor as it was when it was saved."""
         if not isinstance(handle, _Handle):
             return handle
@@ -110,7 +114,7 @@ class _AllowMutationOnSavedContext:
 
     passive = False
 
-    def begin(self, kind: int, what: Any, inputs: Any, statics: Any) -> None:
+    def begin(self, kind: int, what: Node | Op | Tensor, inputs: tuple[Any, ...], statics: Any) -> None:
         """An operator is about to run."""
         if kind == INPLACE:
             self.before_change(inputs[0])

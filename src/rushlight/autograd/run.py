@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from rushlight.engine.hooks import retain_grad
 from rushlight.engine.node import AccumulateGrad, Node, Port, Severed, edge_of
 from rushlight.engine.run import Run
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    pass
 
 
 class GradientEdge(NamedTuple):
@@ -43,7 +40,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(accumulator(tensor) if fn is None else fn, tensor.output_nr)
 
 
-def engine_edge(x: Any) -> Any:
+def engine_edge(x: Tensor) -> Any:
     """The engine's edge of a tensor or GradientEdge: a leaf, a node, a port, or None."""
     if isinstance(x, Tensor):
         return edge_of(x)
@@ -85,7 +82,7 @@ def initial(outputs: tuple[Any, ...], grads: tuple[Any, ...], batched: bool = Fa
     return made
 
 
-def implicit(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+def implicit(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor | None:
     """A gradient of one for an output of one real element."""
     if isinstance(out, Tensor) and not out.requires_grad:
         return None
@@ -96,7 +93,7 @@ def implicit(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     return special.meta.root(out) if without_memory((out,)) else wrap(np.array(1, dtype, ndmin=len(shape)))
 
 
-def check_gradient(g: Tensor, shape: tuple[int, ...], dtype: Any, i: int) -> None:
+def check_gradient(g: Tensor, shape: tuple[int, ...], dtype: np.dtype[Any], i: int) -> None:
     """Raise RuntimeError unless `g` fits output `i`, of that shape and dtype."""
     if g._array.shape != shape:
         raise RuntimeError(
@@ -141,7 +138,7 @@ def of_place(g: Tensor, shape: tuple[int, ...], i: int) -> Tensor:
     return tensor_functions["sum_to_size"](g, shape)  # type: ignore[no-any-return]
 
 
-def target_key(x: Any, i: int, what: str) -> tuple[Any, int]:
+def target_key(x: Tensor, i: int, what: str) -> tuple[Any, int]:
     """The run's key of input `i`.  Raises RuntimeError for one outside the graph."""
     edge = engine_edge(x)
     if edge is None:
@@ -226,7 +223,7 @@ def without_memory(outputs: tuple[Any, ...]) -> bool:
     return special.meta is not None and any(isinstance(x, Tensor) and x._meta for x in outputs)
 
 
-def renamed(grad_tensors: Any, grad_variables: Any) -> Any:
+def renamed(grad_tensors: Any, grad_variables: Tensor) -> Tensor:
     """The older name of `grad_tensors`, with a warning.  Raises RuntimeError where both are given."""
 
     warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
@@ -300,13 +297,21 @@ def finished(result: Tensor | None, x: Tensor, i: int, allow_unused: bool, mater
     return result
 
 
-def batched_grad(outs: Any, ins: Any, given: Any, keep: bool, create: bool, allow: bool, materialize: bool) -> Any:
+def batched_grad(
+    outs: tuple[Tensor, ...],
+    ins: tuple[Tensor, ...],
+    given: Any,
+    keep: bool,
+    create: bool,
+    allow: bool,
+    materialize: bool,
+) -> Any:
     """Gradients for each row of `given`, all in one run."""
     from rushlight.func.vmap import vmap
 
     unused: list[bool] = []
 
-    def one(vectors: Any) -> Any:
+    def one(vectors: tuple[Tensor, ...]) -> Any:
         found = grad(outs, ins, vectors, keep, create, True, allow or materialize)
         unused[:] = [g is None for g in found]
         return tuple(g for g in found if g is not None)
@@ -317,7 +322,7 @@ def batched_grad(outs: Any, ins: Any, given: Any, keep: bool, create: bool, allo
     return [finished(g, x, i, True, materialize, create) for i, (g, x) in enumerate(zip(found, ins, strict=True))]
 
 
-def check_batches(outs: Any, given: Any) -> None:
+def check_batches(outs: tuple[Tensor, ...], given: tuple[Tensor, ...]) -> None:
     """Raise RuntimeError unless each of `given` holds vectors of the shape of its output."""
     if not any(isinstance(g, Tensor) for g in given):
         raise RuntimeError("grad: is_grads_batched=True needs grad_outputs whose first dimension runs over the vectors")
@@ -331,7 +336,7 @@ def check_batches(outs: Any, given: Any) -> None:
 
 
 def tensor_backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-                    inputs: Any = None) -> None:  # fmt: skip
+                    inputs: list[Tensor] | None = None) -> None:  # fmt: skip
     """Accumulate gradients of this tensor into the leaves that it depends on: see torch.autograd.backward."""
     backward(self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs)
 

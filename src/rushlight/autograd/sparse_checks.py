@@ -8,7 +8,7 @@ from typing import Any
 from rushlight.tensor import Tensor
 
 
-def is_sparse(x: Any) -> bool:
+def is_sparse(x: Tensor | float) -> bool:
     """Whether it is a sparse tensor of either layout."""
     kind: Any = x
     return isinstance(x, Tensor) and (kind.is_sparse or kind.is_sparse_csr)
@@ -31,7 +31,7 @@ def by_values(
         )
     held = {i: x.coalesce() if x.is_sparse else x for i, x in held.items()}
 
-    def of_values(*given: Any) -> Any:
+    def of_values(*given: Tensor) -> Any:
         return func(*(held[i]._with(x) if i in held else x for i, x in enumerate(given)))
 
     return of_values, tuple(held[i].values().clone().requires_grad_() if i in held else x for i, x in enumerate(inputs))

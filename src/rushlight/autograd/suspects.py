@@ -22,6 +22,10 @@ from rushlight.tensor import Tensor, wrap
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rushlight.autograd.gradcheck_options import Options
+    from rushlight.autograd.jacobian_checks import Check
+    from rushlight.dispatch.declare import Op
+
 MOST = 200  # operators that are checked
 
 
@@ -47,7 +51,7 @@ def copied(x: Any) -> Any:
     return wrap(np.array(x._array)) if isinstance(x, Tensor) else x
 
 
-def suspects(check: Any) -> str:
+def suspects(check: Check) -> str:
     """What is known of the operators that the function calls, as a sentence for the message."""
     from rushlight.autograd.jacobian_checks import as_tuple
 
@@ -92,7 +96,7 @@ def line_of(node: Any) -> str:
     return ":".join(lines[-1]) if lines else ""
 
 
-def failing(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], check: Any) -> str:
+def failing(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], check: Check) -> str:
     """What is wrong with the derivatives of one operator alone, or ""."""
     free = [i for i, x in enumerate(flat) if isinstance(x, Tensor) and x._array.dtype.kind not in "biu"
             and (i in op.targets or (op.sequence is not None and i >= op.sequence))]  # fmt: skip
@@ -116,7 +120,9 @@ def failing(op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], check: Any
     return ""
 
 
-def refuted(fn: Callable[..., Any], alone: Any, inputs: tuple[Any, ...], mode: str, options: Any) -> str:
+def refuted(
+    fn: Callable[..., Any], alone: Callable[..., Any], inputs: tuple[Any, ...], mode: str, options: Options
+) -> str:
     """The first line of what gradcheck says of `fn` in one mode, "" where it passes; None: of the gradients of `alone`."""
     from rushlight.autograd.jacobian_checks import Check, second_order
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.autograd.function import FunctionNode
 from rushlight.autograd.gradcheck_options import GradcheckError
 from rushlight.engine.node import EVERY
+
+if TYPE_CHECKING:
+    from rushlight.autograd.jacobian_checks import Check
 
 
 def backward(check: Any) -> None:
@@ -70,7 +73,7 @@ def undefined_gradients(node: FunctionNode) -> list[Any]:
     return found
 
 
-def forward(check: Any) -> None:
+def forward(check: Check) -> None:
     """Raise GradcheckError unless an input without a tangent counts as one with a tangent of zero."""
     for i in check.checked:
         tangents = {j: check.random_like(check.inputs[j]._array) for j in check.checked}

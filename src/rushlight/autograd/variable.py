@@ -33,8 +33,9 @@ class Engine:
         """
         queue_callback(callback)
 
-    def run_backward(self, tensors: Any, grad_tensors: Any, keep_graph: bool, create_graph: bool, inputs: Any = (),
-                     allow_unreachable: bool = False, accumulate_grad: bool = False) -> tuple[Any, ...]:  # fmt: skip
+    def run_backward(self, tensors: tuple[Tensor, ...], grad_tensors: tuple[Tensor, ...], keep_graph: bool,
+                     create_graph: bool, inputs: tuple[Tensor, ...] = (), allow_unreachable: bool = False,
+                     accumulate_grad: bool = False) -> tuple[Any, ...]:  # fmt: skip
         """`autograd.backward` where `accumulate_grad` is set, and () then; else what `autograd.grad` gives for `inputs`.
 
         allow_unreachable: None for inputs that the tensors do not depend on, in place of RuntimeError.

@@ -15,6 +15,8 @@ from rushlight.checkpoint.reentrant import CheckpointFunction
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rushlight.tensor import Tensor
+
 CHECKS = ["default", "none", "values"]
 WARNING = (
     "{}: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, calling checkpoint without "
@@ -117,7 +119,7 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
 def in_order(functions: list[Any]) -> Callable[..., Any]:
     """The composition of functions, the first one first."""
 
-    def run(input: Any) -> Any:
+    def run(input: Tensor) -> Any:
         for function in functions:
             input = function(input)
         return input

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+if TYPE_CHECKING:
+    from rushlight.checkpoint.frame import Frame
 
 
 class CheckpointError(RuntimeError):
@@ -54,7 +57,7 @@ def compare(first: Record, again: Record, index: int) -> None:
     )
 
 
-def too_many(frame: Any, record: Record) -> NoReturn:
+def too_many(frame: Frame, record: Record) -> NoReturn:
     """Raise CheckpointError for a tensor that the first run did not save."""
     raise CheckpointError(
         "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass "
@@ -62,7 +65,7 @@ def too_many(frame: Any, record: Record) -> NoReturn:
     )
 
 
-def check_count(frame: Any, count: int, found: bool) -> None:
+def check_count(frame: Frame, count: int, found: bool) -> None:
     """Raise CheckpointError where the second run saved fewer tensors than the first."""
     if count >= len(frame.holders) and found:
         return

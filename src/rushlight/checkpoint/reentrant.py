@@ -22,7 +22,7 @@ class CheckpointFunction(Function):
     runs_backward = True  # optimizers that step inside backward wait for its end
 
     @staticmethod
-    def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
+    def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Tensor) -> Any:
         """The first run, without a graph."""
         ctx.run_function = run_function
         ctx.rng = default_generator.state_words() if preserve_rng_state else None
@@ -32,7 +32,7 @@ class CheckpointFunction(Function):
         return run_function(*args)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         """The second run, with a graph, and its backward.  Raises RuntimeError where only some gradients are wanted."""
         if modes.run is not None and modes.run.targets is not None:
             raise RuntimeError(

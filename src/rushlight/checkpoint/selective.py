@@ -14,6 +14,7 @@ from rushlight.levels import Level
 from rushlight.tensor import wrap
 
 if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
     from rushlight.tensor import Tensor
 
 
@@ -49,7 +50,7 @@ class Kept:
 
     __slots__ = ("aux", "outs", "random", "storages", "versions")
 
-    def __init__(self, outs: Any, aux: Any, random: Any):
+    def __init__(self, outs: tuple[Array, ...], aux: tuple[Array, ...], random: Any):
         self.outs, self.aux, self.random = outs, aux, random
         self.storages: list[Any] = []
         self.versions: list[int] = []
@@ -80,7 +81,7 @@ class Selecting(Level):
         """A context in which this level is not asked."""
         return Setting("levels", tuple(level for level in modes.levels if level is not self))
 
-    def apply(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    def apply(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run `op`, or take what it gave in the first run."""
         inputs = flat if op.sequence is None else (*flat[: op.sequence], flat[op.sequence :])
         with self.without():
@@ -93,7 +94,7 @@ class Selecting(Level):
                 kept = self.computed(op, flat, statics)
             return self.finished(op, flat, statics, kept)
 
-    def keeps(self, op: Any, inputs: Any, statics: tuple[Any, ...]) -> bool:
+    def keeps(self, op: Op, inputs: Any, statics: tuple[Any, ...]) -> bool:
         """Whether the results are kept: the policy says so in the first run, and is not asked again."""
         if not self.again:
             context = SelectiveCheckpointContext(is_recompute=False)
@@ -110,7 +111,7 @@ class Selecting(Level):
         with self.without():
             return call.apply_inplace(op, inputs, statics)
 
-    def computed(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Kept:
+    def computed(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Kept:
         """Run the forward of `op` and keep its results, unless this is the second run."""
         before = default_generator.state_words()
         outs, aux = compute(op, call.arrays_of(op, flat)[0], statics)
@@ -120,7 +121,7 @@ class Selecting(Level):
             self.kept.setdefault(op.name, []).append(kept)
         return kept
 
-    def taken(self, op: Any) -> Kept | None:
+    def taken(self, op: Op) -> Kept | None:
         """The results of the same call in the first run."""
         index = self.at.get(op.name, 0)
         self.at[op.name] = index + 1

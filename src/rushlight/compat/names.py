@@ -13,6 +13,8 @@ from rushlight.futures import Future
 from rushlight.overrides import handle_torch_function, has_torch_function
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from rushlight.basics.devices import device
     from rushlight.tensor import Tensor
 
@@ -22,7 +24,7 @@ __all__ = ["Future", "GradScaler", "frobenius_norm", "get_deterministic_debug_mo
 _MODES = {"default": 0, "warn": 1, "error": 2}
 
 
-def _assert(condition: Any, message: Any) -> Any:
+def _assert(condition: Any, message: str) -> Any:
     """`assert condition, message` as a function, for code that is traced.  Raises AssertionError.
 
     A condition that overrides functions, a proxy of torch.fx say, is asked instead.
@@ -59,7 +61,7 @@ def get_deterministic_debug_mode() -> int:
     return 1 if functions.is_deterministic_algorithms_warn_only_enabled() else 2
 
 
-def get_device_module(device: device | str | int | None = None) -> Any:
+def get_device_module(device: device | str | int | None = None) -> ModuleType:
     """The module torch.cpu or torch.cuda of a device, by default that of the CPU.
 
     Raises RuntimeError for a device without one.
@@ -70,7 +72,7 @@ def get_device_module(device: device | str | int | None = None) -> Any:
     return importlib.import_module(f"rushlight.{kind}")
 
 
-def nuclear_norm(input: Any, dim: Any = (-2, -1), keepdim: bool = False) -> Any:
+def nuclear_norm(input: Tensor, dim: tuple[int, ...] = (-2, -1), keepdim: bool = False) -> Any:
     """The sum of the singular values.  (*, N, M) -> (*).  Deprecated: use torch.linalg.matrix_norm(input, "nuc")."""
     warn("torch.nuclear_norm is deprecated: use torch.linalg.matrix_norm(A, 'nuc', dim, keepdim)")
     return linalg.matrix_norm(input, "nuc", tuple(dim), keepdim)

@@ -29,7 +29,7 @@ def same_dtype(name: str, tensors: Any) -> list[Tensor]:
 
 
 def all_reduce_coalesced(
-    tensors: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+    tensors: Sequence[Tensor], op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """As `all_reduce` of each tensor, in one message.  Raises ValueError unless all have one dtype.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from rushlight.basics import groups
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.group import get_rank, init_process_group, is_initialized, new_group
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
 
@@ -39,7 +42,7 @@ class DeviceMesh:
                              f"{tuple(mesh_dim_names)}")  # fmt: skip
         self._take(device_type, ranks, mesh_dim_names, [_along(ranks, d) for d in range(ranks.ndim)])
 
-    def _take(self, device_type: str, ranks: Any, names: Sequence[str] | None, lines: list[Any]) -> None:
+    def _take(self, device_type: str, ranks: Array, names: Sequence[str] | None, lines: list[Any]) -> None:
         self.device_type, self._ranks = device_type, ranks
         self.mesh_dim_names = None if names is None else tuple(names)
         self._lines: list[Any] = lines
@@ -186,7 +189,7 @@ class DeviceMesh:
         return f"DeviceMesh({sizes}, {self.device_type!r}, {self._ranks.tolist()})"
 
 
-def _along(ranks: Any, *dims: int) -> Any:
+def _along(ranks: Array, *dims: int) -> Any:
     """The group of this process along dimensions of a grid; all processes make all groups along them, in one order."""
     world = groups.required()
     if ranks.size == world.size() and len(dims) == ranks.ndim and ranks.reshape(-1).tolist() == list(world.ranks):

@@ -17,7 +17,7 @@ MOVED = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 PLAIN = "biufc"
 
 
-def plain(dtype: Any) -> bool:
+def plain(dtype: np.dtype[Any]) -> bool:
     """Whether MPI has a type for these numbers."""
     return dtype.kind in PLAIN and not (dtype.kind == "f" and dtype.itemsize == 2) and dtype.name in KNOWN
 

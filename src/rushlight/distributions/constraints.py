@@ -97,7 +97,13 @@ class _Dependent(Constraint):
 class _DependentProperty(property, _Dependent):
     """A property that gives an instance's constraint, and on the class is a dependent constraint itself."""
 
-    def __init__(self, fn: Any = None, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented):
+    def __init__(
+        self,
+        fn: Callable[..., Any] | None = None,
+        *,
+        is_discrete: Any = NotImplemented,
+        event_dim: Any = NotImplemented,
+    ):
         super().__init__(fn)
         self._is_discrete, self._event_dim = is_discrete, event_dim
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from rushlight.basics.state import Setting
 from rushlight.func.reverse import check_aux, check_outputs, grads, split_aux
 from rushlight.func.transform import Transform
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.tree import Spec
 
 WHAT = "jvp(f, primals, tangents)"
 
@@ -38,7 +41,7 @@ def check_pairs(primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]
     return flat, vectors, spec
 
 
-def pushed(func: Callable[..., Any], primals: list[Tensor], tangents: list[Any], spec: Any, has_aux: bool,
+def pushed(func: Callable[..., Any], primals: list[Tensor], tangents: list[Any], spec: Spec, has_aux: bool,
            strict: bool = False) -> tuple[list[Any], list[Any], Any, Any]:  # fmt: skip
     """(output leaves, their tangents, output structure, auxiliary); a tangent of None is zero and costs nothing."""
     with Setting("forward_grad", True), Setting("inference", False), forward_ad.dual_level() as level:
@@ -92,7 +95,7 @@ def differentiable(x: Tensor) -> bool:
     return isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())
 
 
-def product_of(output: Any) -> Callable[[Iterator[Tensor]], Any]:
+def product_of(output: Tensor) -> Callable[[Iterator[Tensor]], Any]:
     """How `Linear` comes by the product for an output, given those for the differentiable ones in order."""
     if differentiable(output):
         return next
@@ -109,7 +112,7 @@ class Linear:
     integers have derivatives of zero, of their dtype; outputs that are no tensors are given back as they are.
     """
 
-    def __init__(self, func: Any, primals: tuple[Any, ...]):
+    def __init__(self, func: Callable[..., Any], primals: tuple[Any, ...]):
         transform = Transform()
         with transform:
             inputs = transform.inputs(primals)
@@ -126,7 +129,7 @@ class Linear:
             transform.close()
             self.output = transform.results(self.output)
 
-    def __call__(self, *tangents: Any) -> Any:
+    def __call__(self, *tangents: Tensor) -> Any:
         """The product with tangents of the structure, shapes and dtypes of the primals."""
         flat, spec = tree.tree_flatten(tangents)
         if spec != self.spec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from rushlight.levels.batch import BatchedArray
 from rushlight.ops.shape.join import cat
 from rushlight.ops.shape.reshape import permute_op
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.tree import Spec
+    from rushlight.func.reverse import Pullback
 
 
 def units(like: Tensor, start: int, stop: int) -> Tensor:
@@ -67,7 +71,7 @@ def jacrev(func: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False,
     return wrapper
 
 
-def rows_of(pullback: Any, outs: list[Tensor], k: int, chunk_size: int | None) -> list[Tensor]:
+def rows_of(pullback: Pullback, outs: list[Tensor], k: int, chunk_size: int | None) -> list[Tensor]:
     """The Jacobian of output `k` with respect to every input leaf."""
     out, inputs = outs[k], pullback.inputs
     n = out._array.size
@@ -146,7 +150,7 @@ def jacfwd(
         flat, spec = tree.tree_flatten(tuple(args[n] for n in places))
         check_real("jacfwd", "inputs", flat)
 
-        def partial(*primals: Any) -> Any:
+        def partial(*primals: Tensor) -> Any:
             return func(*replaced(args, places, primals), **kwargs)
 
         by_output, shape, aux = columns_of(partial, flat, spec, has_aux, randomness)
@@ -157,7 +161,7 @@ def jacfwd(
     return wrapper
 
 
-def columns_of(func: Callable[..., Any], flat: list[Tensor], spec: Any, has_aux: bool,
+def columns_of(func: Callable[..., Any], flat: list[Tensor], spec: Spec, has_aux: bool,
                randomness: str) -> tuple[list[list[Tensor]], Any, Any]:  # fmt: skip
     """(Jacobians of every output leaf by every input leaf, structure of the outputs, auxiliary).
 

@@ -20,6 +20,8 @@ from rushlight.tensor import Tensor, wrap
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rushlight.engine.node import Node
+
 
 def chosen(args: tuple[Any, ...], argnums: Any) -> tuple[int, ...]:
     """The positions that `argnums` names, as non-negative numbers.  Raises RuntimeError for what is none."""
@@ -47,7 +49,7 @@ def replaced(args: tuple[Any, ...], places: tuple[int, ...], values: Any) -> tup
     return tuple(made)
 
 
-def split_aux(output: Any, has_aux: bool, what: str) -> tuple[Any, Any]:
+def split_aux(output: Tensor | tuple[Any, ...], has_aux: bool, what: str) -> tuple[Any, Any]:
     """(output, auxiliary) of what the user's function returned."""
     if not has_aux:
         return output, None
@@ -102,7 +104,7 @@ def recorded(output: Tensor) -> bool:
     return output.requires_grad and not (output._edge is None and edge_of(output).__class__ is Severed)
 
 
-def reaches(edge: Any, inputs: list[Tensor]) -> bool:
+def reaches(edge: Node, inputs: list[Tensor]) -> bool:
     """Whether one of the inputs can be reached from an edge."""
     targets = {id(edge_of(x)) for x in inputs}
     stack, seen = [edge], set()
@@ -120,7 +122,7 @@ def reaches(edge: Any, inputs: list[Tensor]) -> bool:
 WHAT = "grad_and_value(f)(*args)"
 
 
-def check_scalar(output: Any) -> None:
+def check_scalar(output: Tensor) -> None:
     """Raise RuntimeError unless the user's function returned a tensor without dimensions."""
     if not isinstance(output, Tensor):
         raise RuntimeError(f"{WHAT}: Expected f(*args) to return a Tensor, got {type(output)}")
@@ -132,7 +134,7 @@ def check_scalar(output: Any) -> None:
 
 
 def value_and_grads(
-    func: Callable[..., Any], argnums: Any, has_aux: bool, args: Any, kwargs: Any
+    func: Callable[..., Any], argnums: Any, has_aux: bool, args: Any, kwargs: dict[str, Any]
 ) -> tuple[Any, Any, Any]:
     """(gradients, value, auxiliary) of one call."""
     places = chosen(args, argnums)
@@ -154,7 +156,7 @@ def value_and_grads(
     return gradients if isinstance(argnums, tuple) else gradients[0], value, aux
 
 
-def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Any:
+def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that computes the gradient of `func` and its value: (gradient, value).
 
     As `grad`; with has_aux it returns (gradient, (value, aux)).
@@ -165,7 +167,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = F
     """
 
     @functools.wraps(func)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Tensor, **kwargs: Any) -> tuple[Tensor | tuple[Tensor, ...], ...]:
         gradient, value, aux = value_and_grads(func, argnums, has_aux, args, kwargs)
         return (gradient, (value, aux)) if has_aux else (gradient, value)
 
@@ -197,7 +199,7 @@ def grad(func: Any, argnums: Any = 0, has_aux: bool = False) -> Any:
 class Pullback:
     """The function that `vjp` returns: cotangents of the outputs to those of the inputs, as often as one likes."""
 
-    def __init__(self, transform: Transform, outputs: list[Tensor], spec: Any, inputs: Any):
+    def __init__(self, transform: Transform, outputs: list[Tensor], spec: Any, inputs: tuple[Tensor, ...]):
         self.transform, self.outputs, self.spec = transform, outputs, spec
         self.inputs, self.inputs_spec = tree.tree_flatten(inputs)
 
@@ -207,7 +209,7 @@ class Pullback:
         made.outputs, made.spec = [self.outputs[k]], tree.LEAF
         return made
 
-    def __call__(self, cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+    def __call__(self, cotangents: Tensor, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         """Gradients of the inputs, of their structure."""
         flat, spec = tree.tree_flatten(cotangents)
         if spec != self.spec:
@@ -227,7 +229,9 @@ class Pullback:
         return tree.tree_unflatten(found, self.inputs_spec)
 
 
-def vjp_over(func: Any, primals: tuple[Any, ...], has_aux: bool, owner: Any = None) -> tuple[Any, Pullback, Any]:
+def vjp_over(
+    func: Any, primals: tuple[Any, ...], has_aux: bool, owner: Callable[..., Any] | None = None
+) -> tuple[Any, Pullback, Any]:
     """(outputs, pullback, auxiliary) of one call.  owner: the user's function, whose captured tensors may not be changed."""
     what = "vjp(f, *primals)"
     transform = Transform()
@@ -254,7 +258,7 @@ def vjp_over(func: Any, primals: tuple[Any, ...], has_aux: bool, owner: Any = No
     return shown, Pullback(transform, flat, spec, inputs), aux
 
 
-def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def vjp(func: Callable[..., Any], *primals: Tensor, has_aux: bool = False) -> tuple[Any, ...]:
     """The outputs of `func`, and the function that multiplies a vector with its Jacobian: (outputs, vjp_fn).
 
     vjp_fn takes cotangents of the structure of the outputs and returns a tuple of gradients, one for each of `primals`,

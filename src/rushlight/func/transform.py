@@ -11,7 +11,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from types import CellType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import tree
 from rushlight.basics.state import modes, set_mode
@@ -20,6 +20,10 @@ from rushlight.levels.batch import BatchedArray
 from rushlight.storage import storage_of
 from rushlight.tensor import Tensor, twin
 from rushlight.transforms.batched import fresh_leaf, innermost
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.transforms.batched import BatchedLevel
 
 
 class Mark(Node):
@@ -35,7 +39,7 @@ class Mark(Node):
         self.edges, self.extra, self.seq, self.open = (outer,), None, next_seq(), True
         self.shape, self.dtype = tensor._array.shape, tensor._array.dtype
 
-    def run(self, g: Any, wanted: int) -> Any:
+    def run(self, g: Array | Tensor, wanted: int) -> Any:
         return [g]
 
     run_tensors = run
@@ -62,7 +66,7 @@ def marked(x: Tensor, outer: bool) -> Tensor:
     return t
 
 
-def around(x: Tensor, level: Any) -> tuple[Tensor, Any]:
+def around(x: Tensor, level: BatchedLevel) -> tuple[Tensor, Any]:
     """A tensor without its tangents of dual levels inside the batched `level`, and those."""
     inside = modes.levels[modes.levels.index(level) + 1 :]
     tangents = {k: t for k, t in (x._tangents or {}).items() if k in inside}
@@ -105,7 +109,7 @@ def leads_out(edge: Any, seen: set[Any]) -> bool:
     return False
 
 
-def outside(x: Tensor, keep: bool, seen: set[Any]) -> Any:
+def outside(x: Tensor, keep: bool, seen: set[Any]) -> Tensor | None:
     """A result as those outside of the transformation see it: in their graph where it leads to a tensor of theirs.
 
     keep: whether those outside record a graph at all.
@@ -202,7 +206,7 @@ class Transform:
         self.pairs.clear()
         return found
 
-    def note(self, tensor: Tensor, node: Any) -> None:
+    def note(self, tensor: Tensor, node: Node) -> None:
         """Remember a tensor that was outside of the graph until the operator of `node` changed it in place."""
         name = node.name() if node.plan is None else f"{node.plan.op.name}_"
         self.changed.append((weakref.ref(tensor), name))

@@ -11,11 +11,14 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
 from rushlight.basics.devices import device
 from rushlight.fx.node import Argument, Node, Target, linked, map_arg
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 
@@ -141,7 +144,8 @@ class Graph:
         """A parameter, buffer or other attribute of the module, by its path."""
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
-    def call_function(self, the_function: Any, args: Any = None, kwargs: Any = None, type_expr: Any = None, name: str | None = None) -> Node:  # fmt: skip
+    def call_function(self, the_function: Any, args: Any = None, kwargs: Any = None, type_expr: Any = None,
+                      name: str | None = None) -> Node:  # fmt: skip
         """A call of a function."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
@@ -328,7 +332,7 @@ def _expression(node: Node, root: str, found: dict[str, Any]) -> str:
     return short or f"{_global(node.target, found)}({_passed(args, node, found)})"
 
 
-def _short(target: Any, args: list[str]) -> str | None:
+def _short(target: Callable[..., Any], args: list[str]) -> str | None:
     """An operator or attribute in Python's own notation."""
     name = getattr(target, "__name__", "")
     if getattr(operator, name, None) is target:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 import itertools
 import linecache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import map_arg
 from rushlight.nn.modules.module import Module
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.fx.graph import PythonCode
 
 __all__ = ["GraphModule"]
 
@@ -62,7 +65,7 @@ class GraphModule(Module):
         text: str = self.__dict__["_code"]
         return text
 
-    def recompile(self) -> Any:
+    def recompile(self) -> PythonCode:
         """Make `forward` anew from the graph; its code."""
         made = self._graph.python_code("self")
         name = f"<eval_with_key>.{next(_number)}"

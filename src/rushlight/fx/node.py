@@ -83,7 +83,7 @@ class Node:
         self._erased = False
         self._set(args, kwargs)
 
-    def _set(self, args: Any, kwargs: Any) -> None:
+    def _set(self, args: Any, kwargs: dict[str, Any]) -> None:
         for node in self._inputs:
             node.users.pop(self, None)
         self._args, self._kwargs = map_aggregate(tuple(args), _same), map_aggregate(dict(kwargs), _same)
@@ -239,14 +239,14 @@ def text(a: Any) -> str:
     return str(a)
 
 
-def shown_type(kind: Any) -> str:
+def shown_type(kind: type[Any]) -> str:
     """An annotation as PyTorch writes it."""
     if not isinstance(kind, type):
         return str(kind)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def room(function: Any) -> str:
+def room(function: Callable[..., Any]) -> str:
     """The public module of a function: where code that is written finds it."""
     name: str = getattr(function, "__module__", None) or "builtins"
     return {"_operator": "operator", "math": "math"}.get(name, name)

@@ -36,7 +36,13 @@ class TracerBase:
     module_stack: dict[str, Any]
 
     def create_node(
-        self, kind: str, target: Target, args: Any, kwargs: Any, name: str | None = None, type_expr: Any = None
+        self,
+        kind: str,
+        target: Target,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        name: str | None = None,
+        type_expr: Any = None,
     ) -> Node:
         """Put a step into the graph."""
         return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
@@ -212,7 +218,7 @@ class Attribute(Proxy):
         return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
 
 
-def _operator(name: str, target: Callable[..., Any], reflected: bool) -> Any:
+def _operator(name: str, target: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
     def method(self: Proxy, other: Any) -> Proxy:
         args = (other, self) if reflected else (self, other)
         return self.tracer.create_proxy("call_function", target, args, {})
@@ -221,7 +227,7 @@ def _operator(name: str, target: Callable[..., Any], reflected: bool) -> Any:
     return method
 
 
-def _single(name: str, target: Callable[..., Any]) -> Any:
+def _single(name: str, target: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Proxy) -> Proxy:
         return self.tracer.create_proxy("call_function", target, (self,), {})
 

@@ -188,7 +188,7 @@ class Tracer(TracerBase):
             _tracing -= 1
         return self.graph
 
-    def create_args_for_root(self, root_fn: Any, is_module: bool, concrete_args: Any = None) -> Any:
+    def create_args_for_root(self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any = None) -> Any:
         """What the program is run on: proxies for its parameters."""
         signature = inspect.signature(inspect.unwrap(root_fn))
         parameters = list(signature.parameters.values())
@@ -216,7 +216,7 @@ class Tracer(TracerBase):
         self.create_proxy("placeholder", parameter.name, (given,) if not isinstance(given, Tensor) else (), {})
 
     @contextlib.contextmanager
-    def _patched(self, fn: Any) -> Iterator[None]:
+    def _patched(self, fn: Callable[..., Any]) -> Iterator[None]:
         """Calls of modules, attributes of modules and wrapped functions come to this tracer inside."""
         undo = contextlib.ExitStack()
         cache: dict[str, Any] = {}
@@ -260,7 +260,7 @@ def _spread(
     return given, named
 
 
-def _patch(undo: contextlib.ExitStack, owner: Any, name: str, value: Any) -> None:
+def _patch(undo: contextlib.ExitStack, owner: type[Any], name: str, value: Callable[..., Any]) -> None:
     if name in vars(owner):
         undo.callback(setattr, owner, name, vars(owner)[name])
     else:  # it has it from a class that it derives from
@@ -268,7 +268,7 @@ def _patch(undo: contextlib.ExitStack, owner: Any, name: str, value: Any) -> Non
     setattr(owner, name, value)
 
 
-def _patch_item(undo: contextlib.ExitStack, names: dict[str, Any], name: str, value: Any) -> None:
+def _patch_item(undo: contextlib.ExitStack, names: dict[str, Any], name: str, value: Callable[..., Any]) -> None:
     if name in names:
         undo.callback(names.__setitem__, name, names[name])
     else:

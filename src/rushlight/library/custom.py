@@ -80,7 +80,9 @@ class CustomOpDef:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._opoverload(*args, **kwargs)
 
-    def register_kernel(self, device_types: str | Iterable[str] | None, fn: Callable[..., Any] | None = None, /) -> Any:
+    def register_kernel(
+        self, device_types: str | Iterable[str] | None, fn: Callable[..., Any] | None = None, /
+    ) -> Callable[..., Any]:
         """Say what computes on those devices: the CPU's is the one that runs here."""
 
         def keep(function: Callable[..., Any]) -> Callable[..., Any]:

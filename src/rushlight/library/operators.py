@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.function import Function
 from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import tree_flatten, tree_leaves, tree_unflatten
 from rushlight.library.schema import FunctionSchema
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.autograd.function_vmap import VmapInfo
+    from rushlight.basics.tree import Spec
 
 __all__ = ["OpOverload", "OpOverloadPacket"]
 
@@ -20,7 +24,7 @@ AUTOGRAD = ("AutogradCPU", "Autograd")
 class Call:
     """One call: the operator, the structure of its arguments and, once it ran, of its results."""
 
-    def __init__(self, op: OpOverload, spec: Any, by_name: dict[str, Any]):
+    def __init__(self, op: OpOverload, spec: Spec, by_name: dict[str, Any]):
         self.op, self.spec, self.by_name = op, spec, by_name
         self.results: Any = None
 
@@ -34,13 +38,13 @@ class Generated(Function):
     """The function through which an operator with a formula of the user's, or without one, is recorded."""
 
     @staticmethod
-    def forward(call: Call, *flat: Any) -> Any:
+    def forward(call: Call, *flat: Any) -> tuple[Tensor, ...]:
         result = call.op.compute(call.arguments(flat), call.by_name)
         values, call.results = tree_flatten(result)
         return tuple(values)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         call, *flat = inputs
         ctx.call = call
         ctx.needs_input_grad = tuple(tree_unflatten(list(ctx.needs_input_grad[1:]), call.spec))
@@ -51,7 +55,7 @@ class Generated(Function):
         op.setup_context(ctx, inputs=tuple(call.arguments(flat)), output=results, **more)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         call = ctx.call
         if call.op.backward is None:
             raise RuntimeError(
@@ -69,7 +73,7 @@ class Generated(Function):
         return (None, *(g for gs, needs in zip(found, ctx.needs_input_grad, strict=True) for g in spread(gs, needs)))
 
     @staticmethod
-    def vmap(info: Any, in_dims: Any, call: Call, *flat: Any) -> Any:
+    def vmap(info: VmapInfo, in_dims: Any, call: Call, *flat: Any) -> Any:
         dims = tree_unflatten(list(in_dims[1:]), call.spec)
         if call.op.batching is not None:
             result, out_dims = call.op.batching(info, tuple(dims), *call.arguments(flat), **call.by_name)
@@ -85,12 +89,12 @@ def spread(grads: Any, needs: Any) -> list[Any]:
     return [None] * len(needs) if grads is None else list(grads)
 
 
-def spread_dims(dims: Any, count: int) -> list[Any]:
+def spread_dims(dims: int, count: int) -> list[Any]:
     """A batch dimension for each result."""
     return [dims] * count if dims is None or isinstance(dims, int) else list(tree_leaves(dims))
 
 
-def by_sample(info: Any, in_dims: Any, call: Call, flat: Sequence[Any]) -> Any:
+def by_sample(info: VmapInfo, in_dims: tuple[int | None, ...], call: Call, flat: Sequence[Any]) -> Any:
     """One call a sample, stacked."""
     from rushlight.ops.shape.join import stack
 
@@ -211,7 +215,7 @@ class OpOverload:
         return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
 
 
-def changed(value: Any) -> None:
+def changed(value: Tensor) -> None:
     """Count a change of the memory of tensors that a kernel wrote to."""
     from rushlight.autograd.graph import increment_version
 

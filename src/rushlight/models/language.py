@@ -36,7 +36,7 @@ class GPTBlock(nn.Module):
         x = self.proj(out.transpose(1, 2).reshape(batch, length, width))
         return x
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """Applies the block to tokens (N, L, C)."""
         x = x + self.dropout(self.attend(self.ln_1(x)))
         result: Tensor = x + self.dropout(self.mlp(self.ln_2(x)))
@@ -77,7 +77,7 @@ class GPT(nn.Module):
             elif name.endswith("bias"):
                 nn.init.zeros_(parameter)
 
-    def forward(self, tokens: Any, targets: Any = None) -> Any:
+    def forward(self, tokens: Tensor, targets: Tensor | None = None) -> Any:
         """Logits (N, L, vocabulary) of ``tokens`` (N, L), L at most ``length``."""
         x = self.token(tokens) + self.position(arange(tokens.shape[1]))
         logits = self.head(self.ln(self.blocks(x)))

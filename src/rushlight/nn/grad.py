@@ -32,7 +32,7 @@ def _numbers(
 
 def _input(
     n: int, size: Sequence[int], weight: Tensor, grad_output: Tensor, numbers: tuple[Any, Any, Any], groups: int
-) -> Any:
+) -> Tensor:
     _check_output(f"conv{n}d_input", n, size, weight.shape, grad_output, numbers)
     return convolutions.conv_input_op(grad_output, weight, tuple(size), *numbers, groups)
 
@@ -59,37 +59,37 @@ def _check_output(
         raise RuntimeError(f"{name}: expected a grad_output of shape {wanted}, got {tuple(grad_output.shape)}")
 
 
-def conv1d_input(input_size: Sequence[int], weight: Tensor, grad_output: Tensor, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
-                 dilation: int | Sequence[int] = 1, groups: int = 1) -> Any:  # fmt: skip
+def conv1d_input(input_size: Sequence[int], weight: Tensor, grad_output: Tensor, stride: int | Sequence[int] = 1,
+                 padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1) -> Tensor:  # fmt: skip
     """The gradient of conv1d by its input.  weight: (O, C/groups, K), grad_output: (N, O, L) -> input_size (N, C, S)"""
     return _input(1, input_size, weight, grad_output, _numbers("conv1d_input", 1, stride, padding, dilation), groups)
 
 
-def conv1d_weight(input: Tensor, weight_size: Sequence[int], grad_output: Tensor, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
-                  dilation: int | Sequence[int] = 1, groups: int = 1) -> Tensor:  # fmt: skip
+def conv1d_weight(input: Tensor, weight_size: Sequence[int], grad_output: Tensor, stride: int | Sequence[int] = 1,
+                  padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1) -> Tensor:  # fmt: skip
     """The gradient of conv1d by its weight.  input: (N, C, S), grad_output: (N, O, L) -> weight_size (O, C/groups, K)"""
     return _weight(1, input, weight_size, grad_output, _numbers("conv1d_weight", 1, stride, padding, dilation), groups)
 
 
-def conv2d_input(input_size: Sequence[int], weight: Tensor, grad_output: Tensor, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
-                 dilation: int | Sequence[int] = 1, groups: int = 1) -> Any:  # fmt: skip
+def conv2d_input(input_size: Sequence[int], weight: Tensor, grad_output: Tensor, stride: int | Sequence[int] = 1,
+                 padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1) -> Tensor:  # fmt: skip
     """The gradient of conv2d by its input.  weight: (O, C/groups, *K), grad_output: (N, O, *L) -> input_size (N, C, *S)"""
     return _input(2, input_size, weight, grad_output, _numbers("conv2d_input", 2, stride, padding, dilation), groups)
 
 
-def conv2d_weight(input: Tensor, weight_size: Sequence[int], grad_output: Tensor, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
-                  dilation: int | Sequence[int] = 1, groups: int = 1) -> Tensor:  # fmt: skip
+def conv2d_weight(input: Tensor, weight_size: Sequence[int], grad_output: Tensor, stride: int | Sequence[int] = 1,
+                  padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1) -> Tensor:  # fmt: skip
     """The gradient of conv2d by its weight.  input: (N, C, *S), grad_output: (N, O, *L) -> weight_size (O, C/groups, *K)"""
     return _weight(2, input, weight_size, grad_output, _numbers("conv2d_weight", 2, stride, padding, dilation), groups)
 
 
-def conv3d_input(input_size: Sequence[int], weight: Tensor, grad_output: Tensor, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
-                 dilation: int | Sequence[int] = 1, groups: int = 1) -> Any:  # fmt: skip
+def conv3d_input(input_size: Sequence[int], weight: Tensor, grad_output: Tensor, stride: int | Sequence[int] = 1,
+                 padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1) -> Tensor:  # fmt: skip
     """The gradient of conv3d by its input.  weight: (O, C/groups, *K), grad_output: (N, O, *L) -> input_size (N, C, *S)"""
     return _input(3, input_size, weight, grad_output, _numbers("conv3d_input", 3, stride, padding, dilation), groups)
 
 
-def conv3d_weight(input: Tensor, weight_size: Sequence[int], grad_output: Tensor, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
-                  dilation: int | Sequence[int] = 1, groups: int = 1) -> Tensor:  # fmt: skip
+def conv3d_weight(input: Tensor, weight_size: Sequence[int], grad_output: Tensor, stride: int | Sequence[int] = 1,
+                  padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1) -> Tensor:  # fmt: skip
     """The gradient of conv3d by its weight.  input: (N, C, *S), grad_output: (N, O, *L) -> weight_size (O, C/groups, *K)"""
     return _weight(3, input, weight_size, grad_output, _numbers("conv3d_weight", 3, stride, padding, dilation), groups)

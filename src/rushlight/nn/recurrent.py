@@ -25,7 +25,7 @@ Step = Callable[[Any, State], State]
 def tanh_step(w_hh: Tensor, b_hh: Any) -> Step:
     """A step of the plain recurrence with tanh.  The projection (B, H) already has b_hh unless it is given."""
 
-    def step(projected: Any, state: State) -> State:
+    def step(projected: Tensor, state: State) -> State:
         return (ops.tanh(projected + F.linear(state[0], w_hh, b_hh)),)
 
     return step
@@ -34,7 +34,7 @@ def tanh_step(w_hh: Tensor, b_hh: Any) -> Step:
 def relu_step(w_hh: Tensor, b_hh: Any) -> Step:
     """A step of the plain recurrence with max(., 0)."""
 
-    def step(projected: Any, state: State) -> State:
+    def step(projected: Tensor, state: State) -> State:
         return (ops.relu(projected + F.linear(state[0], w_hh, b_hh)),)
 
     return step
@@ -46,7 +46,7 @@ def lstm_step(w_hh: Tensor, b_hh: Any, w_hr: Tensor | None = None) -> Step:
     w_hh: (4 H, H) or, with w_hr (P, H), (4 H, P).
     """
 
-    def step(projected: Any, state: State) -> State:
+    def step(projected: Tensor, state: State) -> State:
         h, c = state
         given = projected, F.linear(h, w_hh, b_hh), c
         if fits(*given) and not has_torch_function(given):
@@ -63,7 +63,7 @@ def lstm_step(w_hh: Tensor, b_hh: Any, w_hr: Tensor | None = None) -> Step:
 def gru_step(w_hh: Tensor, b_hh: Tensor | None) -> Step:
     """A step of the gated recurrent unit (Cho et al., 2014).  w_hh: (3 H, H)."""
 
-    def step(projected: Any, state: State) -> State:
+    def step(projected: Tensor, state: State) -> State:
         (h,) = state
         xr, xz, xn = projected.chunk(3, 1)
         hr, hz, hn = F.linear(h, w_hh, b_hh).chunk(3, 1)

@@ -55,6 +55,6 @@ class Adadelta(Stepper):
         sign = -1.0 if group["maximize"] else 1.0
         return *(group[name] for name in ("lr", "rho", "eps", "weight_decay")), sign
 
-    def _row(self, state: dict[str, Any], options: Any) -> tuple[Any, ...]:
+    def _row(self, state: dict[str, Any], options: tuple[float, ...]) -> tuple[Any, ...]:
         advance(state)
-        return options  # type: ignore[no-any-return]
+        return options

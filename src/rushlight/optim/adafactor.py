@@ -97,7 +97,7 @@ class Adafactor(Stepper):
 Scaled = Callable[[Any], Iterator[tuple[Any, Any]]]
 
 
-def rms(arrays: Any, formula: Callable[..., Any]) -> float:
+def rms(arrays: tuple[Array, ...], formula: Callable[..., Any]) -> float:
     """The root of the mean square of a formula's values, found in blocks."""
     total = sum(_sum_of_squares(formula(*(wide(a) for a in block))) for block in blocks(*arrays))
     return float((total / max(arrays[0].size, 1)) ** 0.5)

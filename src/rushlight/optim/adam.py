@@ -148,7 +148,7 @@ class AdamW(Adam):
             group["decoupled_weight_decay"] = True
 
 
-def _check_tensors(lr: Any, betas: Any, lists: bool) -> None:
+def _check_tensors(lr: Tensor | float, betas: Any, lists: bool) -> None:
     """Refuse learning rates and betas that are tensors where lists of parameters are stepped at once, or of several elements."""
     if isinstance(lr, Tensor) and lists:
         raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")

@@ -86,7 +86,7 @@ class Clipping:
             )
         return total  # type: ignore[no-any-return]
 
-    def factor(self, total: Tensor, group: int) -> Any:
+    def factor(self, total: Tensor, group: int) -> Tensor | None:
         """What gradients with the joint norm `total` are multiplied by; None for those that are short enough."""
         limit = self.limit_of(group)
         if limit is None:

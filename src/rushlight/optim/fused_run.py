@@ -26,6 +26,8 @@ from rushlight.utils.weak import WeakIdRef
 
 if TYPE_CHECKING:
     from rushlight.checkpoint.frame import Recall
+    from rushlight.dispatch.declare import Op
+    from rushlight.engine.node import Node
 
 TRIM = 1 << 28  # bytes in use from which on less than a millisecond does not matter
 
@@ -122,7 +124,7 @@ class Session:
         run.session = self
         return run
 
-    def begin(self, records: Any, create: bool) -> None:
+    def begin(self, records: dict[Any, Any], create: bool) -> None:
         """A run is about to begin that reaches the nodes and leaves in `records`."""
         if self.begun:
             return
@@ -151,7 +153,7 @@ class Session:
             self.dry = False
             default_generator.set_state_words(words)
 
-    def nested(self, run: Run, roots: Any) -> Any:
+    def nested(self, run: Run, roots: Any) -> dict[str, Any]:
         """Run a backward that was called inside this one."""
         if self.dry:
             raise RuntimeError(
@@ -162,7 +164,7 @@ class Session:
         return run.execute(roots)
 
 
-def number_of(root: Any) -> int:
+def number_of(root: tuple[Tensor | Node, ...]) -> int:
     """When what a run begins with was computed, in the order of nodes; later than all for a leaf."""
     edge = root[0]
     return int(getattr(getattr(edge, "node", edge), "seq", sys.maxsize))
@@ -184,7 +186,7 @@ class Reader:
         done = [p for turn in session.turns for p in turn.done.values()]
         self.storages = {id(p._storage) for p in done if p._storage is not None}
 
-    def begin(self, kind: int, what: Any, inputs: Any, statics: Any) -> None:
+    def begin(self, kind: int, what: Op, inputs: tuple[Tensor, ...], statics: Any) -> None:
         """An operator is called."""
         if kind not in (OPERATOR, INPLACE, FUNCTION) or (self.recall is not None and self.recall.waiting == 0):
             return
@@ -193,7 +195,7 @@ class Reader:
                 if isinstance(t, Tensor) and (id(t) in self.stepped or id(t._storage) in self.storages):
                     self.refuse(what, t)
 
-    def refuse(self, what: Any, t: Tensor) -> None:
+    def refuse(self, what: Op, t: Tensor) -> None:
         """Raise the error."""
         turn = self.stepped.get(id(t))
         name = "a parameter" if turn is None else turn.described(t)

@@ -48,7 +48,7 @@ class Fusion:
 
     # What the optimizer's methods ask ------------------------------------------------------------------
 
-    def step_called(self, step: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def step_called(self, step: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What `optimizer.step()` does: complete a step that is under way, and nothing after one."""
         if self.stepping:  # a class's step calls that of its base
             return step(*args, **kwargs)
@@ -114,7 +114,7 @@ class Fusion:
             self.begun = True
             run_pre_hooks(optimizer)
 
-    def end(self, optimizer: Any, norm: Any) -> None:
+    def end(self, optimizer: Any, norm: Tensor | list[Tensor] | None) -> None:
         """After the last parameter."""
         self.begin(optimizer)
         self.norm, self.interrupted, self.begun, self.calls = norm, (), False, 0
@@ -153,7 +153,7 @@ class Turn:
         alone = self.final and self.clip.joint and self.clip.passes == 2 and self.fusion.total == 1 and not self.late
         return alone and not any(awaits(p) for p, _ in self.places.values())
 
-    def begin(self, records: Any, late: bool) -> None:
+    def begin(self, records: dict[Any, Any], late: bool) -> None:
         """The run is about to begin and reaches the leaves among `records`."""
         self.late = late
         found = [i for p, i in self.places.values() if p in records]
@@ -410,7 +410,7 @@ class Turn:
 class _OneState:
     """An optimizer as observers see it when it has stepped one parameter."""
 
-    def __init__(self, optimizer: Any, p: Tensor):
+    def __init__(self, optimizer: Optimizer, p: Tensor):
         state = optimizer.state.get(p)
         self.state = {} if state is None else {p: state}
         self.param_groups: list[Any] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from rushlight.optim.options import check_lr, given
 from rushlight.optim.stepper import raw
 from rushlight.storage import STEP, bump, settle
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 __all__ = ["LBFGS"]
 
@@ -65,7 +68,7 @@ class LBFGS(Optimizer):
         """Iterate up to `max_iter` times; the loss at the start, as the closure returned it."""
         return _Run(self, closure).go()
 
-    def _flat_grad(self) -> Any:
+    def _flat_grad(self) -> Array:
         """All gradients in one new vector; zeros where there is none.  Raises RuntimeError if one has not a number for each element."""
         for p in self._params:
             if p.grad is not None and p.grad._array.size != p._array.size:
@@ -74,7 +77,7 @@ class LBFGS(Optimizer):
         parts = [np.zeros(raw(p).size, raw(p).dtype) if p.grad is None else raw(p.grad).ravel() for p in self._params]
         return np.concatenate(parts)
 
-    def _move(self, t: Any, direction: Any) -> None:
+    def _move(self, t: Any, direction: Array) -> None:
         """Add `t` times a direction to the parameters."""
         start = 0
         for p in self._params:
@@ -91,7 +94,7 @@ class LBFGS(Optimizer):
             bump(p, STEP)
 
 
-def largest(x: Any) -> Any:
+def largest(x: Array) -> Any:
     """The largest absolute value of a vector, without another one."""
     return np.maximum(-x.min(initial=0.0), x.max(initial=0.0))
 
@@ -248,7 +251,7 @@ class _Run:
         self.state.update({k: _tensors(v) for k, v in kept.items()})
 
 
-def _number(value: Any) -> Any:
+def _number(value: float) -> float:
     """A NumPy scalar for a tensor of one element, a Python number as it is."""
     return value._array.reshape(())[()] if isinstance(value, Tensor) else value
 

@@ -83,7 +83,7 @@ class NAdam(Stepper):
                 -1.0 if maximize else 1.0)  # fmt: skip
 
 
-def multiplied(product: Tensor, mu: Any) -> Any:
+def multiplied(product: Tensor, mu: float) -> Tensor | float:
     """The product of all momenta, multiplied in place by this step's: a tensor where it is differentiated."""
     if product.requires_grad or isinstance(mu, Tensor):
         return product.mul_(mu)

@@ -116,7 +116,9 @@ def _between_hooks(step: Callable[..., Any], self: Any, args: tuple[Any, ...], k
     return result
 
 
-def run_post_hooks(optimizer: Optimizer, args: Any = None, kwargs: Any = None) -> None:
+def run_post_hooks(
+    optimizer: Optimizer, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None
+) -> None:
     """Run what is to run after a step."""
     args, kwargs = (optimizer,) if args is None else args, {} if kwargs is None else kwargs
     for hook in [*optimizer._optimizer_step_post_hooks.values(), *_global_optimizer_post_hooks.values()]:

@@ -41,7 +41,7 @@ def checked(scope: dict[str, Any], order: str = "") -> dict[str, Any]:
     return options
 
 
-def check(right: Any, message: str, value: Any) -> None:
+def check(right: bool, message: str, value: Any) -> None:
     """Raise ValueError with the value filled into the message unless it is right."""
     if not right:
         raise ValueError(message.format(value))
@@ -52,7 +52,7 @@ def number(value: Any) -> Any:
     return value._array.item() if isinstance(value, Tensor) else value
 
 
-def check_lr(lr: Any, message: str = "Invalid learning rate: {}") -> None:
+def check_lr(lr: Tensor | float, message: str = "Invalid learning rate: {}") -> None:
     """Raise ValueError for a learning rate below zero or a tensor of several elements."""
     if isinstance(lr, Tensor) and lr._array.size != 1:
         raise ValueError("Tensor lr must be 1-element")

@@ -60,9 +60,9 @@ class RMSprop(Stepper):
         names = ("lr", "alpha", "eps", "weight_decay", "momentum")
         return (*(number(group[name]) for name in names), -1.0 if group["maximize"] else 1.0)
 
-    def _row(self, state: dict[str, Any], options: Any) -> tuple[float, ...]:
+    def _row(self, state: dict[str, Any], options: tuple[float, ...]) -> tuple[float, ...]:
         advance(state)
-        return options  # type: ignore[no-any-return]
+        return options
 
     @staticmethod
     def _formula(

@@ -58,6 +58,6 @@ class Rprop(Stepper):
     def _options(self, group: dict[str, Any]) -> tuple[Any, ...]:
         return *group["etas"], *group["step_sizes"], -1.0 if group["maximize"] else 1.0
 
-    def _row(self, state: dict[str, Any], options: Any) -> tuple[Any, ...]:
+    def _row(self, state: dict[str, Any], options: tuple[float, ...]) -> tuple[Any, ...]:
         advance(state)
-        return options  # type: ignore[no-any-return]
+        return options

@@ -72,7 +72,7 @@ class SGD(Stepper):
             together.add(p, grad, [buffer], of_first if first else numbers)
         together.run()
 
-    def _step_rows(self, p: Tensor, grad: Any, group: dict[str, Any]) -> None:
+    def _step_rows(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
         lr, momentum = number(group["lr"]), group["momentum"]
         if number(group["weight_decay"]) != 0:
             raise RuntimeError("SGD: weight_decay would be added to every row, and the gradient is sparse: expected weight_decay=0, got "

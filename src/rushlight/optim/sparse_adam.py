@@ -81,7 +81,7 @@ class SparseAdam(Optimizer):
         ops.index_put_(p, at, -number(group["lr"]) * corrected * mean / (square.sqrt() + group["eps"]), accumulate=True)
 
     @staticmethod
-    def _moved(moment: Any, at: Any, values: Any, beta: float) -> Any:
+    def _moved(moment: Any, at: Any, values: Tensor, beta: float) -> Any:
         """The elements of a moment at some places, moved towards `values`; they are written there."""
         former = moment[at]
         found = former + (values - former) * (1 - beta)

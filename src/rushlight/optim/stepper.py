@@ -84,7 +84,7 @@ class Stepper(Optimizer):
             left.append(group)
         return left
 
-    def _step_rows(self, p: Tensor, grad: Any, group: dict[str, Any]) -> None:
+    def _step_rows(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
         """Change one parameter by a sparse gradient, whose places may repeat.  Raises RuntimeError where that is not defined."""
         name = {"AdamW": "Adam"}.get(type(self).__name__, type(self).__name__)
         more = (
@@ -264,7 +264,7 @@ def decayed(param: Tensor, grad: Any, lr: Any, weight_decay: Any, maximize: bool
     return param * (1 - lr * weight_decay) if decoupled and not is_zero(weight_decay) else param, grad
 
 
-def penalties(lr: Any, weight_decay: Any, decoupled: bool) -> tuple[Any, Any]:
+def penalties(lr: float, weight_decay: float, decoupled: bool) -> tuple[Any, Any]:
     """What of the parameter is added to the gradient, and what it is multiplied by: decay is one or, decoupled, the other."""
     return (0.0, 1 - lr * weight_decay if not is_zero(weight_decay) else 1.0) if decoupled else (weight_decay, 1.0)
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import pickle
 import struct
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.serialization.machine import Machine
 from rushlight.serialization.rebuild import Stored, WithoutMemory, stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
 
@@ -18,7 +22,7 @@ MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
 class _Storages:
     """The storages that a pickle names; they follow it in the file."""
 
-    def __init__(self, place: Any):
+    def __init__(self, place: Callable[..., Any]):
         self.place, self.made = place, dict[str, tuple[Stored, Any]]()
 
     def __call__(self, identity: Any) -> Any:
@@ -38,7 +42,7 @@ class _Storages:
         return self.made[key][0]
 
 
-def load(file: IO[bytes], name: str, place: Any, read: Any) -> Any:
+def load(file: IO[bytes], name: str, place: Callable[..., Any], read: Callable[..., Any]) -> Any:
     """The object in a file of the old format."""
     try:
         magic = Machine(file, _no_storage, "utf-8").load()  # calls nothing, whoever wrote the file
@@ -61,7 +65,7 @@ def _no_storage(identity: Any) -> Any:
     raise pickle.UnpicklingError(f"a storage is named where none can be: {identity!r}")
 
 
-def _fill(file: IO[bytes], storages: _Storages, key: Any, order: str, name: str) -> None:
+def _fill(file: IO[bytes], storages: _Storages, key: str, order: str, name: str) -> None:
     """Read one storage into the array that the tensors have already."""
     key = key.decode() if isinstance(key, bytes) else key
     if key not in storages.made:

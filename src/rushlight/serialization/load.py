@@ -137,7 +137,7 @@ def _here(array: Array, location: str) -> Array:
     raise RuntimeError(f"don't know how to restore data location of storage (tagged with {location}): use map_location")
 
 
-def _chosen(choose: Any, array: Any, location: str) -> Any:
+def _chosen(choose: Callable[..., Any], array: Array, location: str) -> Array:
     storage = Storage(array)
     found = choose(storage, location)
     return _here(array, location) if found is None else getattr(found, "root", array)
@@ -207,7 +207,7 @@ def _reader(weights_only: bool, options: dict[str, Any]) -> Read:
         encoding = options.get("encoding", "utf-8")
         return lambda file, storages: Machine(file, storages, encoding).load()
 
-    def read(file: IO[bytes], storages: Any) -> Any:
+    def read(file: IO[bytes], storages: Storages) -> Any:
         unpickler = Unpickler(file, **{"encoding": "utf-8", **options})
         unpickler.storages = storages
         return unpickler.load()
@@ -215,7 +215,7 @@ def _reader(weights_only: bool, options: dict[str, Any]) -> Read:
     return read
 
 
-def _unpickle(file: IO[bytes], storages: Any, weights_only: bool, options: dict[str, Any]) -> Any:
+def _unpickle(file: IO[bytes], storages: Storages, weights_only: bool, options: dict[str, Any]) -> Any:
     return _reader(weights_only, options)(file, storages)
 
 

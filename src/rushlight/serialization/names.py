@@ -14,6 +14,7 @@ from rushlight.basics.size import Size
 
 if TYPE_CHECKING:
     from rushlight.basics.dtypes import dtype
+    from rushlight.tensor import layout
 
 
 class StorageType:
@@ -56,12 +57,12 @@ def _encode(text: Any, encoding: Any) -> bytes:
     return text.encode("latin1")
 
 
-def _bytearray(data: Any = b"", *encoding: object) -> bytearray:
+def _bytearray(data: bytes = b"", *encoding: object) -> bytearray:
     """A bytearray of bytes or of latin1 text, never one of a length that the file chooses."""
     return bytearray(_encode(data, *encoding) if encoding else bytes(data) if isinstance(data, (bytes, list)) else b"")
 
 
-def _layout(name: str) -> Any:
+def _layout(name: str) -> layout:
     from rushlight.tensor import sparse_coo, sparse_csr, strided
 
     for kind in (strided, sparse_coo, sparse_csr):

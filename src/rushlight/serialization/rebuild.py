@@ -15,8 +15,11 @@ from rushlight.storage import Storage
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.basics.arrays import Array
     from rushlight.basics.dtypes import dtype
+    from rushlight.tensor import layout
 
 
 class Stored:
@@ -106,25 +109,25 @@ def _rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -
 
 def _rebuild_tensor_v2(
     storage: Stored,
-    storage_offset: Any,
+    storage_offset: int,
     size: tuple[int, ...],
-    stride: Any,
+    stride: tuple[int, ...],
     requires_grad: bool,
     hooks: Any,
-    metadata: Any = None,
+    metadata: dict[str, Any] | None = None,
 ) -> Tensor:
     return _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, hooks, None, metadata)
 
 
 def _rebuild_tensor_v3(
     storage: Stored,
-    storage_offset: Any,
+    storage_offset: int,
     size: tuple[int, ...],
-    stride: Any,
+    stride: tuple[int, ...],
     requires_grad: bool,
     hooks: Any,
-    dtype: Any,
-    metadata: Any = None,
+    dtype: dtype | None,
+    metadata: dict[str, Any] | None = None,
 ) -> Tensor:
     if not isinstance(storage, Stored):
         raise TypeError(f"a tensor's storage must be one of the file, got {type(storage).__name__}")
@@ -136,7 +139,7 @@ def _rebuild_tensor_v3(
     return t.requires_grad_() if requires_grad else t
 
 
-def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
+def _rebuild_sparse_tensor(layout: layout, data: Any) -> Tensor:
     from rushlight.sparse.construct import sparse_coo_tensor, sparse_csr_tensor
 
     try:
@@ -150,18 +153,20 @@ def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
         raise ValueError(str(error)) from error
 
 
-def _rebuild_parameter(data: Any, requires_grad: Any, hooks: Any = None) -> Tensor:
+def _rebuild_parameter(data: Tensor, requires_grad: bool, hooks: Any = None) -> Tensor:
     from rushlight.nn.parameter import Parameter
 
     parameter: Tensor = Parameter(data, bool(requires_grad))
     return parameter
 
 
-def _rebuild_parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any) -> Tensor:
+def _rebuild_parameter_with_state(data: Tensor, requires_grad: bool, hooks: Any, state: dict[str, Any]) -> Tensor:
     return _with_state(_rebuild_parameter(data, requires_grad), state)
 
 
-def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Any:
+def _rebuild_from_type_v2(
+    func: Callable[..., Any], new_type: type[Any], args: tuple[Any, ...], state: dict[str, Any]
+) -> Tensor:
     """A tensor with attributes of its own."""
     from rushlight.serialization.names import user_table
 
@@ -175,7 +180,7 @@ def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> An
     return _with_state(t, state)
 
 
-def _with_state(t: Tensor, state: Any) -> Tensor:
+def _with_state(t: Tensor, state: dict[str, Any]) -> Tensor:
     """The tensor with attributes; those of the engine's own names are refused."""
     attributes = state[0] if isinstance(state, tuple) else state
     for name, value in (attributes or {}).items():

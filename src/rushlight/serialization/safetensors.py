@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,12 +14,14 @@ from rushlight.serialization.atomic import replacing_path
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from rushlight.basics.devices import device
 
 __all__ = ["load_file", "save_file"]
 
 
-def _library() -> Any:
+def _library() -> ModuleType:
     try:
         return importlib.import_module("safetensors.numpy")
     except ModuleNotFoundError as error:

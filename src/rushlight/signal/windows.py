@@ -16,6 +16,7 @@ from rushlight.dispatch.named import named
 from rushlight.tensor import Tensor, strided, wrap
 
 if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
     from rushlight.basics.devices import device
     from rushlight.basics.dtypes import dtype
     from rushlight.tensor import layout
@@ -36,7 +37,7 @@ def checked(name: str, M: int, dtype: dtype | None, layout: layout | None) -> An
     return dtype
 
 
-def made(values: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+def made(values: Array, dtype: dtype, device: device | str | int | None, requires_grad: bool) -> Tensor:
     """The window as a tensor."""
     t = wrap(np.asarray(values).astype(dtype.numpy)).to(device) if device is not None else wrap(
         np.asarray(values).astype(dtype.numpy))  # fmt: skip
@@ -48,8 +49,9 @@ def span(M: int, sym: bool) -> int:
     return max(M - 1 if sym else M, 1)
 
 
-def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided,
-                   device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, dtype: dtype | None = None,
+                   layout: layout | None = strided, device: device | str | int | None = None,
+                   requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The sum of (-1)^i a[i] cos(2 pi i n / (M - 1)) over the coefficients."""
     kind = checked("general_cosine", M, dtype, layout)
     if not isinstance(a, (tuple, list)):
@@ -63,21 +65,22 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, dtype: dtype
     return made(total, kind, device, requires_grad)
 
 
-def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided,
-                    device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: dtype | None = None,
+                    layout: layout | None = strided, device: device | str | int | None = None,
+                    requires_grad: bool = False) -> Tensor:  # fmt: skip
     """alpha - (1 - alpha) cos(2 pi n / (M - 1))."""
     return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device,
                           requires_grad=requires_grad)  # fmt: skip
 
 
-def hamming(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided, device: device | str | int | None = None,
-            requires_grad: bool = False) -> Tensor:  # fmt: skip
+def hamming(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided,
+            device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The Hamming window: general_hamming with 0.54."""
     return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
-def hann(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided, device: device | str | int | None = None,
-         requires_grad: bool = False) -> Tensor:  # fmt: skip
+def hann(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided,
+         device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The Hann window: general_hamming with 0.5.
 
     >>> import rushlight as torch
@@ -89,23 +92,23 @@ def hann(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout
     )
 
 
-def blackman(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided, device: device | str | int | None = None,
-             requires_grad: bool = False) -> Tensor:  # fmt: skip
+def blackman(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided,
+             device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The Blackman window, of three cosines."""
     checked("blackman", M, dtype, layout)
     return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout, device=device,
                           requires_grad=requires_grad)  # fmt: skip
 
 
-def nuttall(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided, device: device | str | int | None = None,
-            requires_grad: bool = False) -> Tensor:  # fmt: skip
+def nuttall(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided,
+            device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The minimal four-term Blackman-Harris window of Nuttall (IEEE ASSP 29, 1981)."""
     return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, dtype=dtype, layout=layout,
                           device=device, requires_grad=requires_grad)  # fmt: skip
 
 
-def bartlett(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided, device: device | str | int | None = None,
-             requires_grad: bool = False) -> Tensor:  # fmt: skip
+def bartlett(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided,
+             device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The triangular window that ends in zeros."""
     kind = checked("bartlett", M, dtype, layout)
     if M <= 1:
@@ -113,8 +116,8 @@ def bartlett(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: la
     return made(1 - np.abs(-1 + 2 * np.arange(M) / span(M, sym)), kind, device, requires_grad)
 
 
-def cosine(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided, device: device | str | int | None = None,
-           requires_grad: bool = False) -> Tensor:  # fmt: skip
+def cosine(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided,
+           device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Half a period of the sine."""
     kind = checked("cosine", M, dtype, layout)
     n = M if sym or M <= 1 else M + 1
@@ -122,7 +125,8 @@ def cosine(M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layo
 
 
 def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: dtype | None = None,
-                layout: layout | None = strided, device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+                layout: layout | None = strided, device: device | str | int | None = None,
+                requires_grad: bool = False) -> Tensor:  # fmt: skip
     """exp(-|n - center| / tau); a center other than the middle is for periodic windows alone."""
     kind = checked("exponential", M, dtype, layout)
     if tau <= 0:
@@ -135,7 +139,8 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
     return made(np.exp(-np.abs(np.arange(M) - middle) / tau), kind, device, requires_grad)
 
 
-def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided, device: device | str | int | None = None,
+def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: dtype | None = None,
+             layout: layout | None = strided, device: device | str | int | None = None,
              requires_grad: bool = False) -> Tensor:  # fmt: skip
     """exp(-((n - (M - 1) / 2) / std)^2 / 2)."""
     kind = checked("gaussian", M, dtype, layout)
@@ -146,7 +151,8 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: dtype | None 
     return made(np.exp(-0.5 * ((np.arange(M) - span(M, sym) / 2.0) / std) ** 2), kind, device, requires_grad)
 
 
-def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: dtype | None = None, layout: layout | None = strided, device: device | str | int | None = None,
+def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: dtype | None = None,
+           layout: layout | None = strided, device: device | str | int | None = None,
            requires_grad: bool = False) -> Tensor:  # fmt: skip
     """I0(beta sqrt(1 - (2 n / (M - 1) - 1)^2)) / I0(beta), with the modified Bessel function I0."""
     kind = checked("kaiser", M, dtype, layout)

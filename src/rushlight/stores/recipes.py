@@ -53,7 +53,7 @@ class Source:
         "version",
     )
 
-    def __init__(self, tensor: Any, recipes: Recipes):
+    def __init__(self, tensor: Tensor, recipes: Recipes):
         array, storage = tensor._array, storage_of(tensor)
         root = root_of(array)
         self.offset = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
@@ -160,7 +160,7 @@ class FromTensor:
     __slots__ = ("tensor", "watch")
     cost, seconds = 0, 0.0
 
-    def __init__(self, tensor: Any, watch: Watch):
+    def __init__(self, tensor: Tensor, watch: Watch):
         self.tensor, self.watch = tensor, watch
 
     def array(self) -> Any:

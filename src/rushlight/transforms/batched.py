@@ -120,7 +120,7 @@ class BatchedLevel(Level):
                 turn(tensor, inner._bits)
         self.lifted.clear()
 
-    def apply(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    def apply(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Tensor | tuple[Tensor, ...]:
         """Run `op` on all samples."""
         results, single = self.results(op, flat, statics)
         if op.view:
@@ -280,7 +280,7 @@ class BatchedLevel(Level):
         original._edge = edges[0]
         return (original, *(original if x is target else x for x in flat[1:]))
 
-    def apply_to_all(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Tensor:
+    def apply_to_all(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Tensor:
         """An in-place operator on a target that all samples share."""
         if any(p is not None and p.dim is not None for p in map(self.part, flat)):
             raise RuntimeError(

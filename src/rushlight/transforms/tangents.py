@@ -22,6 +22,7 @@ from rushlight.engine.run import Run
 from rushlight.tensor import LEAF, Tensor, twin, wrap
 
 if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
     from rushlight.dispatch.plan import OpNode
     from rushlight.transforms.dual import DualLevel
@@ -202,7 +203,7 @@ class Kept:
         return self.value
 
 
-def zero(x: Any) -> Any:
+def zero(x: Array | Tensor | float) -> Array | Tensor | float:
     """What stands for the tangent of an input that has none: zeros, or the number."""
     if isinstance(x, Tensor):
         return wrap(np.broadcast_to(x._array.dtype.type(0), x._array.shape))

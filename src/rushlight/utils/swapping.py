@@ -47,7 +47,7 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
             setattr(t, name, value)
 
 
-def _parts(t: Any) -> dict[str, Any]:
+def _parts(t: Tensor) -> dict[str, Any]:
     """What a tensor has beside its dictionary."""
     return {name: getattr(t, name) for name in _SLOTS}
 

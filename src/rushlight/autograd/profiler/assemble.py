@@ -60,7 +60,7 @@ def assemble(collector: Collector, start: int, use_device: str | None, memory: b
     return made
 
 
-def event_of(i: int, row: Any, start: int, numbers: dict[int, int], forward: dict[int, Any],
+def event_of(i: int, row: tuple[Any, ...], start: int, numbers: dict[int, int], forward: dict[int, Any],
              use_device: str | None, flops: bool) -> FunctionEvent:  # fmt: skip
     """One event."""
     kind, what, begin, end, seq, thread, details = row

@@ -6,7 +6,7 @@ import sys
 import threading
 import weakref
 from time import perf_counter_ns as clock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from rushlight.basics.caller import is_ours
 from rushlight.basics.events import DRAW, EVALUATE, FUNCTION, INPLACE, LEAF, NODE, OPERATOR
 from rushlight.dispatch.keeping.unmade import place_of
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.engine.node import Node
 
 DEEPEST = 64  # frames of a stack that are kept
 MESSAGE = -1  # the kind of rows of messages, which are no observation points
@@ -84,11 +87,19 @@ class Collector:
             self.threads[thread] = threading.current_thread().name
         return thread
 
-    def begin(self, kind: int, what: Any, inputs: Any, statics: Any) -> int:
+    def begin(self, kind: int, what: Node | Tensor | tuple[str | None, ...], inputs: Any, statics: Any) -> int:
         """The time."""
         return clock()
 
-    def end(self, kind: int, what: Any, inputs: Any, statics: Any, start: int, result: Any) -> None:
+    def end(
+        self,
+        kind: int,
+        what: Node | Tensor | tuple[str | None, ...],
+        inputs: Any,
+        statics: Any,
+        start: int,
+        result: Any,
+    ) -> None:
         """Note a stretch of time that ends now."""
         self.note(kind, what, inputs, statics, start, clock(), result)
 

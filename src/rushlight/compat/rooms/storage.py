@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
 from rushlight.basics.caller import warn_once
 from rushlight.dispatch.named import named
 from rushlight.ops.create.memory import TypedStorage
 from rushlight.storage import Storage as UntypedStorage
+
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
@@ -35,7 +38,7 @@ class _OfOneDtype(type):
         return TypedStorage(named.empty(args[0] if args else 0, dtype=cls.dtype))
 
 
-def _storage(kind: str, dtype: Any) -> Any:
+def _storage(kind: str, dtype: dtype) -> Any:
     """The class for a dtype."""
     return _OfOneDtype(f"{kind}Storage", (), {"__module__": "torch", "dtype": dtype})
 

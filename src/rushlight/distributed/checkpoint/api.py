@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from rushlight.serialization.load import load as load_file
 from rushlight.serialization.save import save as save_file
 from rushlight.storage import bump, settle
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 __all__ = ["Stateful", "async_save", "load", "save", "whole"]
 
@@ -102,7 +105,7 @@ class Together:
         return self.agreed(what, lambda: make() if self.rank == 0 else None)[0]
 
 
-def place(checkpoint_id: Any, storage: Any, kind: Any, call: str) -> Any:
+def place(checkpoint_id: Any, storage: Any, kind: type[Any], call: str) -> Any:
     """The folder of a call's arguments.  Raises ValueError without one, TypeError for a storage of another kind."""
     if storage is None:
         if checkpoint_id is None:
@@ -147,9 +150,10 @@ def save(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | 
     together.first("checkpoint.save", lambda: writer.finish([entry for some in entries for entry in some]))
 
 
-def async_save(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | None = None, storage_writer: Any = None,
-               planner: Any = None, process_group: Any = None, async_checkpointer_type: Any = None, async_stager: Any = None,
-               no_dist: bool = False, use_collectives: bool = True) -> Future[None]:  # fmt: skip
+def async_save(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | None = None,
+               storage_writer: Any = None, planner: Any = None, process_group: Any = None,
+               async_checkpointer_type: Any = None, async_stager: Any = None, no_dist: bool = False,
+               use_collectives: bool = True) -> Future[None]:  # fmt: skip
     """As :func:`save`, of a copy that is made now and written while training goes on; all processes call this.
 
     Its result is there when the checkpoint is whole; it raises what `save` raises.  The copy takes the bytes of this process's part.
@@ -280,7 +284,7 @@ def load(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | 
             state_dict[key] = own[key]
 
 
-def put(tree: Any, path: tuple[Any, ...], value: Any) -> None:
+def put(tree: dict[str, Any], path: tuple[Any, ...], value: Any) -> None:
     """Put a value where keys lead."""
     for key in path[:-1]:
         tree = tree[key]
@@ -307,7 +311,7 @@ def restored(value: Any, entries: list[dict[str, Any]], reader: FileSystemReader
     return value
 
 
-def check_whole(array: Any, count: int, key: str) -> None:
+def check_whole(array: Array, count: int, key: str) -> None:
     """Raise ValueError unless all elements have come."""
     if count != array.size:
         raise ValueError(f"{key}: the checkpoint has {count} of {array.size} elements")

@@ -50,9 +50,9 @@ class FileSystemWriter(StorageWriter):
     a checkpoint that is there is replaced; else that is an error.
     """
 
-    def __init__(self, path: str | os.PathLike[str], single_file_per_rank: bool = True, sync_files: bool = True, thread_count: int = 1,
-                 per_thread_copy_ahead: int = 10_000_000, cache_staged_state_dict: bool = False, overwrite: bool = True,
-                 **options: object) -> None:  # fmt: skip
+    def __init__(self, path: str | os.PathLike[str], single_file_per_rank: bool = True, sync_files: bool = True,
+                 thread_count: int = 1, per_thread_copy_ahead: int = 10_000_000, cache_staged_state_dict: bool = False,
+                 overwrite: bool = True, **options: object) -> None:  # fmt: skip
         self.path, self.overwrite = Path(path), overwrite
 
     def token(self) -> str:

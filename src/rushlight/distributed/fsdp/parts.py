@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from rushlight.nn.parameter import Parameter
 from rushlight.overrides.public import made
 from rushlight.storage import root_of, settle
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 __all__ = ["Lane", "Part", "gather", "whole"]
 
@@ -37,7 +40,7 @@ class Part:
     `ShardedParameter` whose memory is the part.  It is one object all the time: saved tensors, hooks and optimizers refer to it.
     """
 
-    def __init__(self, name: str, param: Any, spec: Spec, group: ProcessGroup, low: Any = None) -> None:
+    def __init__(self, name: str, param: Tensor, spec: Spec, group: ProcessGroup, low: Any = None) -> None:
         """low: the dtype that it is gathered in, if another."""
         self.name, self.param, self.spec, self.low = name, param, spec, low
         rest = math.prod(spec.shape[1:])
@@ -57,14 +60,14 @@ class Part:
         """Whether the parameter is whole now."""
         return self.shard is not None
 
-    def _become(self, cls: Any, array: Any) -> None:
+    def _become(self, cls: Any, array: Array) -> None:
         p = self.param
         p.__class__ = Parameter  # a plain tensor's `.data` is set
         _set_data(p, wrap(array))
         p.__class__ = cls
         p._grad, self.other = self.other, p._grad
 
-    def gathered(self, array: Any) -> None:
+    def gathered(self, array: Array) -> None:
         """The whole has arrived.  array: (spec.shape)"""
         self.shard = self.param._held
         self.root = root_of(array)
@@ -97,7 +100,7 @@ class Part:
         else:
             self.param._grad = grad
 
-    def sent(self) -> Any:
+    def sent(self) -> Array:
         """The part as it is gathered: C-contiguous.  (elements of the part)"""
         held = np.ascontiguousarray(self.param._held).reshape(-1)
         return held if self.low is None else held.astype(self.low)
@@ -108,7 +111,7 @@ class Part:
         return slice(begin, begin + self.counts[rank])
 
 
-def unset(param: Any, spec: Spec) -> Any:
+def unset(param: Tensor, spec: Spec) -> Array:
     """The part of a parameter on the device meta, which becomes an ordinary one: full of NaN, for it has no values yet."""
     dtype = param._held.dtype
     _set_class(param, Parameter)  # past its own answer to what its class is
@@ -196,8 +199,8 @@ class Lane:
     that have the same part, None where there are none; dtype: what is added up in, if another.
     """
 
-    def __init__(self, grads: Sequence[tuple[Part, Any]], group: ProcessGroup, replicas: ProcessGroup | None, divisor: float,
-                 dtype: Any = None) -> None:  # fmt: skip
+    def __init__(self, grads: Sequence[tuple[Part, Any]], group: ProcessGroup, replicas: ProcessGroup | None,
+                 divisor: float, dtype: Any = None) -> None:  # fmt: skip
         self.parts, self.replicas, self.divisor = [p for p, _ in grads], replicas, divisor
         arrays = [(p, added(g, dtype)) for p, g in grads]
         self.nbytes = sum(a.nbytes for _, a in arrays)
@@ -233,7 +236,7 @@ class Lane:
             at += n
 
 
-def added(grad: Any, dtype: Any) -> Any:
+def added(grad: Array, dtype: Any) -> Array:
     """A gradient as it is added up: C-contiguous, in a type that MPI adds.  (*) -> (n,)"""
     flat = np.ascontiguousarray(grad).reshape(-1)
     if dtype is not None and flat.dtype != dtype:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from rushlight.distributed.fsdp.parts import Part, whole
 from rushlight.engine.saved import Sparing
 from rushlight.storage import bytes_before, root_of
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Pieces"]
 
@@ -43,7 +46,7 @@ def pack(tensor: Tensor) -> Any:
     return Piece(part, bytes_before(held), held.shape, held.strides, held.dtype)
 
 
-def unpack(kept: Any) -> Any:
+def unpack(kept: Tensor) -> Tensor:
     """The tensor of a place, on the memory that the parameter has now.  Raises RuntimeError where it is not whole."""
     if not isinstance(kept, Piece):
         return kept
@@ -74,7 +77,7 @@ class Pieces:
             self.pushed = False
             set_mode("saved_hooks", ())
 
-    def freed(self, parts: Iterable[Part], free: Any) -> None:
+    def freed(self, parts: Iterable[Part], free: Callable[..., Any]) -> None:
         """Free parameters, and see whether anything still holds their memory."""
         if self.found:
             free()

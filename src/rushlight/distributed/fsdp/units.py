@@ -28,6 +28,8 @@ from rushlight.storage import settle
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.basics.groups import ProcessGroup
     from rushlight.nn.modules.module import Module
 
 __all__ = ["Unit"]
@@ -40,8 +42,8 @@ class Unit:
     parts, replicas: those that have the same, None without.
     """
 
-    def __init__(self, modules: Sequence[Any], parts: Sequence[Part], group: Any, replicas: Any, after_forward: bool | None,
-                 policy: MixedPrecisionPolicy) -> None:  # fmt: skip
+    def __init__(self, modules: Sequence[Any], parts: Sequence[Part], group: ProcessGroup, replicas: Any,
+                 after_forward: bool | None, policy: MixedPrecisionPolicy) -> None:  # fmt: skip
         # No cycles: modules hold units, the outermost module the schedule, and that the units.
         self.modules, self.parts, self.group, self.replicas, self.policy = (
             [weakref.ref(module) for module in modules],
@@ -104,7 +106,7 @@ class Unit:
 
     # Forward -----------------------------------------------------------------------------------------
 
-    def before(self, module: Module, args: Any, kwargs: Any) -> Any:
+    def before(self, module: Module, args: tuple[Tensor, ...], kwargs: dict[str, Any]) -> Any:
         """The hook before forward."""
         if self.schedule is None:
             module.__dict__["_fsdp_schedule"] = Schedule(self)
@@ -127,7 +129,7 @@ class Unit:
         """What converts floating-point tensors and leaves everything else."""
         return lambda x: x.to(dtype) if isinstance(x, Tensor) and x.is_floating_point() else x
 
-    def after(self, module: Any, args: Any, output: Any) -> Any:
+    def after(self, module: Any, args: tuple[Tensor, ...], output: Tensor) -> Tensor | None:
         """The hook after forward."""
         if module is not self.modules[-1]() and modes.grad:
             self.watch(output)
@@ -143,7 +145,7 @@ class Unit:
             self.pieces.freed(self.parts if modes.grad else (), self.reshard)
         return output
 
-    def watch(self, output: Any) -> bool:
+    def watch(self, output: Tensor) -> bool:
         """Have backward begin with gathering; whether it will: not where no output that requires grad is found."""
         found = [t for t in tree_leaves(output) if isinstance(t, Tensor) and t.requires_grad]
         for t in found:
@@ -152,7 +154,7 @@ class Unit:
 
     # Backward ----------------------------------------------------------------------------------------
 
-    def before_backward(self, grad: Any) -> None:
+    def before_backward(self, grad: Tensor) -> None:
         """The hook on outputs: a gradient has come to one."""
         schedule = self.schedule
         assert schedule is not None
@@ -164,7 +166,7 @@ class Unit:
         for unit in schedule.preceding(self):
             unit.begin()
 
-    def ready(self, param: Any) -> Any:
+    def ready(self, param: Tensor) -> Any:
         """The hook of a parameter: its gradient is complete.  Its other hooks run when what is this process's of it is there."""
         part, schedule = self.of[id(param)], self.schedule
         if schedule is None or not part.whole:
@@ -193,7 +195,7 @@ class Unit:
         part.reshard()
         self.dispatch(part, array)
 
-    def dispatch(self, part: Part, array: Any) -> None:
+    def dispatch(self, part: Part, array: Array) -> None:
         """Send a gradient, a small one with the others that are.  array: of the whole"""
         assert self.schedule is not None
         if not part.small:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from rushlight.distributed.collectives import nothing, run
 from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Shard, parts
 from rushlight.distributed.wire import moved, plain
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 REDUCED = {"sum": "SUM", "avg": "SUM", "max": "MAX", "min": "MIN", "product": "PROD"}
 
@@ -43,7 +46,7 @@ class Spec:
         """The shape of what this process has."""
         return tuple(s.stop - s.start for s in self.box())
 
-    def cut(self, whole: Any) -> Any:
+    def cut(self, whole: Array) -> Any:
         """This process's part of an array, as a copy; of a sum the first process along it has all.  (shape) -> (local_shape)"""
         found = np.array(whole[self.box()], order="C")
         at = self.mesh.get_coordinate() or []
@@ -74,7 +77,7 @@ class Spec:
         return [len(r) for r in parts(length, self.mesh.shape[before])]
 
 
-def gathered(local: Any, dim: int, lengths: Sequence[int], group: ProcessGroup) -> Any:
+def gathered(local: Array, dim: int, lengths: Sequence[int], group: ProcessGroup) -> Array:
     """The parts of all processes of a group, joined along a dimension.  local: array whose length along it is this process's"""
     first = np.ascontiguousarray(np.moveaxis(local, dim, 0))
     rest = math.prod(first.shape[1:])
@@ -91,7 +94,7 @@ def gathered(local: Any, dim: int, lengths: Sequence[int], group: ProcessGroup) 
     return np.ascontiguousarray(np.moveaxis(out, 0, dim))
 
 
-def reduced(local: Any, op: str, group: ProcessGroup) -> Any:
+def reduced(local: Array, op: str, group: ProcessGroup) -> Any:
     """What the processes of a group have, added up, or what `op` says; 16-bit numbers in float32.  (*) -> (*)"""
     narrow = not plain(local.dtype)
     array = local.astype(np.float32) if narrow else local.copy()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.absent import walls
+
+if TYPE_CHECKING:
+    from rushlight.distributed.device_mesh import DeviceMesh
 
 __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
@@ -61,7 +64,7 @@ def parts(length: int, count: int) -> list[range]:
     return [range(min(k * size, length), min((k + 1) * size, length)) for k in range(count)]
 
 
-def checked(name: str, placements: Sequence[Any] | None, mesh: Any, dims: int) -> tuple[Placement, ...]:
+def checked(name: str, placements: Sequence[Any] | None, mesh: DeviceMesh, dims: int) -> tuple[Placement, ...]:
     """Placements, one for each dimension of a mesh; dimensions of the tensor counted from its beginning.
 
     Raises ValueError for another number of them, TypeError for what is none.

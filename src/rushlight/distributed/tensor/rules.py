@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from rushlight.overrides.listing import resolve_name
 from rushlight.overrides.protocol import DisableTorchFunctionSubclass
 from rushlight.storage import bump, settle
 from rushlight.tensor import Tensor, alias, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 # What is composed of operators of each element by itself, changes the dtype, or makes another tensor of the same shape; Python's methods.
 COMPOSED = frozenset(
@@ -117,7 +120,9 @@ def attribute(func: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     return plainly(func, args, {})
 
 
-def by_parts(func: Callable[..., Any], args: Any, kwargs: Any, found: list[Any], replicated: bool = False) -> Any:
+def by_parts(
+    func: Callable[..., Any], args: Any, kwargs: dict[str, Any], found: list[Any], replicated: bool = False
+) -> Any:
     """Call a function on what this process has."""
     if func.__name__.rstrip("_") not in NO_GRADIENT:
         no_gradient_lost(name_of(func), found)
@@ -128,7 +133,7 @@ def by_parts(func: Callable[..., Any], args: Any, kwargs: Any, found: list[Any],
     local = spec.local_shape()
     kept = {id(x._held): x for x in found}
 
-    def back(r: Any) -> Any:
+    def back(r: Tensor) -> Any:
         if not isinstance(r, Tensor):
             return r
         same = kept.get(id(r._held))
@@ -158,7 +163,7 @@ def common(func: Callable[..., Any], found: list[Any]) -> Spec:
     return specs[0]  # type: ignore[no-any-return]
 
 
-def check_plain(func: Callable[..., Any], args: Any, kwargs: Any, spec: Spec, found: list[Any]) -> None:
+def check_plain(func: Callable[..., Any], args: Any, kwargs: dict[str, Any], spec: Spec, found: list[Any]) -> None:
     """Raise as `refuse` for tensors of several elements that are no DTensors: of what part they are nobody knows."""
     for x in tree_flatten((args, kwargs))[0]:
         if isinstance(x, Tensor) and not isinstance(x, DTensor) and x.numel() != 1:
@@ -174,7 +179,7 @@ def random(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     return filled(x, x._spec.cut(whole._array))
 
 
-def filled(x: Any, array: Any) -> Any:
+def filled(x: Any, array: Array) -> Any:
     """Write this process's part of a DTensor."""
     settle(x._held)
     x._held[...] = array
@@ -195,13 +200,13 @@ def copied(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return filled(x, y._array)
 
 
-def number(x: Any, value: Any, dtype: Any = None) -> Any:
+def number(x: Any, value: Array, dtype: Any = None) -> Any:
     """A number that all processes have, as a DTensor of no dimensions."""
     spec = Spec(x._spec.mesh, tuple(Replicate() for _ in x._spec.placements), ())
     return spread(wrap(np.asarray(value, x._held.dtype if dtype is None else dtype)), spec)
 
 
-def over_all(x: Any, array: Any, op: str) -> Any:
+def over_all(x: Any, array: Array, op: str) -> Any:
     """What processes have of one number, added up, or what `op` says, along the dimensions of the mesh that share the tensor."""
     for d, one in enumerate(x._spec.placements):
         if isinstance(one, Shard):
@@ -224,7 +229,7 @@ def summed(args: tuple[Any, ...], kwargs: dict[str, Any], mean: bool = False) ->
     return number(x, total / max(math.prod(x._spec.shape), 1) if mean else total)
 
 
-def extreme(name: str) -> Any:
+def extreme(name: str) -> Callable[..., Any]:
     """``x.max()`` and its like."""
 
     def found(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -237,7 +242,7 @@ def extreme(name: str) -> Any:
     return found
 
 
-def either(name: str) -> Any:
+def either(name: str) -> Callable[..., Any]:
     """``x.any()`` and ``x.all()``."""
 
     def found(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

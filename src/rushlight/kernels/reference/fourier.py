@@ -30,7 +30,12 @@ def resized_in(shape: tuple[int, ...], dim: int, n: int) -> tuple[int, ...]:
 
 
 def along(
-    fn: Callable[[Array], Array], x: Array, axis: int, shape: Sequence[int], dtype: Any, out: Array | None = None
+    fn: Callable[[Array], Array],
+    x: Array,
+    axis: int,
+    shape: Sequence[int],
+    dtype: np.dtype[Any],
+    out: Array | None = None,
 ) -> Array:
     """`fn`, which transforms each line along `axis` by itself, of some of the lines at a time.
 

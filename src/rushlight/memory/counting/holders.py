@@ -46,7 +46,7 @@ def block_of(array: Array) -> Any:
     return root if root.flags.owndata else None
 
 
-def held(array: Any, category: int, name: str = "") -> Iterator[Held]:
+def held(array: Array | None, category: int, name: str = "") -> Iterator[Held]:
     """The block of an array, once: nothing if another allocated it."""
     root = block_of(array) if isinstance(array, np.ndarray) else None
     if root is not None and root.nbytes:

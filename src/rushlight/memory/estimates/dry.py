@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,12 @@ from rushlight.memory.counting.holders import ACTIVATION, saved_arrays
 from rushlight.memory.estimates.standins import FORWARD_WORK, LARGE, Tally, like, standin
 from rushlight.storage import root_of
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rushlight.basics.arrays import Array
+    from rushlight.dispatch.declare import Op
 
 ndarray = np.ndarray
 
@@ -65,7 +71,7 @@ class DryLevel(Level):
 
     # What operators make ---------------------------------------------------------------------------
 
-    def results(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def results(self, op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Results and auxiliary results of `op` on arrays."""
         made = self.planned(op, arrays, statics)
         if made is None:
@@ -105,7 +111,7 @@ class DryLevel(Level):
                 key = id(root)
                 self.unknown[key] = weakref.ref(root, lambda _, key=key: self.unknown.pop(key, None))  # type: ignore[misc]
 
-    def is_unknown(self, x: Any) -> bool:
+    def is_unknown(self, x: Array) -> bool:
         """Whether the values of an operand are not those of a run."""
         if not isinstance(x, ndarray):
             return False
@@ -118,13 +124,13 @@ class DryLevel(Level):
             line = caller.line()
             self.read[line] = self.read.get(line, 0) + 1
 
-    def standing(self, shape: Any, dtype: Any) -> Any:
+    def standing(self, shape: int | Sequence[int], dtype: np.dtype[Any] | type[Any]) -> Array:
         """An array that stands for one of this shape and dtype."""
         made = standin((shape,) if isinstance(shape, int) else shape, dtype)
         self.tally.add(made)
         return made
 
-    def planned(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
+    def planned(self, op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
         """What a rule says that `op` makes: None where it is to be computed."""
         if op.made is not None:
             made = op.made(arrays, statics)
@@ -134,7 +140,7 @@ class DryLevel(Level):
             return made
         return None if all(size_of(x) < LARGE for x in arrays) else made
 
-    def elementwise(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
+    def elementwise(self, op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> list[Made] | None:
         """Of an elementwise operator: the broadcast shape, and dtypes found with arrays of one element."""
         shapes = [x.shape for x in arrays if hasattr(x, "shape")]
         try:
@@ -153,12 +159,12 @@ class DryLevel(Level):
         order = None if leader is None or leader.flags.c_contiguous else order_of(leader)
         return [Made(shape, kind, order) for kind in kinds]
 
-    def make(self, op: Any, made: Made) -> Any:
+    def make(self, op: Op, made: Made) -> Array:
         array = standin(*made)
         self.tally.add(array, op.name)
         return array
 
-    def temporaries(self, op: Any, arrays: list[Any], made: list[Made]) -> list[Any]:
+    def temporaries(self, op: Op, arrays: list[Any], made: list[Made]) -> list[Any]:
         """The copies of inputs, and of 16-bit results, in the dtype that `op` computes in, to be held as long as it runs."""
         present: list[Any] = [x for x in arrays if isinstance(x, ndarray)]
         wanted = None
@@ -176,7 +182,7 @@ class DryLevel(Level):
             return []
         return [self.make(op, Made(x.shape, wanted)) for x in present if x.dtype != wanted and x.nbytes >= LARGE]
 
-    def computed(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, Any]:
+    def computed(self, op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, Any]:
         """Run `op` for real: on small arrays, as a view, or because there is no rule."""
         if not op.view and any(size_of(x) >= LARGE for x in arrays):
             self.ran[op.name] = self.ran.get(op.name, 0) + 1
@@ -188,7 +194,7 @@ class DryLevel(Level):
 
     # As the general path of operators does it -----------------------------------------------------------
 
-    def apply(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    def apply(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run `op` and record it."""
         if op.view and isinstance(flat[0], Tensor) and (flat[0]._bits or op.turns):
             return call.signed_view(op, flat, statics)
@@ -211,11 +217,11 @@ class DryLevel(Level):
             self.noted(op, results, flops)
         return results[0] if op.out_count == 1 else results
 
-    def counted(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> int:
+    def counted(self, op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> int:
         """The floating-point operations of a product; 0 of what only passes over memory."""
         return int(op.cost(arrays, statics)) if op.cost is not None and op.counted is not None else 0
 
-    def noted(self, op: Any, results: tuple[Tensor, ...], flops: int) -> None:
+    def noted(self, op: Op, results: tuple[Tensor, ...], flops: int) -> None:
         """Count what the node of a result saves as activations; remember what the call cost."""
         node = getattr(results[0]._edge, "node", None) if results else None
         if node is None or getattr(node, "plan", None) is None or node.plan.op is not op:
@@ -279,17 +285,17 @@ def unsigned(flat: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([wrap(like(x._held)) if isinstance(x, Tensor) and x._bits and x.nbytes >= LARGE else x for x in flat])
 
 
-def size_of(x: Any) -> int:
+def size_of(x: Array) -> int:
     """Bytes of an array, 0 of anything else."""
     return int(x.nbytes) if isinstance(x, ndarray) else 0
 
 
-def kind_of(x: Any) -> Any:
+def kind_of(x: Array | float) -> Any:
     """What decides the dtype of results: the dtype and whether it is 0-d, or the type of a number."""
     return (x.dtype, x.ndim) if isinstance(x, ndarray) else type(x)
 
 
-def spread(op: Any, arrays: list[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
+def spread(op: Op, arrays: list[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
     """Have what an operator picked of values that are not known be each place as often, and not the first alone.
 
     Rows of a mixture of experts, say: the first two of eight would get all of them.

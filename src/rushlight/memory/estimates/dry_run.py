@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from rushlight.memory.counting.holders import ACTIVATION, GRADIENT, TEMPORARY, s
 from rushlight.memory.estimates.dry import DryLevel
 from rushlight.memory.estimates.standins import BACKWARD_WORK, owns, standin
 from rushlight.tensor import LEAF, Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.dispatch.plan import Formula
+    from rushlight.engine.node import Node
 
 ndarray = np.ndarray
 
@@ -61,7 +65,7 @@ class DryRun(Run):
 
     # Nodes ------------------------------------------------------------------------------------------
 
-    def compute(self, node: Any, g: Any, mask: int) -> Any:
+    def compute(self, node: Node, g: Array, mask: int) -> Any:
         """What a node hands on."""
         if getattr(node, "plan", None) is None:
             return self.counted(node.run(g, mask))
@@ -75,7 +79,7 @@ class DryRun(Run):
                 self.tally.add(x)
         return grads
 
-    def by_formulas(self, node: Any, g: Any, wanted: int) -> list[Any]:
+    def by_formulas(self, node: Any, g: Array, wanted: int) -> list[Any]:
         """As `plan.Backward`: formulas on tensors, through the level; of raw twins the shapes of their results."""
         plan = node.plan
         if node.saved is None and plan.saves:
@@ -107,7 +111,15 @@ class DryRun(Run):
                         results[i] = v._array if isinstance(v, Tensor) else v
         return results
 
-    def worked(self, node: Any, used: Any, formula: Any, args: list[Any], needs: Any, given: Any) -> None:
+    def worked(
+        self,
+        node: Node,
+        used: tuple[int | tuple[int, ...], ...],
+        formula: Formula,
+        args: list[Any],
+        needs: tuple[bool, ...],
+        given: Any,
+    ) -> None:
         """Note what a formula costs: of a product as much as its forward for each gradient of a factor."""
         op, flops = node.plan.op, self.level.flops.get(node, 0)
         if flops:
@@ -115,7 +127,9 @@ class DryRun(Run):
             flops = int(flops * (sum(factors) if op.counted.times is None else op.counted.times))
         self.tally.worked(BACKWARD_WORK, op.name, flops, used, (*args, *given))
 
-    def fetched(self, node: Any, request: str, g: Any, needs: Any, raw: bool, kept: dict[Any, Any]) -> Any:
+    def fetched(
+        self, node: Node, request: str, g: Array, needs: tuple[bool, ...], raw: bool, kept: dict[Any, Any]
+    ) -> Any:
         """What a formula asks for."""
         if request == "needs":
             return needs
@@ -144,7 +158,7 @@ class DryRun(Run):
             self.tally.add(found)
         return found
 
-    def raw(self, node: Any, formula: Any, args: list[Any], g: Any, needs: Any, places: Any) -> Any:
+    def raw(self, node: Node, formula: Formula, args: list[Any], g: Array, needs: tuple[bool, ...], places: Any) -> Any:
         """The results of a formula's twin on arrays."""
         given = dict(zip(formula.raw_requests, args, strict=True))
         if formula.shapes is not None:
@@ -157,7 +171,7 @@ class DryRun(Run):
             out.append(None if not need else self.gradient_for(node, place) if over is None else over)
         return out
 
-    def gradient_for(self, node: Any, i: int, order: Any = None) -> Array:
+    def gradient_for(self, node: Node, i: int, order: Any = None) -> Array:
         """A gradient of the shape of input `i`."""
         edge = node.edges[i]
         leaf = isinstance(edge, Tensor)
@@ -187,7 +201,7 @@ class DryRun(Run):
                 raise mismatch(edge, list(g.shape), list(shape), "shape")
         return g if g.dtype == dtype else self.made(shape, dtype, "_to_copy")
 
-    def added(self, cell: list[Any], g: Any) -> Any:
+    def added(self, cell: list[Any], g: Array) -> Any:
         """As `add_arrays`: the total in `cell`, which is written to where nobody else holds it, else a new array."""
         total, cell[0] = cell[0], None
         if getrefcount(total) <= ALONE and owns(total) and total.flags.writeable:
@@ -228,7 +242,7 @@ class DryRun(Run):
         record[0] -= 1
         return node if record[0] == 0 else None
 
-    def put(self, slots: list[Any], nr: int, g: Any) -> None:
+    def put(self, slots: list[Any], nr: int, g: Array) -> None:
         if slots[nr] is None:
             slots[nr] = g
             return
@@ -256,7 +270,7 @@ class DryRun(Run):
         if self.accumulated is not None:
             self.accumulated(leaf)
 
-    def taken(self, cell: list[Any], like: Any) -> Any:
+    def taken(self, cell: list[Any], like: Array) -> Any:
         """As `owned_copy`."""
         g, cell[0] = cell[0], None
         if getrefcount(g) <= ALONE and g.flags.writeable and sole(g) and same_layout(g, like):
@@ -286,7 +300,7 @@ class Makings:
         self.run.tally.work(nbytes, self.node.plan.op.name)
 
 
-def sole(g: Any) -> bool:
+def sole(g: Array) -> bool:
     """As `owns_memory`: whether `g` is the only array on its memory, or the only view of an array of the same bytes."""
     base = g.base
     if not isinstance(base, ndarray):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.kernels.native import loader
 from rushlight.memory.counting.account import human
 from rushlight.memory.estimates.processes import Share
 from rushlight.memory.recordings.recording import Recording
 from rushlight.stores.errors import bytes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 PHASES = ("before the first step", "forward", "backward", "the optimizer's step")
 
@@ -116,7 +120,13 @@ class Estimate:
 
 
 def estimate(
-    model: Any, sample: Any, optimizer: Any = None, *, loss: Any = None, train: bool = True, processes: int = 1
+    model: Any,
+    sample: Any,
+    optimizer: Any = None,
+    *,
+    loss: Callable[..., Any] | None = None,
+    train: bool = True,
+    processes: int = 1,
 ) -> Estimate:
     """What training steps of a model will need, from shapes: nothing is computed, and hardly any memory is touched.
 

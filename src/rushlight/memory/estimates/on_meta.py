@@ -18,6 +18,8 @@ from rushlight.memory.estimates.standins import Tally
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
+    from rushlight.dispatch.declare import Op
     from rushlight.nn.parameter import Parameter
 
 __all__ = ["MetaLevel"]
@@ -42,14 +44,14 @@ class MetaBackward(Node):
         """Refused: raises NotImplementedError.  A backward on the device meta runs on tensors."""
         refuse("backward from a tensor on another device")
 
-    def run_tensors(self, g: Any, wanted: int) -> Any:
+    def run_tensors(self, g: Tensor, wanted: int) -> list[Tensor | None]:
         """A tensor without memory for each input that wants one; with create_graph they depend on what the result did."""
         return [
             self._gradient(edge, g) if edge is not None and wanted >> i & 1 else None
             for i, edge in enumerate(self.edges)
         ]
 
-    def _gradient(self, edge: Any, g: Any) -> Tensor:
+    def _gradient(self, edge: Any, g: Tensor) -> Tensor:
         like = edge._held if isinstance(edge, Tensor) else edge
         found = on_meta(nowhere(like.shape, like.dtype))
         if modes.grad:
@@ -79,12 +81,12 @@ class MetaLevel(DryLevel):
         """Another tensor without memory was made."""
         note(tensor)
 
-    def cast(self, tensor: Any, dtype: Any) -> Any:
+    def cast(self, tensor: Tensor, dtype: dtype) -> Any:
         """A tensor of the same shape in another dtype."""
         made = on_meta(nowhere(tensor._held.shape, dtype.numpy))
         return self.linked(made, (tensor,)) if dtype.is_floating_point or dtype.is_complex else made
 
-    def results(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def results(self, op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Arrays without memory for what an operator makes."""
         made = self.planned(op, arrays, statics)
         if op.view and made is None:
@@ -94,13 +96,13 @@ class MetaLevel(DryLevel):
         found = tuple(nowhere(*m) if isinstance(m, Made) else m for m in made)
         return (found, ()) if op.out_count is None else (found[: op.out_count], found[op.out_count :])
 
-    def planned(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
+    def planned(self, op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
         """What an operator makes: None where no rule says it."""
         if op.made is not None:
             return op.made(arrays, statics)
         return self.elementwise(op, arrays, statics) if op.elementwise else None
 
-    def elementwise(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
+    def elementwise(self, op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> list[Made] | None:
         """As on stand-ins, but shapes that do not fit are refused here."""
         shapes = [x.shape for x in arrays if hasattr(x, "shape")]
         try:
@@ -129,18 +131,18 @@ class MetaLevel(DryLevel):
                 self.linked(result, flat)
         return results[0] if op.out_count == 1 else results
 
-    def linked(self, result: Any, flat: tuple[Any, ...]) -> Any:
+    def linked(self, result: Tensor, flat: tuple[Any, ...]) -> Tensor:
         """Let a result say that it depends on those inputs that require grad."""
         edges = tuple(edge_of(x) if isinstance(x, Tensor) and x.requires_grad else None for x in flat)
         if modes.grad and any(edge is not None for edge in edges) and result._held.dtype.kind not in "biu":
             record(result, edges)
         return result
 
-    def root(self, out: Any) -> Any:
+    def root(self, out: Tensor) -> Any:
         """The gradient to start from, of ones, where none is given."""
         return on_meta(nowhere(out._held.shape, out._held.dtype))
 
-    def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    def apply_inplace(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run the in-place form of `op`: there is nothing to write, but what does not fit is refused."""
         target = flat[0]
         if not target._meta:

@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,11 @@ from rushlight.optim.fusing import InBackward
 from rushlight.optim.optimizer import Optimizer
 from rushlight.storage import root_of
 from rushlight.tensor import LEAF, Tensor, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.basics.arrays import Array
 
 PRIMES = (5, 7, 11, 13, 17, 19, 23)  # sizes of a parameter that stands for others of as many dimensions
 
@@ -100,11 +105,11 @@ class Rehearsal:
         names = {id(m): n or type(m).__name__ for n, m in self.model.named_modules()}
         stack: list[str] = []
 
-        def enter(module: Module, args: Any) -> None:
+        def enter(module: Module, args: tuple[Tensor, ...]) -> None:
             stack.append(names.get(id(module), type(module).__name__))
             self.tally.module = stack[-1]
 
-        def leave(module: Module, args: Any, output: Any) -> None:
+        def leave(module: Module, args: tuple[Tensor, ...], output: Tensor) -> None:
             if stack:
                 stack.pop()
             self.tally.module = stack[-1] if stack else ""
@@ -131,7 +136,7 @@ class Rehearsal:
         self.tally.add(t._held, "", INPUT)
         return t
 
-    def forward(self, sample: Any, loss: Any = None) -> Any:
+    def forward(self, sample: Any, loss: Callable[..., Any] | None = None) -> Tensor:
         """The loss, a tensor of one element; without gradients, whatever the model returns."""
         self.tally.enter(FORWARD)
         if isinstance(sample, dict):
@@ -140,7 +145,7 @@ class Rehearsal:
             out = self.model(*sample) if isinstance(sample, (tuple, list)) else self.model(sample)
         return out if not modes.grad else scalar_of(out, sample, loss)
 
-    def step(self, sample: Any, loss: Any = None) -> None:
+    def step(self, sample: Any, loss: Callable[..., Any] | None = None) -> None:
         """Forward, backward and the optimizer's step; of micro-batches, as many as make a step."""
         self.tally.begin_step()
         for p in self.model.parameters():
@@ -249,7 +254,7 @@ def replaced(model: Module) -> Iterator[None]:
             t._held, t._storage, t._view, t._grad, t._edge = array, storage, view, grad, edge
 
 
-def view_on(made: Any, array: Any, root: Any) -> Any:
+def view_on(made: Array, array: Array, root: Any) -> Array:
     """What `array` is of its `root`, of the stand-in `made` for that."""
     if array is root or (array.shape == root.shape and array.strides == root.strides):
         return made
@@ -257,7 +262,7 @@ def view_on(made: Any, array: Any, root: Any) -> Any:
     return np.ndarray(array.shape, array.dtype, made, offset, array.strides)
 
 
-def scalar_of(out: Any, sample: Any, loss: Any) -> Tensor:
+def scalar_of(out: Tensor, sample: Any, loss: Callable[..., Any] | None) -> Tensor:
     """The loss of a model's output: what `loss` makes of it, its own loss, or the sum of all that can be trained."""
     if loss is not None:
         count = getattr(getattr(loss, "__code__", None), "co_argcount", 1)

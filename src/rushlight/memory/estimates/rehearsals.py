@@ -49,7 +49,14 @@ Change = Callable[[Rehearsal], Any]
 class Setup:
     """What is estimated: the arguments of `estimate`."""
 
-    def __init__(self, model: Any, sample: Any, optimizer: Any, loss: Any, train: bool):
+    def __init__(
+        self,
+        model: Any,
+        sample: Any,
+        optimizer: Any,
+        loss: Callable[..., Any] | None,
+        train: bool,
+    ):
         self.model, self.optimizer, self.loss, self.train = model, optimizer, loss, train
         self.change: Change | None = None  # how every step is taken, unless another way is asked for
         self.by_shape = is_shape(sample)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import mmap
 import weakref
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,11 +21,16 @@ from rushlight.memory.counting.holders import ACTIVATION, GRADIENT, INPUT, OPTIM
 from rushlight.memory.recordings.recording import ALLOC, CATEGORIES, CATEGORY, FREE, PHASE, Recording
 from rushlight.storage import root_of
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.basics.arrays import Array
+
 LARGE = 1 << 16  # bytes from which on an array is a stand-in: smaller ones are real, and computed with
 KEPT = (PARAMETER, GRADIENT, OPTIMIZER_STATE, INPUT)
 
 
-def standin(shape: Any, dtype: Any, order: Any = None) -> Any:
+def standin(shape: Any, dtype: np.dtype[Any] | type[Any], order: tuple[int, ...] | None = None) -> Array:
     """An array of zeros that takes no memory where it would take much.
 
     order: its dimensions by decreasing stride; C order without.
@@ -48,14 +53,14 @@ def pages(count: int) -> mmap.mmap:
         ) from error
 
 
-def like(array: Any) -> Any:
+def like(array: Any) -> Array:
     """A stand-in laid out as `array`; small arrays are copied with their values."""
     if array.nbytes < LARGE:
         return np.array(array, order="K", subok=False)
     return standin(array.shape, array.dtype, order_of(array))
 
 
-def owns(array: Any) -> bool:
+def owns(array: Array) -> bool:
     """Whether an array is the owner of its memory, not a view of another array's."""
     return not isinstance(array.base, np.ndarray)
 
@@ -159,12 +164,12 @@ class Tally:
         found = (self.blocks.get(id(root_of(x))) for x in arrays if isinstance(x, np.ndarray))
         return len(self.events), tuple([block.number for block in found if block is not None])
 
-    def worked(self, kind: int, operator: str, flops: int, used: Any, arrays: Any) -> None:
+    def worked(self, kind: int, operator: str, flops: int, used: Any, arrays: tuple[Array | int, ...]) -> None:
         """A call of an operator ended that began at `used`: these arrays were read or written."""
         count = sum(x.nbytes for x in arrays if isinstance(x, np.ndarray))
         self.works.append(Work(used[0], kind, operator, flops, count, used[1]))
 
-    def categorize(self, array: Any, category: int) -> None:
+    def categorize(self, array: Array, category: int) -> None:
         """Say what a block is for: parameters and what is kept with them stay what they are."""
         block = self.blocks.get(id(root_of(array)))
         if block is None or block.category == category:
@@ -210,7 +215,7 @@ class Tally:
         """Bytes of activations by module when most were alive."""
         return self.sums(lambda block, category: self.makers[block][1] if category == ACTIVATION else None)
 
-    def sums(self, name: Any) -> dict[str, int]:
+    def sums(self, name: Callable[..., Any]) -> dict[str, int]:
         """Bytes alive at the peak by `name(block, category)`, without those that it names None; the largest first."""
         alive: dict[int, int] = {}
         for action, block, value in self.events[: self.peak_event + 1]:

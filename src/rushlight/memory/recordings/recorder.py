@@ -101,7 +101,7 @@ class Recorder:
             self.local.modules = []
             return self.local.modules  # type: ignore[no-any-return]
 
-    def enter(self, module: Module, args: Any) -> None:
+    def enter(self, module: Module, args: tuple[Tensor, ...]) -> None:
         """A module's forward begins."""
         stack = self.stack()
         name = self.names.get(id(module))
@@ -112,7 +112,7 @@ class Recorder:
             name = self.names.setdefault(id(module), type(module).__name__)
         stack.append(name)
 
-    def leave(self, module: Module, args: Any, output: Any) -> None:
+    def leave(self, module: Module, args: tuple[Tensor, ...], output: Tensor) -> None:
         """A module's forward ended, or raised."""
         stack = self.stack()
         if stack:

@@ -91,8 +91,8 @@ def _check(name: str, masks: tuple[Any, ...]) -> None:
         raise RuntimeError(f"{name}: all inputs should be callable mask_mods: {masks}")
 
 
-def create_mask(mod_fn: _Mask, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: device | str | int | None = None,
-                **options: object) -> Tensor:  # fmt: skip
+def create_mask(mod_fn: _Mask, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int,
+                device: device | str | int | None = None, **options: object) -> Tensor:  # fmt: skip
     """The mask as a tensor of bools.  -> (B, H, Q_LEN, KV_LEN), with 1 where B or H is None
 
     mod_fn: of batch, head, row and column, tensors of no dimensions: whether it is seen.
@@ -141,8 +141,10 @@ class BlockMask:
         return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%)"
 
 
-def create_block_mask(mask_mod: _Mask, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: device | str | int | None = None,
-                      BLOCK_SIZE: int | tuple[int, ...] = _DEFAULT_SPARSE_BLOCK_SIZE, _compile: bool = False, **options: object) -> BlockMask:  # fmt: skip
+def create_block_mask(mask_mod: _Mask, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int,
+                      device: device | str | int | None = None,
+                      BLOCK_SIZE: int | tuple[int, ...] = _DEFAULT_SPARSE_BLOCK_SIZE, _compile: bool = False,
+                      **options: object) -> BlockMask:  # fmt: skip
     """A BlockMask of a function of batch, head, row and column.
 
     B, H: None where the mask is the same for all.
@@ -153,9 +155,10 @@ def create_block_mask(mask_mod: _Mask, B: int | None, H: int | None, Q_LEN: int,
 absent.names(globals(), "flex_attention returns logarithms of sums with return_lse=True", "AuxOutput AuxRequest")
 
 
-def flex_attention(query: Tensor, key: Tensor, value: Tensor, score_mod: Callable[..., Any] | None = None, block_mask: BlockMask | None = None,
-                   scale: float | None = None, enable_gqa: bool = False, return_lse: bool = False,
-                   kernel_options: Any = None, *, return_aux: Any = None) -> Any:  # fmt: skip
+def flex_attention(query: Tensor, key: Tensor, value: Tensor, score_mod: Callable[..., Any] | None = None,
+                   block_mask: BlockMask | None = None, scale: float | None = None, enable_gqa: bool = False,
+                   return_lse: bool = False, kernel_options: Any = None, *,
+                   return_aux: Any = None) -> Tensor | tuple[Tensor, ...]:  # fmt: skip
     """softmax(score_mod(query @ key^T * scale)) @ value; 0 for rows of which the mask shows nothing.
 
     query: (B, H, L, E), key: (B, Hk, S, E), value: (B, Hk, S, Ev) -> (B, H, L, Ev), and with return_lse the logarithm of each
@@ -194,7 +197,7 @@ def _check_inputs(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool, r
         )
 
 
-def _mask_for(block_mask: BlockMask, shape: Size) -> Any:
+def _mask_for(block_mask: BlockMask, shape: Size) -> Tensor:
     """What of the scores is seen; a part of the mask where there are fewer rows or columns than it was made for."""
     rows, columns = shape[-2:]
     if rows > block_mask.seq_lengths[0] or columns > block_mask.seq_lengths[1]:

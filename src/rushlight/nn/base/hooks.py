@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
 from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.nn.base.state import Stateful
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.nn.base.backward_hooks import BackwardHook
 
 
 class _Global:
@@ -130,7 +133,7 @@ class Hooked(Stateful):
 
     # Backward --------------------------------------------------------------------------------------
 
-    def _backward_hooks_around(self) -> Any:
+    def _backward_hooks_around(self) -> BackwardHook | None:
         """What runs the full backward hooks of this call, or None."""
         pre = [*shared.backward_pre.values(), *self._own("_backward_pre_hooks").values()]
         full = list(shared.backward.values())
@@ -219,7 +222,7 @@ class Hooked(Stateful):
         self._is_full_backward_hook = full
 
 
-def _first_tensor(result: Any) -> Any:
+def _first_tensor(result: Any) -> Tensor | None:
     """The first tensor in nested tuples, lists and dictionaries, or None."""
     while not isinstance(result, Tensor):
         if not isinstance(result, (dict, list, tuple)) or not result:
@@ -233,10 +236,10 @@ class _Bound:
 
     __slots__ = ("hook", "module")
 
-    def __init__(self, hook: Any, module: Any):
+    def __init__(self, hook: Callable[..., Any], module: Any):
         self.hook, self.module = hook, module
 
-    def __call__(self, grad_input: Any, grad_output: Any) -> Any:
+    def __call__(self, grad_input: tuple[Tensor, ...], grad_output: tuple[Tensor, ...]) -> Any:
         return self.hook(self.module, grad_input, grad_output)
 
 

@@ -100,7 +100,7 @@ class Stateful(Convertible):
         """The hooks registered under `name`, without making their collection."""
         return tuple(self.__dict__[name].values()) if name in self.__dict__ else ()
 
-    def register_state_dict_pre_hook(self, hook: Any) -> RemovableHandle:
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, prefix, keep_vars)` before `state_dict`."""
         return self._state_dict_pre_hooks.add(hook)
 
@@ -128,7 +128,9 @@ class Stateful(Convertible):
         """Call `hook(module, incompatible_keys)` after this module has loaded; it may change the keys in place."""
         return self._load_state_dict_post_hooks.add(hook)
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> _IncompatibleKeys:
         """Copy parameters and buffers from `state_dict` into this tree.
 
         Args:

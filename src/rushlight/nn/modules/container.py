@@ -53,7 +53,7 @@ class _Numbered(Module):
     def __iter__(self) -> Iterator[Any]:
         return iter(self._modules.values())
 
-    def __delitem__(self, idx: Any) -> None:
+    def __delitem__(self, idx: int | slice) -> None:
         keys = list(self._modules)[idx] if isinstance(idx, slice) else [self._key(idx)]
         for key in keys:
             delattr(self, key)
@@ -67,7 +67,7 @@ class _Numbered(Module):
         self.add_module(str(len(self)), module)
         return self
 
-    def pop(self, key: Any) -> Any:
+    def pop(self, key: int) -> Module:
         """Remove the module number `key` and return it."""
         module = self[key]
         del self[key]
@@ -101,12 +101,12 @@ class Sequential(_Numbered):
             input = module(input)
         return input
 
-    def __getitem__(self, idx: Any) -> Any:
+    def __getitem__(self, idx: int | slice) -> Any:
         if isinstance(idx, slice):
             return type(self)(OrderedDict(list(self._modules.items())[idx]))
         return self._modules[self._key(idx)]
 
-    def __setitem__(self, idx: Any, module: Module) -> None:
+    def __setitem__(self, idx: int, module: Module) -> None:
         setattr(self, self._key(idx), module)
 
     def _after_deletion(self) -> None:
@@ -116,7 +116,7 @@ class Sequential(_Numbered):
         _need_sequential(other, "add")
         return type(self)(*self, *other)
 
-    def __iadd__(self, other: Any) -> Self:
+    def __iadd__(self, other: Any) -> Any:
         _need_sequential(other, "add")
         return self.extend(list(other))
 
@@ -169,7 +169,7 @@ class ModuleList(_Numbered):
         if modules is not None:
             self.extend(modules)
 
-    def __getitem__(self, idx: Any) -> Any:
+    def __getitem__(self, idx: int | slice) -> Any:
         if isinstance(idx, slice):
             return type(self)(list(self._modules.values())[idx])
         return self._modules[str(self._index(idx))]
@@ -245,7 +245,7 @@ class ModuleDict(Module):
         """Remove all."""
         self._modules.clear()
 
-    def pop(self, key: str) -> Any:
+    def pop(self, key: str) -> Module:
         """Remove one and return it."""
         module = self[key]
         del self[key]

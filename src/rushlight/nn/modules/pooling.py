@@ -29,7 +29,7 @@ class _MaxPoolNd(Module):
 
     def __init__(
         self,
-        kernel_size: Any,
+        kernel_size: int | Sequence[int],
         stride: int | Sequence[int] | None = None,
         padding: int | Sequence[int] = 0,
         dilation: int | Sequence[int] = 1,
@@ -41,7 +41,7 @@ class _MaxPoolNd(Module):
         self.stride = kernel_size if stride is None else stride
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
-    def _pool(self, pool: Callable[..., Any], input: Tensor) -> Any:
+    def _pool(self, pool: Callable[..., Any], input: Tensor) -> Tensor:
         return pool(
             input,
             self.kernel_size,
@@ -71,7 +71,7 @@ class MaxPool1d(_MaxPoolNd):
 class MaxPool2d(_MaxPoolNd):
     """The largest of each window of an image."""
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, H, W) or (C, H, W) -> (N, C, H', W') or (C, H', W')."""
         return self._pool(F.max_pool2d, input)
 
@@ -161,7 +161,7 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
 
     def __init__(
         self,
-        kernel_size: Any,
+        kernel_size: int | Sequence[int],
         stride: int | Sequence[int] | None = None,
         padding: int | Sequence[int] = 0,
         ceil_mode: bool = False,
@@ -174,7 +174,7 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
         self.divisor_override = divisor_override
 
-    def _pool(self, pool: Any, input: Tensor) -> Tensor:
+    def _pool(self, pool: Callable[..., Any], input: Tensor) -> Tensor:
         return pool(
             input,
             self.kernel_size,
@@ -217,7 +217,7 @@ class _FractionalMaxPoolNd(Module):
 
     def __init__(
         self,
-        kernel_size: Any,
+        kernel_size: int | Sequence[int],
         output_size: int | Sequence[int] | None = None,
         output_ratio: Any = None,
         return_indices: bool = False,
@@ -237,7 +237,7 @@ class _FractionalMaxPoolNd(Module):
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
-    def _pool(self, pool: Any, input: Tensor) -> Any:
+    def _pool(self, pool: Callable[..., Any], input: Tensor) -> Tensor:
         return pool(
             input,
             self.kernel_size,
@@ -263,7 +263,7 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
     _spread = staticmethod(_triple)
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, D, H, W) or (C, D, H, W) -> (N, C, D', H', W') or (C, D', H', W')."""
         return self._pool(F.fractional_max_pool3d, input)
 
@@ -319,7 +319,7 @@ class LPPool3d(_LPPoolNd):
 class _AdaptiveMaxPoolNd(Module):
     """The largest of each window, as many windows as `output_size` says."""
 
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+    def __init__(self, output_size: int | Sequence[int], return_indices: bool = False) -> None:
         super().__init__()
         self.output_size, self.return_indices = output_size, return_indices
 
@@ -331,7 +331,7 @@ class _AdaptiveMaxPoolNd(Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Max pooling of sequences to `output_size`."""
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, L) or (C, L) -> (N, C, L') or (C, L')."""
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
@@ -339,7 +339,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Max pooling of images to `output_size`; None keeps a dimension's size."""
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, H, W) or (C, H, W) -> (N, C, H', W') or (C, H', W')."""
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
@@ -355,7 +355,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
 class _AdaptiveAvgPoolNd(Module):
     """The mean of each window, as many windows as `output_size` says."""
 
-    def __init__(self, output_size: Any) -> None:
+    def __init__(self, output_size: int | Sequence[int]) -> None:
         super().__init__()
         self.output_size = output_size
 

@@ -187,7 +187,7 @@ class RNNBase(Module):
         if tuple(hx.shape) != tuple(expected):
             raise RuntimeError(msg.format(expected, list(hx.shape)))
 
-    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+    def check_forward_args(self, input: Tensor, hidden: tuple[Tensor, ...], batch_sizes: Tensor | None) -> None:
         """Raise for an input or first state of a wrong size."""
         self.check_input(input, batch_sizes)
         expected = self.get_expected_hidden_size(input, batch_sizes)
@@ -199,7 +199,7 @@ class RNNBase(Module):
 
     # Forward ---------------------------------------------------------------------------------------
 
-    def forward(self, input: Tensor, hx: Any = None) -> tuple[Any, ...]:
+    def forward(self, input: Tensor, hx: tuple[Tensor, ...] | None = None) -> tuple[Any, ...]:
         """Run the whole sequence.
 
         Args:
@@ -239,7 +239,7 @@ class RNNBase(Module):
         packed_output = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
         return packed_output, self._as_given(last)
 
-    def _as_given(self, state: tuple[Tensor, ...]) -> Any:
+    def _as_given(self, state: tuple[Tensor, ...]) -> Tensor | tuple[Tensor, ...]:
         return state if self.mode == "LSTM" else state[0]
 
     def _first_state(self, input: Any, hx: Any, batch_sizes: Any, batched: bool) -> Any:

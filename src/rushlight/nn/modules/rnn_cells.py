@@ -12,6 +12,8 @@ from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.basics.devices import device
     from rushlight.basics.dtypes import dtype
 
@@ -55,7 +57,7 @@ class RNNCellBase(Module):
         nonlinearity = self.__dict__.get("nonlinearity", "tanh")
         return ", ".join(parts if nonlinearity == "tanh" else [*parts, f"nonlinearity={nonlinearity}"])
 
-    def _step(self, cell: Any, input: Tensor, states: list[Any]) -> Any:
+    def _step(self, cell: Callable[..., Any], input: Tensor, states: list[Any]) -> Any:
         """Run `cell` on the input and the states, with a batch dimension added if there is none."""
         name = type(self).__name__
         if input.ndim not in (1, 2):
@@ -73,7 +75,7 @@ class RNNCellBase(Module):
             return result
         return tuple(r.squeeze(0) for r in result) if isinstance(result, tuple) else result.squeeze(0)
 
-    def _state(self, x: Any, state: Any, batched: bool) -> Any:
+    def _state(self, x: Tensor, state: Tensor | None, batched: bool) -> Tensor:
         if state is None:
             return ops.zeros((x.shape[0], self.hidden_size), dtype=x.dtype, device=x.device)
         return state if batched else state.unsqueeze(0)
@@ -115,7 +117,7 @@ class LSTMCell(RNNCellBase):
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
-    def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Tensor]:
+    def forward(self, input: Tensor, hx: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
         """(N, input_size), two of (N, hidden_size) or without N -> two of (N, hidden_size)."""
         states = [None, None] if hx is None else list(hx)
         return self._step(recurrent.lstm_cell, input, states)

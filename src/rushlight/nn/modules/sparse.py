@@ -20,7 +20,13 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 def _table(
-    owner: str, num_embeddings: int, embedding_dim: int, given: Tensor | None, freeze: bool, device: Any, dtype: Any
+    owner: str,
+    num_embeddings: int,
+    embedding_dim: int,
+    given: Tensor | None,
+    freeze: bool,
+    device: Any,
+    dtype: dtype | None,
 ) -> tuple[Any, bool]:
     """The weight parameter, and whether it is still to be filled."""
     shape = (num_embeddings, embedding_dim)

@@ -56,7 +56,7 @@ def _detect_is_causal_mask(mask: Tensor | None, is_causal: bool | None = None, s
     return mask.shape == causal.shape and bool((mask == causal).all())
 
 
-def _additive(mask: Tensor | None, name: str, dtype: dtype) -> Any:
+def _additive(mask: Tensor | None, name: str, dtype: dtype) -> Tensor | None:
     """A mask as numbers to add: minus infinity where a bool mask is True.  Raises RuntimeError for other dtypes."""
     if mask is None or mask.is_floating_point():
         return mask
@@ -175,7 +175,7 @@ class TransformerEncoder(Module):
 
     def __init__(
         self,
-        encoder_layer: Any,
+        encoder_layer: Module,
         num_layers: int,
         norm: Module | None = None,
         enable_nested_tensor: bool = True,
@@ -211,7 +211,7 @@ class TransformerEncoder(Module):
 class TransformerDecoder(Module):
     """`num_layers` copies of a decoder layer, then `norm`."""
 
-    def __init__(self, decoder_layer: Any, num_layers: int, norm: Module | None = None) -> None:
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
         self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers = num_layers
@@ -245,7 +245,7 @@ class TransformerDecoder(Module):
         return output if self.norm is None else self.norm(output)
 
 
-def _why_not_nested(layer: Any) -> str:
+def _why_not_nested(layer: Module) -> str:
     """What of an encoder's layer keeps PyTorch from nested tensors; empty where nothing does."""
     if not isinstance(layer, TransformerEncoderLayer):
         return "encoder_layer was not TransformerEncoderLayer"
@@ -343,7 +343,7 @@ class TransformerEncoderLayer(_Layer):
         x = self.norm1(x + self._sa_block(x, mask, padding, is_causal))
         return self.norm2(x + self._ff_block(x))
 
-    def _sa_block(self, x: Tensor, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Tensor:
+    def _sa_block(self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Any, is_causal: bool = False) -> Tensor:
         return self.dropout1(self._attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
 
     def _ff_block(self, x: Tensor) -> Tensor:
@@ -410,7 +410,7 @@ class TransformerDecoderLayer(_Layer):
         x = self.norm2(x + self._mha_block(x, memory, *other))
         return self.norm3(x + self._ff_block(x))
 
-    def _sa_block(self, x: Tensor, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Tensor:
+    def _sa_block(self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Any, is_causal: bool = False) -> Tensor:
         return self.dropout1(self._attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
 
     def _mha_block(

@@ -23,12 +23,12 @@ class _ForEach(Function):
     """A parameter once for each sample.  Its gradients go to the parameter's `grad_sample`, and none to the parameter."""
 
     @staticmethod
-    def forward(ctx: Any, parameter: Tensor, count: int, scale: int) -> Any:
+    def forward(ctx: Any, parameter: Tensor, count: int, scale: int) -> Tensor:
         ctx.parameter, ctx.scale = parameter, scale
         return parameter.detach().expand(count, *parameter.shape)
 
     @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
+    def backward(ctx: Any, g: Tensor) -> Any:
         g = g * ctx.scale if ctx.scale != 1 else g
         before = getattr(ctx.parameter, "grad_sample", None)
         ctx.parameter.grad_sample = g if before is None else before + g

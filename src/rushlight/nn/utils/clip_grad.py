@@ -57,7 +57,7 @@ def get_total_norm(
     return total
 
 
-def _total(tensors: list[Any], norm_type: float) -> Any:
+def _total(tensors: list[Any], norm_type: float) -> Tensor:
     """The norm of all tensors: of one, or of their norms."""
     found = lists.norms(tensors) if norm_type == 2 else None
     norms: Any = norms_of(tensors, norm_type) if found is None else wrap(found)

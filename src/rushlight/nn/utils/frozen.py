@@ -20,7 +20,11 @@ from rushlight.nn.modules.module import Module
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.autograd.function_vmap import VmapInfo
     from rushlight.basics.arrays import Array
+    from rushlight.basics.size import Size
 
 __all__ = ["KINDS", "FrozenConv", "FrozenLinear", "FrozenWeight"]
 
@@ -78,7 +82,7 @@ class FrozenWeight(Module):
         """Shape and kind."""
         return f"{self.shape}, {self.kind}"
 
-    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> FrozenWeight:
         """Codes stay codes, and scales as exact as they are, when the dtype of a model is changed."""
         for name, t in self._buffers.items():
             if t is not None and (found := fn(t)).dtype == t.dtype:
@@ -97,7 +101,7 @@ class FrozenWeight(Module):
         count = rows if whole else max(1, AT_ONCE // max(width * unit, 1)) * unit
         return (slice(start, min(start + count, rows)) for start in range(0, rows, max(count, 1)))
 
-    def rows(self, at: slice, dtype: Any = None) -> Tensor:
+    def rows(self, at: slice, dtype: np.dtype[Any] | None = None) -> Tensor:
         """Some rows, decoded.  at: one of `runs`"""
         width = math.prod(self.shape[1:])
         start, stop = at.start * width, at.stop * width
@@ -175,7 +179,7 @@ class FrozenLinear(Module):
             out[..., at] = F.linear(x, self.weight.rows(at, x._array.dtype))
         return out
 
-    def back(self, grad: Tensor, shape: Any) -> Tensor:
+    def back(self, grad: Tensor, shape: Size) -> Tensor:
         """The gradient of the input of `product`."""
         total: Any = None
         for at in self.weight.runs():
@@ -235,7 +239,7 @@ class FrozenConv(Module):
                  for at in self.weight.runs(self.options["groups"] != 1)]  # fmt: skip
         return ops.cat(parts, dim) if len(parts) > 1 else parts[0]
 
-    def back(self, grad: Tensor, shape: Any) -> Tensor:
+    def back(self, grad: Tensor, shape: Size) -> Tensor:
         """The gradient of the input of `product`, which has this shape."""
         back, dim = INPUTS[len(self.kernel_size) - 1], grad.ndim - len(self.kernel_size) - 1
         total: Any = None
@@ -259,19 +263,19 @@ class _Product(Function):
         return layer.shifted(layer.product(x))
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
         x, ctx.layer = inputs
         ctx.versions, ctx.size = ctx.layer.weight.versions, x.shape
 
     @staticmethod
-    def vmap(info: Any, in_dims: Any, x: Tensor, layer: Any) -> Any:
+    def vmap(info: VmapInfo, in_dims: Any, x: Tensor, layer: Any) -> Any:
         x = x.movedim(in_dims[0], 0)
         if isinstance(layer, FrozenLinear):
             return _Product.apply(x, layer), 0
         return _Product.apply(x.flatten(0, 1), layer).unflatten(0, x.shape[:2]), 0
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         if ctx.layer.weight.versions != ctx.versions:
             raise RuntimeError("one of the variables needed for gradient computation has been modified by an inplace operation: "
                                f"a frozen weight of shape {list(ctx.layer.weight.shape)} was changed, or loaded, between forward "
@@ -279,5 +283,5 @@ class _Product(Function):
         return ctx.layer.back(grads[0], ctx.size), None
 
     @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
+    def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
         return ctx.layer.product(tangents[0])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 __all__ = ["skip_init"]
 
 
-def skip_init(module_cls: Any, *args: object, **kwargs: object) -> Any:
+def skip_init(module_cls: type[Any], *args: object, **kwargs: object) -> Module:
     """Make a module whose parameters are left uninitialised.
 
     Raises RuntimeError unless `module_cls` is a Module class whose constructor takes `device`.

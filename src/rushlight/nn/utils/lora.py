@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.engine.modes import no_grad
 from rushlight.nn import init
@@ -22,6 +22,9 @@ from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.nn.utils.frozen import FrozenConv, FrozenLinear
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
 
 __all__ = ["LoRA", "apply", "load_lora_state_dict", "lora_layers", "lora_state_dict", "merge", "unload", "unmerge"]
 
@@ -111,7 +114,7 @@ class LoRA(Module):
         return layer
 
 
-def _beside(layer: _ConvNd, rank: int, dtype: Any) -> tuple[Module, Module]:
+def _beside(layer: _ConvNd, rank: int, dtype: dtype) -> tuple[Module, Module]:
     """The adapter of a convolution: one with its kernel, and one of single places."""
     if layer.groups != 1:
         raise ValueError(f"LoRA: a convolution of {layer.groups} groups: the product of two would connect what the groups "

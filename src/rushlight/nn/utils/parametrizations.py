@@ -58,7 +58,7 @@ def _renamed(name: str, state_dict: dict[Any, Any], prefix: str, *_: object) -> 
 class _SpectralNorm(Module):
     """A weight divided by its largest singular value."""
 
-    def __init__(self, weight: Any, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
+    def __init__(self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         super().__init__()
         if not -weight.ndim <= dim < weight.ndim:
             raise IndexError(
@@ -88,7 +88,7 @@ class _SpectralNorm(Module):
         u, v = self._u.clone(), self._v.clone()
         return weight / ops.dot(u, ops.mv(matrix, v))
 
-    def right_inverse(self, value: Tensor) -> Any:
+    def right_inverse(self, value: Tensor) -> Tensor:
         """The weight itself: what is assigned is taken as not yet normalised."""
         return value
 
@@ -112,7 +112,7 @@ class _Orthogonal(Module):
     whose elements are signs.
     """
 
-    def __init__(self, weight: Any, orthogonal_map: str, use_trivialization: bool = True) -> None:
+    def __init__(self, weight: Tensor, orthogonal_map: str, use_trivialization: bool = True) -> None:
         super().__init__()
         if orthogonal_map == "householder" and weight.is_complex():
             raise ValueError("The householder parametrization does not support complex tensors.")
@@ -130,7 +130,7 @@ class _Orthogonal(Module):
             q = self.base @ q
         return q.transpose(-2, -1) if wide else q
 
-    def right_inverse(self, value: Any) -> Any:
+    def right_inverse(self, value: Tensor) -> Tensor:
         """The free matrix for `value`, which without a base only "householder" has; with one, that becomes the base."""
         if value.shape != self.shape:
             raise ValueError(f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape "
@@ -172,7 +172,7 @@ def _reflected(x: Tensor) -> Tensor:
     return q * x.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
 
 
-def _completed(matrix: Any) -> Tensor:
+def _completed(matrix: Tensor) -> Tensor:
     """An orthogonal matrix whose first columns are the orthogonal factor of `matrix` (rows >= columns)."""
     q, r = linalg("qr")(matrix, mode="complete")
     columns = r.shape[-1]

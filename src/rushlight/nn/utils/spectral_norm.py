@@ -94,7 +94,7 @@ class SpectralNorm:
             delattr(module, self.name + suffix)
         module.register_parameter(self.name, Parameter(weight.detach()))
 
-    def __call__(self, module: Any, inputs: Any) -> None:
+    def __call__(self, module: Module, inputs: tuple[Tensor, ...]) -> None:
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
 
 

@@ -17,7 +17,7 @@ __all__ = ["functional_call"]
 def functional_call(
     module: Module,
     parameters_and_buffers: dict[str, Tensor],
-    args: Any = None,
+    args: Tensor | None = None,
     kwargs: dict[str, Any] | None = None,
     *,
     tie_weights: bool = True,

@@ -63,7 +63,7 @@ class WeightNorm:
         del module._parameters[self.name + "_g"], module._parameters[self.name + "_v"]
         setattr(module, self.name, Parameter(weight.data))
 
-    def __call__(self, module: Any, inputs: Any) -> None:
+    def __call__(self, module: Module, inputs: tuple[Tensor, ...]) -> None:
         setattr(module, self.name, self.compute_weight(module))
 
 

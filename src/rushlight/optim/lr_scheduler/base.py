@@ -29,7 +29,7 @@ EPOCH_DEPRECATION_WARNING = (
 )
 
 
-def copied(value: Any) -> Any:
+def copied(value: float) -> float:
     """An option, of a tensor a copy of its own."""
     if isinstance(value, Tensor):
         with Setting("grad", False):

@@ -100,7 +100,7 @@ class OneCycleLR(LRScheduler):
         return rates
 
 
-def _total(total_steps: Any, epochs: Any, steps_per_epoch: Any) -> int:
+def _total(total_steps: int | None, epochs: Any, steps_per_epoch: Any) -> int:
     if total_steps is not None:
         return _positive("total_steps", total_steps)
     if epochs is None or steps_per_epoch is None:

@@ -37,7 +37,7 @@ AMSGRAD = "amsgrad={}: the 8-bit forms of Adam do not keep the largest mean squa
 FORMS = {"Adam": "Adam8bit", "AdamW": "AdamW8bit", "Lion": "Lion8bit", "SGD": "SGD8bit"}  # of full optimizers
 
 
-def kept(elements: Any) -> Any:
+def kept(elements: Array) -> Any:
     """Bytes of a state of so many elements in 8 bits: codes and scales.  An int, or an array of such."""
     return elements + 4 * -(-elements // BLOCK)
 

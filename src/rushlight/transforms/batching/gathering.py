@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
-def composed(c: Given, name: str, parts: tuple[int | Any, ...], statics: tuple[Any, ...]) -> Any:
+def composed(c: Given, name: str, parts: tuple[int | Any, ...], statics: tuple[Any, ...]) -> Tensor:
     """The operator `name` of samples: parts are numbers of inputs, or tensors with the samples in front."""
     samples = [c.level.batched(c.full(p)) if isinstance(p, int) and c.batched[p] else c.values[p]
                if isinstance(p, int) else c.level.batched(p) for p in parts]  # fmt: skip
@@ -89,7 +89,7 @@ def flat(c: Given, i: int) -> Tensor:
 
 
 @families.take.batched
-def take(c: Given) -> Any:
+def take(c: Given) -> Tensor:
     """Elements at flat positions."""
     return composed(c, "index", (flat(c, 0), 1), ((0,),))
 

@@ -12,6 +12,7 @@ from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
+    from rushlight.transforms.batched import BatchedLevel
 
 
 class Given:
@@ -23,7 +24,7 @@ class Given:
 
     __slots__ = ("batched", "level", "op", "shapes", "size", "statics", "values")
 
-    def __init__(self, level: Any, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]):
+    def __init__(self, level: BatchedLevel, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]):
         self.level, self.op, self.statics, self.size = level, op, statics, level.size
         self.values: list[Any] = []
         self.batched: list[bool] = []

@@ -28,7 +28,7 @@ def reduced(c: Given, loss: Tensor, reduction: str) -> Tensor:
 
 
 @families.pairs_of_elements.batched
-def elementwise(c: Given) -> Any:
+def elementwise(c: Given) -> Tensor:
     """Losses of pairs of elements."""
     values = promoted(c, aligned(c))
     if not c.batched[0]:
@@ -43,7 +43,7 @@ def rows(c: Given) -> list[Any]:
     return [folded(c, c.full(0), 0), folded(c, c.full(1), 1), c.values[2]]
 
 
-def totals(c: Given, target: Any, weight: Any, dtype: np.dtype[Any]) -> Any:
+def totals(c: Given, target: Tensor, weight: Any, dtype: np.dtype[Any]) -> Any:
     """What the mean of each sample divides by: the weights of its targets."""
     counted = c.run((target, c["ignore_index"]), (), OPS["ne"])
     if weight is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import families
 from rushlight.dispatch.formats import channels_last_order, contiguous_format, preserve_format
@@ -11,9 +11,12 @@ from rushlight.ops.shape.reshape import permute_op
 from rushlight.ops.shape.strided import as_strided
 from rushlight.transforms.batching.given import Given
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 
 @families.strided.batched
-def strided(c: Given) -> Any:
+def strided(c: Given) -> Tensor:
     """A view by strides of each sample, where it lies in the memory of all."""
     x = c.values[0]
     if c["offset"] < 0 or c["offset"] + reach(c["size"], c["stride"]) > reach(c.shapes[0], strides_of(x._array)[1:]):

@@ -54,7 +54,7 @@ def _fresh(generator: Generator | None) -> Generator:
     return Generator().manual_seed(int(default_generator.numpy.integers(1 << 63)))
 
 
-def _check_count(name: str, value: Any) -> None:
+def _check_count(name: str, value: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
         raise ValueError(f"{name} should be a positive integer value, but got {name}={value}")
 
