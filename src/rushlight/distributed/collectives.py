@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from rushlight.distributed.group import GroupMember, member
 from rushlight.distributed.wire import Place, moved, readable
 from rushlight.distributed.work import Work
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+    from rushlight.basics.dtypes import dtype
 
 __all__ = ["ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all", "all_to_all_single", "barrier",
            "broadcast", "gather", "reduce", "reduce_op", "reduce_scatter", "reduce_scatter_tensor", "scatter"]  # fmt: skip
@@ -43,7 +47,7 @@ def check(name: str, *tensors: object) -> None:
             raise TypeError(f"{name}: expected a tensor, got {type(tensor).__name__}")
 
 
-def chosen(name: str, op: Any, dtype: Any) -> str:
+def chosen(name: str, op: Any, dtype: dtype) -> str:
     """The name in MPI of a reduction.  Raises TypeError for what is none.
 
     Where the numbers have none such: ValueError for complex ones, RuntimeError for others, as PyTorch.
@@ -110,7 +114,7 @@ def collected(group: ProcessGroup, name: str, op: Any, output: Tensor, input: Te
     return True
 
 
-def averaged(array: Any, op: Any, group: ProcessGroup) -> None:
+def averaged(array: Array, op: Any, group: ProcessGroup) -> None:
     """Make a mean of a sum, where that is what was asked for."""
     if op is ReduceOp.AVG:
         np.divide(array, group.size(), out=array)
@@ -246,7 +250,7 @@ def _parts(outputs: Sequence[Tensor], like: Any, count: int) -> tuple[Any, Calla
     return found, after
 
 
-def put(output: Tensor, part: Any) -> None:
+def put(output: Tensor, part: Array) -> None:
     """Copy what came over the wire into a tensor."""
     place = Place(output, read=False)
     place.wire().reshape(-1)[...] = part.reshape(-1)

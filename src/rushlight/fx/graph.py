@@ -20,6 +20,8 @@ from rushlight.fx.node import Argument, Node, Target, linked, map_arg
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rushlight.basics.dtypes import dtype
+
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 
 INFIX = {
@@ -144,7 +146,7 @@ class Graph:
         """A parameter, buffer or other attribute of the module, by its path."""
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
-    def call_function(self, the_function: Any, args: Any = None, kwargs: Any = None, type_expr: Any = None,
+    def call_function(self, the_function: Callable[..., Any], args: Any = None, kwargs: Any = None, type_expr: Any = None,
                       name: str | None = None) -> Node:  # fmt: skip
         """A call of a function."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
@@ -184,7 +186,7 @@ class Graph:
         """Put new steps after that one, from the call on: a context, at whose end they go where they went before."""
         return _Place(self, (self._root if n is None else n)._next)
 
-    def node_copy(self, node: Node, arg_transform: Any = lambda x: x) -> Node:
+    def node_copy(self, node: Node, arg_transform: Callable[..., Any] = lambda x: x) -> Node:
         """A step of another graph, taken over; `arg_transform` says which nodes stand here for its inputs."""
         args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
         made = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
@@ -418,7 +420,7 @@ def _argument(a: Any, found: dict[str, Any]) -> str:
     return repr(a)
 
 
-def _object(a: Any, found: dict[str, Any]) -> str:
+def _object(a: dtype, found: dict[str, Any]) -> str:
     """An object that has no notation: a name for it."""
     if isinstance(a, dtypes.dtype):
         return _public(f"torch.{a.name}", a, found) or _global(a, found)

@@ -160,7 +160,7 @@ class Proxy:
         raise TraceError("a Proxy cannot be an index of a list or range: its value is not there while tracing")
 
     @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         tracer = next(x.tracer for x in leaves([args, kwargs]) if isinstance(x, Proxy))
         name = getattr(func, "__name__", "")

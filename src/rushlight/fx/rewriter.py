@@ -20,7 +20,7 @@ class Match(NamedTuple):
     nodes_map: dict[Node, Any]
 
 
-def _graph_of(program: Any) -> Graph:
+def _graph_of(program: Callable[..., Any]) -> Graph:
     from rushlight.fx.tracer import Tracer
 
     return program.graph if isinstance(program, GraphModule) else Tracer().trace(program)
@@ -45,7 +45,7 @@ def _same(pattern: Any, found: Any, seen: dict[Node, Any]) -> bool:
     return bool(pattern == found)
 
 
-def _matches(pattern: Node, found: Any, seen: dict[Node, Any]) -> bool:
+def _matches(pattern: Node, found: Node, seen: dict[Node, Any]) -> bool:
     """Whether a step and what it takes look like the pattern's."""
     if pattern in seen:
         return seen[pattern] is found
@@ -104,7 +104,7 @@ def replace_pattern(
     return found
 
 
-def _adopt(gm: GraphModule, replacement: Any) -> None:
+def _adopt(gm: GraphModule, replacement: Callable[..., Any]) -> None:
     """Give the module what the replacement names and it has not."""
     if isinstance(replacement, Module):
         from rushlight.fx.graph_module import _take

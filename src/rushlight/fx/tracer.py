@@ -153,7 +153,7 @@ class Tracer(TracerBase):
                 raise
             return self.create_node("get_attr", self._kept("_object_constant", a), (), {})
 
-    def _kept(self, stem: str, value: Any) -> str:
+    def _kept(self, stem: str, value: Tensor) -> str:
         """A tensor or object that is no attribute of the module, made one."""
         name = self.get_fresh_qualname(stem)
         setattr(self.root, name, value)

@@ -23,6 +23,7 @@ from rushlight.tensor import wrap
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.tensor import Tensor
 
 
 class Weights:
@@ -124,7 +125,7 @@ class Plan:
         dx = d_gates @ w_ih if needs[0] else None
         return dx, d_gates.T @ np.ascontiguousarray(x) if needs[1] else None
 
-    def recorded(self, x: Any, state: Any, parts: Any) -> tuple[Any, Any]:
+    def recorded(self, x: Tensor, state: tuple[Tensor, ...], parts: Any) -> tuple[Any, Any]:
         """The same from operators, on tensors: outputs and last state."""
         w = Weights(parts, self.bias, self.projected)
         projected, bias = recurrent.project(self.mode, x, w.w_ih, w.b_ih, w.b_hh)
@@ -133,7 +134,7 @@ class Plan:
         return recurrent.joined(outputs), last
 
 
-def _narrow(array: Any, dtype: Any) -> Any:
+def _narrow(array: Array | None, dtype: Any) -> Any:
     """`array`, or None, in `dtype`: copied only where it has another."""
     return array if array is None else array.astype(dtype, copy=False)
 
@@ -142,7 +143,7 @@ class _Layer(Function):
     """The node.  Arguments: plan, number of states n, x (total, I), n states, weights."""
 
     @staticmethod
-    def forward(ctx: Any, plan: Plan, n: int, *tensors: Any) -> Any:
+    def forward(ctx: Any, plan: Plan, n: int, *tensors: Tensor) -> tuple[Tensor, ...]:
         arrays = [t._array for t in tensors]
         x, state, parts = np.ascontiguousarray(arrays[0]), arrays[1 : 1 + n], arrays[1 + n :]
         out, last, kept = plan.forward(x, state, Weights(parts, plan.bias, plan.projected), True)
@@ -152,7 +153,7 @@ class _Layer(Function):
         return (result, *(wrap(s) for s in last))
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
+    def backward(ctx: Any, *grads: Tensor) -> Any:
         end = -1 - ctx.count_kept
         *tensors, out = ctx.saved_tensors[: end + 1 or None]
         if modes.grad:
@@ -169,7 +170,7 @@ class _Layer(Function):
         return (None, None, *(wrap(g) if g is not None and need else None for g, need in zip(found, needs)))
 
 
-def _differentiably(ctx: Any, tensors: Any, grads: Any) -> Any:
+def _differentiably(ctx: Any, tensors: Any, grads: tuple[Tensor, ...]) -> Any:
     """The gradients as functions of inputs and cotangents, through operators."""
     from rushlight.autograd import grad
 
@@ -182,7 +183,7 @@ def _differentiably(ctx: Any, tensors: Any, grads: Any) -> Any:
     return (None, None, *(next(found) if need else None for need in needs))
 
 
-def usable(tensors: Any) -> bool:
+def usable(tensors: tuple[Tensor, ...]) -> bool:
     """Whether the kernels can run: NumPy arrays of one real floating dtype, in memory, no functional level active."""
     if special.meta is not None and special.meta.owns(tensors):
         return False
@@ -196,7 +197,9 @@ def usable(tensors: Any) -> bool:
     return all(isinstance(t._array, np.ndarray) and t._array.dtype == kind.dtype for t in tensors)
 
 
-def layer(mode: str, x: Any, state: Any, parts: Any, sizes: list[int], reverse: bool, bias: bool) -> tuple[Any, Any]:
+def layer(
+    mode: str, x: Tensor, state: tuple[Tensor, ...], parts: Any, sizes: list[int], reverse: bool, bias: bool
+) -> tuple[Any, Any]:
     """One layer and direction.
 
     x: (total, I), the rows of all steps; state: first state, (B, P) and for an LSTM (B, H); parts: the weights in

@@ -6,9 +6,12 @@ import contextlib
 import importlib
 import importlib.util
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rushlight.basics.errors import explained
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
 def is_available() -> bool:
@@ -16,7 +19,7 @@ def is_available() -> bool:
     return importlib.util.find_spec("ittapi") is not None
 
 
-def _module() -> Any:
+def _module() -> ModuleType:
     try:
         return importlib.import_module("ittapi")
     except ImportError as error:

@@ -192,11 +192,12 @@ class profile(_KinetoProfile):
     ProfilerStep* 2
     """
 
-    def __init__(self, *, activities: Iterable[Any] | None = None, schedule: Any = None, on_trace_ready: Any = None,
-                 record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False,
-                 with_flops: bool = False, with_modules: bool = False, experimental_config: Any = None,
-                 execution_trace_observer: Any = None, acc_events: bool = False, use_cuda: bool | None = None,
-                 custom_trace_id_callback: Any = None, **others: object):  # fmt: skip
+    def __init__(self, *, activities: Iterable[Any] | None = None, schedule: Callable[..., Any] | None = None,
+                 on_trace_ready: Callable[..., Any] | None = None, record_shapes: bool = False,
+                 profile_memory: bool = False, with_stack: bool = False, with_flops: bool = False,
+                 with_modules: bool = False, experimental_config: Any = None, execution_trace_observer: Any = None,
+                 acc_events: bool = False, use_cuda: bool | None = None, custom_trace_id_callback: Any = None,
+                 **others: object):  # fmt: skip
         super().__init__(activities=activities, record_shapes=record_shapes, profile_memory=profile_memory,
                          with_stack=with_stack, with_flops=with_flops, with_modules=with_modules,
                          experimental_config=experimental_config, acc_events=acc_events)  # fmt: skip

@@ -120,7 +120,7 @@ class Region:
         """The memory that it was made of, if that is still there."""
         return None if self.own is None else self.own()
 
-    def settle(self, root: Any) -> None:
+    def settle(self, root: Array) -> None:
         """Memory that this was made of, or is computed from, is about to change."""
         own = self.alive()
         with self.lock:
@@ -217,7 +217,7 @@ class Handle:
         self.order: Any = None  # that reads ahead, where there is one, and this handle's number in it
         self.number = 0
 
-    def tensor(self) -> Any:
+    def tensor(self) -> Tensor:
         """The tensor again."""
         if self.watch is not None:
             self.watch.check(self.layout.shape, self.region.watch)
@@ -229,7 +229,7 @@ class Handle:
         finally:
             self.order.ahead(self.number)
 
-    def alive(self) -> Any:
+    def alive(self) -> Array | None:
         """The memory of what was saved, where others use it too."""
         return self.region.alive()
 
@@ -260,7 +260,7 @@ class Exposed:
 
     __slots__ = ("__weakref__", "coded", "keys", "layout", "watch")
 
-    def __init__(self, coded: Any, layout: Layout, watch: Any, array: Any):
+    def __init__(self, coded: Any, layout: Layout, watch: Any, array: Array):
         """array: what was saved, whose changes are watched after it has died; None where nobody watches."""
         self.coded, self.layout, self.watch = coded, layout, watch
         self.keys = [] if array is None else [depend(array, self)]
@@ -272,7 +272,7 @@ class Exposed:
         """What was saved is about to change."""
         self.watch.hold()
 
-    def tensor(self, tensors: list[Any]) -> Any:
+    def tensor(self, tensors: list[Any]) -> Tensor:
         """The tensor again."""
         if self.watch is not None:
             self.watch.check(self.layout.shape)

@@ -209,7 +209,7 @@ def _compare_bools(actual: Any, expected: Any, rules: Rules) -> str | None:
     return None if actual == expected else f"Booleans mismatch: {actual} is not {expected}"
 
 
-def _compare_numbers(actual: Any, expected: Any, rules: Rules) -> str | None:
+def _compare_numbers(actual: Any, expected: float, rules: Rules) -> str | None:
     a, e = (x.item() if isinstance(x, np.number) else x for x in (actual, expected))
     if rules.check_dtype and type(a) is not type(e):
         return f"The (d)types do not match: {type(a)} != {type(e)}."
@@ -222,7 +222,7 @@ def _compare_numbers(actual: Any, expected: Any, rules: Rules) -> str | None:
     return _scalars(a, e, difference, difference / abs(e) if e else cmath.inf, rtol, atol)
 
 
-def _scalars(actual: Any, expected: Any, absolute: Any, relative: Any, rtol: float, atol: float) -> str:
+def _scalars(actual: float, expected: float, absolute: float, relative: float, rtol: float, atol: float) -> str:
     word, up_to = _allowed(rtol, atol)
     return (
         f"Scalars are not {word}!\n\nExpected {expected} but got {actual}.\n"
@@ -237,7 +237,7 @@ def _allowed(rtol: float, atol: float) -> tuple[str, Callable[[float], str]]:
     return "close", lambda tolerance: f" (up to {tolerance} allowed)"
 
 
-def _compare_tensors(actual: Any, expected: Any, rules: Rules) -> str | None:
+def _compare_tensors(actual: Tensor, expected: Tensor, rules: Rules) -> str | None:
     a: Any
     e: Any
     a, e = (x.detach() if isinstance(x, Tensor) else wrap(x) for x in (actual, expected))
@@ -301,7 +301,7 @@ def _compare_values(a: Tensor, e: Tensor, rtol: float, atol: float, equal_nan: b
     )
 
 
-def _greatest(differences: Any, close: Any) -> str:
+def _greatest(differences: Tensor, close: Tensor) -> str:
     """The greatest difference among the elements that are not close, and its index."""
     flat = differences.masked_fill(close, 0).flatten()
     at = int(flat.argmax())

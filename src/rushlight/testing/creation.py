@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
 from rushlight.basics.caller import warn
 from rushlight.dispatch.named import named
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
+
 __all__ = ["make_tensor"]
 
 
 def make_tensor(
     *shape: int | Sequence[int],
-    dtype: Any,
+    dtype: dtype,
     device: Any,
     low: float | None = None,
     high: float | None = None,
@@ -24,7 +27,7 @@ def make_tensor(
     noncontiguous: bool = False,
     exclude_zero: bool = False,
     memory_format: Any = None,
-) -> Any:
+) -> Tensor:
     """A tensor of this shape, its elements drawn evenly from [low, high), up to rounding.  -> (*shape)
 
     The bounds are cut to what the dtype holds. Without them they are 0 and 2 for bool, 0 and 10 for uint8, -9 and 10 for
@@ -63,12 +66,12 @@ def _sizes(shape: tuple[Any, ...]) -> list[int]:
     return list(shape[0]) if len(shape) == 1 and isinstance(shape[0], Sequence) else list(shape)
 
 
-def _smallest(dtype: Any) -> Any:
+def _smallest(dtype: dtype) -> float:
     """The smallest positive number of a dtype, of floating-point ones the smallest normal number."""
     return dtypes.finfo(dtype).tiny if dtype.is_floating_point or dtype.is_complex else 1
 
 
-def _drawn(sizes: list[int], dtype: Any, device: Any, low: float | None, high: float | None) -> Tensor:
+def _drawn(sizes: list[int], dtype: dtype, device: Any, low: float | None, high: float | None) -> Tensor:
     """Even draws, contiguous."""
     if dtype.is_floating_point or dtype.is_complex:
         return _numbers(sizes, dtype, device, low, high)
@@ -84,7 +87,7 @@ def _drawn(sizes: list[int], dtype: Any, device: Any, low: float | None, high: f
     return drawn
 
 
-def _numbers(sizes: list[int], dtype: Any, device: Any, low: float | None, high: float | None) -> Tensor:
+def _numbers(sizes: list[int], dtype: dtype, device: Any, low: float | None, high: float | None) -> Tensor:
     """Even draws of floating-point numbers; (1 - u) low + u high does not overflow where high - low does."""
     info = dtypes.finfo(dtype)
     lower, upper = _bounds(dtype, low, high, -9, 9, info.min, info.max)
@@ -95,7 +98,7 @@ def _numbers(sizes: list[int], dtype: Any, device: Any, low: float | None, high:
 
 
 def _bounds(
-    dtype: Any, low: Any, high: Any, default_low: Any, default_high: Any, least: Any, most: Any
+    dtype: dtype, low: Any, high: Any, default_low: Any, default_high: Any, least: float, most: float
 ) -> tuple[Any, Any]:
     """The bounds, cut to what the dtype holds.  Raises ValueError where nothing lies between them."""
     low, high = default_low if low is None else low, default_high if high is None else high

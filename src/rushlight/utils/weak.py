@@ -20,7 +20,7 @@ class WeakIdRef(weakref.ref[Any]):
 
     __slots__ = ("_id",)
 
-    def __init__(self, key: Any, callback: Callable[[Any], None] | None = None):
+    def __init__(self, key: Tensor, callback: Callable[[Any], None] | None = None):
         super().__init__(key, callback)  # type: ignore[call-arg]
         self._id = id(key)
 
@@ -73,7 +73,7 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
         if dict is not None:
             self.update(dict)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Tensor) -> Any:
         return self.data[self.ref_type(key)]
 
     def __setitem__(self, key: Tensor, value: Any) -> None:

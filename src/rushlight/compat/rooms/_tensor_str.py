@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.ops.python.printing import body, set_printoptions, text
 from rushlight.ops.python.printing import options as PRINT_OPTS
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["PRINT_OPTS", "_add_suffixes", "_str", "_str_intern", "_tensor_str", "get_printoptions", "printoptions",
            "set_printoptions"]  # fmt: skip
@@ -29,7 +32,7 @@ def printoptions(**given: Any) -> Iterator[None]:
         vars(PRINT_OPTS).update(former)
 
 
-def _tensor_str(self: Any, indent: int) -> str:
+def _tensor_str(self: Tensor, indent: int) -> str:
     """The elements in their brackets."""
     array = self._array
     return body(array, indent) if array.size else "[]"
@@ -48,7 +51,7 @@ def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newli
     return "".join([*pieces, ")"])
 
 
-def _str_intern(inp: Any, *, tensor_contents: Any = None) -> str:
+def _str_intern(inp: Tensor, *, tensor_contents: Any = None) -> str:
     """The text of a tensor, with other contents where they are given."""
     return text(inp, tensor_contents)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.devices import device as _device
 from rushlight.dispatch.named import named
@@ -16,12 +16,16 @@ from rushlight.serialization.rebuild import (
     _rebuild_tensor_v3,
 )
 
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
+    from rushlight.tensor import Tensor
+
 __all__ = ["_element_size", "_flatten_dense_tensors", "_get_available_device_type", "_get_device_index",
            "_import_dotted_name", "_rebuild_parameter", "_rebuild_parameter_with_state", "_rebuild_tensor",
            "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_unflatten_dense_tensors"]  # fmt: skip
 
 
-def _element_size(dtype: Any) -> int:
+def _element_size(dtype: dtype) -> int:
     """Bytes of an element."""
     return int(dtype.itemsize)
 
@@ -61,7 +65,7 @@ def _flatten_dense_tensors(tensors: Sequence[Any]) -> Any:
     return named.cat([t.contiguous().view(-1) for t in tensors])
 
 
-def _unflatten_dense_tensors(flat: Any, tensors: Sequence[Any]) -> tuple[Any, ...]:
+def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Any]) -> tuple[Any, ...]:
     """Views of `flat` with the shapes of these tensors.  flat: (N)"""
     parts = flat.split([t.numel() for t in tensors])
     return tuple(part.view_as(like) for part, like in zip(parts, tensors, strict=True))

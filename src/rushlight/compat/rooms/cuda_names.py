@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.absent import devices as no_device
 from rushlight.basics import devices
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 _room: dict[str, Any] = {"__name__": "rushlight.cuda"}
 _TYPES = "BFloat16 Bool Byte Char Double Float Half Int Long Short"
@@ -64,7 +67,7 @@ class device:
     Raises RuntimeError on entering where there is no CUDA device, unless "cuda" means the CPU.
     """
 
-    def __init__(self, device: Any = None) -> None:
+    def __init__(self, device: device | str | int | None = None) -> None:
         self.idx = _index(device)
 
     def __enter__(self) -> None:
@@ -80,7 +83,7 @@ class device:
 class device_of(device):
     """Choose the device of a tensor within a block: of one on the CPU, none."""
 
-    def __init__(self, obj: Any) -> None:
+    def __init__(self, obj: Tensor) -> None:
         super().__init__(obj.get_device() if getattr(obj, "is_cuda", False) else -1)
 
 

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.events import NODE, OPERATOR, Observation
 from rushlight.library.namespaces import aten
 from rushlight.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["FlopCounterMode"]
 
@@ -99,7 +102,7 @@ class FlopCounterMode:
         if self.display:
             print(self.get_table())
 
-    def _enter_module(self, module: Any, args: Any) -> None:
+    def _enter_module(self, module: Any, args: tuple[Tensor, ...]) -> None:
         name = self._names.get(id(module)) if self._inside else None
         if name is None:
             name = type(module).__name__
@@ -108,7 +111,7 @@ class FlopCounterMode:
             } | self._names
         self._inside.append(name)
 
-    def _leave_module(self, module: Any, args: Any, output: Any) -> None:
+    def _leave_module(self, module: Any, args: tuple[Tensor, ...], output: Tensor) -> None:
         if self._inside:
             self._inside.pop()
 

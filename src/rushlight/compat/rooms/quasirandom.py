@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rushlight.basics import dtypes
 from rushlight.generator import default_generator
@@ -43,7 +43,7 @@ class SobolEngine:
         self.num_generated = 0
         return self
 
-    def draw(self, n: int = 1, out: Tensor | None = None, dtype: dtype | None = None) -> Any:
+    def draw(self, n: int = 1, out: Tensor | None = None, dtype: dtype | None = None) -> Tensor:
         """The next points.  -> (n, dimension), of the default dtype unless one is given"""
         import warnings
 
@@ -54,7 +54,7 @@ class SobolEngine:
         found = from_numpy(points).to(dtype or dtypes.get_default_dtype())
         return found if out is None else out.resize_(found.shape).copy_(found)
 
-    def draw_base2(self, m: int, out: Tensor | None = None, dtype: dtype | None = None) -> Any:
+    def draw_base2(self, m: int, out: Tensor | None = None, dtype: dtype | None = None) -> Tensor:
         """The next 2**m points.  Raises ValueError where there would not be a power of two in all."""
         total = self.num_generated + 2**m
         if total & (total - 1):

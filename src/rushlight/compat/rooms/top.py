@@ -5,16 +5,19 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.formats import contiguous_format as legacy_contiguous_format
 from rushlight.dispatch.named import named
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["legacy_contiguous_format", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt",
            "sym_sum"]  # fmt: skip
 
 
-def _raise(error: type[Exception], condition: Any, message: Any) -> None:
+def _raise(error: type[Exception], condition: Any, message: Callable[..., Any] | None) -> None:
     """Raise where the condition does not hold.  message: a function without arguments, or None."""
     if not isinstance(condition, builtins.bool):
         raise TypeError(f"cond must be a bool, but got {type(condition)}")
@@ -63,7 +66,7 @@ def _check_is_size(i: Any, message: Callable[[], str] | None = None, *, max: Any
     _raise(RuntimeError, i >= 0 and (max is None or i <= max), message)
 
 
-def _check_tensor_all_with(error_type: type[Exception], cond: Any, message: Callable[[], str] | None = None) -> None:
+def _check_tensor_all_with(error_type: type[Exception], cond: Tensor, message: Callable[[], str] | None = None) -> None:
     """Raises an error of this class unless every element of a tensor of bools is true."""
     from rushlight.tensor import Tensor
 
@@ -74,23 +77,23 @@ def _check_tensor_all_with(error_type: type[Exception], cond: Any, message: Call
     _raise(error_type, builtins.bool(cond.all()), message)
 
 
-def _check_tensor_all(cond: Any, message: Callable[[], str] | None = None) -> None:
+def _check_tensor_all(cond: Tensor, message: Callable[[], str] | None = None) -> None:
     """Raises RuntimeError unless every element of a tensor of bools is true."""
     _check_tensor_all_with(RuntimeError, cond, message)
 
 
-def _assert_async(input: Any, assert_msg: str = "Expected Tensor with single nonzero value, but got zero") -> None:
+def _assert_async(input: Tensor, assert_msg: str = "Expected Tensor with single nonzero value, but got zero") -> None:
     """Raises RuntimeError for a tensor of one element that is zero."""
     if not builtins.bool(input):
         raise RuntimeError(assert_msg)
 
 
-def _shape_as_tensor(input: Any) -> Any:
+def _shape_as_tensor(input: Tensor) -> Any:
     """The sizes as a tensor.  -> (ndim), int64"""
     return named.tensor(list(input.shape), dtype=named.tensor(0).dtype)
 
 
-def sym_int(a: Any) -> Any:
+def sym_int(a: float) -> Any:
     """A number without its fraction."""
     return math.trunc(a)
 
@@ -105,7 +108,7 @@ def sym_not(a: Any) -> builtins.bool:
     return not a
 
 
-def sym_max(a: Any, b: Any) -> Any:
+def sym_max(a: Any, b: float) -> float:
     """The larger of two numbers; a float where one of them is."""
     largest = builtins.max(a, b)
     return float(largest) if isinstance(a, float) or isinstance(b, float) else largest
@@ -132,14 +135,14 @@ def sym_sqrt(a: Any) -> float:
     return math.sqrt(a)
 
 
-def _convert_indices_from_coo_to_csr(input: Any, size: int, *, out_int32: builtins.bool = False) -> Any:
+def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: builtins.bool = False) -> Any:
     """Where the rows begin, given the row of each element in order.  (N) -> (size + 1)"""
     counts = named.bincount(input, minlength=size)
     ends = named.cat([named.zeros(1, dtype=counts.dtype), counts.cumsum(0)])
     return ends.int() if out_int32 else ends
 
 
-def _convert_indices_from_csr_to_coo(crow_indices: Any, col_indices: Any, *, out_int32: builtins.bool = False,
+def _convert_indices_from_csr_to_coo(crow_indices: Tensor, col_indices: Tensor, *, out_int32: builtins.bool = False,
                                      transpose: builtins.bool = False) -> Any:  # fmt: skip
     """The row and the column of each element, given where the rows begin.  (rows + 1), (N) -> (2, N)"""
     rows = named.repeat_interleave(named.arange(len(crow_indices) - 1), crow_indices.diff().long())

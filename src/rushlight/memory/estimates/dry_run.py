@@ -180,7 +180,7 @@ class DryRun(Run):
 
     # Gradients on their way -------------------------------------------------------------------------
 
-    def conformed(self, g: Any, edge: Any, shape: Any, dtype: Any, first: bool) -> Any:
+    def conformed(self, g: Any, edge: Any, shape: tuple[int, ...], dtype: np.dtype[Any], first: bool) -> Any:
         """As `conform_array`."""
         if isinstance(g, Part):
             if not first and g.shape == shape:

@@ -59,7 +59,7 @@ class MetaBackward(Node):
         return found
 
 
-def record(result: Any, edges: tuple[Any, ...]) -> None:
+def record(result: Tensor, edges: tuple[Any, ...]) -> None:
     """Give a result a node with these edges."""
     node = MetaBackward()
     node.edges, node.extra, node.seq = edges, None, next_seq()
@@ -81,7 +81,7 @@ class MetaLevel(DryLevel):
         """Another tensor without memory was made."""
         note(tensor)
 
-    def cast(self, tensor: Tensor, dtype: dtype) -> Any:
+    def cast(self, tensor: Tensor, dtype: dtype) -> Tensor:
         """A tensor of the same shape in another dtype."""
         made = on_meta(nowhere(tensor._held.shape, dtype.numpy))
         return self.linked(made, (tensor,)) if dtype.is_floating_point or dtype.is_complex else made
@@ -113,7 +113,7 @@ class MetaLevel(DryLevel):
             ) from None
         return super().elementwise(op, arrays, statics)
 
-    def apply(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    def apply(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run `op` by shapes."""
         if not op.name.startswith("index") and any(
             isinstance(x, Tensor) and not x._meta and x._held.ndim for x in flat

@@ -254,7 +254,7 @@ def replaced(model: Module) -> Iterator[None]:
             t._held, t._storage, t._view, t._grad, t._edge = array, storage, view, grad, edge
 
 
-def view_on(made: Array, array: Array, root: Any) -> Array:
+def view_on(made: Array, array: Array, root: Array) -> Array:
     """What `array` is of its `root`, of the stand-in `made` for that."""
     if array is root or (array.shape == root.shape and array.strides == root.strides):
         return made

@@ -53,7 +53,7 @@ def pages(count: int) -> mmap.mmap:
         ) from error
 
 
-def like(array: Any) -> Array:
+def like(array: Array) -> Array:
     """A stand-in laid out as `array`; small arrays are copied with their values."""
     if array.nbytes < LARGE:
         return np.array(array, order="K", subok=False)
@@ -108,7 +108,7 @@ class Tally:
         self.works: list[Work] = []
         self.steps: list[tuple[int, int]] = []  # where each step began: events and calls
 
-    def add(self, array: Any, operator: str = "", category: int = TEMPORARY) -> None:
+    def add(self, array: Array, operator: str = "", category: int = TEMPORARY) -> None:
         """Count an array's block, if it is not counted yet."""
         root = root_of(array)
         key = id(root)

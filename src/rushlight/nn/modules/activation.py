@@ -107,7 +107,7 @@ class Hardtanh(_InPlace):
         return self._shown(f"min_val={self.min_val}, max_val={self.max_val}")
 
 
-def _renamed(old: str, new: str, old_value: Any, new_value: Any) -> Any:
+def _renamed(old: str, new: str, old_value: Any, new_value: float) -> float:
     """The value of an argument that has a deprecated name too."""
     if old_value is None:
         return new_value

@@ -14,7 +14,10 @@ from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
@@ -61,7 +64,7 @@ class _ConvNd(Module):
         bias: bool,
         padding_mode: str,
         device: device | str | int | None = None,
-        dtype: Any = None,
+        dtype: dtype | None = None,
     ) -> None:
         super().__init__()
         _check(in_channels, out_channels, groups, stride, padding, padding_mode)
@@ -124,7 +127,9 @@ class _ConvNd(Module):
         return convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
-def _check(channels_in: int, channels_out: int, groups: int, stride: Any, padding: Any, padding_mode: str) -> None:
+def _check(
+    channels_in: int, channels_out: int, groups: int, stride: tuple[int, ...], padding: Any, padding_mode: str
+) -> None:
     """Raise ValueError for arguments that fit no convolution."""
     if groups <= 0:
         raise ValueError(f"groups must be a positive integer, got {groups}")
@@ -150,15 +155,15 @@ class _Conv(_ConvNd):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
         padding: Any = 0,
-        dilation: Any = 1,
+        dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
         device: device | str | int | None = None,
-        dtype: Any = None,
+        dtype: dtype | None = None,
     ) -> None:
         spread = type(self)._spread
         super().__init__(
@@ -225,13 +230,13 @@ class _ConvTransposeNd(_ConvNd):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
         groups: int = 1,
         bias: bool = True,
-        dilation: Any = 1,
+        dilation: int | Sequence[int] = 1,
         padding_mode: str = "zeros",
         device: device | str | int | None = None,
         dtype: Any = None,

@@ -13,6 +13,8 @@ from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.basics.devices import device
 
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
@@ -76,7 +78,7 @@ class LayerNorm(Module):
 
     def __init__(
         self,
-        normalized_shape: Any,
+        normalized_shape: int | Sequence[int],
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
@@ -160,7 +162,7 @@ class RMSNorm(Module):
 
     def __init__(
         self,
-        normalized_shape: Any,
+        normalized_shape: int | Sequence[int],
         eps: float | None = None,
         elementwise_affine: bool = True,
         device: device | str | int | None = None,

@@ -63,7 +63,7 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """The largest of each window of a sequence."""
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, L) or (C, L) -> (N, C, L') or (C, L')."""
         return self._pool(F.max_pool1d, input)
 

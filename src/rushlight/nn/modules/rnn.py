@@ -242,7 +242,7 @@ class RNNBase(Module):
     def _as_given(self, state: tuple[Tensor, ...]) -> Tensor | tuple[Tensor, ...]:
         return state if self.mode == "LSTM" else state[0]
 
-    def _first_state(self, input: Any, hx: Any, batch_sizes: Any, batched: bool) -> Any:
+    def _first_state(self, input: Any, hx: Any, batch_sizes: Any, batched: bool) -> tuple[Tensor, ...]:
         """The first state as a tuple of tensors with a batch dimension."""
         if hx is None:
             shape = self.get_expected_hidden_size(input, batch_sizes)

@@ -11,12 +11,20 @@ from rushlight.nn.parameter import Parameter
 
 if TYPE_CHECKING:
     from rushlight.nn.modules.module import Module
+    from rushlight.tensor import Tensor
 
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
 
 
 def fuse_conv_bn_weights(
-    conv_w: Any, conv_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any, transpose: bool = False
+    conv_w: Tensor,
+    conv_b: Tensor,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor,
+    bn_b: Tensor,
+    transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
     """Weight and bias of a convolution that also does the normalisation."""
     with no_grad():

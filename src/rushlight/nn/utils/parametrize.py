@@ -42,7 +42,7 @@ def _register(module: ParametrizationList, name: str, tensor: Tensor) -> None:
         module.register_buffer(name, tensor)
 
 
-def _put(destination: Tensor, source: Any) -> None:
+def _put(destination: Tensor, source: Tensor) -> None:
     """Let `destination` use the memory of `source`."""
     if source is not destination:
         destination.data = source.data if isinstance(source, Tensor) else source
@@ -86,7 +86,7 @@ class ParametrizationList(ModuleList):
                 _put(original, before)
                 raise
 
-    def _adopt(self, original: Any, new: Any) -> None:
+    def _adopt(self, original: Tensor, new: Any) -> None:
         """Register what the parametrizations start from."""
         if self.is_tensor:
             if original.dtype != new.dtype:

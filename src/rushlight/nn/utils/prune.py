@@ -38,7 +38,7 @@ class BasePruningMethod(ABC):
     PRUNING_TYPE: str
     _tensor_name: str
 
-    def __call__(self, module: Any, inputs: Any) -> None:
+    def __call__(self, module: Any, inputs: tuple[Tensor, ...]) -> None:
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     @abstractmethod
@@ -54,7 +54,7 @@ class BasePruningMethod(ABC):
 
     @classmethod
     def apply(
-        cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
+        cls, module: Module, name: str, *args: Tensor, importance_scores: Tensor | None = None, **kwargs: Any
     ) -> Any:
         """Prune the parameter `name` of `module`; on top of what pruned it before, by both.  Returns the hook.
 
@@ -202,7 +202,7 @@ class _Unstructured(_ByAmount):
     def _scores(self, t: Any) -> Any:
         raise NotImplementedError
 
-    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Any:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         mask, count = default_mask.clone(), self._count(t.nelement())
         if count:
             lowest = self._scores(t).reshape(-1).topk(count, largest=False).indices
@@ -237,7 +237,7 @@ class _Structured(_ByAmount):
         """One for each slice.  -> (size,)"""
         raise NotImplementedError
 
-    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Any:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         _validate_structured_pruning(t)
         _validate_pruning_dim(t, self.dim)
         size = t.shape[self.dim]
@@ -273,7 +273,7 @@ class CustomFromMask(BasePruningMethod):
 
     PRUNING_TYPE = "global"
 
-    def __init__(self, mask: Any):
+    def __init__(self, mask: Tensor):
         self.mask = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:

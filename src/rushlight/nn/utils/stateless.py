@@ -22,7 +22,7 @@ def functional_call(
     *,
     tie_weights: bool = True,
     strict: bool = False,
-) -> Any:
+) -> Tensor:
     """Call `module` with the given tensors in place of its parameters and buffers: see `torch.func.functional_call`."""
     from rushlight.func.modules import functional_call as call
 

@@ -119,7 +119,8 @@ def what_is_pooled(n: int) -> str:
     return f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got: "
 
 
-def geometry_of(name: str, n: int, input: Any, kernel: Any, stride: Any, padding: Any, dilation: Any,
+def geometry_of(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stride: Any,
+                padding: int | Sequence[int], dilation: int | Sequence[int],
                 ceil_mode: bool) -> tuple[Any, tuple[int, ...]]:  # fmt: skip
     """The checked geometry of a pool, and its output sizes."""
     if len(input.shape) not in (n + 1, n + 2):

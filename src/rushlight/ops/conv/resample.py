@@ -175,7 +175,7 @@ def index_of_size(name: str, size: Any) -> int:
     return int(size)
 
 
-def target_sizes(name: str, input: Any, size: Any, scale_factor: Any) -> tuple[list[int], list[Any]]:
+def target_sizes(name: str, input: Tensor, size: Any, scale_factor: Any) -> tuple[list[int], list[Any]]:
     """The output sizes and the scale factors given, one for each spatial dimension."""
     n = len(input.shape) - 2
     if (size is None) == (scale_factor is None):

@@ -71,7 +71,7 @@ def unfold(
     dilation: int | Sequence[int] = 1,
     padding: int | Sequence[int] = 0,
     stride: int | Sequence[int] = 1,
-) -> Any:
+) -> Tensor:
     """Sliding windows as columns.  input: (N, C, H, W) or (C, H, W) -> (N, C * K, L)"""
     shape = input.shape
     if len(shape) not in (3, 4) or any(s == 0 for s in shape[-3:]):
@@ -95,7 +95,7 @@ def fold(
     dilation: int | Sequence[int] = 1,
     padding: int | Sequence[int] = 0,
     stride: int | Sequence[int] = 1,
-) -> Any:
+) -> Tensor:
     """Columns added at the places of their windows.  input: (N, C * K, L) or (C * K, L) -> (N, C, *output_size)"""
     shape = input.shape
     if len(shape) not in (2, 3) or any(s == 0 for s in shape[-2:]):

@@ -24,7 +24,7 @@ from rushlight.tensor import Tensor, wrap
 F = "nn.functional"
 
 
-def check_table(name: str, weight: Tensor, indices: Any) -> None:
+def check_table(name: str, weight: Tensor, indices: Tensor) -> None:
     """Raise TypeError or RuntimeError unless `weight` is a matrix and `indices` are integers of 32 or 64 bits."""
     for argument, x in (("weight", weight), ("indices", indices)):
         if not isinstance(x, Tensor):
@@ -103,7 +103,7 @@ def _per_use(indices: Array, count: int) -> Array:
 
 
 @embedding_backward.grad("grad")
-def _(g: Array | Tensor, indices: Any, padding_idx: int, by_freq: bool) -> Any:
+def _(g: Array | Tensor, indices: Array | Tensor, padding_idx: int, by_freq: bool) -> Array | Tensor:
     rows = embedding_op(g, indices, -1, False)
     if padding_idx < 0 and not by_freq:
         return rows

@@ -63,7 +63,7 @@ def _(
 
 
 @bag_op.grad("scale")
-def _(g: Array | Tensor, weight: Array | Tensor, indices: Array | Tensor, bag: Array | Tensor) -> Any:
+def _(g: Array | Tensor, weight: Array | Tensor, indices: Array | Tensor, bag: Array | Tensor) -> Array | Tensor:
     rows = embedding_op(g, bag, -1, False) * embedding_op(weight, indices, -1, False)
     return ops.sum(rows, -1)
 

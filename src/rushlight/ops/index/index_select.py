@@ -100,7 +100,7 @@ index_add_op.grad("input")(lambda g: g)
 
 
 @index_add_op.grad("source")
-def _(g: Array | Tensor, index: Array | Tensor, dim: int, alpha: int) -> Any:
+def _(g: Array | Tensor, index: Array | Tensor, dim: int, alpha: int) -> Array | Tensor:
     part = index_select_op(g, index, dim)
     return part if alpha == 1 else part * (alpha.conjugate() if isinstance(alpha, complex) else alpha)
 

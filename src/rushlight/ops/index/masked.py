@@ -186,7 +186,7 @@ def common_shape(name: str, input: Tensor, mask: Tensor) -> tuple[int, ...]:
     return shape
 
 
-def fill(run: Callable[..., Any], name: str, input: Any, mask: Any, value: Any) -> Tensor:
+def fill(run: Callable[..., Any], name: str, input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Check the arguments of masked_fill and have `run` carry it out."""
     check_mask(name, mask)
     common_shape(name, input, mask)

@@ -169,7 +169,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     return gather_op(input, index, dim)
 
 
-def number(value: Any) -> bool:
+def number(value: Tensor | complex) -> bool:
     """Whether `value` is a Python or NumPy number."""
     return isinstance(value, (int, float, complex, np.generic))
 

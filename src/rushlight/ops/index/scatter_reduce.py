@@ -231,9 +231,9 @@ def index_reduce_(
 def scatter_call(
     run: Callable[..., Any],
     name: str,
-    input: Any,
+    input: Tensor,
     dim: int,
-    index: Any,
+    index: Tensor,
     src: Any,
     value: complex | None,
     reduce: complex | str | None,

@@ -108,7 +108,7 @@ def cdist_grads(g: Array, x1: Array, x2: Array, out: Array, p: float, product: b
 
 
 @cdist_op.grad("x1", "x2", raw=cdist_grads)
-def _(g: Tensor, x1: Tensor, x2: Tensor, p: float) -> Any:
+def _(g: Tensor, x1: Tensor, x2: Tensor, p: float) -> tuple[Tensor, ...]:
     # for second order: through the differences themselves
     d = unsqueeze(x1, -2) - unsqueeze(x2, -3)
     slope = smooth_slopes(d, p) * unsqueeze(g, -1)

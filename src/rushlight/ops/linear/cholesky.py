@@ -44,7 +44,7 @@ def cholesky_op(A: Array, upper: bool) -> Array:
 
 
 @cholesky_op.grad("A")
-def _(g: Array | Tensor, out: Array | Tensor, upper: bool) -> Any:
+def _(g: Array | Tensor, out: Array | Tensor, upper: bool) -> Array | Tensor:
     L, gL = (mH(out), mH(g)) if upper else (out, g)
     phi = mH(L) @ gL
     return _between(mH(L), (lower(phi) + mH(lower(phi, -1))) * 0.5, True)
@@ -56,7 +56,7 @@ def _between(A: Array | Tensor, B: Array | Tensor, upper: bool) -> Array | Tenso
 
 
 @cholesky_op.tangent
-def _(t_A: Any, out: Any, upper: bool) -> Any:
+def _(t_A: Tensor, out: Tensor, upper: bool) -> Any:
     """A tangent is as Hermitian as A: of one that is not, the triangle below the diagonal counts in the basis of L."""
     L = mH(out) if upper else out
     phi = lower(_between(L, t_A, False))
@@ -112,7 +112,7 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
 
 
 @function(name="cholesky", method=True, out=True)
-def cholesky_torch(input: Tensor, upper: bool = False) -> Any:
+def cholesky_torch(input: Tensor, upper: bool = False) -> Tensor:
     """L with input = L L^H (or U^H U)."""
     caller.warn_once("torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future release: "
                      "L = torch.linalg.cholesky(A), U = torch.linalg.cholesky(A).mH")  # fmt: skip
@@ -143,13 +143,13 @@ def cholesky_inverse_op(input: Array, upper: bool) -> Array:
 
 
 @cholesky_inverse_op.grad("input")
-def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, upper: bool) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, upper: bool) -> Array | Tensor:
     common = out @ (g + mH(g)) @ out
     return -(input @ common) if upper else -(common @ input)
 
 
 @cholesky_inverse_op.tangent
-def _(t_input: Any, input: Any, out: Any, upper: bool) -> Any:
+def _(t_input: Tensor, input: Tensor, out: Tensor, upper: bool) -> Tensor:
     change = mH(t_input) @ input if upper else t_input @ mH(input)
     return -(out @ (change + mH(change)) @ out)
 

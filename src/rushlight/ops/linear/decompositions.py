@@ -212,7 +212,7 @@ def inverse(A: Array) -> Array:
 
 
 @inverse.grad("A")
-def _(g: Array | Tensor, out: Array | Tensor) -> Any:
+def _(g: Array | Tensor, out: Array | Tensor) -> Array | Tensor:
     return -(mH(out) @ g @ mH(out))
 
 
@@ -285,7 +285,7 @@ def qr_op(A: Array, mode: str) -> tuple[Array, ...]:
 
 
 @qr_op.grad("A")
-def _(g_Q: Array | Tensor, g_R: Array | Tensor, Q: Array | Tensor, R: Array | Tensor, mode: str) -> Any:
+def _(g_Q: Array | Tensor, g_R: Array | Tensor, Q: Array | Tensor, R: Array | Tensor, mode: str) -> Array | Tensor:
     if mode == "complete" and Q.shape[-2] > R.shape[-1]:
         raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
     M = R @ mH(g_R) - mH(g_Q) @ Q
@@ -367,7 +367,7 @@ def refuse_phases(name: str, what: str, turned: Array | Tensor) -> None:
 
 
 @svd_op.grad("A")
-def _(gs: Any, U: Array | Tensor, S: Array | Tensor, Vh: Array | Tensor, full_matrices: bool) -> Any:
+def _(gs: Any, U: Array | Tensor, S: Array | Tensor, Vh: Array | Tensor, full_matrices: bool) -> Array | Tensor:
     k = S.shape[-1]
     if full_matrices:
         U, Vh = U[..., :k], Vh[..., :k, :]
@@ -451,7 +451,7 @@ def eigh_op(A: Array, UPLO: str) -> tuple[Array, ...]:
 
 
 @eigh_op.grad("A")
-def _(gs: Any, L: Array | Tensor, V: Array | Tensor) -> Any:
+def _(gs: Any, L: Array | Tensor, V: Array | Tensor) -> Array | Tensor:
     g_L, g_V = gs
     if g_V is None:  # no gap between two is divided by: equal eigenvalues have a gradient too
         return (V * g_L[..., None, :]) @ mH(V)
@@ -465,7 +465,7 @@ def _(gs: Any, L: Array | Tensor, V: Array | Tensor) -> Any:
 
 
 @eigh_op.tangent
-def _(t_A: Any, L: Any, V: Any) -> Any:
+def _(t_A: Tensor, L: Tensor, V: Tensor) -> tuple[Tensor, ...]:
     eye = np.eye(L.shape[-1])
     E = L[..., None, :] - L[..., :, None] + like(eye, L)
     turned = mH(V) @ t_A @ V
@@ -502,7 +502,7 @@ def eig_op(A: Array) -> tuple[Array, ...]:
 
 
 @eig_op.grad("A")
-def _(gs: Any, L: Array | Tensor, V: Array | Tensor) -> Any:
+def _(gs: Any, L: Array | Tensor, V: Array | Tensor) -> Array | Tensor:
     g_L, g_V = gs
     if g_V is None:
         return solve_op(mH(V), g_L[..., :, None] * mH(V))

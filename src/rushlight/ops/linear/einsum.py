@@ -84,7 +84,7 @@ def contract(input: Array, other: Array, la: Labels, lb: Labels, lo: Labels) -> 
 
 
 @contract.costs
-def _(input: Any, other: Any, la: Labels, lb: Labels) -> int:
+def _(input: Tensor, other: Tensor, la: Labels, lb: Labels) -> int:
     sizes = dict(zip(la, input.shape, strict=False))
     if other is not None:
         sizes |= {label: n for label, n in zip(lb, other.shape, strict=False) if n != 1}

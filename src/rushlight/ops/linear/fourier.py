@@ -67,7 +67,7 @@ def _(input: Array, dims: tuple[int, ...]) -> int:
 
 
 @r2c_op.grad("input")
-def _(g: Array | Tensor, input_shape: tuple[int, ...], dims: tuple[int, ...], scale: float) -> Any:
+def _(g: Array | Tensor, input_shape: tuple[int, ...], dims: tuple[int, ...], scale: float) -> Array | Tensor:
     last = dims[-1]
     pads = [(0, 0)] * len(input_shape)
     pads[last] = (0, input_shape[last] - g.shape[last])
@@ -190,7 +190,7 @@ def c2c(name: str, x: Any, s: Any, dim: Any, norm: str | None, forward: bool) ->
     return c2c_op(resized(x, dims, sizes), dims, scale_of(name, norm, sizes, forward), forward)
 
 
-def r2c(name: str, x: Any, s: Any, dim: Any, norm: str | None, forward: bool) -> Tensor:
+def r2c(name: str, x: Tensor, s: Any, dim: Any, norm: str | None, forward: bool) -> Tensor:
     """A transform of real numbers to a half."""
     x = to_float(name, x, False)
     if x.dtype.is_complex:
@@ -234,7 +234,7 @@ def _publish(name: str) -> None:
     def two(input: Tensor, s: Any = None, dim: int | Sequence[int] | None = (-2, -1), norm: Any = None) -> Tensor:
         return kind(f"{name}2", input, s, dim, norm, forward)
 
-    def several(input: Any, s: Any = None, dim: Any = None, norm: Any = None) -> Tensor:
+    def several(input: Tensor, s: Any = None, dim: Any = None, norm: Any = None) -> Tensor:
         return kind(f"{name}n", input, s, dim, norm, forward)
 
     for fn, suffix, where in (

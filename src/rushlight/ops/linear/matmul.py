@@ -345,7 +345,7 @@ addmm_op.grad("mat2")(lambda g, mat1, alpha: _scaled(matmul_op(adj(mat1), g), al
 
 
 @function(method=True, out=True, inplace=True)
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *old: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *old: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * mat1 @ mat2; with beta 0, NaN of input does not count.  (M, N), (M, K), (K, N) -> (M, N)"""
     if old:
         return in_old_order(addmm, (input, mat1, mat2, *old), {"beta": beta, "alpha": alpha})

@@ -51,7 +51,7 @@ def det_op(A: Array) -> Array:
 
 
 @det_op.grad("A", raw=lambda g, A: g[..., None, None] * np.conj(cofactors(A)))
-def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor) -> Any:
+def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor) -> Tensor:
     if bool(base.singular(A._array if isinstance(A, Tensor) else A).any()):
         raise RuntimeError("det: the second derivative at a singular matrix is not implemented")
     return (g * conj(out))[..., None, None] * mH(inverse(A))
@@ -74,7 +74,7 @@ def slogdet_op(A: Array) -> tuple[Array, ...]:
 
 
 @slogdet_op.grad("A")
-def _(g_sign: Array | Tensor, g_logabsdet: Array | Tensor, A: Array | Tensor, sign: Array | Tensor) -> Any:
+def _(g_sign: Array | Tensor, g_logabsdet: Array | Tensor, A: Array | Tensor, sign: Array | Tensor) -> Array | Tensor:
     back = mH(inverse(A))
     if not is_complex(A):
         return g_logabsdet[..., None, None] * back
@@ -263,7 +263,7 @@ def _factors(A: Array, hermitian: bool) -> Any:
 
 
 @pinv_op.grad("A")
-def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor) -> Any:
+def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor) -> Array | Tensor:
     # From dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P (Golub and Pereyra 1973).
     P, Ph, gh = out, mH(out), mH(g)
     first = Ph @ g @ Ph
@@ -439,7 +439,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def tensorsolve(A: Any, B: Tensor, dims: Any = None) -> Tensor:
+def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
     """X with tensordot(A, X) = B."""
     if dims is not None:
         keep = [d for d in range(A.ndim) if d not in {d % A.ndim for d in dims}]

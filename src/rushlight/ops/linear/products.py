@@ -75,7 +75,9 @@ def _baddbmm(
 
 
 @function(method=True, out=True, autocast="lower")
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
+def baddbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *old: Tensor, beta: complex = 1, alpha: complex = 1
+) -> Tensor:
     """beta * input + alpha * batch1 @ batch2.  (B, M, N), (B, M, K), (B, K, N) -> (B, M, N)"""
     if old:
         return in_old_order(baddbmm, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
@@ -83,7 +85,9 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: comp
 
 
 @function(method=True)
-def baddbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
+def baddbmm_(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *old: Tensor, beta: complex = 1, alpha: complex = 1
+) -> Tensor:
     """In-place version of :func:`baddbmm`."""
     if old:
         return in_old_order(baddbmm_, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
@@ -102,7 +106,9 @@ def _addbmm(
 
 
 @function(method=True, out=True, autocast="lower")
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
+def addbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *old: Tensor, beta: complex = 1, alpha: complex = 1
+) -> Tensor:
     """beta * input + alpha * the sum of batch1[b] @ batch2[b].  (M, N), (B, M, K), (B, K, N) -> (M, N)"""
     if old:
         return in_old_order(addbmm, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
@@ -110,7 +116,9 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: compl
 
 
 @function(method=True)
-def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
+def addbmm_(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *old: Tensor, beta: complex = 1, alpha: complex = 1
+) -> Tensor:
     """In-place version of :func:`addbmm`; a smaller tensor grows to the size of the result."""
     if old:
         return in_old_order(addbmm_, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
@@ -124,7 +132,7 @@ def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *old: Any, beta: comp
 
 
 @function(method=True, out=True, inplace=True)
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *old: Tensor, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * mat @ vec.  (M), (M, K), (K) -> (M)"""
     if old:
         return in_old_order(addmv, (input, mat, vec, *old), {"beta": beta, "alpha": alpha})
@@ -137,7 +145,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *old: Any, beta: complex = 1,
 
 
 @function(method=True, out=True, inplace=True)
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *old: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *old: Tensor, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * the outer product of two vectors.  (M, N), (M), (N) -> (M, N)"""
     if old:
         return in_old_order(addr, (input, vec1, vec2, *old), {"beta": beta, "alpha": alpha})

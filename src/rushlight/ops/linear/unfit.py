@@ -63,7 +63,7 @@ def words_of(m: int, n: int) -> Words:
 
 
 def same_dtype(
-    name: str, a: Any, b: Any, names: tuple[str, str] = ("input", "mat2"), words: Words | None = None
+    name: str, a: Tensor, b: Tensor, names: tuple[str, str] = ("input", "mat2"), words: Words | None = None
 ) -> None:
     """Raise RuntimeError unless both are tensors of one dtype."""
     x, y = held(a), held(b)

@@ -203,8 +203,8 @@ def move_running(
             running.mul_(1 - momentum).add_(new.to(running.dtype), alpha=momentum)
 
 
-def normalized(input: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, training: bool,
-               momentum: float, eps: float) -> tuple[Any, Any, Any]:  # fmt: skip
+def normalized(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
+               bias: Tensor | None, training: bool, momentum: float, eps: float) -> tuple[Any, Any, Any]:  # fmt: skip
     """(batch_norm, mean, var) with the running statistics, if there are any, updated."""
     if isinstance(input, Tensor) and input._array.shape == (0,):
         return input.clone(), running_mean, running_var
@@ -301,7 +301,7 @@ def instance_stats(input: Tensor, running_mean: Tensor | None, running_var: Tens
 @function(ns=F)
 def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
                   weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
-                  momentum: float = 0.1, eps: float = 1e-5) -> Any:  # fmt: skip
+                  momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
     """Normalisation of each channel of each sample.  input: (N, C, *), the others (C,) -> (N, C, *)
 
     use_input_stats: take the statistics of the input (and update running ones), otherwise the running ones.

@@ -30,7 +30,7 @@ from rushlight.tensor import Tensor
 F = "nn.functional"
 
 
-def flat(weight: Array | None) -> Any:
+def flat(weight: Array | None) -> Array | None:
     """A weight of any shape, or None, as one row."""
     return None if weight is None else weight.reshape(-1)
 
@@ -154,7 +154,7 @@ def layer_norm(
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     eps: float = 1e-5,
-) -> Any:
+) -> Tensor:
     """(input - mean) / sqrt(var + eps) * weight + bias over the dimensions of normalized_shape S.  (*, S) -> (*, S)
 
     weight, bias: S or None. Raises RuntimeError where shapes do not fit.
@@ -182,7 +182,7 @@ NAMESPACES[""]["layer_norm"] = torch_layer_norm
 @function()
 def native_layer_norm(
     input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor, bias: Tensor | None, eps: float
-) -> Any:
+) -> tuple[Tensor, ...]:
     """(layer_norm, mean, 1 / sqrt(var + eps)); gradients flow through the first alone."""
     k = check_normalized("native_layer_norm", input, normalized_shape, weight, bias)
     out = layer_norm_op(input, weight, bias, k, eps)
@@ -241,7 +241,7 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, k: int, eps: float, needs
 @function(ns=F)
 def rms_norm(
     input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, eps: float | None = None
-) -> Any:
+) -> Tensor:
     """input / sqrt(mean(input^2) + eps) * weight over the last dimensions.  (*, S) -> (*, S), S = normalized_shape
 
     eps: by default that of the dtype in which it is computed (float32 for 16-bit inputs).
@@ -328,7 +328,7 @@ def in_groups(shape: tuple[int, ...], groups: int) -> tuple[int, int, int]:
     return shape[0], groups, shape[1] // groups * math.prod(shape[2:])
 
 
-def check_group(input: Any, groups: int, weight: Any, bias: Any) -> None:
+def check_group(input: Tensor, groups: int, weight: Tensor | None, bias: Tensor | None) -> None:
     """Raise RuntimeError where shapes do not fit the groups."""
     shape = list(input.shape)
     if len(shape) < 2:
@@ -429,7 +429,7 @@ def _response(x: Array | Tensor, size: int, alpha: float, k: float) -> Array | T
 
 
 @local_response_op.grad("input")
-def _(g: Array | Tensor, input: Array | Tensor, size: int, alpha: float, beta: float, k: float) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, size: int, alpha: float, beta: float, k: float) -> Array | Tensor:
     g, input = widened(g, input)
     base = _response(input, size, alpha, k)
     spread = window_sum(g * input * base ** (-beta - 1), (size - 1) // 2, size // 2)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rushlight.dispatch.declare import OPS
 
 if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
+    from rushlight.tensor import Tensor
 
 # The names of PyTorch's overloads, of which each belongs to some operators.
 OVERLOADS = frozenset(
@@ -41,7 +42,7 @@ class Overloads:
         """The names of the overloads."""
         return ["default"]
 
-    def __call__(self, *args: object, **kwargs: object) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Tensor:
         return self.op.call(*args, **kwargs)
 
     def __repr__(self) -> str:

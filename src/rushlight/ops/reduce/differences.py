@@ -19,7 +19,9 @@ from rushlight.tensor import Tensor
 
 
 @function(method=True, out=True)
-def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Any:
+def diff(
+    input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
+) -> Tensor:
     """The n-th differences of neighbours along `dim`, with `prepend` and `append` put at its ends first.  (*) -> (*)
 
     n=0 is a copy of `input` alone, as in PyTorch.
@@ -137,7 +139,7 @@ def spacings(spacing: tuple[Tensor, ...] | None, count: int) -> list[Any]:
     return [spacing] * count
 
 
-def along(x: Any, step: Any, dim: int, edge_order: int) -> Any:
+def along(x: Tensor, step: Any, dim: int, edge_order: int) -> Any:
     """The numerical derivative along one dimension: central differences inside, one-sided ones at the edges."""
     n = raw(x).shape[dim]
     if n < edge_order + 1:
@@ -156,7 +158,7 @@ def _uniform(x: Tensor, step: Tensor | float, dim: int, n: int) -> Any:
     return (slice_of(x, dim, 2, n) - slice_of(x, dim, 0, n - 2)) / (2.0 * step)
 
 
-def _uneven(x: Tensor, h: Tensor, dim: int, n: int) -> Any:
+def _uneven(x: Tensor, h: Tensor, dim: int, n: int) -> Tensor:
     left, right = h[: n - 2], h[1 : n - 1]
     a = -right / (left * (left + right))
     b = (right - left) / (left * right)
@@ -164,7 +166,7 @@ def _uneven(x: Tensor, h: Tensor, dim: int, n: int) -> Any:
     return a * slice_of(x, dim, 0, n - 2) + b * slice_of(x, dim, 1, n - 1) + c * slice_of(x, dim, 2, n)
 
 
-def _edges(x: Any, step: Tensor | float, h: Tensor | None, dim: int, n: int, edge_order: int) -> tuple[Any, Any]:
+def _edges(x: Tensor, step: Tensor | float, h: Tensor | None, dim: int, n: int, edge_order: int) -> tuple[Any, Any]:
     def at(i: int) -> Any:
         return slice_of(x, dim, i % n, i % n + 1)
 

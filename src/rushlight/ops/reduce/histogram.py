@@ -60,7 +60,7 @@ def histc(input: Tensor, bins: int = 100, min: Tensor | complex = 0, max: Tensor
 _histogram, _histogramdd = named("histogram", "hist", "bin_edges"), named("histogramdd", "hist", "bin_edges")
 
 
-def edges_of(name: str, x: Any, bins: Tensor | int, span: Any) -> Array:
+def edges_of(name: str, x: Array, bins: Tensor | int, span: Any) -> Array:
     """Edges given, or evenly spaced over `span` or the data."""
     if isinstance(bins, Tensor):
         edges = raw(bins)
@@ -101,7 +101,7 @@ def binned(x: Array, edges: list[Any], weights: Any, density: bool) -> Array:
     return found.astype(x.dtype)
 
 
-def check_weights(name: str, x: Any, weights: Any, shape: tuple[int, ...]) -> Any:
+def check_weights(name: str, x: Array, weights: Any, shape: tuple[int, ...]) -> Any:
     """The array of weights.  Raises RuntimeError where they do not fit."""
     if x.dtype not in (np.float32, np.float64):
         raise RuntimeError(f"{name}: not implemented for {dtypes.of(x.dtype)}: expected float32 or float64")

@@ -227,7 +227,7 @@ def dist(input: Tensor, other: Tensor, p: complex = 2) -> Tensor:
 
 @function(method=True, out=True, inplace=True)
 @per_sample
-def renorm(input: Tensor, p: complex, dim: int, maxnorm: Any) -> Any:
+def renorm(input: Tensor, p: complex, dim: int, maxnorm: float) -> Tensor:
     """Slices along `dim` scaled down to have a p-norm of at most `maxnorm`.  (*) -> (*)"""
     array = tensor_argument("renorm", input)
     if array.dtype.kind in "biu":

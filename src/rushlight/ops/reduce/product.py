@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def prod_op(input: Array, dim: int, keepdim: bool) -> Array:
 
 
 @prod_op.grad("input")
-def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int, keepdim: bool) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int, keepdim: bool) -> Array | Tensor:
     shape = raw(input).shape
     up = unsqueezed(g, shape, (dim,), keepdim)
     if not shape or shape[dim] == 1:
@@ -56,7 +56,7 @@ def products_of_others(x: Array | Tensor, dim: int) -> Tensor:
 @numpy_names
 def prod(
     input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None
-) -> Any:
+) -> Tensor:
     """Product of the elements, all or along `dim`.  (*) -> (*)
 
     Integers and bools are multiplied as int64. The gradient is exact where elements are zero.

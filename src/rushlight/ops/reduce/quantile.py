@@ -69,7 +69,7 @@ def places(rows: Array, q: Array, way: str, skip_nan: bool) -> tuple[Any, Any, A
     return np.take_along_axis(order, low, -1), np.take_along_axis(order, high, -1), weight.astype(rows.dtype), slope
 
 
-def quantile_of(name: str, input: Any, q: Any, dim: Any, keepdim: bool, way: str, skip_nan: bool) -> Tensor:
+def quantile_of(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, way: str, skip_nan: bool) -> Tensor:
     """quantile and nanquantile."""
     array = tensor_argument(name, input)
     if array.size == 0:

@@ -48,7 +48,7 @@ def cumprod_op(input: Array, dim: int, reverse: bool = False) -> Array:
 
 
 @cumprod_op.grad("input")
-def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int, reverse: bool) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int, reverse: bool) -> Array | Tensor:
     x = raw(input)
     if not x.ndim or x.shape[dim] <= 1:
         return g
@@ -64,12 +64,12 @@ def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int, r
     return conj(before) * recurrence(g, conj(input), dim, not reverse)
 
 
-def slice_of(x: Array | Tensor, dim: int, start: int, stop: int) -> Any:
+def slice_of(x: Array | Tensor, dim: int, start: int, stop: int) -> Array | Tensor:
     """Elements start to stop along `dim`."""
     return slice_op(x, ends(raw(x).ndim, dim, start, stop))
 
 
-def join(a: Array | Tensor, b: Array | Tensor, dim: int) -> Any:
+def join(a: Array | Tensor, b: Array | Tensor, dim: int) -> Array | Tensor:
     """Two arrays or tensors one after the other along `dim`."""
     return cat_op((a, b), dim)
 
@@ -123,7 +123,7 @@ def logcumsumexp_op(input: Array, dim: int) -> Array:
 
 
 @logcumsumexp_op.grad("input")
-def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int) -> Any:
+def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int) -> Array | Tensor:
     if not raw(input).ndim:
         return g
     # sum over i >= k of g[i] exp(x[k] - out[i]), as exp(x[k] - out[k]) times a recurrence whose factors, exp(out[k] -

@@ -126,7 +126,7 @@ def _(
     dim: tuple[int, ...],
     correction: float,
     keepdim: bool,
-) -> Any:
+) -> Array | Tensor:
     return var_grad(of_root(g, out), input, dim, correction, keepdim)
 
 
@@ -158,7 +158,7 @@ def var_mean_op(input: Array, dim: tuple[int, ...], correction: float, keepdim: 
 
 
 @var_mean_op.grad("input")
-def _(gs: list[Any], input: Array | Tensor, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
+def _(gs: list[Any], input: Array | Tensor, dim: tuple[int, ...], correction: float, keepdim: bool) -> Array | Tensor:
     return with_mean(gs, lambda g: var_grad(g, input, dim, correction, keepdim), raw(input).shape, dim, keepdim)
 
 
@@ -177,7 +177,7 @@ def _(
     dim: tuple[int, ...],
     correction: float,
     keepdim: bool,
-) -> Any:
+) -> Array | Tensor:
     def by_spread(g: Array | Tensor) -> Array | Tensor:
         return var_grad(of_root(g, result0), input, dim, correction, keepdim)
 
@@ -329,7 +329,7 @@ NAMESPACES.setdefault("special", {})["logsumexp"] = logsumexp
 # Covariance ----------------------------------------------------------------------------------------
 
 
-def check_weights(name: str, weights: Tensor | None, n: int, integer: bool) -> Any:
+def check_weights(name: str, weights: Tensor | None, n: int, integer: bool) -> Tensor | None:
     """The array of fweights or aweights.  Raises RuntimeError where they do not fit."""
     if weights is None:
         return None

@@ -179,7 +179,7 @@ def mean_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = Fa
 
 
 @mean_op.grad("input")
-def _(g: Array | Tensor, input_shape: tuple[int, ...], dim: tuple[int, ...] | None, keepdim: bool) -> Any:
+def _(g: Array | Tensor, input_shape: tuple[int, ...], dim: tuple[int, ...] | None, keepdim: bool) -> Array | Tensor:
     return spread(g / max(count(input_shape, dim), 1), input_shape, dim, keepdim)
 
 

@@ -199,7 +199,7 @@ def permute_op(input: Array, dims: tuple[int, ...]) -> Array:
 
 
 @permute_op.grad("input")
-def _(g: Array | Tensor, dims: tuple[int, ...]) -> Any:
+def _(g: Array | Tensor, dims: tuple[int, ...]) -> Array | Tensor:
     back = [0] * len(dims)
     for i, d in enumerate(dims):
         back[d] = i

@@ -44,7 +44,7 @@ def _split_raw(gs: list[Array], input_shape: tuple[int, ...], sizes: tuple[int, 
 
 
 @split_op.grad("input", raw=_split_raw)
-def _(gs: list[Tensor], input_shape: tuple[int, ...], sizes: tuple[int, ...], dim: int) -> Any:
+def _(gs: list[Tensor], input_shape: tuple[int, ...], sizes: tuple[int, ...], dim: int) -> Tensor:
     dtype = next(raw(g).dtype for g in gs if g is not None)
     lead, tail = input_shape[:dim], input_shape[dim + 1 :]
     return cat_op([np.zeros((*lead, n, *tail), dtype) if g is None else g for n, g in zip(sizes, gs, strict=True)], dim)
@@ -103,7 +103,7 @@ def _unbind_shapes(gs: list[Array], input_shape: tuple[int, ...], dim: int, orde
 
 
 @unbind_op.grad("input", raw=_unbind_raw, shapes=_unbind_shapes)
-def _(gs: list[Tensor | None], input_shape: tuple[int, ...], dim: int) -> Any:
+def _(gs: list[Tensor | None], input_shape: tuple[int, ...], dim: int) -> Tensor:
     dtype = next(raw(g).dtype for g in gs if g is not None)
     shape = (*input_shape[:dim], *input_shape[dim + 1 :])
     return stack_op([np.zeros(shape, dtype) if g is None else g for g in gs], dim)

@@ -54,7 +54,7 @@ def _(
     stride: tuple[int, ...],
     offset: int,
     own: tuple[int, ...],
-) -> Any:
+) -> Array | Tensor:
     return as_strided_adjoint(g, input_shape, size, stride, offset, own)
 
 
@@ -222,7 +222,7 @@ def _(
     stride: tuple[int, ...],
     offset: int,
     own: tuple[int, ...],
-) -> Any:
+) -> Array | Tensor:
     return as_strided_read(g, input_shape, size, stride, offset, own)
 
 

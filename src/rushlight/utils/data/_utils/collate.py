@@ -94,11 +94,11 @@ def _unknown(what: Any) -> str:
     return f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {what}"
 
 
-def _tensors(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def _tensors(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
     return ops.stack(list(batch), 0)
 
 
-def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
     first = batch[0]
     if first.dtype.kind in _TEXT:
         raise TypeError(_unknown(first.dtype))
@@ -116,11 +116,11 @@ def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Any:
     return wrap(np.stack([np.asarray(array) for array in batch]))
 
 
-def _floats(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def _floats(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
     return wrap(np.array(batch, np.float64))
 
 
-def _ints(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def _ints(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
     return tensor(list(batch))  # of all numbers' kind: floats among them make it one of floats
 
 

@@ -12,11 +12,14 @@ import pickle
 import sys
 import tempfile
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 LARGE = 1 << 14  # bytes from which an array goes through shared memory
 ALIGNMENT = 64
@@ -29,12 +32,12 @@ class _Slot:
     def __init__(self, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]):
         self.start, self.shape, self.dtype = start, shape, dtype
 
-    def array(self, memory: Any) -> Any:
+    def array(self, memory: Any) -> Array:
         """The array."""
         return np.ndarray(self.shape, self.dtype, memory, self.start)
 
 
-def _tensor(array: Any, requires_grad: bool) -> Tensor:
+def _tensor(array: Array, requires_grad: bool) -> Tensor:
     t = wrap(array)
     return t.requires_grad_() if requires_grad else t
 
