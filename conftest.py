@@ -2,13 +2,13 @@
 
 Skips are counted at the end, by reason; a reason that is not in `tests/skips.txt` fails the run.
 
-Twenty thousand tests that wait are a million objects, which each collection would look through (0.4 s).  They are set
-aside, except for tests that search all objects for what holds memory: what is set aside is slower to search.
+Twenty thousand tests that wait are a million objects, and PyTorch and its databases as many: each collection would look
+through them (0.4 s), and what searches all objects for what holds memory, too.  What is there before the tests of a file
+is set aside from both.
 """
 
 from __future__ import annotations
 
-import functools
 import gc
 import importlib.util
 import re
@@ -26,10 +26,7 @@ collect_ignore = [
     for path, needed in {"src/rushlight/compat/rooms/tensorboard.py": "tensorboard"}.items()
     if importlib.util.find_spec(needed) is None
 ]
-# Of tests that look through all objects for what holds memory: words in their files, and those that run others' code.
-SEARCHING = re.compile(r"budget\(|\bawake\(|\bwaking\(|frontier\(|snapshot\(|memory\.(live|report)|DryRun|replay")
-RUNNING = ("documents", "fuzzing")
-ASIDE = {"now": False}
+LAST: dict[str, Path | None] = {"file": None}  # of the test that ran last
 
 
 # What a shell starts in the background ignores Ctrl-C, and so would the processes whose interruption is tested.
@@ -71,26 +68,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Set aside what collecting the tests made."""
-    set_aside(True)
+    """Look for what holds memory among the objects that are not set aside, as a test's own are not."""
+    from rushlight.memory.counting import holders
+
+    holders.collected = gc.get_objects
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Bring back for a test that searches what the others leave aside."""
-    set_aside(not searches(item.path))
-
-
-@functools.cache
-def searches(path: Path) -> bool:
-    """Whether the tests of a file look through all objects."""
-    return path.parent.name in RUNNING or SEARCHING.search(path.read_text()) is not None
-
-
-def set_aside(wanted: bool) -> None:
-    """Let the collector of cycles not look at, or look again at, what there is."""
-    if wanted and not ASIDE["now"]:
+    """Set aside what collecting the tests and those of other files made."""
+    if item.path != LAST["file"]:
+        LAST["file"] = item.path
         gc.collect()  # garbage would be set aside too, and its memory never freed
         gc.freeze()
-    elif ASIDE["now"] and not wanted:
-        gc.unfreeze()
-    ASIDE["now"] = wanted

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.architecture.syntax import tree
 from tools import rooms
 from tools.rooms import FLOOR
 
@@ -102,10 +103,9 @@ def graph(top_only: bool = False) -> dict[str, set[str]]:
     edges: dict[str, set[str]] = {}
     for path in paths:
         module = module_name(path)
-        tree = ast.parse(path.read_text(encoding="utf-8"))
         edges[module] = {
             target
-            for node in imports(tree, top_only)
+            for node in imports(tree(path), top_only)
             for target in targets(node, module, path.name == "__init__.py", modules)
             if target != module
         }
@@ -145,7 +145,7 @@ def test_types_come_from_no_higher_floor() -> None:
     wrong = []
     for path in sources():
         module = module_name(path)
-        guards = [n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        guards = [n for n in ast.walk(tree(path))
                   if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]  # fmt: skip
         for node in (x for guard in guards for x in ast.walk(guard) if isinstance(x, ast.ImportFrom)):
             other = room_of(node.module or "")
@@ -190,6 +190,6 @@ def test_no_cycles_at_import_time() -> None:
 def test_torch_is_never_imported() -> None:
     """PyTorch is compared with, never built on."""
     for path in sources():
-        for node in imports(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in imports(tree(path)):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
             assert not any(name.split(".")[0] == "torch" for name in names), f"{path}:{node.lineno}"

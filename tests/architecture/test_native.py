@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+from tests.architecture.syntax import tree
+
 import rushlight
 from rushlight.kernels.native.signatures import SIGNATURES
 
@@ -24,7 +26,7 @@ ADDRESSES = {
 def test_no_other_module_reads_addresses() -> None:
     found = set()
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.Attribute) and (
                 node.attr in ("data_as", "c_void_p") or ast.unparse(node).endswith(".ctypes.data")
             ):

@@ -5,6 +5,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+from tests.architecture.syntax import tree
 
 import rushlight
 
@@ -26,7 +27,7 @@ def test_modules_have_docstrings() -> None:
     without = [
         str(path.relative_to(PACKAGE))
         for path in sorted(PACKAGE.rglob("*.py"))
-        if path.stat().st_size and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        if path.stat().st_size and not ast.get_docstring(tree(path))
     ]
     assert not without
 
@@ -39,8 +40,7 @@ def test_public_names_have_docstrings() -> None:
             continue  # the NumPy twin of a function in kernels/, which has the docstring of both
         if any(part.startswith("_") and part != "__init__.py" for part in relative.parts):
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        without += [f"{relative}:{name}" for name in undocumented(tree)]
+        without += [f"{relative}:{name}" for name in undocumented(tree(path))]
     assert not without, "\n".join(without)
 
 

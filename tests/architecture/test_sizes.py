@@ -1,10 +1,10 @@
 """Functions and files stay small enough to be read at a glance."""
 
 import ast
-import functools
 import statistics
 from pathlib import Path
 
+from tests.architecture.syntax import tree
 from tools import where
 
 import rushlight
@@ -23,18 +23,16 @@ LONG_FUNCTIONS: dict[str, str] = {}
 LONG_FILES: dict[str, str] = {}
 
 
-@functools.cache
 def trees() -> dict[str, ast.Module]:
-    """The syntax trees of all files."""
-    return where.parsed(PACKAGE)
+    """The syntax trees of all files, by their path from the package."""
+    return {path.relative_to(PACKAGE).as_posix(): tree(path) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def functions() -> dict[str, int]:
     """Lines of every function, docstring and signature included."""
     found: dict[str, int] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 assert node.end_lineno is not None
                 key = f"{path.relative_to(PACKAGE).as_posix()}:{node.name}"
