@@ -354,3 +354,19 @@ def test_weights_on_meta_are_initialised_as_models_do():
     with torch.no_grad():
         embedding.weight[0] = 0
     assert linear.weight.is_meta and embedding.weight.is_meta
+
+
+@pytest.mark.parametrize(
+    ("target", "source"), [((), (1,)), ((2,), (3, 2)), ((2,), (1, 2)), ((3,), (2,)), ((2, 3), (2,))]
+)
+def test_copies_and_changes_that_do_not_fit_are_refused_as_where_there_is_memory(target, source) -> None:
+    for device in ("cpu", "meta"):
+        x, y = torch.zeros(target, device=device), torch.zeros(source, device=device)
+        for write in (torch.Tensor.copy_, torch.Tensor.add_, lambda x, y: x.copy_(src=y), lambda x, y: x.lerp_(y, 0.5)):
+            with pytest.raises(RuntimeError):
+                write(x, y)
+        assert x._version == 0
+    with pytest.raises(RuntimeError):
+        torch.zeros(target, device="meta").copy_(torch.zeros(source))
+    fits = torch.zeros((2, 3), device="meta")
+    assert fits.copy_(torch.zeros(3)) is fits and fits.copy_(torch.zeros((), device="meta")) is fits

@@ -24,6 +24,7 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.basics.devices import device as device_class
 from rushlight.basics.state import modes, special
+from rushlight.dispatch.compute import check_broadcast
 from rushlight.dispatch.options import META, Nowhere, contiguous_strides, numpy_dtype, refuse
 from rushlight.tensor import LEAF, Tensor, wrap
 
@@ -218,13 +219,24 @@ def _method(name: str) -> Callable[..., Any]:
     return refused
 
 
+def check_written(name: str, target: Tensor, others: tuple[Any, ...]) -> None:
+    """Raise RuntimeError if what is made of `target` and the tensors among `others` does not have the shape of `target`."""
+    arrays = [x._held for x in (target, *others) if isinstance(x, Tensor)]
+    check_broadcast(name, arrays)
+    made = np.broadcast_shapes(*(x.shape for x in arrays))
+    if made != target._held.shape:
+        raise RuntimeError(
+            f"{name}: output with shape {list(target._held.shape)} doesn't match the broadcast shape {list(made)}"
+        )
+
+
 def _in_place(name: str) -> Callable[..., Any]:
     """A method that writes values: there is nowhere to write them."""
 
     def nothing(self: Tensor, *args: object, **kwargs: object) -> Tensor:
-        for x in args:
+        for x in (*args, *kwargs.values()):
             if name == "copy_" and isinstance(x, Tensor):
-                np.broadcast_shapes(self._held.shape, x._held.shape)
+                check_written(name, self, (x,))
         self._bump_version()
         return self
 

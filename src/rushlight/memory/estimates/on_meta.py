@@ -9,7 +9,7 @@ import numpy as np
 from rushlight.basics.state import modes
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import compute
-from rushlight.dispatch.meta import incompatible, note, nowhere, on_meta
+from rushlight.dispatch.meta import check_written, incompatible, note, nowhere, on_meta
 from rushlight.dispatch.options import refuse
 from rushlight.dispatch.shapes import Made
 from rushlight.engine.node import Node, edge_of, next_seq
@@ -147,10 +147,8 @@ class MetaLevel(DryLevel):
         target = flat[0]
         if not target._meta:
             incompatible() if op.casts else refuse(f"{op.name}_ into a tensor on the CPU")
-        shapes = [x._held.shape for x in flat if isinstance(x, Tensor)]
-        if op.elementwise and np.broadcast_shapes(*shapes) != target._held.shape:
-            raise RuntimeError(f"{op.name}_: output with shape {list(target.shape)} doesn't match the broadcast shape "
-                               f"{list(np.broadcast_shapes(*shapes))}")  # fmt: skip
+        if op.elementwise or op.casts:  # what casts copies
+            check_written(f"{op.name}_" if op.elementwise else "copy_", target, flat[1:])
         target._bump_version()
         if op.formulas and any(isinstance(x, Tensor) and x.requires_grad for x in flat[1:]):
             self.linked(target, flat)
