@@ -92,6 +92,7 @@ _FUNCTIONS |= dict.fromkeys(
      "has_mkl", "has_mps", "has_openmp", "has_spectral", "is_warn_always_enabled", "lstm", "norm_except_dim", "rnn_relu", "rnn_tanh", "set_warn_always"),
     "rushlight.compat.beneath",
 )  # fmt: skip
+_FUNCTIONS |= dict.fromkeys(("eig", "lstsq", "matrix_rank", "solve", "symeig"), "rushlight.ops.python.removed")
 _FUNCTIONS["thread_safe_generator"] = "rushlight.random"
 _FUNCTIONS["OutOfMemoryError"] = "rushlight.cuda"
 _FUNCTIONS |= dict.fromkeys(("gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"), "rushlight.nn.recurrent")

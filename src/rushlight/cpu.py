@@ -5,6 +5,9 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from typing import Any
+
+__path__: list[str] = []  # so that `torch.cpu.amp` can be imported, which is a module of a higher floor
 
 _V3 = {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}
 _V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
@@ -143,3 +146,11 @@ def get_capabilities() -> dict[str, object]:
     known = flags()
     return {"architecture": machine(), "cpu_name": description().get("model name", ""),
             **{name: name in known for name in ("avx2", "avx512f", "fma", "sse4_2")}}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name != "amp":
+        raise AttributeError(f"module 'torch.cpu' has no attribute {name!r}")
+    import importlib
+
+    return importlib.import_module("rushlight.compat.rooms.cpu_amp")

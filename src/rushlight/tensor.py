@@ -311,8 +311,12 @@ class Tensor(TensorMethods):
 
     @property
     def data(self) -> Tensor:
-        """The same memory outside the graph, with a version counter of its own."""
-        return self.detach() if self._held.__class__ is not np.ndarray or self._inference else twin(self)
+        """The same memory outside the graph, with a version counter of its own.  Inside `vmap` RuntimeError, as in PyTorch."""
+        if self._held.__class__ is np.ndarray and not self._inference:
+            return twin(self)
+        if getattr(self._held, "samples", False):
+            raise RuntimeError("accessing `data` under vmap transform is not allowed")
+        return self.detach()
 
     @data.deleter
     def data(self) -> None:
@@ -322,6 +326,8 @@ class Tensor(TensorMethods):
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if getattr(self._held, "samples", False):
+            raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed.")
         if self._edge is not None and value._held.dtype.kind in "biu":
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype, got "
                                f"{value.dtype}")  # fmt: skip

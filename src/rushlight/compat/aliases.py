@@ -7,7 +7,7 @@ ROOMS = {
     "_functorch": "_functorch", "_guards": "_guards", "_higher_order_ops": "_higher_order_ops", "_inductor": "_inductor", "_jit_internal": "_jit_internal", "_logging": "_logging",
     "_prims_common": "_prims_common",
     "_subclasses": "_subclasses", "_tensor": "_tensor", "_tensor_str": "_tensor_str", "_utils": "_utils",
-    "cuda.nvtx": "nvtx", "cuda.random": "cuda_random", "export": "export", "mps": "mps", "mtia": "mtia",
+    "cpu.amp": "cpu_amp", "cuda.nvtx": "nvtx", "cuda.random": "cuda_random", "export": "export", "mps": "mps", "mtia": "mtia",
     "nested": "nested", "quasirandom": "quasirandom", "functional": "functional",
     "amp.autocast_mode": "autocast_mode", "amp.grad_scaler": "grad_scaler", "storage": "storage", "utils.cpp_extension": "cpp_extension", "utils.flop_counter": "flop_counter",
     "utils.tensorboard": "tensorboard", "utils._foreach_utils": "_foreach_utils", "optim.adamw": "adamw", "xpu": "xpu",

@@ -47,7 +47,7 @@ class BatchedArray:
     """
 
     __slots__ = ("copied", "dim", "dtype", "level", "shape", "tensor")
-    interpreted = True
+    interpreted = samples = True
     base = None
     flags = FLAGS
 

@@ -6,6 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named as torch
+from rushlight.sparse.product import product
 from rushlight.sparse.tensor import Sparse, flat_places, made
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "at",
+    "bmm",
     "cat",
     "index_select",
     "masked",
@@ -208,3 +210,27 @@ def masked(input: Tensor, mask: Tensor) -> Sparse:
     where, there = found(coo, places._indices_of)
     values = coo._values_of[where]
     return places._with(values * there.to(values.dtype).reshape(-1, *[1] * (values.dim() - 1)))
+
+
+def bmm(input: Any, mat2: Any) -> Any:
+    """A sparse matrix times a dense one for each of a batch, as one product of a matrix that has them as blocks.
+
+    input: sparse (B, N, K), mat2: (B, K, M) -> (B, N, M).  Raises RuntimeError for shapes that do not meet.
+    """
+    if not isinstance(input, Sparse) or isinstance(mat2, Sparse):
+        raise NotImplementedError("bmm: expected a sparse and a dense batch of matrices; to_dense() makes a dense one")
+    if (
+        input.dim() != 3
+        or mat2.dim() != 3
+        or input.dense_dim()
+        or (input.shape[0], input.shape[2]) != tuple(mat2.shape[:2])
+    ):
+        raise RuntimeError(
+            f"bmm: expected batches of matrices (B, N, K) and (B, K, M), got {list(input.shape)} and {list(mat2.shape)}"
+        )
+    batch, n, k = input.shape
+    which, row, column = input._indices_of
+    blocks = product(
+        torch.stack([which * n + row, which * k + column]), input._values_of, mat2.reshape(batch * k, -1), batch * n
+    )
+    return blocks.reshape(batch, n, mat2.shape[2])

@@ -41,9 +41,11 @@ ZERO_STAYS = frozenset(
     "abs asin asinh atan ceil deg2rad erf expm1 floor log1p neg positive rad2deg relu round sgn sign sin sinh sqrt square tan tanh "
     "trunc isnan isinf isneginf isposinf nan_to_num".split()
 )
-# Functions of `places`, by their names in PyTorch.
-ELSEWHERE = {"cat": "cat", "concat": "cat", "concatenate": "cat", "stack": "stack", "sparse_mask": "masked"} | {
-    name: name for name in ("index_select", "narrow_copy", "permute", "select", "unsqueeze")
+# Functions of other modules of this room, by their names in PyTorch.
+ELSEWHERE = {"cat": "places.cat", "concat": "places.cat", "concatenate": "places.cat", "stack": "places.stack", "sparse_mask": "places.masked",
+             "smm": "older.smm", "sspaddmm": "older.sspaddmm"}  # fmt: skip
+ELSEWHERE |= {
+    name: f"places.{name}" for name in ("bmm", "index_select", "narrow_copy", "permute", "select", "unsqueeze")
 }
 _KINDS = {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
           "int": dtypes.int32, "long": dtypes.int64, "bool": dtypes.bool}  # fmt: skip
@@ -89,7 +91,8 @@ class Sparse(Tensor):
     def _answered(cls, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the function of a name gives for arguments of which some are sparse."""
         if name in ELSEWHERE:
-            return getattr(importlib.import_module("rushlight.sparse.places"), ELSEWHERE[name])(*args, **kwargs)
+            module, _, own = ELSEWHERE[name].partition(".")
+            return getattr(importlib.import_module(f"rushlight.sparse.{module}"), own)(*args, **kwargs)
         name = {"matmul": "mm", "spmm": "mm", "rmatmul": "rmm", "truediv": "div", "radd": "add", "rmul": "mul"}.get(
             name, name
         )

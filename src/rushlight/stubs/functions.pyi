@@ -812,6 +812,7 @@ from rushlight.signal.classic import blackman_window as blackman_window
 from rushlight.amp import clear_autocast_cache as clear_autocast_cache
 from rushlight.compat.functions import compile as compile
 from rushlight.sparse.older import dsmm as dsmm
+from rushlight.ops.python.removed import eig as eig
 from rushlight.compat.names import frobenius_norm as frobenius_norm
 from rushlight.compat.beneath import from_file as from_file
 from rushlight.amp import get_autocast_cpu_dtype as get_autocast_cpu_dtype
@@ -848,6 +849,8 @@ from rushlight.serialization import load as load
 from rushlight.compat.segments import lobpcg as lobpcg
 from rushlight.compat.beneath import lstm as lstm
 from rushlight.nn.recurrent import lstm_cell as lstm_cell
+from rushlight.ops.python.removed import lstsq as lstsq
+from rushlight.ops.python.removed import matrix_rank as matrix_rank
 from rushlight.compat.beneath import norm_except_dim as norm_except_dim
 from rushlight.compat.names import nuclear_norm as nuclear_norm
 from rushlight.compat.beneath import rnn_relu as rnn_relu
@@ -865,6 +868,7 @@ from rushlight.compat.functions import set_num_interop_threads as set_num_intero
 from rushlight.compat.functions import set_num_threads as set_num_threads
 from rushlight.compat.beneath import set_warn_always as set_warn_always
 from rushlight.sparse.older import smm as smm
+from rushlight.ops.python.removed import solve as solve
 from rushlight.sparse.construct import sparse_bsc_tensor as sparse_bsc_tensor
 from rushlight.sparse.construct import sparse_bsr_tensor as sparse_bsr_tensor
 from rushlight.sparse.construct import sparse_compressed_tensor as sparse_compressed_tensor
@@ -880,6 +884,7 @@ from rushlight.compat.rooms.top import sym_min as sym_min
 from rushlight.compat.rooms.top import sym_not as sym_not
 from rushlight.compat.rooms.top import sym_sqrt as sym_sqrt
 from rushlight.compat.rooms.top import sym_sum as sym_sum
+from rushlight.ops.python.removed import symeig as symeig
 from rushlight.random import thread_safe_generator as thread_safe_generator
 from rushlight.compat.functions import use_deterministic_algorithms as use_deterministic_algorithms
 from rushlight.func import vmap as vmap

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import caller
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
-from rushlight.dispatch.registry import function
+from rushlight.dispatch.declare import Array
+from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.clamp import where as choose
 from rushlight.ops.elementwise.shared import keep
 from rushlight.ops.index.masked import masked_fill
 from rushlight.ops.shape.reshape import broadcast, reshape_op
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 MODES = ("bilinear", "nearest", "bicubic")
 CORNERS = ("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
@@ -198,16 +197,50 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     if not isinstance(theta, Tensor) or theta.dtype.category < 2 or tuple(theta.shape) != (n, d, d + 1):
         raise ValueError(f"Expected a batch of {d}D affine matrices of shape {n}x{d}x{d + 1} for size {list(size)}. Got "
                          f"{list(theta.shape)} of {theta.dtype}.")  # fmt: skip
+    if min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     if align_corners is None:
         caller.warn(CORNERS)
     if align_corners and min(spatial) == 1:
         caller.warn("Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This is "
                     "not an intended use case of affine_grid.")  # fmt: skip
+    return grid_of_op(theta, tuple(spatial), bool(align_corners))
+
+
+@op(ns=None, name="affine_grid_generator", linear=True, batch=families.images)
+def grid_of_op(theta: Array, spatial: tuple[int, ...], align: bool) -> Array:
+    """The points of a grid by an affine map.  theta: (N, D, D + 1) -> (N, *S, D)"""
+    grid = _points(spatial, align).astype(theta.dtype) @ theta.swapaxes(1, 2)
+    return grid.reshape(theta.shape[0], *spatial, len(spatial))
+
+
+@grid_of_op.shape
+def _(theta: Array, spatial: tuple[int, ...]) -> list[shapes.Made]:
+    return [shapes.Made((theta.shape[0], *spatial, len(spatial)), theta.dtype)]
+
+
+@op(ns=None, linear=True, batch=families.images)
+def grid_back_op(grid: Array, spatial: tuple[int, ...], align: bool) -> Array:
+    """The adjoint of `grid_of_op`.  grid: (N, *S, D) -> (N, D, D + 1)"""
+    flat = grid.reshape(grid.shape[0], -1, len(spatial))
+    return flat.swapaxes(1, 2) @ _points(spatial, align).astype(grid.dtype)
+
+
+@grid_back_op.shape
+def _(grid: Array, spatial: tuple[int, ...]) -> list[shapes.Made]:
+    return [shapes.Made((grid.shape[0], len(spatial), len(spatial) + 1), grid.dtype)]
+
+
+# The points are made anew from the sizes: a backward keeps nothing, so it may run twice.
+grid_of_op.grad("theta")(lambda g, spatial, align: grid_back_op(g, spatial, align))
+grid_back_op.grad("grid")(lambda g, spatial, align: grid_of_op(g, spatial, align))
+
+
+def _points(spatial: tuple[int, ...], align: bool) -> Any:
+    """The grid itself, the last dimension first, and ones: (S, D + 1)"""
     axes = []
     for s in spatial:
         points = np.linspace(-1, 1, s) if s > 1 else np.zeros(1)
-        axes.append(points if align_corners or s == 0 else points * (s - 1) / s)
+        axes.append(points if align else points * (s - 1) / s)
     mesh = np.meshgrid(*axes, indexing="ij")[::-1]
-    base = np.stack([*mesh, np.ones_like(mesh[0])], -1).reshape(-1, d + 1).astype(theta._array.dtype)
-    flat = wrap(base) @ theta.transpose(1, 2)
-    return reshape_op(flat, (n, *spatial, d))
+    return np.stack([*mesh, np.ones_like(mesh[0])], -1).reshape(-1, len(spatial) + 1)

@@ -71,12 +71,49 @@ for _name, _wanted in {
     setattr(Tensor, _name, _of_layout(_name, _wanted))
 
 
+def _of_kernels(name: str) -> Callable[..., Any]:
+    """A method of the inner parts of sparse tensors, of which dense ones have none."""
+
+    def refused(self: Tensor) -> Any:
+        raise NotImplementedError(
+            f"Could not run 'aten::{name}' with arguments from the 'CPU' backend: the tensor is dense"
+        )
+
+    refused.__name__ = refused.__qualname__ = name
+    refused.__doc__ = "Of sparse tensors; of others NotImplementedError."
+    return refused
+
+
+for _name in ("_indices", "_values", "_nnz", "_dimI", "_dimV"):
+    setattr(Tensor, _name, _of_kernels(_name))
+
+
+def sparse_dim(self: Tensor) -> int:
+    """How many dimensions have indices: none."""
+    return 0
+
+
+def dense_dim(self: Tensor) -> int:
+    """How many dimensions have none: all."""
+    return self.dim()
+
+
+def smm(self: Tensor, mat: Tensor) -> Any:
+    """As `torch.smm`."""
+    return _later("rushlight.sparse.older", "smm")(self, mat)
+
+
+def sspaddmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """As `torch.sspaddmm`."""
+    return _later("rushlight.sparse.older", "sspaddmm")(self, mat1, mat2, beta=beta, alpha=alpha)
+
+
 def _later(module: str, name: str) -> Callable[..., Any]:
     """A function of a module that is imported when it is first called."""
-    return lambda *args: getattr(importlib.import_module(module), name)(*args)
+    return lambda *args, **options: getattr(importlib.import_module(module), name)(*args, **options)
 
 
 tensor_functions.update({name: _later(GRADIENTS, f) for name, f in
                          (("sparse", "tensor_of"), ("sparse_total", "total"), ("rows", "rows_of"))})  # fmt: skip
-for _method in (sparse_mask, to_dense, to_sparse, to_sparse_coo, to_sparse_csr):
+for _method in (dense_dim, smm, sparse_dim, sspaddmm, sparse_mask, to_dense, to_sparse, to_sparse_coo, to_sparse_csr):
     setattr(Tensor, _method.__name__, _method)
