@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +10,10 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight import memory, nn
+from rushlight import memory, nn, stores
 from rushlight.dispatch.keeping import gates
 from rushlight.dispatch.keeping.gates import Gates
-from rushlight.engine.saved import SavedOutput
+from rushlight.engine.saved import Packed, SavedOutput
 
 F = torch.nn.functional
 SHAPE = (4, 8, 64, 64)
@@ -168,3 +169,121 @@ def test_an_estimate_knows_of_it() -> None:
     memory.reset_peak()
     model(x).sum().backward()
     assert abs(memory.peak() - before - found) < 0.5 * BYTES, (found, memory.peak() - before)
+
+
+STORES: dict[str, Callable[[], Any]] = {
+    "cpu": stores.cpu,
+    "bf16": lambda: stores.compress("bf16"),
+    "int8": lambda: stores.compress("int8"),
+    "lossless": lambda: stores.compress("lossless"),
+    "recompute": stores.recompute,
+    "two": lambda: stack(stores.cpu(), stores.compress("bf16")),
+    "save_on_cpu": torch.autograd.graph.save_on_cpu,
+}
+
+
+@contextlib.contextmanager
+def stack(*contexts: Any) -> Any:
+    with contextlib.ExitStack() as entered:
+        for context in contexts:
+            entered.enter_context(context)
+        yield
+
+
+@pytest.mark.parametrize("kind", [kind for kind in STORES if kind != "recompute"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_stores_and_copies_keep_bits(name: str, kind: str) -> None:
+    x = leaf()
+    with STORES[kind]():
+        loss = LOSSES[name](x)
+    assert isinstance(node_of(loss).outs[0], Gates)
+    found = torch.autograd.grad(loss, x)[0].numpy()
+    wanted = torch.autograd.grad(LOSSES[name](x), x)[0].numpy()
+    np.testing.assert_array_equal(found.view(np.int32), wanted.view(np.int32))
+
+
+@pytest.mark.filterwarnings("ignore:.*stored nothing")
+def test_what_cannot_be_recomputed_is_kept_as_bits() -> None:
+    x, conv = leaf(), nn.Conv2d(8, 8, 3, padding=1)
+    with stores.recompute():
+        loss = F.relu(conv(x)).sum()
+    assert isinstance(node_of(loss).outs[0], Gates)
+    found, wanted = (torch.autograd.grad(y, x)[0].numpy() for y in (loss, F.relu(conv(x)).sum()))
+    np.testing.assert_array_equal(found.view(np.int32), wanted.view(np.int32))
+
+
+def test_on_disk_it_stays_as_it_is_which_takes_no_memory() -> None:
+    x = leaf()
+    with stores.disk():
+        loss = F.relu(x).sum()
+    assert isinstance(node_of(loss).outs[0], Packed)
+
+
+@pytest.mark.filterwarnings("ignore:.*stored nothing")
+@pytest.mark.parametrize("kind", [kind for kind in STORES if kind != "save_on_cpu"])
+def test_stores_keep_what_anybody_holds(kind: str) -> None:
+    x, conv = leaf(), nn.Conv2d(8, 8, 1)
+    holders: list[Callable[[Any], Any]] = [
+        lambda y: y.detach(),
+        lambda y: y.data,
+        lambda y: y[0],
+        lambda y: y.detach().numpy(),
+        lambda y: y.untyped_storage(),
+        lambda y: conv(y),
+    ]
+    for hold in holders:
+        with STORES[kind]():
+            y = F.relu(x)
+            node, held = node_of(y), hold(y)
+        del y
+        assert isinstance(node.outs[0], Packed)
+        del held
+
+
+@pytest.mark.filterwarnings("ignore:.*stored nothing")
+@pytest.mark.parametrize("kind", [kind for kind in STORES if kind != "save_on_cpu"])
+def test_stores_refuse_a_changed_result_as_ever(kind: str) -> None:
+    for alias in (lambda y: y.detach(), lambda y: None):
+        with STORES[kind]():
+            y = F.relu(leaf())
+            loss, other = y.sum(), alias(y)
+        changed = y if other is None else other
+        del y
+        with torch.no_grad():
+            changed.mul_(2)
+        del changed, other
+        with pytest.raises(RuntimeError, match="modified by an inplace"):
+            loss.backward()
+
+
+def test_a_copy_may_outlive_a_change_as_in_pytorch() -> None:
+    x = leaf()
+    with torch.autograd.graph.save_on_cpu():
+        y = F.relu(x)
+    (wanted,) = torch.autograd.grad(F.relu(x).sum(), x)
+    loss = y.sum()
+    with torch.no_grad():
+        y.zero_()
+    (found,) = torch.autograd.grad(loss, x)
+    np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+
+
+def test_hooks_of_others_are_shown_the_result() -> None:
+    shown: list[Any] = []
+
+    def pack(t: Any) -> Any:
+        shown.append(t)
+        return t
+
+    class Own(torch.autograd.graph.save_on_cpu):
+        def __init__(self) -> None:
+            super().__init__()
+            self.pack_hook, self.unpack_hook = pack, lambda t: t
+
+    hooks = torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t)
+    for around in (stack(hooks), Own(), stack(hooks, stores.cpu()), stack(hooks, torch.autograd.graph.save_on_cpu())):
+        shown.clear()
+        with around:
+            y = F.relu(leaf())
+        assert [t.dtype for t in shown] == [torch.float32]
+        assert [t.numel() for t in shown] == [y.numel()]

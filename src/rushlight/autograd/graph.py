@@ -17,6 +17,7 @@ from rushlight.basics.handles import RemovableHandle
 from rushlight.basics.state import modes, set_mode
 from rushlight.engine.node import Node, edge_of
 from rushlight.engine.reach import target_of
+from rushlight.engine.saved import Copying
 from rushlight.storage import bump
 from rushlight.tensor import Tensor, wrap
 
@@ -42,6 +43,8 @@ class saved_tensors_hooks:
     tensor([2., 2.])
     """
 
+    pair: type[tuple[Any, ...]] = tuple
+
     def __init__(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]):
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
 
@@ -53,7 +56,7 @@ class saved_tensors_hooks:
                             f"{type(self.pack_hook).__name__} and {type(self.unpack_hook).__name__}")  # fmt: skip
         if modes.sleeper is not None:
             modes.sleeper()
-        set_mode("saved_hooks", (*modes.saved_hooks, (self.pack_hook, self.unpack_hook)))
+        set_mode("saved_hooks", (*modes.saved_hooks, self.pair((self.pack_hook, self.unpack_hook))))
 
     def __exit__(self, kind: type[BaseException] | None = None, error: BaseException | None = None,
                  tb: TracebackType | None = None) -> None:  # fmt: skip
@@ -81,6 +84,8 @@ class save_on_cpu(saved_tensors_hooks):
             return tensor.to(where)
 
         super().__init__(pack, unpack)
+        if type(self) is save_on_cpu:
+            self.pair = Copying
 
 
 class disable_saved_tensors_hooks(ContextDecorator):

@@ -16,13 +16,13 @@ from rushlight.basics.state import modes, special
 from rushlight.dispatch.compute import HALVES, check_kind, compute
 from rushlight.dispatch.fast_inplace import changed_at_once
 from rushlight.dispatch.keeping.bits import narrowed
-from rushlight.dispatch.keeping.gates import follow
+from rushlight.dispatch.keeping.gates import follow, gates_of, worthwhile
 from rushlight.dispatch.keeping.rebuilt import may_rebuild, pass_on, rebuilt, watch
 from rushlight.dispatch.keeping.watched import note_written
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.node import Port, Severed, edge_of, next_seq
-from rushlight.engine.saved import Constant, Packed, PackedResults, SavedOutput, Sparing, active_hooks
+from rushlight.engine.saved import Constant, Copying, Packed, PackedResults, SavedOutput, Sparing, active_hooks
 from rushlight.engine.views import make_view
 from rushlight.overrides.public import unfit
 from rushlight.signs import to_hold, turn, turned
@@ -290,7 +290,9 @@ def save_outputs(node: OpNode, results: tuple[Tensor, ...]) -> list[Packed | Sav
     hooks = saved_hooks()
     outs: list[Any] = [None] * len(results)
     for k in wanted:
-        if hooks:
+        if len(hooks) == 1 and hooks[0].__class__ is Copying and worthwhile(node, results[k]):
+            outs[k] = gates_of(results[k]._held, node)
+        elif hooks:
             outs[k] = Packed(results[k], hooks, (node.plan.op.name, node.plan.op.out_names[k]), True)
         else:
             outs[k] = SavedOutput(results[k], k)

@@ -230,6 +230,12 @@ class Sparing(tuple[Any, Any]):
     """A pair of hooks that need not be given what can be computed again from what else they were given."""
 
 
+class Copying(tuple[Any, Any]):
+    """A pair of hooks that keeps a copy of each tensor, which nobody is shown: whatever becomes of the tensor, it says the same."""
+
+    __slots__ = ()
+
+
 class Anything(tuple[Any, Any]):
     """A pair of hooks that packs whatever those inside of it return, not the tensors in it alone."""
 

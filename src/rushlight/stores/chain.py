@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.state import modes
-from rushlight.engine.saved import Anything, Sparing
+from rushlight.dispatch.keeping import gates
+from rushlight.engine.saved import Anything, Packed, Sparing
 from rushlight.signs import turned
 from rushlight.storage import storage_of
 from rushlight.stores.layout import Layout, layout_of, stretch
-from rushlight.stores.region import Exposed, Handle, Passed, Region, Watch, encoded
+from rushlight.stores.region import Coded, Exposed, Handle, Passed, Region, Watch, encoded
 from rushlight.tensor import LEAF, Tensor, wrap
 
 if TYPE_CHECKING:
@@ -199,3 +200,15 @@ def unpack(packed: Any) -> Any:
         return first.tensor(rest)
     rest[0].watch.check(first._array.shape)
     return first
+
+
+def _example(tensor: Tensor, copied: bool) -> Packed:
+    """What a node keeps of a result in a store: copied, or as it is."""
+    layout, watch = layout_of(tensor._array), Watch(tensor, storage_of(tensor), 0, ())
+    flat = stretch(tensor._array, layout)
+    region = Region(Coded(None, [], None, flat) if copied else flat, layout, 0, watch, tensor._array)
+    made = [Handle(region, layout, watch)]
+    return Packed(tensor, ((lambda _: made.pop(), None),), None, True)
+
+
+gates.ALONE |= gates.alone(lambda tensor: _example(tensor, True)) | gates.alone(lambda tensor: _example(tensor, False))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -232,6 +233,20 @@ class Handle:
     def alive(self) -> Array | None:
         """The memory of what was saved, where others use it too."""
         return self.region.alive()
+
+    @property
+    def current(self) -> bool:
+        """Whether it takes memory, for a tensor whose own memory is as it was when that was saved."""
+        storage, kept = None if self.watch is None else self.watch.storage(), self.region.kept
+        if storage is None or storage.version != self.watch.version or kept.__class__ not in (Coded, np.ndarray):
+            return False
+        return not any(coded.store.on_disk for coded in self.region.walk())
+
+    def held_by(self) -> tuple[int, ...]:
+        """Whether the region is that memory itself, and how many hold this, the region, the memory and its storage."""
+        region = self.region
+        counts = getrefcount(self), getrefcount(region), getrefcount(region.alive()), getrefcount(self.watch.storage())
+        return region.kept.__class__ is np.ndarray, *counts
 
     def arrays(self) -> Any:
         """The arrays in memory that this keeps alive."""

@@ -61,48 +61,66 @@ following: dict[int, Any] = {}  # weak references to the tensors that are waited
 
 def follow(node: OpNode, tensor: Tensor) -> None:
     """Keep bits once the tensor, a result that its node keeps, is gone and nobody else holds its memory."""
-    if tensor._held.nbytes < LARGE or tensor._held.dtype.kind != "f" or not switch.on:
+    if not large(tensor._held):
         return
-    owner = weakref.ref(node)
+    owner, array = weakref.ref(node), weakref.ref(tensor._held)
 
     def gone(reference: weakref.ref[Tensor]) -> None:
         following.pop(id(reference), None)
         found = owner()
         if found is not None and modes.run is None:  # in a run it goes in a moment anyway
-            reduce(found)
+            reduce(found, array)
 
     reference = weakref.ref(tensor, gone)
     following[id(reference)] = reference
 
 
-def reduce(node: OpNode) -> None:
-    """Have a node keep bits in place of its result, while the last tensor on that is being freed, if nobody else holds it."""
-    if fits(node.outs) and holders(node) in ALONE:
-        out = node.outs[0]
-        array = out.packed.alive() if out.__class__ is Packed else out.array
-        with suppress(MemoryError):  # then the result stays, which answers as well
-            node.outs = (Gates(array.shape, packed(array, node.plan.op.gates, node.statics)),)
+def large(array: Any) -> bool:
+    """Whether bits in place of an array are worth their making."""
+    return bool(array.nbytes >= LARGE and array.dtype.kind == "f" and switch.on)
 
 
-def fits(outs: Sequence[Any] | None) -> bool:
-    """Whether what a node keeps is its result, unchanged, in C order."""
-    out = outs[0] if outs else None
-    if out.__class__ is Packed and hasattr(out.packed, "held_by"):
-        found = out.packed.alive() if out.packed.current else None
-        return out.tangents is None and found is not None and bool(found.flags.c_contiguous)
-    if out.__class__ is not SavedOutput:
+def worthwhile(node: OpNode, tensor: Tensor) -> bool:
+    """Whether bits can stand at once for a copy of a result."""
+    array = tensor._held
+    if node.plan.op.gates is None or array.__class__ is not np.ndarray or tensor._tangents is not None:
         return False
-    return bool(out.storage.version == out.version and out.tangents is None and out.array.flags.c_contiguous)
+    return large(array) and bool(array.flags.c_contiguous)
 
 
-def holders(node: OpNode | _Node) -> tuple[int, ...]:
+def reduce(node: OpNode, array: weakref.ref[Array]) -> None:
+    """Have a node keep bits in place of its result, while the last tensor on that is being freed, if nobody else holds it.
+
+    array: that of the tensor.
+    """
+    if fits(node.outs, array) and holders(node, array) in ALONE:
+        with suppress(MemoryError):  # then the result stays, which answers as well
+            node.outs = (gates_of(array(), node),)
+
+
+def gates_of(array: Any, node: OpNode) -> Gates:
+    """The mask of a node's result."""
+    return Gates(array.shape, packed(array, node.plan.op.gates, node.statics))
+
+
+def fits(outs: Sequence[Any] | None, array: weakref.ref[Array]) -> bool:
+    """Whether what a node keeps is its result, unchanged, in C order."""
+    out, found = outs[0] if outs else None, array()
+    if found is None or not found.flags.c_contiguous or getattr(out, "tangents", None) is not None:
+        return False
+    if out.__class__ is Packed and hasattr(out.packed, "held_by"):
+        return bool(out.packed.current)
+    return out.__class__ is SavedOutput and bool(out.storage.version == out.version and out.array is found)
+
+
+def holders(node: OpNode | _Node, array: weakref.ref[Array]) -> tuple[int, ...]:
     """How many hold a saved result: the record of it, the array, its storage, and the array that owns the memory.
 
-    Where a budget made a page of it: the record, and what that says.
+    Where a store or a budget keeps it: the record, the array, and what that says.
     """
     out = node.outs[0]
     if out.__class__ is Packed:
-        return (getrefcount(out), *out.packed.held_by())
+        return (getrefcount(out), getrefcount(array()), *out.packed.held_by())
     root = root_of(out.array)
     own = () if root is out.array else (getrefcount(root),)
     return (getrefcount(out), getrefcount(out.array), getrefcount(out.storage), *own)
@@ -133,7 +151,8 @@ def alone(saved: Callable[[Tensor], Any]) -> set[tuple[int, ...]]:
         node, tensor = _Node(), wrap(array.reshape(array.shape) if array.base is not None else array.copy())
         del array
         node.outs = (saved(tensor),)
-        reference = weakref.ref(tensor, lambda _, node=node: found.add(holders(node)))
+        held = weakref.ref(tensor._held)
+        reference = weakref.ref(tensor, lambda _, node=node, held=held: found.add(holders(node, held)))
         del tensor, reference
     return found
 
