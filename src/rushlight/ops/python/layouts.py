@@ -98,9 +98,9 @@ def dense_dim(self: Tensor) -> int:
     return self.dim()
 
 
-def smm(self: Tensor, mat: Tensor) -> Any:
+def smm(self: Tensor, mat2: Tensor) -> Any:
     """As `torch.smm`."""
-    return _later("rushlight.sparse.older", "smm")(self, mat)
+    return _later("rushlight.sparse.older", "smm")(self, mat2)
 
 
 def sspaddmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
