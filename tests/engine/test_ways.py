@@ -15,15 +15,18 @@ from tools.replaying import cases, modes, states
 
 import rushlight as torch
 from rushlight.basics.state import special
+from rushlight.dispatch import variants
 
-SAME = ("grad", "first order", "second order", "no_grad", "inference", "forward mode", "changed")
+SAME = ("grad", "first order", "second order", "no_grad", "inference", "forward mode", "vmap",
+        "vmap of gradients", "changed")  # fmt: skip
 STATES = [name for name in states.STATES if name != "nothing"]
 
 
 def alike(found: Any) -> Any:
     """What was found, but for what depends on the way: an error's words after its first, and which tensor it is that hooks keep."""
     if isinstance(found, dict):
-        return {name: alike(value) for name, value in found.items()}
+        once = found.get("mode", "").startswith("vmap")  # it warns once of an operator without a batching rule
+        return {name: alike(value) for name, value in found.items() if not (once and name == "warned")}
     if not isinstance(found, (list, tuple)):
         return found
     if len(found) == 2 and isinstance(found[0], str) and found[0].endswith("Error"):
@@ -52,3 +55,16 @@ def test_a_way_that_differs_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.Tensor, "cumsum", lambda x, dim: true(x, dim) + (0.5 if special.count else 0))
     with pytest.raises(AssertionError, match="meta"):
         test_every_way_gives_the_same("x.cumsum(1)")
+
+
+@pytest.mark.parametrize("state", ["profiler", "thread"])
+@pytest.mark.parametrize(
+    "call", ["T.maximum(x, v)", "F.max_pool2d(h, 2)", "F.cross_entropy(c, r)", "x.clamp(0.3, 0.6)"]
+)
+def test_what_is_made_of_an_operator_is_made_alike_in_every_state(
+    call: str, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """vmap asks for an operator that gives what is kept, too: first asked for while a profiler listened, it gave less."""
+    usual = outcomes(call, "nothing")
+    monkeypatch.setattr(variants, "_MADE", {})
+    assert outcomes(call, state) == usual

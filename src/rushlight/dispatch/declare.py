@@ -285,9 +285,10 @@ class Op:
         return fn
 
     def variant(self, **changes: object) -> Op:
-        """Another record, that differs in what is said."""
+        """Another record, that differs in what is said.  What is made of this one would run it, and is made anew."""
         made: Op = object.__new__(Op)
-        vars(made).update({**vars(self), "plans": {}, **changes})
+        said = {name: value for name, value in vars(self).items() if name not in self.MADE}
+        vars(made).update({**said, "plans": {}, **changes})
         return made
 
     def plan(self, mask: int, count: int) -> Plan:
