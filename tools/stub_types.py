@@ -33,11 +33,12 @@ PARAMETERS: dict[str, str] = {
     "dtype": "dtype | None", "device": "device | str | int | None", "generator": "Generator | None",
     "memory_format": "memory_format | None", "layout": "layout | None", "norm": "str | None", "correction": "float | None",
     "q": "float | Tensor", "scale_factor": "float | Sequence[float] | None", "s": "Sequence[int] | None", "driver": "str | None",
-    "reduce": "str | complex | None", "indices": "Tensor | Sequence[int] | int", "names": "Sequence[str] | None",
+    "reduce": "str | None", "indices": "Tensor | Sequence[int] | int", "names": "Sequence[str] | None",
 }  # fmt: skip
 
 # Parameters that mean something of their own in one function.
 OWN: dict[tuple[str, str], str] = {
+    **{(f"adaptive_{kind}_pool{n}d", "output_size"): "int | Sequence[int | None]" for kind in ("avg", "max") for n in (1, 2, 3)},
     **{(name, "weight"): "Tensor | None" for name in
        "cross_entropy nll_loss batch_norm layer_norm rms_norm group_norm instance_norm binary_cross_entropy native_batch_norm "
        "binary_cross_entropy_with_logits multi_margin_loss multilabel_soft_margin_loss mse_loss l1_loss".split()},

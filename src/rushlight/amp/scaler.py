@@ -162,7 +162,7 @@ class GradScaler:
                 "may skip the step. Train in float32 or bfloat16 and pass enabled=False, or step after backward."
             )
 
-    def update(self, new_scale: float | None = None) -> None:
+    def update(self, new_scale: Tensor | float | None = None) -> None:
         """Raises or lowers the scale after the steps of an iteration, or gives it a value.
 
         Raises RuntimeError where no gradients were looked at since the last one.

@@ -43,7 +43,7 @@ class saved_tensors_hooks:
     tensor([2., 2.])
     """
 
-    pair: type[tuple[Any, ...]] = tuple
+    _pair: type[tuple[Any, ...]] = tuple  # says to operators what may be kept in the place of what these hooks get
 
     def __init__(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]):
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
@@ -56,7 +56,7 @@ class saved_tensors_hooks:
                             f"{type(self.pack_hook).__name__} and {type(self.unpack_hook).__name__}")  # fmt: skip
         if modes.sleeper is not None:
             modes.sleeper()
-        set_mode("saved_hooks", (*modes.saved_hooks, self.pair((self.pack_hook, self.unpack_hook))))
+        set_mode("saved_hooks", (*modes.saved_hooks, self._pair((self.pack_hook, self.unpack_hook))))
 
     def __exit__(self, kind: type[BaseException] | None = None, error: BaseException | None = None,
                  tb: TracebackType | None = None) -> None:  # fmt: skip
@@ -85,7 +85,7 @@ class save_on_cpu(saved_tensors_hooks):
 
         super().__init__(pack, unpack)
         if type(self) is save_on_cpu:
-            self.pair = Copying
+            self._pair = Copying
 
 
 class disable_saved_tensors_hooks(ContextDecorator):

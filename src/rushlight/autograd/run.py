@@ -40,7 +40,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(accumulator(tensor) if fn is None else fn, tensor.output_nr)
 
 
-def engine_edge(x: Tensor) -> Any:
+def engine_edge(x: Tensor | GradientEdge) -> Any:
     """The engine's edge of a tensor or GradientEdge: a leaf, a node, a port, or None."""
     if isinstance(x, Tensor):
         return edge_of(x)
@@ -138,7 +138,7 @@ def of_place(g: Tensor, shape: tuple[int, ...], i: int) -> Tensor:
     return tensor_functions["sum_to_size"](g, shape)  # type: ignore[no-any-return]
 
 
-def target_key(x: Tensor, i: int, what: str) -> tuple[Any, int]:
+def target_key(x: Tensor | GradientEdge, i: int, what: str) -> tuple[Any, int]:
     """The run's key of input `i`.  Raises RuntimeError for one outside the graph."""
     edge = engine_edge(x)
     if edge is None:
@@ -223,7 +223,7 @@ def without_memory(outputs: tuple[Any, ...]) -> bool:
     return special.meta is not None and any(isinstance(x, Tensor) and x._meta for x in outputs)
 
 
-def renamed(grad_tensors: Any, grad_variables: Tensor) -> Tensor:
+def renamed(grad_tensors: Any, grad_variables: Any) -> Any:
     """The older name of `grad_tensors`, with a warning.  Raises RuntimeError where both are given."""
 
     warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)

@@ -33,7 +33,7 @@ class Engine:
         """
         queue_callback(callback)
 
-    def run_backward(self, tensors: tuple[Tensor, ...], grad_tensors: tuple[Tensor, ...], keep_graph: bool,
+    def run_backward(self, tensors: tuple[Tensor, ...], grad_tensors: tuple[Tensor | None, ...], keep_graph: bool,
                      create_graph: bool, inputs: tuple[Tensor, ...] = (), allow_unreachable: bool = False,
                      accumulate_grad: bool = False) -> tuple[Any, ...]:  # fmt: skip
         """`autograd.backward` where `accumulate_grad` is set, and () then; else what `autograd.grad` gives for `inputs`.

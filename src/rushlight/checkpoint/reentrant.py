@@ -22,7 +22,7 @@ class CheckpointFunction(Function):
     runs_backward = True  # optimizers that step inside backward wait for its end
 
     @staticmethod
-    def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Tensor) -> Any:
+    def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
         """The first run, without a graph."""
         ctx.run_function = run_function
         ctx.rng = default_generator.state_words() if preserve_rng_state else None

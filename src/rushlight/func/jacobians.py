@@ -150,7 +150,7 @@ def jacfwd(
         flat, spec = tree.tree_flatten(tuple(args[n] for n in places))
         check_real("jacfwd", "inputs", flat)
 
-        def partial(*primals: Tensor) -> Any:
+        def partial(*primals: Any) -> Any:
             return func(*replaced(args, places, primals), **kwargs)
 
         by_output, shape, aux = columns_of(partial, flat, spec, has_aux, randomness)

@@ -209,7 +209,7 @@ class Pullback:
         made.outputs, made.spec = [self.outputs[k]], tree.LEAF
         return made
 
-    def __call__(self, cotangents: Tensor, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+    def __call__(self, cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         """Gradients of the inputs, of their structure."""
         flat, spec = tree.tree_flatten(cotangents)
         if spec != self.spec:
@@ -258,7 +258,7 @@ def vjp_over(
     return shown, Pullback(transform, flat, spec, inputs), aux
 
 
-def vjp(func: Callable[..., Any], *primals: Tensor, has_aux: bool = False) -> tuple[Any, ...]:
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The outputs of `func`, and the function that multiplies a vector with its Jacobian: (outputs, vjp_fn).
 
     vjp_fn takes cotangents of the structure of the outputs and returns a tuple of gradients, one for each of `primals`,

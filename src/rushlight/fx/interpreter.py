@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule, _reached
 from rushlight.fx.node import Node, Target, map_aggregate, map_arg
 from rushlight.fx.proxy import GraphAppendingTracer, Proxy
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
 
 __all__ = ["Interpreter", "Transformer"]
 
@@ -44,7 +41,7 @@ class Interpreter:
 
             self.user_to_last_uses = _last_uses(self.graph)
 
-    def run(self, *args: Tensor, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
+    def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
         """What the program returns for these arguments.  initial_env: results of steps that are known."""
         self.env = dict(initial_env or {})
         self.args_iter: Iterator[Any] = iter(args)

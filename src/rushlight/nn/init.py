@@ -26,7 +26,7 @@ __all__ = [
 _LINEAR = ("linear", "sigmoid", *(f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)))
 
 
-def calculate_gain(nonlinearity: str, param: float | str | None = None) -> float:
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """The factor by which weights are scaled before this nonlinearity.
 
     `param` is the slope of "leaky_relu" (0.01 by default).  Raises ValueError for unknown names.
@@ -45,7 +45,7 @@ def calculate_gain(nonlinearity: str, param: float | str | None = None) -> float
     return gains[nonlinearity]
 
 
-def _slope(param: float | str | None) -> float:
+def _slope(param: float | None) -> float:
     if param is None:
         return 0.01
     if isinstance(param, bool) or not isinstance(param, (int, float)):

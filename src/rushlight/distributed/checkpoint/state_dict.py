@@ -123,7 +123,7 @@ def from_first(state: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def several(optimizers: Optimizer) -> list[Optimizer]:
+def several(optimizers: Optimizer | Iterable[Optimizer]) -> list[Optimizer]:
     """One optimizer, or an iterable of them, as a list."""
     return [optimizers] if isinstance(optimizers, Optimizer) else list(optimizers)
 
@@ -151,7 +151,7 @@ def names_of(model: Module, optimizers: Iterable[Optimizer]) -> dict[int, str]:
     return found
 
 
-def get_optimizer_state_dict(model: Module, optimizers: Optimizer, *, submodules: set[Module] | None = None,
+def get_optimizer_state_dict(model: Module, optimizers: Optimizer | Iterable[Optimizer], *, submodules: set[Module] | None = None,
                              options: StateDictOptions | None = None) -> dict[str, Any]:  # fmt: skip
     """The state and the groups of optimizers, by the names of the model's parameters.  All processes call this."""
     chosen, every = given(options, submodules), several(optimizers)
@@ -209,7 +209,7 @@ def unflattened(
     return {"state": state, "param_groups": listed}
 
 
-def set_optimizer_state_dict(model: Module, optimizers: Optimizer, optim_state_dict: dict[str, Any], *,
+def set_optimizer_state_dict(model: Module, optimizers: Optimizer | Iterable[Optimizer], optim_state_dict: dict[str, Any], *,
                              options: StateDictOptions | None = None) -> None:  # fmt: skip
     """Give optimizers a state dict that :func:`get_optimizer_state_dict` returned, on any number of processes.
 
@@ -269,14 +269,14 @@ def taken(p: Any, whole: Tensor) -> Any:
         return filled(local, p._spec.cut(whole._array))
 
 
-def get_state_dict(model: Module, optimizers: Optimizer, *, submodules: set[Module] | None = None,
+def get_state_dict(model: Module, optimizers: Optimizer | Iterable[Optimizer], *, submodules: set[Module] | None = None,
                    options: StateDictOptions | None = None) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
     """The state dicts of a model and of its optimizers."""
     return (get_model_state_dict(model, submodules=submodules, options=options),
             get_optimizer_state_dict(model, optimizers, submodules=submodules, options=options))  # fmt: skip
 
 
-def set_state_dict(model: Module, optimizers: Any, *, model_state_dict: dict[str, Any], optim_state_dict: dict[str, Any],
+def set_state_dict(model: Module, optimizers: Optimizer | Iterable[Optimizer], *, model_state_dict: dict[str, Any], optim_state_dict: dict[str, Any],
                    options: StateDictOptions | None = None) -> _IncompatibleKeys:  # fmt: skip
     """Give a model and its optimizers the state dicts that :func:`get_state_dict` returned."""
     if optim_state_dict:

@@ -25,7 +25,7 @@ class InverseGamma(TransformedDistribution):
     has_rsample = True
     base_dist: Gamma
 
-    def __init__(self, concentration: Any, rate: Tensor, validate_args: bool | None = None):
+    def __init__(self, concentration: Tensor | float, rate: Tensor | float, validate_args: bool | None = None):
         base = Gamma(concentration, rate, validate_args=validate_args)
         super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args=validate_args)
 

@@ -24,7 +24,7 @@ class Poisson(ExponentialFamily):
     support = constraints.nonnegative_integer
     _batched = ("rate",)
 
-    def __init__(self, rate: Tensor, validate_args: bool | None = None):
+    def __init__(self, rate: Tensor | float, validate_args: bool | None = None):
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.size(), validate_args=validate_args)
 

@@ -46,6 +46,6 @@ class ShapeProp(Interpreter):
         n.meta["type"] = type(result)
         return result
 
-    def propagate(self, *args: Tensor) -> Any:
+    def propagate(self, *args: Any) -> Any:
         """Run on these arguments; the result."""
         return self.run(*args)

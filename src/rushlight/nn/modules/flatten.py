@@ -30,7 +30,7 @@ class Flatten(Module):
 class Unflatten(Module):
     """Splits dimension `dim` into `unflattened_size`: a tuple, list or Size, one of whose sizes may be -1."""
 
-    def __init__(self, dim: int, unflattened_size: Sequence[Any]) -> None:
+    def __init__(self, dim: int | str, unflattened_size: Sequence[Any]) -> None:
         super().__init__()
         if isinstance(dim, int):
             _need_sizes(unflattened_size)

@@ -319,7 +319,7 @@ class LPPool3d(_LPPoolNd):
 class _AdaptiveMaxPoolNd(Module):
     """The largest of each window, as many windows as `output_size` says."""
 
-    def __init__(self, output_size: int | Sequence[int], return_indices: bool = False) -> None:
+    def __init__(self, output_size: int | Sequence[int | None], return_indices: bool = False) -> None:
         super().__init__()
         self.output_size, self.return_indices = output_size, return_indices
 
@@ -355,7 +355,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
 class _AdaptiveAvgPoolNd(Module):
     """The mean of each window, as many windows as `output_size` says."""
 
-    def __init__(self, output_size: int | Sequence[int]) -> None:
+    def __init__(self, output_size: int | Sequence[int | None]) -> None:
         super().__init__()
         self.output_size = output_size
 

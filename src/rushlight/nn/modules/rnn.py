@@ -199,7 +199,7 @@ class RNNBase(Module):
 
     # Forward ---------------------------------------------------------------------------------------
 
-    def forward(self, input: Tensor, hx: tuple[Tensor, ...] | None = None) -> tuple[Any, ...]:
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, ...]:
         """Run the whole sequence.
 
         Args:

@@ -199,7 +199,7 @@ def pad_packed_sequence(
 
 
 def pad_sequence(
-    sequences: list[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+    sequences: Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
     """Stack sequences (L_i, *) into (T, B, *), or (B, T, *) with `batch_first`, padded to the longest.
 
@@ -220,7 +220,7 @@ def pad_sequence(
     return fill(sequences, longest, batch_first, padding_value, padding_side == "left")
 
 
-def _pad_filled(sequences: list[Any], longest: int, batch_first: bool, value: float, left: bool) -> Tensor:
+def _pad_filled(sequences: Sequence[Any], longest: int, batch_first: bool, value: float, left: bool) -> Tensor:
     """Copy each sequence into its place."""
     first, n = sequences[0], len(sequences)
     head = (n, longest) if batch_first else (longest, n)
@@ -232,7 +232,7 @@ def _pad_filled(sequences: list[Any], longest: int, batch_first: bool, value: fl
     return padded
 
 
-def _pad_recorded(sequences: list[Any], longest: int, batch_first: bool, value: float, left: bool) -> Tensor:
+def _pad_recorded(sequences: Sequence[Any], longest: int, batch_first: bool, value: float, left: bool) -> Tensor:
     """The same by operators whose gradients are slices."""
     padded = []
     for s in sequences:
@@ -250,7 +250,7 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
     return [row[: int(n)] for row, n in zip(rows, lengths, strict=True)]
 
 
-def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:
+def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Pack sequences (L_i, *), of descending lengths unless `enforce_sorted=False`."""
     lengths = [s.shape[0] for s in sequences]
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)

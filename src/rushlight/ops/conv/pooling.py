@@ -235,7 +235,7 @@ def divisors(
 # Adaptive --------------------------------------------------------------------------------------------
 
 
-def adaptive_sizes(name: str, input: Tensor, output_size: int | Sequence[int], n: int) -> tuple[int, ...]:
+def adaptive_sizes(name: str, input: Tensor, output_size: int | Sequence[int | None], n: int) -> tuple[int, ...]:
     """The output sizes, None standing for the input's."""
     if len(input.shape) == n and n > 1:
         raise ValueError(f"{name}: Input dimension should be at least {n + 1}, got {list(input.shape)}")
@@ -274,7 +274,7 @@ def averaging_matrix(size: int, out: int, dtype: np.dtype[Any]) -> Tensor:
     return wrap((inside / np.maximum(end - start, 1)[:, None]).astype(dtype))
 
 
-def adaptive_avg_pool(name: str, n: int, input: Tensor, output_size: int | Sequence[int]) -> Tensor:
+def adaptive_avg_pool(name: str, n: int, input: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
     """Averages over windows that divide the input evenly: separable, one small matrix product for each dimension."""
     sizes = adaptive_sizes(name, input, output_size, n)
     if input.dtype.category < dtypes.FLOAT:
@@ -322,7 +322,9 @@ def take_spatial(input: Tensor, at: Tensor) -> Tensor:
     return reshape_op(flat.gather(2, rows), at.shape)
 
 
-def adaptive_max_pool(name: str, n: int, input: Tensor, output_size: int | Sequence[int], return_indices: bool) -> Any:
+def adaptive_max_pool(
+    name: str, n: int, input: Tensor, output_size: int | Sequence[int | None], return_indices: bool
+) -> Any:
     """Maxima of windows that divide the input evenly."""
     sizes = adaptive_sizes(name, input, output_size, n)
     if input.dtype.category < 2:
@@ -493,10 +495,10 @@ def _publish_max(n: int) -> None:
 
 
 def _publish_adaptive(n: int) -> None:
-    def average(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
+    def average(input: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
         return adaptive_avg_pool(f"adaptive_avg_pool{n}d", n, input, output_size)
 
-    def maximum(input: Tensor, output_size: int | Sequence[int], return_indices: bool = False) -> Tensor:
+    def maximum(input: Tensor, output_size: int | Sequence[int | None], return_indices: bool = False) -> Tensor:
         return adaptive_max_pool(f"adaptive_max_pool{n}d", n, input, output_size, return_indices)
 
     def with_indices(input: Any, output_size: Any, return_indices: bool = True) -> Any:

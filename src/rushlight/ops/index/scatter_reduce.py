@@ -269,7 +269,7 @@ def scatter(
     src: Tensor | None = None,
     *,
     value: complex | None = None,
-    reduce: str | complex | None = None,
+    reduce: str | None = None,
 ) -> Tensor:
     """`input` with `src` (a tensor no smaller than index, or a number) put at `index` along `dim`.
 
@@ -286,7 +286,7 @@ def scatter_(
     src: Tensor | None = None,
     *,
     value: complex | None = None,
-    reduce: str | complex | None = None,
+    reduce: str | None = None,
 ) -> Tensor:
     """In-place version of :func:`scatter`."""
     return scatter_call(call.apply_inplace, "scatter_", input, dim, index, src, value, reduce)

@@ -74,7 +74,7 @@ def _(g: Array | Tensor, input: Array | Tensor, weight: Array | Tensor | None, r
 
 @function(ns=F)
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-                         reduce: str | complex | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+                         reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """-(target * log(input) + (1 - target) * log(1 - input)) * weight, reduced.  (*), (*) -> () or (*)
 
     Logarithms below -100 count as that. Raises ValueError where shapes differ, RuntimeError for inputs outside [0, 1].
@@ -190,7 +190,7 @@ def minus_logsigmoid(x: Array | Tensor) -> Array | Tensor:
 
 @function(ns=F)
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
-                                     size_average: bool | None = None, reduce: str | complex | None = None,
+                                     size_average: bool | None = None, reduce: bool | None = None,
                                      reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """Binary cross entropy of sigmoid(input), without its loss of digits, reduced.  (*), (*) -> () or (*)
 
@@ -213,7 +213,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
 
 @function(ns=F)
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
-                                size_average: bool | None = None, reduce: str | complex | None = None,
+                                size_average: bool | None = None, reduce: bool | None = None,
                                 reduction: str = "mean") -> Tensor:  # fmt: skip
     """The mean over classes of binary cross entropy with logits, reduced.  (*, C), (*, C) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
@@ -251,7 +251,7 @@ def _(
 
 
 @function(ns=F)
-def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None,
+def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
                      reduction: str = "mean") -> Tensor:  # fmt: skip
     """log(1 + e^(-target * input)) with targets 1 and -1, reduced.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)

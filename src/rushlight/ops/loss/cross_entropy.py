@@ -156,7 +156,7 @@ def rowed(fn: Callable[..., Any], input: Tensor, target: Tensor, *rest: object) 
 
 @function(ns=F)
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-             ignore_index: int = -100, reduce: str | complex | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+             ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """-input[target] * weight[target], reduced; the mean divides by the weights.  (N, C, *), (N, *) -> () or (N, *)
 
     input: logarithms of probabilities, or (C,) with a target (). Targets equal to ignore_index do not count.
@@ -311,7 +311,7 @@ unmade: dict[str, Any] = {}  # what computes it of logits that are not made: `un
 
 @function(ns=F)
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-                  ignore_index: int = -100, reduce: str | complex | None = None, reduction: str = "mean",
+                  ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Tensor:  # fmt: skip
     """-log(softmax(input))[target], reduced; the mean divides by the weights.  (N, C, *), (N, *) -> () or (N, *)
 

@@ -135,7 +135,7 @@ def _(g: Tensor, input: Tensor, target: Tensor, reduction: str, needs: tuple[boo
 
 
 @function(ns=F)
-def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None,
+def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
              reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """(input - target)^2, reduced; with `weight`, a weighted mean.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
@@ -191,7 +191,7 @@ def _(g: Tensor, input: Tensor, target: Tensor, reduction: str, needs: tuple[boo
 
 
 @function(ns=F)
-def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None,
+def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
             reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """|input - target|, reduced; with `weight`, a weighted mean.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
@@ -259,7 +259,7 @@ def _(
 
 @function(ns=F, autocast="float32")
 def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
-                   reduce: str | complex | None = None, reduction: str = "mean", beta: float = 1.0) -> Tensor:  # fmt: skip
+                   reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0) -> Tensor:  # fmt: skip
     """d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, of d = input - target, reduced.  (*), (*) -> () or (*)
 
     Source: Girshick, Fast R-CNN (2015).  Raises RuntimeError for a negative beta.
@@ -366,7 +366,7 @@ def _share_of(reduction: str, *shapes: tuple[int, ...]) -> float:
 
 
 @function(ns=F, autocast="float32")
-def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: str | complex | None = None,
+def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
            reduction: str = "mean", log_target: bool = False) -> Tensor:  # fmt: skip
     """target * (log(target) - input) with `input` logarithms of probabilities, reduced.  (*), (*) -> () or (*)
 
@@ -395,7 +395,7 @@ def divergence(input: Tensor, target: Tensor, reduction: str, log_target: bool) 
 
 @function(ns=F, autocast="float32")
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
-                     size_average: bool | None = None, eps: float = 1e-8, reduce: str | complex | None = None,
+                     size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
                      reduction: str = "mean") -> Tensor:  # fmt: skip
     """-log of Poisson's density of `target` at the rate e^input (or input), reduced.  (*), (*) -> () or (*)
 

@@ -23,7 +23,7 @@ F = "nn.functional"
 
 @function(ns=F, autocast="float32")
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
-                         reduce: str | complex | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+                         reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """input where the target is 1, max(0, margin - input) where it is -1, reduced.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("hinge_embedding_loss", input=input, target=target)
@@ -34,7 +34,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, siz
 
 @function(ns=F, autocast="float32")
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
-                        size_average: bool | None = None, reduce: str | complex | None = None,
+                        size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Tensor:  # fmt: skip
     """max(0, -target * (input1 - input2) + margin), reduced.  (*), (*), (*) -> () or (*)
 
@@ -50,7 +50,7 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 
 @function(ns=F, autocast="float32")
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
-                          size_average: bool | None = None, reduce: str | complex | None = None,
+                          size_average: bool | None = None, reduce: bool | None = None,
                           reduction: str = "mean") -> Tensor:  # fmt: skip
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1, reduced.  (N, D) twice, (N,) -> () or (N,)"""
     reduction = reduction_of(reduction, size_average, reduce)
@@ -79,7 +79,7 @@ def _cosine(x1: Tensor, x2: Tensor) -> Tensor:
 @function(ns=F, autocast="float32")
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
                         eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
-                        reduce: str | complex | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+                        reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), reduced.  (N, D) or (D,) each -> () or (N,)
 
     d: the distance of order `p` with `eps` added to differences. swap: use d(positive, negative) where it is smaller.
@@ -156,7 +156,7 @@ def check_classes(input: Tensor, target: Tensor, p: int, weight: Any) -> None:
 
 @function(ns=F, autocast="float32")
 def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
-                      size_average: bool | None = None, reduce: str | complex | None = None,
+                      size_average: bool | None = None, reduce: bool | None = None,
                       reduction: str = "mean") -> Tensor:  # fmt: skip
     """sum over i != y of max(0, margin - x[y] + x[i])^p * weight[y] / C, reduced.  (N, C), (N,) -> () or (N,)"""
     reduction = reduction_of(reduction, size_average, reduce)
@@ -195,7 +195,7 @@ def check_labels(input: Tensor, target: Tensor) -> None:
 @function(ns=F, autocast="float32")
 @per_sample
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
-                           reduce: str | complex | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+                           reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """sum over labels y and other classes i of max(0, 1 - (x[y] - x[i])) / C, reduced.  (N, C), (N, C) -> () or (N,)
 
     target: the labels of a row, ended by a -1 if they are fewer than the classes.

@@ -115,7 +115,7 @@ for _method in (size, stride, dim, is_contiguous, element_size, is_set_to):
     setattr(Tensor, _method.__name__, _method)
 Tensor.ndimension, Tensor.nelement = dim, numel  # type: ignore[assignment, method-assign]
 for _flag in ("is_cuda", "is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested", "is_mps", "is_xpu",
-              "is_sparse_csr", "is_shared_", "is_ipu", "is_maia", "is_mtia", "is_vulkan", "is_xla"):  # fmt: skip
+              "is_sparse_csr", "is_ipu", "is_maia", "is_mtia", "is_vulkan", "is_xla"):  # fmt: skip
     setattr(Tensor, _flag, False)
 Tensor.is_cpu = True
 
