@@ -15,7 +15,7 @@ LONGEST_FILE = 700
 MOST_FILES = 30  # in one folder
 MOST_AT_THE_TOP = 12
 LARGEST_CYCLE = 3  # of modules that import each other, imports inside of functions counted
-MOST_ANY = 0.165, 0.155  # of annotated parameters, of returns: they may fall, never rise
+MOST_ANY = 0.15, 0.15  # of annotated parameters, of returns: they may fall, never rise
 MOST_ANY_BELOW = 0.06, 0.09  # in the engine and in dispatch
 
 # "file:function" that may be longer, and why.

@@ -47,7 +47,7 @@ def check(name: str, *tensors: object) -> None:
             raise TypeError(f"{name}: expected a tensor, got {type(tensor).__name__}")
 
 
-def chosen(name: str, op: Any, dtype: dtype) -> str:
+def chosen(name: str, op: ReduceOp, dtype: dtype) -> str:
     """The name in MPI of a reduction.  Raises TypeError for what is none.
 
     Where the numbers have none such: ValueError for complex ones, RuntimeError for others, as PyTorch.
@@ -106,7 +106,7 @@ class Call(NamedTuple):
 collecting: dict[ProcessGroup, list[Call]] = {}  # what such blocks hold, by group
 
 
-def collected(group: ProcessGroup, name: str, op: Any, output: Tensor, input: Tensor) -> bool:
+def collected(group: ProcessGroup, name: str, op: ReduceOp | None, output: Tensor, input: Tensor) -> bool:
     """Whether an operation is left to the end of the block that its group is in."""
     if not collecting or group not in collecting:
         return False
@@ -114,18 +114,20 @@ def collected(group: ProcessGroup, name: str, op: Any, output: Tensor, input: Te
     return True
 
 
-def averaged(array: Array, op: Any, group: ProcessGroup) -> None:
+def averaged(array: Array, op: ReduceOp, group: ProcessGroup) -> None:
     """Make a mean of a sum, where that is what was asked for."""
     if op is ReduceOp.AVG:
         np.divide(array, group.size(), out=array)
 
 
-def outside(group: Any) -> bool:
+def outside(group: ProcessGroup | None) -> bool:
     """Whether this process is not in a group."""
     return group is GroupMember.NON_GROUP_MEMBER
 
 
-def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
+def barrier(
+    group: ProcessGroup | None = None, async_op: bool = False, device_ids: Sequence[int] | None = None
+) -> Work | None:
     """Wait until all processes are here."""
     if outside(group):
         return None
@@ -136,7 +138,9 @@ def nothing() -> None:
     """What is done after operations that bring nothing."""
 
 
-def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
+def all_reduce(
+    tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
+) -> Work | None:
     """Replace the tensor by the sum (or what `op` says) over all processes.  16-bit numbers are added in float32.
 
     >>> import rushlight as torch
@@ -156,7 +160,9 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_
     return _reduced("all_reduce", tensor, op, used, None, async_op)
 
 
-def _reduced(name: str, tensor: Tensor, op: Any, group: ProcessGroup, root: int | None, async_op: bool) -> Work | None:
+def _reduced(
+    name: str, tensor: Tensor, op: ReduceOp, group: ProcessGroup, root: int | None, async_op: bool
+) -> Work | None:
     how, place = chosen(name, op, tensor.dtype), Place(tensor, sums=True)
 
     def after() -> None:
@@ -170,7 +176,7 @@ def _reduced(name: str, tensor: Tensor, op: Any, group: ProcessGroup, root: int 
     return run(name, group, begin, after, async_op, tensor, op.name, root)
 
 
-def reduce(tensor: Tensor, dst: int | None = None, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False,
+def reduce(tensor: Tensor, dst: int | None = None, op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False,
            group_dst: int | None = None) -> Work | None:  # fmt: skip
     """As :func:`all_reduce`, for the process `dst` alone."""
     if outside(group):
@@ -180,7 +186,7 @@ def reduce(tensor: Tensor, dst: int | None = None, op: Any = ReduceOp.SUM, group
     return _reduced("reduce", tensor, op, used, root_of("reduce", used, dst, group_dst), async_op)
 
 
-def broadcast(tensor: Tensor, src: int | None = None, group: Any = None, async_op: bool = False,
+def broadcast(tensor: Tensor, src: int | None = None, group: ProcessGroup | None = None, async_op: bool = False,
               group_src: int | None = None) -> Work | None:  # fmt: skip
     """Replace the tensor by that of process `src`."""
     if outside(group):
@@ -199,7 +205,9 @@ def _fits(name: str, output: Tensor, input: Tensor, times: int = 1) -> None:
                          f"{output.numel()} of {output.dtype}")  # fmt: skip
 
 
-def _one_each(name: str, tensors: Any, group: ProcessGroup, like: Tensor | None = None) -> list[Tensor]:
+def _one_each(
+    name: str, tensors: Sequence[Tensor] | None, group: ProcessGroup, like: Tensor | None = None
+) -> list[Tensor]:
     """A list with a tensor for each process.  Raises ValueError for another number, and for sizes that differ."""
     count = group.size()
     if not isinstance(tensors, Sequence) or len(tensors) != count:
@@ -213,7 +221,7 @@ def _one_each(name: str, tensors: Any, group: ProcessGroup, like: Tensor | None 
 
 
 def all_gather_into_tensor(
-    output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
+    output_tensor: Tensor, input_tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
     """Write the tensors of all processes into one, one behind the other."""
     name = "all_gather_into_tensor"
@@ -228,7 +236,9 @@ def all_gather_into_tensor(
     return run(name, used, lambda way: way.all_gather(place.wire(), given), place.put, async_op, output_tensor)
 
 
-def all_gather(tensor_list: Any, tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
+def all_gather(
+    tensor_list: list[Tensor], tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
+) -> Work | None:
     """Write the tensors of all processes into those of a list."""
     if outside(group):
         return None
@@ -239,7 +249,7 @@ def all_gather(tensor_list: Any, tensor: Tensor, group: Any = None, async_op: bo
     return run("all_gather", used, lambda way: way.all_gather(found, given), after, async_op, tensor)
 
 
-def _parts(outputs: Sequence[Tensor], like: Any, count: int) -> tuple[Any, Callable[[], None]]:
+def _parts(outputs: Sequence[Tensor], like: Array, count: int) -> tuple[Any, Callable[[], None]]:
     """Room for `count` arrays as `like`, and what copies them into the outputs."""
     found = np.empty((count, *like.shape), like.dtype)
 
@@ -257,7 +267,7 @@ def put(output: Tensor, part: Array) -> None:
     place.put()
 
 
-def gather(tensor: Tensor, gather_list: Any = None, dst: int | None = None, group: Any = None, async_op: bool = False,
+def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | None = None, group: ProcessGroup | None = None, async_op: bool = False,
            group_dst: int | None = None) -> Work | None:  # fmt: skip
     """As :func:`all_gather`, for the process `dst` alone."""
     if outside(group):
@@ -274,7 +284,7 @@ def gather(tensor: Tensor, gather_list: Any = None, dst: int | None = None, grou
     return run("gather", used, lambda way: way.gather(found, given, root), after, async_op, tensor, root)
 
 
-def scatter(tensor: Tensor, scatter_list: Any = None, src: int | None = None, group: Any = None, async_op: bool = False,
+def scatter(tensor: Tensor, scatter_list: Sequence[Tensor] | None = None, src: int | None = None, group: ProcessGroup | None = None, async_op: bool = False,
             group_src: int | None = None) -> Work | None:  # fmt: skip
     """Write this process's tensor of the list of process `src` into `tensor`."""
     if outside(group):
@@ -291,7 +301,11 @@ def scatter(tensor: Tensor, scatter_list: Any = None, src: int | None = None, gr
 
 
 def reduce_scatter(
-    output: Tensor, input_list: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+    output: Tensor,
+    input_list: Sequence[Tensor],
+    op: ReduceOp = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
 ) -> Work | None:
     """Write the sum over all processes of this one's tensor in their lists into `output`."""
     if outside(group):
@@ -303,7 +317,11 @@ def reduce_scatter(
 
 
 def reduce_scatter_tensor(
-    output: Tensor, input: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+    output: Tensor,
+    input: Tensor,
+    op: ReduceOp = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
 ) -> Work | None:
     """As :func:`reduce_scatter`, of the parts of one tensor."""
     if outside(group):
@@ -317,7 +335,7 @@ def reduce_scatter_tensor(
 
 
 def _scattered(
-    name: str, output: Tensor, arrays: list[Any], op: Any, group: ProcessGroup, async_op: bool
+    name: str, output: Tensor, arrays: list[Any], op: ReduceOp, group: ProcessGroup, async_op: bool
 ) -> Work | None:
     how, place = chosen(name, op, output.dtype), Place(output, sums=True)
     given = np.concatenate([a.reshape(-1) for a in arrays]) if len(arrays) != 1 else arrays[0].reshape(-1)
@@ -330,7 +348,10 @@ def _scattered(
 
 
 def all_to_all(
-    output_tensor_list: Any, input_tensor_list: Any, group: Any = None, async_op: bool = False
+    output_tensor_list: list[Tensor],
+    input_tensor_list: Sequence[Tensor],
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
 ) -> Work | None:
     """Send each process its tensor of a list, which may differ in size."""
     if outside(group):
@@ -351,8 +372,8 @@ def all_to_all(
     )
 
 
-def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: Any = None, input_split_sizes: Any = None,
-                      group: Any = None, async_op: bool = False) -> Work | None:  # fmt: skip
+def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: Sequence[int] | None = None, input_split_sizes: Sequence[int] | None = None,
+                      group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:  # fmt: skip
     """Send each process its part of a tensor: equal parts of the first dimension, or those of the sizes given."""
     if outside(group):
         return None
@@ -367,7 +388,7 @@ def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: Any = N
                input.dtype)  # fmt: skip
 
 
-def _split(name: str, tensor: Tensor, sizes: Any, count: int) -> list[int]:
+def _split(name: str, tensor: Tensor, sizes: Sequence[int] | None, count: int) -> list[int]:
     """Elements of each process's part of a tensor.  Raises ValueError where the first dimension does not split so."""
     first = tensor.shape[0] if tensor.dim() else 1
     row = tensor.numel() // max(first, 1)

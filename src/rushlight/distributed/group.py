@@ -8,10 +8,13 @@ import itertools
 import os
 import sys
 import zlib
+from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from rushlight.basics import groups
+from rushlight.basics.devices import device
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed import channel, faults, mpi
 from rushlight.distributed.constants import default_pg_timeout
@@ -76,7 +79,7 @@ def is_backend_available(backend: str) -> bool:
     return backend.lower() == "gloo" or (backend.lower() == "mpi" and is_mpi_available())
 
 
-def get_default_backend_for_device(device: Any) -> str:
+def get_default_backend_for_device(device: device | str | int) -> str:
     """The backend of a device's kind: "gloo" for the CPU.  Raises ValueError for a kind without one."""
     kind = getattr(device, "type", str(device).partition(":")[0])
     found = Backend.default_device_backend_map.get(kind)
@@ -93,13 +96,13 @@ def is_torchelastic_launched() -> bool:
 def init_process_group(
     backend: str | None = None,
     init_method: str | None = None,
-    timeout: Any = None,
+    timeout: timedelta | None = None,
     world_size: int = -1,
     rank: int = -1,
     store: Any = None,
     group_name: str = "",
     pg_options: Any = None,
-    device_id: Any = None,
+    device_id: device | int | None = None,
 ) -> None:
     """Make the default group: of all processes that an MPI launcher started, else of this one.
 
@@ -219,7 +222,7 @@ def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
     return list(member(group).ranks)
 
 
-def get_global_rank(group: Any, group_rank: int) -> int:
+def get_global_rank(group: ProcessGroup | None, group_rank: int) -> int:
     """The number among all processes of a group's process.  Raises ValueError where it has none such."""
     ranks = member(group).ranks
     if not 0 <= group_rank < len(ranks):
@@ -227,7 +230,7 @@ def get_global_rank(group: Any, group_rank: int) -> int:
     return ranks[group_rank]
 
 
-def get_group_rank(group: Any, global_rank: int) -> int:
+def get_group_rank(group: ProcessGroup | None, global_rank: int) -> int:
     """The number in a group of one of all processes.  Raises ValueError for one that is not in it."""
     return member(group).within(global_rank)
 
@@ -236,13 +239,13 @@ _made = itertools.count()
 
 
 def new_group(
-    ranks: Any = None,
-    timeout: Any = None,
+    ranks: Sequence[int] | None = None,
+    timeout: timedelta | None = None,
     backend: str | None = None,
     pg_options: Any = None,
     use_local_synchronization: bool = False,
     group_desc: str | None = None,
-    device_id: Any = None,
+    device_id: device | int | None = None,
     sort_ranks: bool = True,
 ) -> Any:
     """A group of some of the processes; all processes call this, and those that are not in it get NON_GROUP_MEMBER.
@@ -261,7 +264,12 @@ def new_group(
 
 
 def _part(
-    parent: ProcessGroup, numbers: Any, ranks: Any, tag: int, timeout: Any, backend: str | None
+    parent: ProcessGroup,
+    numbers: Sequence[int],
+    ranks: Sequence[int],
+    tag: int,
+    timeout: timedelta | None,
+    backend: str | None,
 ) -> ProcessGroup | None:
     """A group of some processes of another; None outside of it.  numbers: theirs in the other, ranks: among all"""
     way = parent.channel.part(numbers, tag)
@@ -271,7 +279,7 @@ def _part(
     return ProcessGroup(parent.backend if backend is None else Backend(backend), way, ranks, seconds)
 
 
-def split_group(parent_pg: Any = None, split_ranks: Any = None, timeout: Any = None, pg_options: Any = None,
+def split_group(parent_pg: ProcessGroup | None = None, split_ranks: Sequence[Sequence[int]] | None = None, timeout: timedelta | None = None, pg_options: Any = None,
                 group_desc: str | None = None, backend: str | None = None) -> ProcessGroup | None:  # fmt: skip
     """The one of several groups without common members that this process is in, None in none; all of the parent call this.
 
@@ -288,7 +296,7 @@ def split_group(parent_pg: Any = None, split_ranks: Any = None, timeout: Any = N
     return None if mine is None else _part(parent, mine, [parent.ranks[r] for r in mine], tag, timeout, backend)
 
 
-def new_subgroups_by_enumeration(ranks_per_subgroup_list: Any, timeout: Any = None, backend: str | None = None,
+def new_subgroups_by_enumeration(ranks_per_subgroup_list: Sequence[Sequence[int]], timeout: timedelta | None = None, backend: str | None = None,
                                  pg_options: Any = None, group_desc: str | None = None) -> tuple[Any, list[Any]]:  # fmt: skip
     """Groups without common members: that of this process, None in none, and all of them; all processes call this.
 
@@ -304,7 +312,7 @@ def new_subgroups_by_enumeration(ranks_per_subgroup_list: Any, timeout: Any = No
     return next((g for g, some in zip(found, lists, strict=True) if get_rank() in some), None), found
 
 
-def new_subgroups(group_size: int | None = None, group: Any = None, timeout: Any = None, backend: str | None = None,
+def new_subgroups(group_size: int | None = None, group: ProcessGroup | None = None, timeout: timedelta | None = None, backend: str | None = None,
                   pg_options: Any = None, group_desc: str | None = None) -> tuple[Any, list[Any]]:  # fmt: skip
     """Groups of `group_size` processes each, in the order of their ranks: that of this process, and all of them.
 

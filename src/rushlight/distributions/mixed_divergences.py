@@ -34,7 +34,7 @@ Moment = Callable[[Any], Any]
 register_kl(ExponentialFamily, ExponentialFamily)(bregman)
 
 
-def _uniform_mean_log(p: Any, shift: float = 0.0, sign: int = 1) -> Tensor:
+def _uniform_mean_log(p: Uniform, shift: float = 0.0, sign: int = 1) -> Tensor:
     """E log |shift + sign x| over an interval where that is not negative: (b log b - a log a) / (b - a) - 1."""
     a, b = (shift + sign * end for end in (p.low, p.high))
     return sign * (named.xlogy(b, b) - named.xlogy(a, a)) / (p.high - p.low) - 1
@@ -56,58 +56,58 @@ _MEAN_EXP: dict[type, Callable[[Any, Any], Any]] = {
 }
 
 
-def _of(table: dict[type, Any], p: Any) -> Any:
+def _of(table: dict[type, Any], p: Distribution) -> Any:
     """The entry of the nearest class."""
     return next(table[kind] for kind in type(p).__mro__ if kind in table)
 
 
-def _cross_exponential(p: Any, q: Any) -> Tensor:
+def _cross_exponential(p: Distribution, q: Exponential) -> Tensor:
     """-E log q = rate E x - log rate."""
     return q.rate * p.mean - q.rate.log()
 
 
-def _cross_gamma(p: Any, q: Any) -> Tensor:
+def _cross_gamma(p: Distribution, q: Gamma) -> Tensor:
     """-E log q = log Gamma(a) - a log rate - (a - 1) E log x + rate E x."""
     a, mean_log = q.concentration, _of(_MEAN_LOG, p)(p)
     return a.lgamma() - a * q.rate.log() - (a - 1) * mean_log + q.rate * p.mean
 
 
-def _cross_normal(p: Any, q: Any) -> Tensor:
+def _cross_normal(p: Distribution, q: Normal) -> Tensor:
     """-E log q = log(2 pi v) / 2 + (Var x + (E x - loc)^2) / 2 v."""
     spread = (p.variance + (p.mean - q.loc).square()) / q.variance
     return 0.5 * (math.log(2 * math.pi) + spread) + q.scale.log()
 
 
-def _cross_gumbel(p: Any, q: Any) -> Tensor:
+def _cross_gumbel(p: Distribution, q: Gumbel) -> Tensor:
     """-E log q = log scale + E z + E exp(-z) for z = (x - loc) / scale."""
     shifted = (q.loc / q.scale).exp() * _of(_MEAN_EXP, p)(p, q.scale.reciprocal())
     return q.scale.log() + (p.mean - q.loc) / q.scale + shifted
 
 
-def _cross_continuous_bernoulli(p: Any, q: Any) -> Tensor:
+def _cross_continuous_bernoulli(p: Distribution, q: ContinuousBernoulli) -> Tensor:
     """-E log q = F(t) - t E x for the logit t."""
     return q._log_normalizer(q.logits) - q.logits * p.mean
 
 
-def _cross_uniform(p: Any, q: Any) -> Tensor:
+def _cross_uniform(p: Distribution, q: Uniform) -> Tensor:
     return (q.high - q.low).log()
 
 
-def _outside_unit(p: Any, q: Any) -> Tensor:
+def _outside_unit(p: Uniform, q: Distribution) -> Tensor:
     """Where an interval is not within [0, 1]."""
     return (p.low < 0) | (p.high > 1)
 
 
-def _beyond(p: Any, q: Any) -> Tensor:
+def _beyond(p: Distribution, q: Uniform) -> Tensor:
     """Where q's interval does not hold [0, 1]."""
     return (q.low > 0) | (q.high < 1)
 
 
-def _below_zero(p: Any, q: Any) -> Tensor:
+def _below_zero(p: Uniform, q: Distribution) -> Tensor:
     return p.low < 0
 
 
-def _never(p: Any, q: Any) -> bool:
+def _never(p: Distribution, q: Distribution) -> bool:
     return False
 
 
@@ -140,7 +140,7 @@ _INFINITE: dict[type, tuple[type, ...]] = {
 def _by_moments(q: type, infinite: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """-H(p) - E log q, infinite where `infinite(p, q)` says so."""
 
-    def divergence(p: Any, q_: Any) -> Tensor:
+    def divergence(p: Distribution, q_: Distribution) -> Tensor:
         found, outside = _CROSS[q](p, q_) - p.entropy(), infinite(p, q_)
         return found if outside is False else found.masked_fill(outside.expand(found.shape), math.inf)
 
@@ -208,7 +208,7 @@ def _uniform_pareto(p: Uniform, q: Pareto) -> Tensor:
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
 @register_kl(LowRankMultivariateNormal, MultivariateNormal)
 @register_kl(MultivariateNormal, LowRankMultivariateNormal)
-def _low_rank(p: LowRankMultivariateNormal, q: Any) -> Tensor:
+def _low_rank(p: LowRankMultivariateNormal, q: LowRankMultivariateNormal | MultivariateNormal) -> Tensor:
     """(tr(Sq^-1 Sp) + d^T Sq^-1 d - n + log det Sq - log det Sp) / 2, the trace over factors of Sp.
 
     Raises ValueError for vectors of different lengths.
@@ -219,19 +219,21 @@ def _low_rank(p: LowRankMultivariateNormal, q: Any) -> Tensor:
         )
     trace = sum(_trace(q, factor) for factor in _factors(p))
     shift = q.loc - p.loc
-    low = isinstance(q, LowRankMultivariateNormal)
-    distance = q.squared_mahalanobis(shift) if low else squared_mahalanobis(q._unbroadcasted_scale_tril, shift)
+    if isinstance(q, LowRankMultivariateNormal):
+        distance = q.squared_mahalanobis(shift)
+    else:
+        distance = squared_mahalanobis(q._unbroadcasted_scale_tril, shift)
     return 0.5 * (trace + distance - p.event_shape[0]) + _half_log_det(q) - _half_log_det(p)
 
 
-def _factors(p: Any) -> list[Any]:
+def _factors(p: LowRankMultivariateNormal | MultivariateNormal) -> list[Any]:
     """Matrices A whose A A^T add up to the covariance."""
     if isinstance(p, MultivariateNormal):
         return [p._unbroadcasted_scale_tril]
     return [p._unbroadcasted_cov_factor, named.diag_embed(p._unbroadcasted_cov_diag.sqrt())]
 
 
-def _trace(q: Any, a: Tensor) -> Tensor:
+def _trace(q: LowRankMultivariateNormal | MultivariateNormal, a: Tensor) -> Tensor:
     """tr(Sq^-1 A A^T) = |Lq^-1 A|^2, or |dq^-1/2 A|^2 - |Bq A|^2."""
     if isinstance(q, MultivariateNormal):
         return linalg.solve_triangular(q._unbroadcasted_scale_tril, a, upper=False).square().sum((-2, -1))
@@ -239,6 +241,6 @@ def _trace(q: Any, a: Tensor) -> Tensor:
     return scaled.sum((-2, -1)) - (q._inner @ a).square().sum((-2, -1))
 
 
-def _half_log_det(d: Any) -> Tensor:
+def _half_log_det(d: LowRankMultivariateNormal | MultivariateNormal) -> Tensor:
     """Half of the logarithm of a covariance's determinant."""
     return half_log_det(d._unbroadcasted_scale_tril) if isinstance(d, MultivariateNormal) else d.half_log_det()

@@ -71,7 +71,7 @@ class Stepper(Optimizer):
             self._step_group(group)
         return loss
 
-    def _for_rows(self, groups: Any) -> list[Any]:
+    def _for_rows(self, groups: list[dict[str, Any]]) -> list[Any]:
         """Step the parameters with sparse gradients; the groups with those that are left."""
         left = []
         for group in groups:
@@ -177,16 +177,18 @@ class Stepper(Optimizer):
         """What `_update` or `_row` wants to know of the group, read once for all of its parameters."""
         return self._slots(group)
 
-    def _row(self, state: dict[str, Any], options: Any) -> tuple[Any, ...]:
+    def _row(self, state: dict[str, Any], options: tuple[Any, ...]) -> tuple[Any, ...]:
         """Advance the counters of a parameter and return what the kernel multiplies by."""
         raise NotImplementedError
 
-    def _work(self, array: Any, group: dict[str, Any]) -> int:
+    def _work(self, array: Array, group: dict[str, Any]) -> int:
         return 0 if self._kernel and array.itemsize > 2 else super()._work(array, group)
 
     # The two ways to apply a formula ----------------------------------------------------------------
 
-    def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: Any) -> None:
+    def _update(
+        self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], options: tuple[Any, ...]
+    ) -> None:
         """Change one parameter and its state in place, without temporaries of their size."""
         slots = [state[name] for name in options]
         numbers = {k: _numbers(v) for k, v in self._numbers(state, group).items()}
@@ -239,7 +241,9 @@ class Together:
             kernels.step_many(self.kernel, self.arrays, self.numbers)
 
 
-def run_blocks(formula: Any, p: Tensor, grad: Tensor, slots: list[Tensor], numbers: dict[str, Any]) -> None:
+def run_blocks(
+    formula: Callable[..., Any], p: Tensor, grad: Tensor, slots: list[Tensor], numbers: dict[str, Any]
+) -> None:
     """Apply `formula` to one parameter and its slots, block by block; 16-bit floats are rounded once, at the end."""
     with np.errstate(all="ignore"):
         for block in blocks(*fitted(raw(p), raw(grad), *(raw(t) for t in slots))):
@@ -251,14 +255,16 @@ def run_blocks(formula: Any, p: Tensor, grad: Tensor, slots: list[Tensor], numbe
         bump(t, STEP)
 
 
-def regularized(param: Tensor, grad: Any, weight_decay: Any, maximize: bool) -> Any:
+def regularized(param: Tensor, grad: Tensor, weight_decay: Any, maximize: bool) -> Any:
     """The gradient, turned round to maximize, with the L2 penalty added."""
     if maximize:
         grad = -grad
     return grad + weight_decay * param if not is_zero(weight_decay) else grad
 
 
-def decayed(param: Tensor, grad: Any, lr: Any, weight_decay: Any, maximize: bool, decoupled: bool) -> tuple[Any, Any]:
+def decayed(
+    param: Tensor, grad: Tensor, lr: Any, weight_decay: Any, maximize: bool, decoupled: bool
+) -> tuple[Any, Any]:
     """Parameter and gradient of the Adams: the penalty is added to the gradient, or, decoupled, taken off the parameter."""
     grad = regularized(param, grad, 0 if decoupled else weight_decay, maximize)
     return param * (1 - lr * weight_decay) if decoupled and not is_zero(weight_decay) else param, grad
@@ -269,17 +275,17 @@ def penalties(lr: float, weight_decay: float, decoupled: bool) -> tuple[Any, Any
     return (0.0, 1 - lr * weight_decay if not is_zero(weight_decay) else 1.0) if decoupled else (weight_decay, 1.0)
 
 
-def moments(grad: Any, exp_avg: Any, exp_avg_sq: Any, beta1: Any, beta2: Any) -> tuple[Any, Any]:
+def moments(grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, beta1: Any, beta2: Any) -> tuple[Any, Any]:
     """The running means of the gradient and of its square, which the Adams keep."""
     return lerp(exp_avg, grad, 1 - beta1), beta2 * exp_avg_sq + (1 - beta2) * grad * grad
 
 
-def is_zero(value: Any) -> bool:
+def is_zero(value: object) -> bool:
     """Whether an option is the plain number zero: a tensor may be differentiated, and is kept."""
     return not isinstance(value, Tensor) and value == 0
 
 
-def lerp(start: Any, end: Any, weight: Any) -> Any:
+def lerp(start: Tensor, end: Tensor, weight: Any) -> Any:
     """`start` moved towards `end` by the fraction `weight`."""
     return start + weight * (end - start)
 

@@ -7,9 +7,9 @@ differs is reported.
 from __future__ import annotations
 
 import cmath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from rushlight.basics import dtypes
 from rushlight.basics.caller import warn
 from rushlight.dispatch.named import named
 from rushlight.tensor import Tensor, sparse_coo, strided, wrap
+
+if TYPE_CHECKING:
+    from rushlight.sparse.tensor import Sparse
 
 __all__ = ["assert_allclose", "assert_close"]
 
@@ -50,8 +53,8 @@ class Rules:
 
 
 def assert_close(
-    actual: Any,
-    expected: Any,
+    actual: object,
+    expected: object,
     *,
     allow_subclasses: bool = True,
     rtol: float | None = None,
@@ -111,8 +114,8 @@ OLD_TOLERANCES = {
 
 
 def assert_allclose(
-    actual: Any,
-    expected: Any,
+    actual: object,
+    expected: object,
     rtol: float | None = None,
     atol: float | None = None,
     equal_nan: bool = True,
@@ -157,18 +160,18 @@ def _pairs(actual: Any, expected: Any, rules: Rules, path: tuple[Any, ...]) -> I
         yield from _pairs(actual[key], expected[key], rules, (*path, key))
 
 
-def _both(actual: Any, expected: Any, kind: Any) -> bool:
+def _both(actual: object, expected: object, kind: type | tuple[type, ...]) -> bool:
     return isinstance(actual, kind) and isinstance(expected, kind)
 
 
-def _common_length(actual: Any, expected: Any, path: tuple[Any, ...]) -> int:
+def _common_length(actual: Sized, expected: Sized, path: tuple[Any, ...]) -> int:
     if len(actual) != len(expected):
         text = f"The length of the sequences mismatch: {len(actual)} != {len(expected)}"
         raise AssertionError(text + _place(path))
     return len(actual)
 
 
-def _common_keys(actual: Any, expected: Any, path: tuple[Any, ...]) -> list[Any]:
+def _common_keys(actual: Mapping[Any, Any], expected: Mapping[Any, Any], path: tuple[Any, ...]) -> list[Any]:
     lacks, more = _in_order(set(expected) - set(actual)), _in_order(set(actual) - set(expected))
     if lacks or more:
         lines = ["The keys of the mappings do not match:"]
@@ -178,14 +181,14 @@ def _common_keys(actual: Any, expected: Any, path: tuple[Any, ...]) -> list[Any]
     return _in_order(expected)
 
 
-def _in_order(keys: Any) -> list[Any]:
+def _in_order(keys: Iterable[Any]) -> list[Any]:
     try:
         return sorted(keys)
     except TypeError:
         return list(keys)
 
 
-def _comparison(actual: Any, expected: Any, rules: Rules, path: tuple[Any, ...]) -> Compare:
+def _comparison(actual: object, expected: object, rules: Rules, path: tuple[Any, ...]) -> Compare:
     """What compares two leaves.  Raises TypeError where nothing does."""
     if actual is None or expected is None:
         return _compare_nones
@@ -201,15 +204,15 @@ def _comparison(actual: Any, expected: Any, rules: Rules, path: tuple[Any, ...])
                     + _place(path))  # fmt: skip
 
 
-def _compare_nones(actual: Any, expected: Any, rules: Rules) -> str | None:
+def _compare_nones(actual: object, expected: object, rules: Rules) -> str | None:
     return None if actual is expected else f"None mismatch: {actual} is not {expected}"
 
 
-def _compare_bools(actual: Any, expected: Any, rules: Rules) -> str | None:
+def _compare_bools(actual: object, expected: object, rules: Rules) -> str | None:
     return None if actual == expected else f"Booleans mismatch: {actual} is not {expected}"
 
 
-def _compare_numbers(actual: Any, expected: float, rules: Rules) -> str | None:
+def _compare_numbers(actual: complex | np.number[Any], expected: complex | np.number[Any], rules: Rules) -> str | None:
     a, e = (x.item() if isinstance(x, np.number) else x for x in (actual, expected))
     if rules.check_dtype and type(a) is not type(e):
         return f"The (d)types do not match: {type(a)} != {type(e)}."
@@ -222,7 +225,7 @@ def _compare_numbers(actual: Any, expected: float, rules: Rules) -> str | None:
     return _scalars(a, e, difference, difference / abs(e) if e else cmath.inf, rtol, atol)
 
 
-def _scalars(actual: float, expected: float, absolute: float, relative: float, rtol: float, atol: float) -> str:
+def _scalars(actual: complex, expected: complex, absolute: float, relative: float, rtol: float, atol: float) -> str:
     word, up_to = _allowed(rtol, atol)
     return (
         f"Scalars are not {word}!\n\nExpected {expected} but got {actual}.\n"
@@ -259,7 +262,7 @@ def _compare_tensors(actual: Tensor, expected: Tensor, rules: Rules) -> str | No
     return _compare_values(*_of_one_dtype(a, e), rtol, atol, rules.equal_nan)
 
 
-def _compare_sparse(a: Any, e: Any, rules: Rules) -> str | None:
+def _compare_sparse(a: Sparse, e: Sparse, rules: Rules) -> str | None:
     """Two sparse tensors of one layout: how many elements are there, where, and which."""
     kind = "COO" if a.layout is sparse_coo else "CSR"
     if a.layout is sparse_coo:

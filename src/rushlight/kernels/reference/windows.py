@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
+
+Sizes = tuple[int, ...]
 Geometry = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
@@ -20,30 +24,36 @@ def out_sizes(spatial: tuple[int, ...], geometry: Geometry) -> tuple[int, ...]:
     return tuple((s + 2 * p - d * (k - 1) - 1) // st + 1 for s, k, st, p, d in zip(spatial, *geometry, strict=True))
 
 
-def offsets(geometry: Geometry) -> Any:
+def offsets(geometry: Geometry) -> Iterable[Sizes]:
     """For each kernel position, in C order, its shift in each dimension, dilation included."""
     kernel, _, _, dilation = geometry
     return itertools.product(*[[d * i for i in range(k)] for k, d in zip(kernel, dilation, strict=True)])
 
 
-def padded(x: Any, padding: tuple[int, ...], value: Any = 0) -> Any:
+def inside(padding: Sizes, spatial: Sizes) -> tuple[Any, ...]:
+    """The index of what lies within `padding`, of spatial sizes `spatial`, in an array (..., *S)."""
+    return (..., *(slice(p, p + s) for p, s in zip(padding, spatial, strict=True)))
+
+
+def padded(x: Array, padding: tuple[int, ...], value: float | np.generic = 0) -> Array:
     """x (..., *S) with `padding` on both sides of each of the last dimensions."""
     if not any(padding):
         return x
     lead = x.ndim - len(padding)
     shape = (*x.shape[:lead], *(s + 2 * p for s, p in zip(x.shape[lead:], padding, strict=True)))
     out = np.full(shape, value, x.dtype)
-    inner: Any = (..., *(slice(p, p + s) for s, p in zip(x.shape[lead:], padding, strict=True)))
-    out[inner] = x
+    out[inside(padding, x.shape[lead:])] = x
     return out
 
 
-def shifted(x: Any, shift: tuple[int, ...], out: tuple[int, ...], stride: tuple[int, ...]) -> Any:
+def shifted(x: Array, shift: tuple[int, ...], out: tuple[int, ...], stride: tuple[int, ...]) -> Array:
     """The view of padded `x` (..., *S) that window element `shift` sees: (..., *out)."""
-    return x[(..., *(slice(o, o + (n - 1) * s + 1, s) for o, n, s in zip(shift, out, stride, strict=True)))]
+    seen: Any = (..., *(slice(o, o + (n - 1) * s + 1, s) for o, n, s in zip(shift, out, stride, strict=True)))
+    view: Array = x[seen]
+    return view
 
 
-def columns(x: Any, geometry: Geometry, out: tuple[int, ...], buffer: Any) -> Any:
+def columns(x: Array, geometry: Geometry, out: tuple[int, ...], buffer: Array) -> Array:
     """Windows of one image x (C, *S), already padded, copied to buffer (C * K, L)."""
     kernel, stride, _, _ = geometry
     cells = buffer.reshape(x.shape[0], math.prod(kernel), *out)
@@ -52,7 +62,7 @@ def columns(x: Any, geometry: Geometry, out: tuple[int, ...], buffer: Any) -> An
     return buffer
 
 
-def add_columns(cols: Any, geometry: Geometry, out: tuple[int, ...], x: Any) -> None:
+def add_columns(cols: Array, geometry: Geometry, out: tuple[int, ...], x: Array) -> None:
     """Add columns (C * K, L) to the places of padded x (C, *S) that they were copied from: the adjoint of `columns`."""
     kernel, stride, _, _ = geometry
     cells = cols.reshape(x.shape[0], math.prod(kernel), *out)
@@ -61,7 +71,7 @@ def add_columns(cols: Any, geometry: Geometry, out: tuple[int, ...], x: Any) -> 
         view += cells[:, i]
 
 
-def im2col(x: Any, geometry: Geometry) -> Any:
+def im2col(x: Array, geometry: Geometry) -> Array:
     """Windows as columns.  x: (N, C, *S) -> (N, C * K, L)"""
     out = out_sizes(x.shape[2:], geometry)
     y = np.empty((x.shape[0], x.shape[1] * math.prod(geometry[0]), math.prod(out)), x.dtype)
@@ -70,14 +80,13 @@ def im2col(x: Any, geometry: Geometry) -> Any:
     return y
 
 
-def col2im(y: Any, shape: Any, geometry: Geometry) -> Any:
+def col2im(y: Array, shape: Sizes, geometry: Geometry) -> Array:
     """The adjoint of `im2col`: y (N, C * K, L) added at the places of windows: shape (N, C, *S)"""
     out, padding = out_sizes(shape[2:], geometry), geometry[2]
     wide = np.zeros((*shape[:2], *(s + 2 * p for s, p in zip(shape[2:], padding, strict=True))), y.dtype)
     for n in range(shape[0]):
         add_columns(np.ascontiguousarray(y[n]), geometry, out, wide[n])
-    inner = tuple(slice(p, p + s) for s, p in zip(shape[2:], padding, strict=True))
-    return np.ascontiguousarray(wide[(slice(None), slice(None), *inner)])
+    return np.ascontiguousarray(wide[inside(padding, shape[2:])])
 
 
 def is_pointwise(geometry: Geometry) -> bool:
@@ -86,7 +95,7 @@ def is_pointwise(geometry: Geometry) -> bool:
     return all(k == 1 for k in kernel) and all(s == 1 for s in stride) and not any(padding)
 
 
-def conv(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def conv(x: Array, w: Array, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Array:
     """Cross-correlation.  x: (N, C, *S), w: (O, C/G, *K) -> (N, O, *L)"""
     geometry = (tuple(w.shape[2:]), tuple(stride), tuple(padding), tuple(dilation))
     out, o = out_sizes(x.shape[2:], geometry), w.shape[0]
@@ -94,14 +103,14 @@ def conv(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) 
     w2 = np.ascontiguousarray(w).reshape(groups, o // groups, -1)
     length, rows = math.prod(out), w2.shape[2] * groups
     direct = is_pointwise(geometry) and x.flags.c_contiguous
-    buffer = None if direct else np.empty((rows, length), x.dtype)
+    buffer = np.empty((0 if direct else rows, length), x.dtype)
     for n in range(x.shape[0]):
         cols = x[n] if direct else columns(padded(x[n], geometry[2]), geometry, out, buffer)
         np.matmul(w2, cols.reshape(groups, -1, length), out=y[n].reshape(groups, -1, length))
     return y
 
 
-def conv_input(g: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def conv_input(g: Array, w: Array, shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Array:
     """The adjoint of `conv` in x.  g: (N, O, *L), w: (O, C/G, *K) -> shape (N, C, *S)"""
     geometry = (tuple(w.shape[2:]), tuple(stride), tuple(padding), tuple(dilation))
     out, n_images, channels = tuple(g.shape[2:]), g.shape[0], shape[1]
@@ -110,7 +119,7 @@ def conv_input(g: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: 
     x = np.empty(tuple(shape), g.dtype)
     direct = is_pointwise(geometry) and out == tuple(shape[2:])  # output_padding leaves a rim that no window reaches
     wide = tuple(s + 2 * p for s, p in zip(shape[2:], padding, strict=True))
-    inner = (slice(None), *(slice(p, p + s) for s, p in zip(shape[2:], padding, strict=True)))
+    inner = inside(padding, shape[2:])
     buffer = np.empty((groups, w2.shape[1], length), g.dtype)
     for n in range(n_images):
         gn = np.ascontiguousarray(g[n]).reshape(groups, -1, length)
@@ -124,7 +133,7 @@ def conv_input(g: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: 
     return x
 
 
-def conv_weight(g: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def conv_weight(g: Array, x: Array, shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Array:
     """The adjoint of `conv` in w.  g: (N, O, *L), x: (N, C, *S) -> shape (O, C/G, *K)"""
     geometry = (tuple(shape[2:]), tuple(stride), tuple(padding), tuple(dilation))
     out, length = tuple(g.shape[2:]), math.prod(g.shape[2:])
@@ -132,7 +141,7 @@ def conv_weight(g: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation:
     total = np.zeros((groups, shape[0] // groups, rows), g.dtype)
     part = np.empty_like(total)
     direct = is_pointwise(geometry) and x.flags.c_contiguous and g.shape[2:] == x.shape[2:]
-    buffer = None if direct else np.empty((rows * groups, length), x.dtype)
+    buffer = np.empty((0 if direct else rows * groups, length), x.dtype)
     for n in range(x.shape[0]):
         cols = x[n] if direct else columns(padded(x[n], geometry[2]), geometry, out, buffer)
         gn = np.ascontiguousarray(g[n]).reshape(groups, -1, length)
@@ -141,7 +150,7 @@ def conv_weight(g: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation:
     return total.reshape(tuple(shape))
 
 
-def max_pool(x: Any, geometry: Geometry, out: tuple[int, ...], lowest: Any) -> tuple[Any, Any]:
+def max_pool(x: Array, geometry: Geometry, out: tuple[int, ...], lowest: float | np.generic) -> tuple[Array, Array]:
     """Maxima of windows of x (..., *S), and which window element each is: both (..., *out).
 
     `out` may reach beyond the padded input (ceil mode); NaN wins; of equal elements the first.
@@ -162,7 +171,7 @@ def max_pool(x: Any, geometry: Geometry, out: tuple[int, ...], lowest: Any) -> t
     return best, which
 
 
-def first_inside(geometry: Geometry, out: tuple[int, ...]) -> Any:
+def first_inside(geometry: Geometry, out: tuple[int, ...]) -> Array:
     """The first window element at each output position (*out) that is not in the padding before the input."""
     first = np.zeros((), np.int64)
     for n, k, stride, padding, dilation in zip(out, *geometry, strict=True):
@@ -171,7 +180,7 @@ def first_inside(geometry: Geometry, out: tuple[int, ...]) -> Any:
     return first
 
 
-def reaching(x: Any, geometry: Geometry, out: tuple[int, ...], value: Any) -> Any:
+def reaching(x: Array, geometry: Geometry, out: tuple[int, ...], value: float | np.generic) -> Array:
     """x (..., *S) padded with `value` on both sides, and at the end as far as windows at `out` positions reach."""
     kernel, stride, padding, dilation = geometry
     lead = x.ndim - len(out)
@@ -181,12 +190,11 @@ def reaching(x: Any, geometry: Geometry, out: tuple[int, ...], value: Any) -> An
     if tuple(sizes) == tuple(have):
         return x
     wide = np.full((*x.shape[:lead], *sizes), value, x.dtype)
-    inner: Any = (..., *(slice(p, p + h) for p, h in zip(padding, have, strict=True)))
-    wide[inner] = x
+    wide[inside(padding, have)] = x
     return wide
 
 
-def pool_scatter(g: Any, which: Any, shape: Any, geometry: Geometry) -> Any:
+def pool_scatter(g: Array, which: Array, shape: Sizes, geometry: Geometry) -> Array:
     """g (..., *L) added at the window elements `which`: shape (..., *S)."""
     _, stride, padding, _ = geometry
     out = g.shape[g.ndim - len(stride) :]
@@ -195,10 +203,10 @@ def pool_scatter(g: Any, which: Any, shape: Any, geometry: Geometry) -> Any:
         view = shifted(wide, shift, out, stride)
         np.add(view, g, out=view, where=which == i)
     lead = len(shape) - len(stride)
-    return np.ascontiguousarray(wide[(..., *(slice(p, p + s) for p, s in zip(padding, shape[lead:], strict=True)))])
+    return np.ascontiguousarray(wide[inside(padding, shape[lead:])])
 
 
-def pool_gather(x: Any, which: Any, geometry: Geometry) -> Any:
+def pool_gather(x: Array, which: Array, geometry: Geometry) -> Array:
     """The window elements `which` of x (..., *S): (..., *L), the adjoint of `pool_scatter`."""
     _, stride, _, _ = geometry
     out = which.shape[which.ndim - len(stride) :]
@@ -209,7 +217,7 @@ def pool_gather(x: Any, which: Any, geometry: Geometry) -> Any:
     return y
 
 
-def window_sum(x: Any, geometry: Geometry, out: tuple[int, ...]) -> Any:
+def window_sum(x: Array, geometry: Geometry, out: tuple[int, ...]) -> Array:
     """Sums over windows.  x: (..., *S) -> (..., *out)"""
     x = reaching(x, geometry, out, 0)
     y = np.zeros((*x.shape[: x.ndim - len(out)], *out), x.dtype)
@@ -218,7 +226,7 @@ def window_sum(x: Any, geometry: Geometry, out: tuple[int, ...]) -> Any:
     return y
 
 
-def window_spread(g: Any, shape: Any, geometry: Geometry) -> Any:
+def window_spread(g: Array, shape: Sizes, geometry: Geometry) -> Array:
     """The adjoint of `window_sum`.  g: (..., *L) -> shape (..., *S)"""
     _, stride, padding, _ = geometry
     out = g.shape[g.ndim - len(stride) :]
@@ -227,4 +235,4 @@ def window_spread(g: Any, shape: Any, geometry: Geometry) -> Any:
         view = shifted(wide, shift, out, stride)
         view += g
     lead = len(shape) - len(stride)
-    return np.ascontiguousarray(wide[(..., *(slice(p, p + s) for p, s in zip(padding, shape[lead:], strict=True)))])
+    return np.ascontiguousarray(wide[inside(padding, shape[lead:])])

@@ -38,11 +38,11 @@ class BasePruningMethod(ABC):
     PRUNING_TYPE: str
     _tensor_name: str
 
-    def __call__(self, module: Any, inputs: tuple[Tensor, ...]) -> None:
+    def __call__(self, module: Module, inputs: tuple[Tensor, ...]) -> None:
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     @abstractmethod
-    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """1 for elements to keep and 0 for others, never 1 where `default_mask` is 0.  t, default_mask: (*) -> (*)"""
 
     def apply_mask(self, module: Module) -> Tensor:
@@ -86,7 +86,7 @@ class BasePruningMethod(ABC):
         module.register_forward_pre_hook(method)
         return method
 
-    def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Any = None) -> Tensor:
+    def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
         """`t` pruned, without a module.  t, default_mask, importance_scores: (*) -> (*)"""
         scores = t if importance_scores is None else importance_scores
         if scores.shape != t.shape:
@@ -95,13 +95,13 @@ class BasePruningMethod(ABC):
         mask = ops.ones_like(t) if default_mask is None else default_mask
         return t * self.compute_mask(scores, default_mask=mask)
 
-    def remove(self, module: Any) -> None:
+    def remove(self, module: Module) -> None:
         """Make the pruned values the parameter's own, and take away original and mask."""
         name = self._tensor_name
         weight = self.apply_mask(module)
         if hasattr(module, name):
             delattr(module, name)
-        original = module._parameters.pop(name + "_orig")
+        original: Any = module._parameters.pop(name + "_orig")
         original.data = weight.data
         del module._buffers[name + "_mask"]
         setattr(module, name, original)
@@ -116,7 +116,7 @@ def _hooks(module: Module, name: str) -> list[tuple[Any, BasePruningMethod]]:
 class PruningContainer(BasePruningMethod):
     """Several methods for one parameter: each chooses among what those before it left."""
 
-    def __init__(self, *args: Any):
+    def __init__(self, *args: BasePruningMethod):
         self._pruning_methods: tuple[BasePruningMethod, ...] = ()
         methods = list(args[0]) if len(args) == 1 and isinstance(args[0], Iterable) else list(args)
         if methods:
@@ -124,7 +124,7 @@ class PruningContainer(BasePruningMethod):
         for method in methods:
             self.add_pruning_method(method)
 
-    def add_pruning_method(self, method: Any) -> None:
+    def add_pruning_method(self, method: BasePruningMethod | None) -> None:
         """One more.  Raises TypeError for what prunes nothing, ValueError for another parameter's."""
         if not isinstance(method, BasePruningMethod):
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
@@ -141,7 +141,7 @@ class PruningContainer(BasePruningMethod):
     def __iter__(self) -> Iterator[BasePruningMethod]:
         return iter(self._pruning_methods)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int | slice) -> Any:
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
@@ -153,7 +153,7 @@ class PruningContainer(BasePruningMethod):
         return combined
 
 
-def _left(method: Any, mask: Tensor) -> Any:
+def _left(method: BasePruningMethod, mask: Tensor) -> Any:
     """The index of what a method gets to choose from."""
     if method.PRUNING_TYPE == "unstructured":
         return mask == 1
@@ -183,7 +183,7 @@ class _ByAmount(BasePruningMethod):
     Raises TypeError for what is no number, ValueError for others.
     """
 
-    def __init__(self, amount: Any):
+    def __init__(self, amount: int | float):
         _validate_pruning_amount_init(amount)
         self.amount = amount
 
@@ -199,7 +199,7 @@ class _Unstructured(_ByAmount):
 
     PRUNING_TYPE = "unstructured"
 
-    def _scores(self, t: Any) -> Any:
+    def _scores(self, t: Tensor) -> Any:
         raise NotImplementedError
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
@@ -229,11 +229,11 @@ class _Structured(_ByAmount):
 
     PRUNING_TYPE = "structured"
 
-    def __init__(self, amount: Any, dim: int = -1):
+    def __init__(self, amount: int | float, dim: int = -1):
         super().__init__(amount)
         self.dim = dim
 
-    def _scores(self, t: Any) -> Any:
+    def _scores(self, t: Tensor) -> Any:
         """One for each slice.  -> (size,)"""
         raise NotImplementedError
 
@@ -260,7 +260,7 @@ class RandomStructured(_Structured):
 class LnStructured(_Structured):
     """Prunes the slices of the lowest `n`-norm, where n is a number or what `torch.norm` takes as p."""
 
-    def __init__(self, amount: Any, n: Any, dim: int = -1):
+    def __init__(self, amount: int | float, n: float | str, dim: int = -1):
         super().__init__(amount, dim)
         self.n = n
 
@@ -288,26 +288,26 @@ def identity(module: Module, name: str) -> Any:
     return module
 
 
-def random_unstructured(module: Module, name: str, amount: Any) -> Any:
+def random_unstructured(module: Module, name: str, amount: int | float) -> Any:
     """Prune elements of the parameter `name` at random: a share, or a number of them.  Returns the module."""
     RandomUnstructured.apply(module, name, amount=amount)
     return module
 
 
-def l1_unstructured(module: Module, name: str, amount: Any, importance_scores: Tensor | None = None) -> Any:
+def l1_unstructured(module: Module, name: str, amount: int | float, importance_scores: Tensor | None = None) -> Any:
     """Prune the elements of the parameter `name` that are closest to 0, or have the lowest scores.  Returns the module."""
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
-def random_structured(module: Module, name: str, amount: Any, dim: int) -> Any:
+def random_structured(module: Module, name: str, amount: int | float, dim: int) -> Any:
     """Prune slices of the parameter `name` along `dim` at random.  Returns the module."""
     RandomStructured.apply(module, name, amount=amount, dim=dim)
     return module
 
 
 def ln_structured(
-    module: Module, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None
+    module: Module, name: str, amount: int | float, n: float | str, dim: int, importance_scores: Tensor | None = None
 ) -> Any:
     """Prune the slices of the parameter `name` along `dim` that have the lowest n-norm.  Returns the module."""
     LnStructured.apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
@@ -320,7 +320,12 @@ def custom_from_mask(module: Module, name: str, mask: Tensor) -> Any:
     return module
 
 
-def global_unstructured(parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any) -> None:
+def global_unstructured(
+    parameters: Iterable[tuple[Module, str]],
+    pruning_method: type[BasePruningMethod],
+    importance_scores: dict[tuple[Module, str], Tensor] | None = None,
+    **kwargs: Any,
+) -> None:
     """Prune several parameters together: the lowest scores of all of them.
 
     parameters: pairs of a module and a name; importance_scores: {(module, name): scores}, those left out are the values.
@@ -346,7 +351,7 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
         custom_from_mask(module, name, mask=part.view_as(getattr(module, name)))
 
 
-def remove(module: Any, name: str) -> Any:
+def remove(module: Module, name: str) -> Any:
     """Make the pruning of the parameter `name` permanent.  Returns the module; raises ValueError where there is none."""
     for key, hook in _hooks(module, name):
         hook.remove(module)
@@ -390,12 +395,12 @@ def _validate_pruning_dim(t: Tensor, dim: int) -> None:
         raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
 
 
-def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
+def _compute_nparams_toprune(amount: int | float, tensor_size: int) -> int:
     """A count is itself, a share that of the size, rounded."""
     return int(amount) if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
 
 
-def _compute_norm(t: Tensor, n: Any, dim: int) -> Tensor:
+def _compute_norm(t: Tensor, n: float | str, dim: int) -> Tensor:
     """The n-norm of each slice along `dim`.  (*) -> (size of dim,)"""
     dims = [d for d in range(t.dim()) if d != dim % t.dim()]
     return ops.norm(t, p=n, dim=dims)

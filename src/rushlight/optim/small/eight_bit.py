@@ -9,11 +9,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rushlight import kernels
+from rushlight.basics.arrays import Array
 from rushlight.basics.dtypes import is_complex
 from rushlight.kernels.blockwise import AT_ONCE, BLOCK, dynamic_map
 from rushlight.optim.memory import zeros_like
@@ -23,11 +24,9 @@ from rushlight.optim.stepper import Stepper
 from rushlight.storage import STEP, bump
 from rushlight.tensor import Tensor, wrap
 
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-
 __all__ = ["Adam8bit", "AdamW8bit", "Lion8bit", "SGD8bit"]
 
+Arrays = tuple[Array, ...]
 FLOAT32 = np.dtype(np.float32)
 SMALLEST = 4096  # elements of a parameter whose state lies in codes, unless another number is given
 
@@ -100,7 +99,7 @@ class EightBit(Stepper):
                 found[f"absmax{i}"] = (-(-size // BLOCK),), FLOAT32
         return found
 
-    def _work(self, array: Any, group: dict[str, Any]) -> int:
+    def _work(self, array: Array, group: dict[str, Any]) -> int:
         """Nothing but for 16 bits, of which blocks are copied."""
         return min(array.size, AT_ONCE) * 20 if array.itemsize == 2 else 0
 
@@ -121,16 +120,21 @@ class EightBit(Stepper):
         state["step"] += 1
         states = [state[name] for name in options]
         scales = [state[f"absmax{i}"] for i in range(1, self._count + 1) if f"absmax{i}" in state]
-        arrays = tuple(t._array for t in states), tuple(t._array for t in scales)
-        (self._step_blocks if scales else self._step_whole)(p._array, grad._array, *arrays, state["step"], group)
+        step = self._step_blocks if scales else self._step_whole
+        kept, scaled = tuple(t._array for t in states), tuple(t._array for t in scales)
+        step(p._array, grad._array, kept, scaled, state["step"], group)
         for t in (p, *states, *scales):
             bump(t, STEP)
 
-    def _step_blocks(self, p: Any, grad: Any, codes: Any, scales: Any, step: int, group: dict[str, Any]) -> None:
+    def _step_blocks(
+        self, p: Array, grad: Array, codes: Arrays, scales: Arrays, step: int, group: dict[str, Any]
+    ) -> None:
         """A step of a parameter whose state is codes."""
         raise NotImplementedError
 
-    def _step_whole(self, p: Any, grad: Any, states: Any, scales: Any, step: int, group: dict[str, Any]) -> None:
+    def _step_whole(
+        self, p: Array, grad: Array, states: Arrays, scales: Arrays, step: int, group: dict[str, Any]
+    ) -> None:
         """A step of a small parameter."""
         raise NotImplementedError
 
@@ -204,11 +208,13 @@ class Adam8bit(EightBit):
         check(not param_group.get("amsgrad"), AMSGRAD, True)
         super().add_param_group(param_group)
 
-    def _step_blocks(self, p: Any, grad: Any, codes: Any, scales: Any, step: int, group: dict[str, Any]) -> None:
-        kernels.adam_in_blocks(p, grad, codes, scales, step, *self._plain(group))
+    def _step_blocks(
+        self, p: Array, grad: Array, codes: Arrays, scales: Arrays, step: int, group: dict[str, Any]
+    ) -> None:
+        kernels.adam_in_blocks(p, grad, (codes[0], codes[1]), (scales[0], scales[1]), step, *self._plain(group))
 
     def _step_whole(
-        self, p: Array, grad: Array, states: tuple[Array, ...], scales: Any, step: int, group: dict[str, Any]
+        self, p: Array, grad: Array, states: Arrays, scales: Arrays, step: int, group: dict[str, Any]
     ) -> None:
         kernels.adam(p, grad, states[0], states[1], None, step, *self._plain(group))
 
@@ -264,10 +270,14 @@ class Lion8bit(EightBit):
     ) -> None:
         super().__init__(params, checked(locals()))
 
-    def _step_blocks(self, p: Any, grad: Any, codes: Any, scales: Any, step: int, group: dict[str, Any]) -> None:
+    def _step_blocks(
+        self, p: Array, grad: Array, codes: Arrays, scales: Arrays, step: int, group: dict[str, Any]
+    ) -> None:
         kernels.lion_in_blocks(p, grad, codes[0], scales[0], *_of_lion(group))
 
-    def _step_whole(self, p: Any, grad: Any, states: Any, scales: Any, step: int, group: dict[str, Any]) -> None:
+    def _step_whole(
+        self, p: Array, grad: Array, states: Arrays, scales: Arrays, step: int, group: dict[str, Any]
+    ) -> None:
         kernels.lion(p, grad, states[0], *_of_lion(group))
 
 
@@ -320,12 +330,18 @@ class SGD8bit(EightBit):
             group.setdefault("nesterov", False)
         super().__setstate__(state)
 
-    def _step_blocks(self, p: Any, grad: Any, codes: Any, scales: Any, step: int, group: dict[str, Any]) -> None:
+    def _step_blocks(
+        self, p: Array, grad: Array, codes: Arrays, scales: Arrays, step: int, group: dict[str, Any]
+    ) -> None:
         self._descend(kernels.sgd_in_blocks, p, grad, (codes[0], scales[0]), step, group)
 
-    def _step_whole(self, p: Any, grad: Any, states: Any, scales: Any, step: int, group: dict[str, Any]) -> None:
+    def _step_whole(
+        self, p: Array, grad: Array, states: Arrays, scales: Arrays, step: int, group: dict[str, Any]
+    ) -> None:
         self._descend(kernels.sgd, p, grad, states, step, group)
 
-    def _descend(self, kernel: Callable[..., None], p: Tensor, grad: Any, state: Any, step: int, group: Any) -> None:
+    def _descend(
+        self, kernel: Callable[..., None], p: Array, grad: Array, state: Arrays, step: int, group: dict[str, Any]
+    ) -> None:
         names = ("lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize")
         kernel(p, grad, *state, *(number(group[name]) for name in names), step == 1)

@@ -44,7 +44,7 @@ def onto(matrix: Array, left: Array | None, right: Array | None) -> Any:
     return sum(left[at].T @ part for at, part in zip(runs(matrix), rows, strict=True))
 
 
-def widened(dtype: Any) -> Any:
+def widened(dtype: np.dtype[Any]) -> Any:
     """The dtype in which moments of a parameter are kept."""
     return FLOAT32 if dtype.itemsize == 2 else dtype
 
@@ -76,14 +76,14 @@ class LowRank(Stepper):
         """Whether rows, and columns, are projected."""
         raise NotImplementedError
 
-    def _layout(self, shape: tuple[int, ...], dtype: Any, group: dict[str, Any]) -> dict[str, Any]:
+    def _layout(self, shape: tuple[int, ...], dtype: np.dtype[Any], group: dict[str, Any]) -> dict[str, Any]:
         kept: tuple[int, ...] = shape
         if self._low(shape, group):
             left, right = self._sides(shape, group)
             kept = (group["rank"] if left else shape[0], group["rank"] if right else shape[1])
         return {"exp_avg": (kept, widened(dtype)), "exp_avg_sq": (kept, widened(dtype))}
 
-    def _work(self, array: Any, group: dict[str, Any]) -> int:
+    def _work(self, array: Array, group: dict[str, Any]) -> int:
         """The gradient and the step in the small space, some rows, and what finds the space."""
         if not self._low(array.shape, group):
             return super()._work(array, group) if array.itemsize == 2 else 0
@@ -116,12 +116,12 @@ class LowRank(Stepper):
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq")
 
-    def _step_low(self, p: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+    def _step_low(self, p: Array, grad: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
         """A step of a matrix of more than the rank."""
         raise NotImplementedError
 
 
-def normalized(low: Any, state: dict[str, Any], group: dict[str, Any]) -> Any:
+def normalized(low: Array, state: dict[str, Any], group: dict[str, Any]) -> Any:
     """Adam's direction for a gradient in the small space, whose moments are updated."""
     beta1, beta2 = (number(b) for b in group["betas"])
     mean, square, step = state["exp_avg"]._array, state["exp_avg_sq"]._array, state["step"]
@@ -201,7 +201,7 @@ class GaLore(LowRank):
         right = (shape[0] >= shape[1]) == (kind == "std")
         return not right, right
 
-    def _layout(self, shape: tuple[int, ...], dtype: Any, group: dict[str, Any]) -> dict[str, Any]:
+    def _layout(self, shape: tuple[int, ...], dtype: np.dtype[Any], group: dict[str, Any]) -> dict[str, Any]:
         found = super()._layout(shape, dtype, group)
         if self._low(shape, group):
             for name, size, used in zip(("left", "right"), shape, self._sides(shape, group), strict=True):
@@ -209,7 +209,7 @@ class GaLore(LowRank):
                     found[name] = (size, group["rank"]), widened(dtype)
         return found
 
-    def _step_low(self, p: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+    def _step_low(self, p: Array, grad: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
         rank = group["rank"]
         if (state["step"] - 1) % group["update_proj_gap"] == 0:
             for name, matrix in (("left", grad.T), ("right", grad)):
@@ -298,7 +298,7 @@ class APOLLO(LowRank):
     def _sides(self, shape: tuple[int, ...], group: dict[str, Any]) -> tuple[bool, bool]:
         return shape[0] <= shape[1], shape[0] > shape[1]
 
-    def _step_low(self, p: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+    def _step_low(self, p: Array, grad: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
         left = self._sides(p.shape, group)[0]
         drawn = [group["seed"], *p.shape, (state["step"] - 1) // group["update_proj_gap"]]
         space = np.random.default_rng(drawn).standard_normal((min(p.shape), group["rank"]), np.float32)
@@ -320,7 +320,7 @@ class APOLLO(LowRank):
         for at in runs(p):
             p[at] = wide(p[at]) * keep - wide(grad[at]) * (rates if left else rates[at])
 
-    def _limit(self, grad: Any, rates: Any, state: dict[str, Any], growth: float) -> float:
+    def _limit(self, grad: Array, rates: Array, state: dict[str, Any], growth: float) -> float:
         """What a step is multiplied by, so that its norm is at most `growth` times the last one's."""
         whole = np.broadcast_to(rates, (rates.shape[0] if rates.shape[0] == 1 else len(grad), rates.shape[1]))
         squares = sum(
