@@ -81,7 +81,6 @@ NAMES = {
     "torch.optim": ((r"swap_in\w+", _FUNCTIONAL),),
     "torch.nn.functional": ((r"\w*(scaled|grouped)\w*mm|ScalingType|SwizzleType", _DEVICE), (r"assert_int_or_pair", SCRIPT)),
     "torch.serialization": ((r"\w+", "torch.save and torch.load take their settings as arguments, and tensors are on the CPU"),),
-    "torch.nn.attention": ((r"\w*flash_attention\w*", _DEVICE),),
     "torch.autograd.profiler": ((r"\w+", _INNER),), "torch.autograd.profiler_util": ((r"\w+", _INNER),),
     "torch.profiler.profiler": ((r"ExecutionTraceObserver", _INNER), (r"supported_activities", "torch.profiler has it")),
     "torch.profiler": ((r"DeviceType|ExecutionTraceObserver", _INNER),),

@@ -20,6 +20,7 @@ __all__ = [
     "use_deterministic_algorithms",
 ]
 
+followers: list[Callable[[str], None]] = []  # told of the precision of products: `torch.backends`, once it is there
 _settings: dict[str, Any] = {"matmul": "highest", "deterministic": False, "warn_only": False, "interop": 1}
 
 
@@ -52,6 +53,8 @@ def set_float32_matmul_precision(precision: str) -> None:
     if precision not in ("highest", "high", "medium"):
         raise ValueError(f"precision must be 'highest', 'high' or 'medium', got {precision!r}")
     _settings["matmul"] = precision
+    for follow in followers:
+        follow(precision)
 
 
 def get_float32_matmul_precision() -> str:

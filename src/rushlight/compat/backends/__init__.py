@@ -4,6 +4,26 @@ The settings of cuDNN and CUDA change nothing on the CPU.  What rushlight itself
 ``rushlight.backends``, and ``rushlight doctor`` prints it.
 """
 
-from rushlight.compat.backends import cpu, cuda, cudnn, mkl, mkldnn, mps, openmp, opt_einsum
+from rushlight.compat.backends import (
+    _settings,
+    cpu,
+    cuda,
+    cudnn,
+    cusparselt,
+    kleidiai,
+    mha,
+    miopen,
+    mkl,
+    mkldnn,
+    mps,
+    nnpack,
+    openmp,
+    opt_einsum,
+    quantized,
+)
 
-__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
+__all__ = ["cpu", "cuda", "cudnn", "cusparselt", "kleidiai", "mha", "miopen", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum",
+           "quantized"]  # fmt: skip
+
+fp32_precision: str  # of all backends
+_settings.with_settings(__name__, fp32_precision=_settings.precision("generic"))

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import enum
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["SDPBackend", "WARN_FOR_UNFUSED_KERNELS", "sdpa_kernel"]
+from rushlight.basics.caller import warn
+
+__all__ = ["SDPBackend", "WARN_FOR_UNFUSED_KERNELS", "activate_flash_attention_impl", "current_flash_attention_impl",
+           "list_flash_attention_impls", "register_flash_attention_impl", "restore_flash_attention_impl", "sdpa_kernel"]  # fmt: skip
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 WARN_FOR_UNFUSED_KERNELS = False
 
@@ -23,16 +29,100 @@ class SDPBackend(enum.Enum):
     OVERRIDEABLE = 4
 
 
-@contextlib.contextmanager
-def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
-    """Accepted without effect: attention never keeps its probabilities, whichever implementation is asked for.
+allowed = {
+    backend: True for backend in SDPBackend if backend is not SDPBackend.ERROR
+}  # what may be used, as was said last
+_order = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH, SDPBackend.CUDNN_ATTENTION,
+          SDPBackend.OVERRIDEABLE]  # fmt: skip
 
-    backends: an SDPBackend or several.  Raises AssertionError for what is none.
+
+class SDPAParams:
+    """What attention is asked to compute, for questions which implementation could.
+
+    query, key, value: (..., length, features); attn_mask: Tensor or None.
     """
-    listed = [backends] if isinstance(backends, SDPBackend) else backends
-    if not isinstance(listed, Iterable) or not all(isinstance(b, SDPBackend) for b in listed):
-        raise AssertionError(f"sdpa_kernel: backends must be an SDPBackend or a list of them, got {backends!r}")
-    yield
+
+    def __init__(self, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout: float, is_causal: bool,
+                 enable_gqa: bool):  # fmt: skip
+        self.query, self.key, self.value, self.attn_mask = query, key, value, attn_mask
+        self.dropout, self.is_causal, self.enable_gqa = float(dropout), is_causal, enable_gqa
+
+
+def _cur_sdpa_kernel_backends(with_priority: bool = False) -> list[SDPBackend]:
+    """The implementations that may be used; with_priority: in the order in which they are preferred."""
+    listed = (
+        _order
+        if with_priority
+        else [SDPBackend.CUDNN_ATTENTION, *(b for b in _order if b is not SDPBackend.CUDNN_ATTENTION)]
+    )
+    return [backend for backend in listed if allowed[backend]]
+
+
+@contextlib.contextmanager
+def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[dict[str, Any]]:
+    """Says which implementations may be used, without effect: attention never keeps its probabilities, whichever it is.
+
+    backends: an SDPBackend or several; set_priority: whether their order counts.  Raises AssertionError for what is none.
+    """
+    listed = (
+        [backends] if isinstance(backends, SDPBackend) else list(backends) if isinstance(backends, Iterable) else [None]
+    )
+    if not all(isinstance(b, SDPBackend) for b in listed):
+        raise AssertionError(
+            f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(backends).__name__}"
+        )
+    former, order = dict(allowed), list(_order)
+    allowed.update({backend: backend in listed for backend in allowed})
+    if set_priority:
+        _order.sort(key=lambda backend: listed.index(backend) if backend in listed else len(listed))
+    try:
+        yield {}
+    finally:
+        allowed.update(former)
+        _order[:] = order
+
+
+# Other implementations of flash attention, which are for GPUs -------------------------------------
+
+_implementations: dict[str, Callable[[], Any]] = {}
+_active: list[Any] = []  # name of the one that was activated, and what undoes it
+
+
+def register_flash_attention_impl(impl: str, *, register_fn: Callable[[], Any]) -> None:
+    """Make an implementation known by name; register_fn: called when it is activated, returns None or what has `remove`."""
+    _implementations[impl] = register_fn
+
+
+def list_flash_attention_impls() -> list[str]:
+    """The names of those that were registered."""
+    return sorted(_implementations)
+
+
+def activate_flash_attention_impl(impl: str) -> None:
+    """Call what one was registered with.  Raises ValueError for one that was not."""
+    if impl not in _implementations:
+        raise ValueError(
+            f"Unknown flash attention impl {impl!r}. Available implementations: {list_flash_attention_impls()}"
+        )
+    restore_flash_attention_impl(_raise_warn=False)
+    _active[:] = impl, _implementations[impl]()
+
+
+def current_flash_attention_impl() -> str | None:
+    """The name of the one that was activated."""
+    return _active[0] if _active else None
+
+
+def restore_flash_attention_impl(_raise_warn: bool = True) -> None:
+    """Undo what `activate_flash_attention_impl` did; a warning where it did nothing."""
+    if not _active:
+        if _raise_warn:
+            warn("Trying to restore default FA2 impl when no custom impl was activated")
+        return
+    undo = _active[1]
+    _active.clear()
+    if undo is not None:
+        undo.remove()
 
 
 def __getattr__(name: str) -> Any:
