@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import weakref
+from collections.abc import Callable, Sequence
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
@@ -24,15 +25,35 @@ def root_of(array: Any) -> Any:
     return array
 
 
+def _bytes_of(given: Any, device: Any) -> Any:
+    """So many bytes, or those of a sequence of numbers.  uint8 (n)"""
+    if device is not None and str(device) != "cpu":
+        raise RuntimeError(f"torch.UntypedStorage(): Storage device not recognized: {device}")
+    if isinstance(given, int):
+        return np.empty(given, np.uint8)
+    if not isinstance(given, Sequence):
+        raise RuntimeError(f"torch.UntypedStorage(): Expected a sequence type, but got {type(given).__name__}")
+    wrong = next((item for item in given if not isinstance(item, int)), None)
+    if wrong is not None:
+        raise RuntimeError("torch.UntypedStorage(): tried to construct a storage from a sequence "
+                           f"({type(given).__name__}), but one of the items was of type {type(wrong).__name__} instead of int")  # fmt: skip
+    return np.array([item & 255 for item in given], np.uint8)
+
+
 class Storage:
     """What all views of one array share.  Made when a second tensor needs it: until then a tensor's version is 0."""
 
     __slots__ = ("__weakref__", "root", "version", "writer")
+    copy_: Callable[..., Storage]  # which come with typed storages
+    resize_: Callable[[int], Storage]
     page: Any = None  # what brings the memory back, where it may be on disk
     counted: Any  # the class that it has once it shares its version counter with another storage
 
-    def __init__(self, array: Array):
-        self.root = root_of(array)
+    def __init__(self, array: Any = 0, *, device: Any = None):
+        try:
+            self.root = root_of(array)
+        except AttributeError:  # as programs make storages of their own
+            self.root = _bytes_of(array, device)
         self.version = 0
         self.writer: Any = None  # who changed it last (operator, file:line), while anomaly mode records
 
@@ -78,10 +99,6 @@ class Storage:
         """The storage itself."""
         return self
 
-    def is_shared(self) -> bool:
-        """Always False: threads share memory as it is, processes do not."""
-        return False
-
     def type(self) -> str:
         """The name of the class."""
         return "torch.storage.UntypedStorage"
@@ -96,6 +113,10 @@ class Storage:
 
     def __getitem__(self, index: Any) -> Any:
         """A byte, or for a slice the storage of a part of the bytes, on the same memory."""
+        if not isinstance(index, (int, slice)):
+            raise TypeError(f"can't index a torch.UntypedStorage with {type(index).__name__}")
+        if isinstance(index, int) and not -self.nbytes() <= index < self.nbytes():
+            raise IndexError(f"index {index} out of range for storage of size {self.nbytes()}")
         found = self.bytes()[index]
         if not isinstance(index, slice):
             return int(found)

@@ -53,7 +53,7 @@ _CLASSES = {
     },
     "torch.overrides": {"overrides.modes": "BaseTorchFunctionMode TorchFunctionMode"},
     "torch.serialization": {"serialization.names": "safe_globals"},
-    "torch.storage": {"ops.create.memory": "TypedStorage"},
+    "torch.storage": {"ops.create.typed_storage": "TypedStorage"},
     "torch.utils.checkpoint": {
         "checkpoint.devices": "DefaultDeviceType",
         "checkpoint.differences": "CheckpointError",

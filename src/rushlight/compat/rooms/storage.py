@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
 from rushlight.basics.caller import warn_once
-from rushlight.dispatch.named import named
-from rushlight.ops.create.memory import TypedStorage
+from rushlight.ops.create.typed_storage import TypedStorage
 from rushlight.storage import Storage as UntypedStorage
 
 if TYPE_CHECKING:
@@ -24,18 +23,29 @@ class _OfOneDtype(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype
 
-    def __call__(cls, *args: Any) -> TypedStorage:
+    def __call__(cls, *args: Any, wrap_storage: UntypedStorage | None = None) -> TypedStorage:
         """A storage of so many elements, or of those of a sequence, or an empty one.  Deprecated."""
         warn_once(
             "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. This should "
             "only matter to you if you are using storages directly.  To access UntypedStorage directly, use tensor.untyped_storage() "
             "instead of tensor.storage()"
         )
-        if len(args) > 1:
-            raise TypeError(f"{cls.__name__}() takes at most one argument: a size or a sequence of elements")
-        if args and not isinstance(args[0], int):
-            return TypedStorage(named.tensor(list(args[0]), dtype=cls.dtype))
-        return TypedStorage(named.empty(args[0] if args else 0, dtype=cls.dtype))
+        if wrap_storage is not None:
+            return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype)
+        return TypedStorage(*args, dtype=cls.dtype)
+
+    def __getattr__(cls, name: str) -> Any:
+        """What typed storages have."""
+        return getattr(TypedStorage, name)
+
+    def from_buffer(cls, buffer: Any, byte_order: str, count: int = -1, offset: int = 0) -> TypedStorage:
+        """A storage on a copy of bytes, as `UntypedStorage.from_buffer`."""
+        return TypedStorage.from_buffer(buffer, byte_order, count, offset, cls.dtype)
+
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """A storage of so many elements on the bytes of a file, as `UntypedStorage.from_file`."""
+        untyped = UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize)
+        return TypedStorage(wrap_storage=untyped, dtype=cls.dtype)
 
 
 def _storage(kind: str, dtype: dtype) -> Any:

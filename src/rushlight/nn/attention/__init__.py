@@ -29,11 +29,10 @@ class SDPBackend(enum.Enum):
     OVERRIDEABLE = 4
 
 
-allowed = {
-    backend: True for backend in SDPBackend if backend is not SDPBackend.ERROR
-}  # what may be used, as was said last
-_order = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH, SDPBackend.CUDNN_ATTENTION,
-          SDPBackend.OVERRIDEABLE]  # fmt: skip
+# What may be used, as was said last; the order in which they are preferred.
+allowed: dict[SDPBackend, bool] = {backend: True for backend in SDPBackend if backend is not SDPBackend.ERROR}
+_order: list[SDPBackend] = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH,
+                            SDPBackend.CUDNN_ATTENTION, SDPBackend.OVERRIDEABLE]  # fmt: skip
 
 
 class SDPAParams:
@@ -50,7 +49,7 @@ class SDPAParams:
 
 def _cur_sdpa_kernel_backends(with_priority: bool = False) -> list[SDPBackend]:
     """The implementations that may be used; with_priority: in the order in which they are preferred."""
-    listed = (
+    listed: list[Any] = (
         _order
         if with_priority
         else [SDPBackend.CUDNN_ATTENTION, *(b for b in _order if b is not SDPBackend.CUDNN_ATTENTION)]
@@ -64,7 +63,7 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[dict[str,
 
     backends: an SDPBackend or several; set_priority: whether their order counts.  Raises AssertionError for what is none.
     """
-    listed = (
+    listed: list[Any] = (
         [backends] if isinstance(backends, SDPBackend) else list(backends) if isinstance(backends, Iterable) else [None]
     )
     if not all(isinstance(b, SDPBackend) for b in listed):

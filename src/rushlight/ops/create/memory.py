@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import caller, devices
-from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes
@@ -19,9 +18,10 @@ from rushlight.dispatch.options import dense_order, strides_of
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.engine import inplace
 from rushlight.engine.node import edge_of
+from rushlight.ops.create.typed_storage import TypedStorage
 from rushlight.overrides.public import made
 from rushlight.signs import turn, turned
-from rushlight.storage import Storage, move, owner_of, root_of, settle, storage_of
+from rushlight.storage import Storage, move, owner_of, root_of, storage_of
 from rushlight.storage import copied as storage_copied
 from rushlight.tensor import Tensor, alias, twin, wrap
 
@@ -86,84 +86,6 @@ def placed(array: Array, offset: int, shape: tuple[int, ...], stride: tuple[int,
         raise RuntimeError(f"setStorage: sizes {list(shape)}, strides {list(steps)}, storage offset {offset} require "
                            f"{last + 1} elements, which are out of bounds for storage of {flat.size}")  # fmt: skip
     return view_at(flat, shape, tuple([s * unit for s in steps]), offset * unit)
-
-
-class TypedStorage:
-    """The elements of a storage as a sequence.  Deprecated in PyTorch in favour of tensors and `untyped_storage()`."""
-
-    def __init__(self, tensor: Tensor):
-        self._untyped, self.dtype = storage_of(tensor), tensor.dtype
-
-    def untyped(self) -> Storage:
-        """The bytes."""
-        return self._untyped
-
-    @property
-    def _untyped_storage(self) -> Storage:
-        return self._untyped
-
-    def tolist(self) -> list[Any]:
-        """The elements."""
-        return self._flat().tolist()
-
-    def _flat(self) -> Array:
-        root = self._untyped.root
-        return view_at(root, (len(self),), (self.dtype.itemsize,), 0, self.dtype.numpy)
-
-    def __len__(self) -> int:
-        return int(self._untyped.nbytes() // self.dtype.itemsize)
-
-    size = __len__
-
-    def nbytes(self) -> int:
-        """Bytes of the storage."""
-        return self._untyped.nbytes()
-
-    def data_ptr(self) -> int:
-        """Address of the first byte."""
-        return self._untyped.data_ptr()
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._flat()[index].tolist()
-
-    def __setitem__(self, index: slice, value: float) -> None:
-        settle(self._untyped.root)
-        self._flat()[index] = value
-
-    def fill_(self, value: float) -> TypedStorage:
-        """Set every element."""
-        self[:] = value
-        return self
-
-    def type(self) -> str:
-        """The name of the class that PyTorch had for storages of this dtype."""
-        return f"torch.{older(self.dtype)}Storage"
-
-    def is_shared(self) -> bool:
-        """Always False: threads share memory as it is, processes do not."""
-        return False
-
-    def clone(self) -> TypedStorage:
-        """A storage on a copy of the elements."""
-        return self.on(self._untyped.clone())
-
-    __copy__ = clone
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> TypedStorage:
-        return self.on(self._untyped.__deepcopy__(memo))
-
-    def on(self, untyped: Storage) -> TypedStorage:
-        """The same elements on other bytes."""
-        fresh = object.__new__(type(self))
-        fresh._untyped, fresh.dtype = untyped, self.dtype
-        return fresh
-
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.nbytes()
-
-    def __repr__(self) -> str:
-        lines = "\n ".join(str(v) for v in self.tolist())
-        return f" {lines}\n[torch.storage.TypedStorage(dtype={self.dtype}, device=cpu) of size {len(self)}]"
 
 
 def storage(self: Tensor) -> TypedStorage:
