@@ -208,17 +208,19 @@ class Op:
         return str(self.tensors[position])
 
     def grad(self, *targets: str, raw: Callable[..., Any] | None = None, shapes: Callable[..., Any] | None = None,
-             uses: dict[str, str] | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
+             uses: dict[str, str] | None = None, blocks: bool | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
         """Declare the gradient formula of the inputs named; of several jointly, it returns one for each.
 
         raw: a twin on arrays, `raw(...)` with requests of its own, used in first-order runs. shapes: what that makes, for
         the estimate, where it is not an array of each input's shape: see `Formula`. uses: by target, the names (apart by blanks) of what its gradient takes of what the formula asks for; the rest is None where no
-        other target is wanted, and is not saved.
+        other target is wanted, and is not saved. blocks: whether it goes over large arrays block by block, each element of what it makes
+        being of those at its place alone; by default formulas of pointwise operators do that make temporaries, and no twins.
         """
 
         def add(fn: Callable[..., Any]) -> Callable[..., Any]:
             formula = Formula(targets, fn, len(targets) > 1)
             formula.uses = None if uses is None else {t: frozenset(uses[t].split()) for t in targets}
+            formula.blocks = blocks
             self.add_formula(formula, raw, shapes)
             return fn
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from rushlight.basics.state import modes
 from rushlight.dispatch.by_sample import level_of
+from rushlight.dispatch.keeping.blocks import LARGE, by_blocks, makes_temporaries
 from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.keeping.spare import spare
 from rushlight.engine.node import EVERY, Node, Port
@@ -43,10 +44,10 @@ class Formula:
 
     shapes: what the twin makes, from shapes alone, where that is not an array of each input's shape: it asks for what the
     twin asks for, and for `make` (a `rules.Making`). uses: of a joint formula, where it is less than all that it asks for: by target, the inputs, outputs and auxiliaries
-    that its gradient takes. The others are None to it.
+    that its gradient takes. The others are None to it. blocks: see `goes_in_blocks`; None: nothing was said.
     """
 
-    __slots__ = ("fn", "joint", "raw", "raw_requests", "requests", "shapes", "targets", "uses")
+    __slots__ = ("blocks", "fn", "joint", "raw", "raw_requests", "requests", "shapes", "targets", "uses")
 
     def __init__(self, targets: tuple[str, ...], fn: Callable[..., Any], joint: bool):
         self.targets, self.fn, self.joint = targets, fn, joint
@@ -55,6 +56,14 @@ class Formula:
         self.raw_requests: tuple[str, ...] = ()
         self.shapes: Callable[..., Any] | None = None
         self.uses: dict[str, frozenset[str]] | None = None
+        self.blocks: bool | None = None
+
+    def goes_in_blocks(self, op: Op) -> bool:
+        """Whether it goes over large arrays block by block: where nothing was said, if it has no twin and makes temporaries."""
+        if self.blocks is None:
+            self.blocks = op.pointwise and self.raw is None and makes_temporaries(self.fn)
+        cut = {"g", "needs", *op.tensors, *op.static_names, *op.out_names}  # of the gradient's shape, or no arrays
+        return self.blocks and cut.issuperset(self.raw_requests or self.requests)
 
     def asked(self, needs: list[Any], kept: frozenset[str]) -> tuple[str, ...]:
         """What it asks for where these of its targets are wanted.  kept: the names that can be saved."""
@@ -345,6 +354,8 @@ class Backward:
         chosen = formula.raw if raw else formula.fn
         self.scope[f"f{f}"] = without_conj(chosen) if self.plan.real else chosen
         args = ", ".join(given)
+        if not self.tensors and formula.goes_in_blocks(op):
+            args = f"{args}) if g.__class__ is not ndarray or g.size < LARGE else by_blocks(f{f}, g, {args}"
         levels = f" if not modes.levels else in_levels(f{f}, op, [{args}])" if self.tensors else ""
         self.lines.append(f"r{f} = f{f}({args}){levels}")
         return f"r{f}"
@@ -430,8 +441,8 @@ def some_missing(values: tuple[Any, ...], wanted: tuple[bool, ...]) -> list[Any]
 
 
 NAMES: dict[str, Any] = {
-    "as_tensor": as_tensor, "freed": freed, "grad_of": grad_of, "in_levels": in_levels, "input_array": input_array,
-    "input_tensor": input_tensor, "modes": modes, "none_missing": none_missing, "output_array": output_array,
+    "LARGE": LARGE, "as_tensor": as_tensor, "by_blocks": by_blocks, "freed": freed, "grad_of": grad_of, "in_levels": in_levels,
+    "input_array": input_array, "input_tensor": input_tensor, "modes": modes, "ndarray": np.ndarray, "none_missing": none_missing, "output_array": output_array,
     "output_tensor": output_tensor, "some_missing": some_missing, "spare": spare,
 }  # fmt: skip
 

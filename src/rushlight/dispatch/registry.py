@@ -29,6 +29,7 @@ class Operator(Protocol):
         raw: Callable[..., Any] | None = None,
         shapes: Callable[..., Any] | None = None,
         uses: dict[str, str] | None = None,
+        blocks: bool | None = None,
     ) -> Callable[[F], F]:
         """Declare the gradient formula of the inputs named."""
 

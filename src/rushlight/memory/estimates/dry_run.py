@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.arrays import Array
+from rushlight.dispatch.keeping.blocks import LARGE
 from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.keeping.spare import spare
 from rushlight.dispatch.plan import arguments, fetch
@@ -92,9 +93,10 @@ class DryRun(Run):
             needs = tuple(any(mask >> i & 1 for i in place) for place in places)
             if not any(needs):
                 continue
-            raw = formula.raw is not None
+            blocks = isinstance(g, ndarray) and g.size >= LARGE and formula.goes_in_blocks(plan.op)
+            raw = formula.raw is not None or blocks
             args = [self.fetched(node, r, g, needs, raw, fetched)
-                    for r in (formula.raw_requests if raw else formula.requests)]  # fmt: skip
+                    for r in (formula.raw_requests or formula.requests)]  # fmt: skip
             if raw:
                 used = self.tally.uses((g, *args) if isinstance(g, ndarray) else args)
                 given = self.raw(node, formula, args, g, needs, places)
@@ -160,7 +162,7 @@ class DryRun(Run):
 
     def raw(self, node: Node, formula: Formula, args: list[Any], g: Array, needs: tuple[bool, ...], places: Any) -> Any:
         """The results of a formula's twin on arrays."""
-        given = dict(zip(formula.raw_requests, args, strict=True))
+        given = dict(zip(formula.raw_requests or formula.requests, args, strict=True))
         if formula.shapes is not None:
             given["make"] = Makings(self, node)
             made = formula.shapes(*(given[name] for name in arguments(formula.shapes)))

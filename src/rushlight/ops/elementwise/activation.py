@@ -195,7 +195,7 @@ def softsign(input: Array) -> Array:
     """input / (1 + |input|).  (*) -> (*)"""
     out = np.asarray(np.abs(input))
     out += 1
-    return input / out
+    return np.divide(input, out, out=out if out.dtype == input.dtype else None)
 
 
 @softsign.grad("input")

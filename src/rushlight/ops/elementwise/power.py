@@ -82,7 +82,7 @@ def rsqrt(input: Array) -> Array:
     return np.divide(1, root, out=root)
 
 
-rsqrt.grad("input", raw=_rsqrt_raw)(lambda g, out: g * conj(out * out * out * -0.5))
+rsqrt.grad("input", raw=_rsqrt_raw, blocks=True)(lambda g, out: g * conj(out * out * out * -0.5))
 
 
 def _rsqrt_into(x: Array) -> None:
@@ -208,7 +208,7 @@ def pow_op(input: Array, other: Array) -> Array:
 
 
 pow_op.check(_check_exponent)
-pow_op.grad("input", raw=_base_raw)(base_gradient)
+pow_op.grad("input", raw=_base_raw, blocks=True)(base_gradient)
 pow_op.grad("other")(exponent_gradient)
 
 

@@ -19,6 +19,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, randomness, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.keeping.blocks import LARGE, by_blocks
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, elementwise, function, inplace_of, known_as, op
 from rushlight.generator import default_generator
@@ -86,7 +87,9 @@ relu_backward.grad("grad")(lambda g, output: relu_backward(g, output))
 @op(ns=None, shape=shapes.dense_grad, batch=families.targeted)
 def leaky_relu_backward(grad: Array, output: Array, slope: float) -> Array:
     """`grad`, times `slope` where `output` is not over 0.  (*), (*) -> (*)"""
-    return backend.leaky_relu_backward(grad, output, slope)
+    if output.dtype != bool or grad.size < LARGE:
+        return backend.leaky_relu_backward(grad, output, slope)
+    return by_blocks(backend.leaky_relu_backward, grad, grad, output, slope)
 
 
 leaky_relu_backward.grad("grad")(lambda g, output, slope: leaky_relu_backward(g, output, slope))
@@ -219,7 +222,7 @@ def _prelu_raw(g: Array, input: Array, weight: Array, needs: tuple[bool, ...]) -
     return np.multiply(factor, g, out=factor), of_weight
 
 
-@prelu_op.grad("input", "weight", raw=_prelu_raw, uses={"input": "input weight", "weight": "input"})
+@prelu_op.grad("input", "weight", raw=_prelu_raw, uses={"input": "input weight", "weight": "input"}, blocks=True)
 def _(g: Tensor, input: Tensor, weight: Tensor, needs: tuple[bool, ...]) -> Any:
     below = gated(g, outside(input, 0.0, math.inf))
     above = gated(g, outside(input, -math.inf, 0.0)) if needs[0] else None

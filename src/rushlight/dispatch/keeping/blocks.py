@@ -1,0 +1,114 @@
+"""Formulas of elementwise operators on large arrays: block by block, so that what they make on the way stays small.
+
+A formula such as `g / (input * input + 1)` makes arrays of the size of the gradient and lets them go. In blocks they stay in
+the processor's cache, and the gradient is all that is made in memory; every element is computed as it would be at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rushlight.basics.arrays import Array
+
+ndarray = np.ndarray
+BLOCK = 1 << 17  # elements of a block
+LARGE = 1 << 20  # elements of a gradient from which on blocks are worth their calls
+STEPS = frozenset(("BINARY_OP", "CALL", "CALL_KW", "COMPARE_OP", "UNARY_NEGATIVE"))
+FREE = frozenset(("conj", "outside", "over", "own_conj", "raw", "times"))  # that make no array of real numbers
+WHOLE = (int, float, complex, bool, str, tuple, type(None), np.generic)  # what every block is given as it is
+EVERY = slice(None)
+
+
+def makes_temporaries(fn: Any) -> bool:
+    """Whether a formula does more than one thing to arrays, as its code says: one alone makes its result and no more."""
+    import dis
+
+    code = list(dis.get_instructions(fn))
+    called = [str(each.argval) for each in code if each.opname == "LOAD_GLOBAL"]
+    helped = any(fn.__globals__.get(name).__class__ is FunctionType and not hasattr(fn.__globals__[name], "op")
+                 for name in called if name not in FREE)  # fmt: skip
+    return helped or sum(each.opname in STEPS for each in code) - sum(name in FREE for name in called) > 1
+
+
+def by_blocks(fn: Callable[..., Any], g: Array, *args: Any) -> Any:
+    """fn(*args) of arrays that broadcast to the shape of `g`, block by block; all at once where that cannot be."""
+    like = _layout(g, args)
+    if not all(_goes_with(like, x) for x in args):
+        return fn(*args)
+    flat = like.flags.c_contiguous and all(
+        x.__class__ is not ndarray or not x.ndim or (x.flags.c_contiguous and x.shape == g.shape) for x in args
+    )
+    given = [x.reshape(-1) if flat and x.__class__ is ndarray and x.ndim else x for x in args]
+    results: list[Any] | None = None
+    made: Any = None
+    for where, shape in _blocks(like.reshape(-1) if flat else like):
+        made = fn(*[x[where] if flat and x.__class__ is ndarray and x.ndim else _piece(x, where) for x in given])
+        parts = made if made.__class__ is tuple else (made,)
+        if results is None:
+            if not all(_is_new(part, shape) for part in parts):
+                return fn(*args)
+            results = [None if part is None else np.empty_like(like, part.dtype) for part in parts]
+            into = [x.reshape(-1) if flat and x is not None else x for x in results]
+        for result, part in zip(into, parts, strict=True):
+            if part is not None:
+                result[where] = part
+    return tuple(results or ()) if made.__class__ is tuple else (results or [None])[0]
+
+
+def _layout(g: Array, args: tuple[Any, ...]) -> Array:
+    """What results are laid out as: the gradient, or where that is one of few numbers repeated, an operand of its shape."""
+    if _repeats(g):
+        return next((x for x in args if x.__class__ is ndarray and x.shape == g.shape and x.flags.c_contiguous), g)
+    return g
+
+
+def _repeats(x: Array) -> bool:
+    return 0 in x.strides
+
+
+def _goes_with(like: Array, x: Any) -> bool:
+    """Whether `x` can be cut as `like`: a number, an array of the same layout, or one that broadcasts to it."""
+    if x.__class__ is not ndarray:
+        return isinstance(x, WHOLE)
+    if x.shape == like.shape:
+        return _repeats(x) or all(
+            a * x.itemsize == b * like.itemsize for a, b in zip(like.strides, x.strides, strict=True)
+        )
+    return x.ndim <= like.ndim and all(n in (1, m) for n, m in zip(x.shape[::-1], like.shape[::-1], strict=False))
+
+
+def _is_new(part: Any, shape: tuple[int, ...]) -> bool:
+    """Whether a formula made an array of the block's shape, and not a view or a gradient as it is."""
+    return part is None or (part.__class__ is ndarray and part.shape == shape and part.base is None)
+
+
+def _blocks(like: Array) -> Iterator[tuple[Any, tuple[int, ...]]]:
+    """Where the blocks of an array lie, in the order of memory, and their shapes."""
+    if like.ndim == 1:
+        for i in range(0, like.size, BLOCK):
+            yield slice(i, i + BLOCK), (min(BLOCK, like.size - i),)
+        return
+    ranges, steps, left = [range(1)] * like.ndim, list(like.shape), like.size
+    for axis in sorted(range(like.ndim), key=lambda a: -like.strides[a]):
+        left //= like.shape[axis]
+        steps[axis] = max(BLOCK // left, 1)
+        ranges[axis] = range(0, like.shape[axis], steps[axis])
+        if left <= BLOCK:
+            break
+    for starts in itertools.product(*ranges):
+        ends = [min(start + step, n) for start, step, n in zip(starts, steps, like.shape, strict=True)]
+        yield tuple(map(slice, starts, ends)), tuple([end - start for start, end in zip(starts, ends, strict=True)])
+
+
+def _piece(x: Any, where: tuple[slice, ...]) -> Any:
+    """The part of an operand that belongs to a block."""
+    if x.__class__ is not ndarray or x.ndim == 0:
+        return x
+    return x[tuple([EVERY if n == 1 else w for n, w in zip(x.shape, where[-x.ndim :], strict=True)])]
