@@ -6,6 +6,7 @@ import pytest
 import rushlight as torch
 from rushlight import memory
 from rushlight.dispatch.keeping import blocks
+from rushlight.ops.index import index_select
 
 F = torch.nn.functional
 SIZE = (2, 1 << 10, 1 << 10)  # twice as large as what goes in blocks
@@ -139,3 +140,27 @@ def test_double_backward_and_forward_mode_go_as_before():
     (second,) = torch.autograd.grad(first.sum(), x)
     t = torch.tan(x.detach())
     assert torch.allclose(second, 2 * t * (1 + t * t))
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+def test_padding_s_backward_adds_in_parts_and_with_the_same_bits(mode, monkeypatch):
+    images = torch.randn(4, 16, 128, 128)
+    forms = [lambda x: F.pad(x, (3, 2, 1, 4), mode=mode), lambda x: F.pad(x[:, :, :, :3], (2, 2, 0, 0), mode=mode),
+             lambda x: x.index_select(2, torch.randint(0, 128, (300,), generator=torch.Generator().manual_seed(0)))]  # fmt: skip
+    assert extra(forms[0], images.clone()) < 1.4  # the gradient of one dimension's padding; it was 3.1
+    for fn in forms:
+        g = torch.randn(fn(images).shape)
+        found = gradients(fn, [images], g)
+        with monkeypatch.context() as patch:
+            patch.setattr(index_select, "PART", 1 << 30)
+            assert all(map(torch.equal, found, gradients(fn, [images], g)))
+
+
+def test_topk_keeps_the_indices_that_it_gives_and_no_others():
+    x = torch.randn(256, 1000, requires_grad=True)
+    values, indices = x.topk(200)
+    assert indices.numpy().base is None or indices.numpy().base.nbytes == indices.nbytes
+    before = memory.current()
+    del indices
+    values.sum().backward()
+    assert before - memory.current() < 256 * 200 * 20

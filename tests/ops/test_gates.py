@@ -46,6 +46,10 @@ LOSSES: dict[str, Callable[[Any], Any]] = {
     "of slope 0": lambda x: F.leaky_relu(x, 0.0).sum(),
     "relu6": lambda x: (F.relu6(x * 6) * 1.5).sum(),
     "hardtanh": lambda x: F.hardtanh(x, -0.1, 0.7).mean(),
+    "hardsigmoid": lambda x: F.hardsigmoid(x * 4).mean(),
+    "hardsigmoid in place": lambda x: F.hardsigmoid(x * 4, inplace=True).sum(),
+    "softshrink": lambda x: (F.softshrink(x, 0.4) * 1.5).sum(),
+    "hardshrink": lambda x: (F.hardshrink(x, 0.4) * 1.5).sum(),
     "hardtanh in place": lambda x: F.hardtanh_(x * 1.0).mean(),
 }
 
@@ -69,7 +73,9 @@ def test_bits_give_the_same_gradients(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Using backward")
-@pytest.mark.parametrize("rectifier", [F.relu, F.leaky_relu, F.relu6, F.hardtanh])
+@pytest.mark.parametrize(
+    "rectifier", [F.relu, F.leaky_relu, F.relu6, F.hardtanh, F.hardsigmoid, F.softshrink, F.hardshrink]
+)
 def test_second_order(rectifier: Callable[[Any], Any]) -> None:
     x = torch.randn(*SHAPE, requires_grad=True)
     found = []

@@ -374,8 +374,12 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
-@elementwise(ns=None, name="hardsigmoid", inplace=False, promote=None,
-             grads={"input": lambda g, out: gated(g, strictly(out, 0.0, 1.0)) * (1 / 6)})  # fmt: skip
+def _sixth(g: Array | Tensor, out: Array | Tensor) -> Any:
+    return gated(g, out if raw(out).dtype == bool else strictly(out, 0.0, 1.0)) * (1 / 6)  # see `gates`
+
+
+@elementwise(ns=None, name="hardsigmoid", inplace=False, promote=None, grads={"input": _sixth},
+             gates=lambda x: strictly.op.forward(x, 0.0, 1.0))  # fmt: skip
 def hardsigmoid_op(input: Array) -> Array:
     """min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
     require(input.dtype.kind == "f", "hardsigmoid", input)
@@ -455,7 +459,13 @@ known_as(threshold_op, "threshold")
 publish_inplace("threshold_", _threshold_, "", F)
 
 
-@op(ns="", name="hardshrink", half=None, shape=shapes.same, repeatable=True, batch=families.targeted, pointwise=True)
+def _not_0(x: Array, *limit: float) -> Array:
+    """Where elements are not 0: there too where they are NaN."""
+    return np.not_equal(x, 0)
+
+
+@op(ns="", name="hardshrink", half=None, shape=shapes.same, repeatable=True, batch=families.targeted, pointwise=True,
+    gates=_not_0)  # fmt: skip
 def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     """input where outside [-lambd, lambd], else 0.  (*) -> (*)"""
     require(is_float(input.dtype), "hardshrink", input)
@@ -465,18 +475,24 @@ def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     return np.where(inside, input.dtype.type(0), input)
 
 
-hardshrink.grad("input")(lambda g, out, lambd: g if lambd < 0 else gated(g, outside(out, 0.0, 0.0)))
+def _shrunk(g: Any, out: Any, lambd: float) -> Any:
+    """The gradient where the result is not 0."""
+    return g if lambd < 0 else gated(g, out if raw(out).dtype == bool else outside(out, 0.0, 0.0))
+
+
+hardshrink.grad("input")(_shrunk)
 NAMESPACES[F]["hardshrink"] = hardshrink
 
 
 @op(
     ns=None,
     name="softshrink",
-    grads={"input": lambda g, out: gated(g, outside(out, 0.0, 0.0))},
+    grads={"input": lambda g, out, lambd: _shrunk(g, out, 0.0)},
     shape=shapes.same,
     repeatable=True,
     batch=families.targeted,
     pointwise=True,
+    gates=_not_0,
 )
 def softshrink_op(input: Array, lambd: float) -> Array:
     """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*)"""

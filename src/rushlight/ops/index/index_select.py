@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -66,8 +67,22 @@ index_select_op.grad("input")(lambda g, index, input_shape, dim: index_select_ad
 def index_select_adjoint(input: Array, index: Array, size: tuple[int, ...], dim: int) -> Array:
     """Zeros of shape `size` to which slices are added: the adjoint of index_select.  (*) -> size"""
     out = np.zeros(size, input.dtype)
-    accumulate_at(out, place(index, dim), input)
+    for part, source, at in _in_parts(out, input, dim):
+        accumulate_at(part, place(index, at), source)
     return out
+
+
+PART = 1 << 17  # elements that are laid out anew together: adding slices of an inner dimension wants them side by side
+
+
+def _in_parts(out: Array, source: Array, dim: int) -> list[tuple[Array, Array, int]]:
+    """Parts of both, some places of the outer dimensions in each and those made one, and where `dim` is in them."""
+    if not dim or source.size <= PART or not source.flags.c_contiguous:
+        return [(out, source, dim)]
+    outer = math.prod(out.shape[:dim])
+    whole, given = (x.reshape(outer, *x.shape[dim:]) for x in (out, source))
+    step = max(PART * outer // source.size, 1)
+    return [(whole[i : i + step], given[i : i + step], 1) for i in range(0, outer, step)]
 
 
 index_select_adjoint.grad("input")(lambda g, index, dim: index_select_op(g, index, dim))

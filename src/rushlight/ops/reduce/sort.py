@@ -42,7 +42,7 @@ def topk_op(input: Array, k: int, dim: int, largest: bool) -> tuple[Array, ...]:
     n = input.shape[dim]
     cut = [slice(None)] * dim
     if k == 0 or k >= n or k * 8 > n:
-        index = order_of(input, dim, largest)[(*cut, slice(0, k))]
+        index = order_of(input, dim, largest)[(*cut, slice(0, k))].copy()  # not a view, which would hold all of them
         return gather_along(input, index, dim), index
     return backend.top_k(input, k, dim, largest)
 
