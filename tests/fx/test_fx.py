@@ -199,6 +199,15 @@ def test_code_that_runs_alone() -> None:
     assert "dtype" not in traced.code and "torch.float64" in traced.code
 
 
+@pytest.mark.parametrize(
+    "function", [torch._assert, torch.vmap, torch.is_grad_enabled, torch.hann_window, torch.segment_reduce]
+)
+def test_functions_of_torch_are_written_by_its_name(function) -> None:
+    graph = fx.Graph()
+    graph.output(graph.call_function(function, (graph.placeholder("x"),)))
+    assert f"= torch.{function.__name__}(x)" in graph.python_code("self").src
+
+
 def test_functions_are_written_by_their_public_names() -> None:
     def program(x):
         return nn.functional.gelu(torch.relu(x)), torch.linalg.norm(torch.cat([x, x]))

@@ -368,7 +368,8 @@ def _global(value: Any, found: dict[str, Any]) -> str:
     if getattr(builtins, name, None) is value:
         return str(name)
     module = re.sub(r"^rushlight(\.(ops|dispatch)\b.*)?", "torch", getattr(value, "__module__", None) or "")
-    public = _public(f"{module}.{name}", value, found)
+    inner = module.startswith("torch")  # what torch itself shows is known by that name, wherever it is defined
+    public = (inner and _public(f"torch.{name}", value, found)) or _public(f"{module}.{name}", value, found)
     if public is not None:
         return public
     wish = re.sub(r"\W", "_", f"{module}.{name}") if module else re.sub(r"\W", "_", name)
