@@ -30,6 +30,28 @@ def test_slices(dim: int) -> None:
     assert torch.equal(h.unsqueeze(dim).to_dense(), d.unsqueeze(dim))
 
 
+@pytest.mark.parametrize("dim", [0, 1, 2, -1])
+def test_slices_one_by_one(dim: int) -> None:
+    h = hybrid()
+    for mine, own in zip(h.unbind(dim), h.to_dense().unbind(dim), strict=True):
+        assert torch.equal(mine.to_dense(), own)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        h.unbind(3)
+
+
+def test_iteration(s) -> None:
+    assert (
+        [row.to_dense().tolist() for row in s]
+        == s.to_dense().tolist()
+        == [r.to_dense().tolist() for r in s.to_sparse_csr()]
+    )
+    assert s.is_same_size(s * 2) and not s.is_same_size(s.t())
+    w = s.clone().requires_grad_()
+    first, second = torch.unbind(w, 0)
+    (torch.sparse.sum(second) * 3 + torch.sparse.sum(first)).backward()
+    assert w.grad.to_dense().tolist() == [[0, 1, 0], [3, 0, 3]]
+
+
 def test_indexing(s) -> None:
     assert (
         s[0].to_dense().tolist() == [0, 2, 0]

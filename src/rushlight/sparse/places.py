@@ -19,12 +19,14 @@ __all__ = [
     "bmm",
     "cat",
     "index_select",
+    "is_same_size",
     "masked",
     "narrow_copy",
     "permute",
     "product_of_elements",
     "select",
     "stack",
+    "unbind",
     "unsqueeze",
 ]
 
@@ -72,6 +74,18 @@ def at(input: Sparse, index: int | slice | tuple[int | slice, ...]) -> Tensor:
             raise NotImplementedError(f"indexing of a sparse tensor: expected numbers and ':', got {one!r}; index_select, narrow_copy "
                                       "and to_dense() give the rest")  # fmt: skip
     return found
+
+
+def unbind(input: Sparse, dim: int = 0) -> tuple[Tensor, ...]:
+    """The slices along a dimension, one for each index, as `select` gives them; iteration goes over those of the first."""
+    coo = input.to_sparse_coo().coalesce()
+    dim = _dimension(coo, dim, "unbind")
+    return tuple(select(coo, dim, k) for k in range(coo._sizes[dim]))
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same sizes."""
+    return input.shape == other.shape
 
 
 def index_select(input: Sparse, dim: int, index: Tensor) -> Sparse:

@@ -44,9 +44,8 @@ ZERO_STAYS = frozenset(
 # Functions of other modules of this room, by their names in PyTorch.
 ELSEWHERE = {"cat": "places.cat", "concat": "places.cat", "concatenate": "places.cat", "stack": "places.stack", "sparse_mask": "places.masked",
              "smm": "older.smm", "sspaddmm": "older.sspaddmm"}  # fmt: skip
-ELSEWHERE |= {
-    name: f"places.{name}" for name in ("bmm", "index_select", "narrow_copy", "permute", "select", "unsqueeze")
-}
+_OF_PLACES = ("bmm", "index_select", "is_same_size", "narrow_copy", "permute", "select", "unbind", "unsqueeze")
+ELSEWHERE |= {name: f"places.{name}" for name in _OF_PLACES}
 _KINDS = {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
           "int": dtypes.int32, "long": dtypes.int64, "bool": dtypes.bool}  # fmt: skip
 
