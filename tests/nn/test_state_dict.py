@@ -169,3 +169,28 @@ def test_a_state_is_an_ordered_dict_that_anything_can_unpickle() -> None:
     assert b"StateDict" not in pickle.dumps(state)
     keys = nn.Linear(1, 1).load_state_dict({}, strict=False)
     assert type(keys).__name__ == "_IncompatibleKeys"
+
+
+def test_registered_hooks_are_found_as_they_were_given() -> None:
+    """Modules that write `state_dict` or `_load_from_state_dict` anew call them from the dictionaries."""
+    module, seen = nn.Linear(1, 1), []
+    post, private = (lambda m, state, prefix, metadata: None), (lambda m, state, prefix, metadata: dict(state, more=1))
+    handle = module.register_state_dict_post_hook(post)
+    module._register_state_dict_hook(private)
+    assert list(module._state_dict_hooks.values()) == [post, private] and "more" in module.state_dict()
+    handle.remove()
+    assert list(module._state_dict_hooks.values()) == [private] and not module._state_dict_hooks_that_keep
+    module.register_load_state_dict_pre_hook(lambda m, *rest: seen.append((m, len(rest))))
+    module._register_load_state_dict_pre_hook(lambda *rest: seen.append((None, len(rest))))
+    for hook in module._load_state_dict_pre_hooks.values():
+        hook({}, "", {}, True, [], [], [])
+    assert seen == [(module, 7), (None, 7)]
+
+
+def test_hooks_of_a_copied_module_are_given_the_copy() -> None:
+    seen = []
+    module = nn.Linear(1, 1)
+    module.register_load_state_dict_pre_hook(lambda m, *rest: seen.append(m))
+    other = copy.deepcopy(module)
+    other.load_state_dict(module.state_dict())
+    assert seen == [other]

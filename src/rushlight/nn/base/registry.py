@@ -18,7 +18,7 @@ HOOKS = frozenset({
     "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
 })  # fmt: skip
 HOOK_FLAGS = frozenset({"_forward_hooks_with_kwargs", "_forward_hooks_always_called",
-                        "_forward_pre_hooks_with_kwargs"})  # fmt: skip
+                        "_forward_pre_hooks_with_kwargs", "_state_dict_hooks_that_keep"})  # fmt: skip
 
 registration_hooks: dict[str, Hooks] = {"parameter": Hooks(), "buffer": Hooks(), "module": Hooks()}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,19 @@ class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpe
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
     __str__ = __repr__
+
+
+class _WithModule:
+    """A hook that is called with the module it was registered for, which it does not keep alive, before its arguments."""
+
+    def __init__(self, hook: Callable[..., Any], module: Any) -> None:
+        self.hook, self.module = hook, weakref.ref(module)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.hook(self.module(), *args)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _WithModule, (self.hook, self.module())
 
 
 class Stateful(Convertible):
@@ -87,11 +101,12 @@ class Stateful(Convertible):
         return self._after_state_dict(destination, prefix, local_metadata)
 
     def _after_state_dict(self, destination: Any, prefix: str, local_metadata: dict[str, Any]) -> Any:
-        for hook, may_replace in self._hooks_of("_state_dict_hooks"):
+        kept = self.__dict__.get("_state_dict_hooks_that_keep", ())
+        for number, hook in tuple(self.__dict__.get("_state_dict_hooks", {}).items()):
             result = hook(self, destination, prefix, local_metadata)
             if result is None:
                 continue
-            if not may_replace:
+            if number in kept:
                 raise RuntimeError("state_dict post-hook must return None")
             destination = result
         return destination
@@ -106,11 +121,14 @@ class Stateful(Convertible):
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict`; it may change the dict."""
-        return self._state_dict_hooks.add((hook, False))
+        handle = RemovableHandle(self._state_dict_hooks, extra_dict=self._state_dict_hooks_that_keep)
+        self._state_dict_hooks[handle.id] = hook
+        self._state_dict_hooks_that_keep[handle.id] = True
+        return handle
 
     def _register_state_dict_hook(self, hook: Any) -> RemovableHandle:
         """As `register_state_dict_post_hook`, but the hook may return another dict."""
-        return self._state_dict_hooks.add((hook, True))
+        return self._state_dict_hooks.add(hook)
 
     # In --------------------------------------------------------------------------------------------
 
@@ -122,7 +140,7 @@ class Stateful(Convertible):
     def _register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], with_module: bool = False
     ) -> RemovableHandle:
-        return self._load_state_dict_pre_hooks.add((hook, with_module))
+        return self._load_state_dict_pre_hooks.add(_WithModule(hook, self) if with_module else hook)
 
     def register_load_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
         """Call `hook(module, incompatible_keys)` after this module has loaded; it may change the keys in place."""
@@ -168,9 +186,8 @@ class Stateful(Convertible):
         error_msgs: list[str],
     ) -> None:
         """Load this module's own entries, not its children's; gather what does not fit in the three lists."""
-        for hook, with_module in self._hooks_of("_load_state_dict_pre_hooks"):
-            head = (self,) if with_module else ()
-            hook(*head, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        for hook in self._hooks_of("_load_state_dict_pre_hooks"):
+            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         assign = local_metadata.get("assign_to_params_buffers", False)
         own = self._persistent()
         for name, parameter in own.items():
