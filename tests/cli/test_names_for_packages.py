@@ -221,3 +221,24 @@ def test_modules_that_libraries_import() -> None:
             "try: torch.utils.benchmark.Timer()\nexcept NotImplementedError as e: print(e)")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.startswith("[[2.0, 0.0], [0.0, 2.0]]\n") and "timeit" in done.stdout, done.stderr
+
+
+def test_functions_forked_run_at_once() -> None:
+    x = torch.ones(2, requires_grad=True)
+    future = torch.jit.fork(torch.mul, x, other=2)
+    assert isinstance(future, torch.jit.Future) and torch.jit.wait(future).tolist() == [2, 2]
+    torch.jit.wait(future).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    with pytest.raises(ZeroDivisionError):
+        torch.jit.fork(lambda: 1 / 0)
+    with pytest.raises(TypeError, match="Future, got int"):
+        torch.jit.wait(3)
+
+
+def test_a_range_of_nvtx_is_refused_when_it_is_entered() -> None:
+    @torch.cuda.nvtx.range("step {}")
+    def step():
+        return 1
+
+    with pytest.raises(RuntimeError, match="no CUDA"):
+        step()

@@ -10,13 +10,15 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 import rushlight.jit.annotations as annotations  # type: ignore[assignment]  # noqa: F401 (the import above takes the name)
+from rushlight.futures import Future
 from rushlight.nn.modules.module import Module
 
-__all__ = ["Attribute", "Error", "Final", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "export", "freeze", "ignore",
-           "interface", "is_scripting", "is_tracing", "load", "optimize_for_inference", "save", "script",
-           "script_if_tracing", "script_method", "trace", "trace_module", "unused"]  # fmt: skip
+__all__ = ["Attribute", "Error", "Final", "Future", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "export", "fork",
+           "freeze", "ignore", "interface", "is_scripting", "is_tracing", "load", "optimize_for_inference", "save", "script",
+           "script_if_tracing", "script_method", "trace", "trace_module", "unused", "wait"]  # fmt: skip
 
 Thing = TypeVar("Thing")
+Result = TypeVar("Result")
 
 
 class ScriptModule(Module):
@@ -142,6 +144,25 @@ def annotate(the_type: Any, the_value: Thing) -> Thing:
     []
     """
     return the_value
+
+
+def fork(func: Callable[..., Result], *args: Any, **kwargs: Any) -> Future[Result]:
+    """A future of `func(*args, **kwargs)`, which runs now, as PyTorch runs it outside TorchScript; what it raises is raised here.
+
+    >>> import rushlight as torch
+    >>> torch.jit.wait(torch.jit.fork(torch.add, torch.ones(2), 1))
+    tensor([2., 2.])
+    """
+    future: Future[Result] = Future()
+    future.set_result(func(*args, **kwargs))
+    return future
+
+
+def wait(future: Future[Result]) -> Result:
+    """What a future of `fork` holds.  Raises TypeError for what is no future."""
+    if not isinstance(future, Future):
+        raise TypeError(f"torch.jit.wait: future must be a torch.jit.Future, got {type(future).__name__}")
+    return future.wait()
 
 
 def is_scripting() -> bool:
