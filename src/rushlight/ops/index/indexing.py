@@ -42,7 +42,8 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         except IndexError:
             pass  # the errors are raised below
         else:
-            op = select_op if kind is int or (kind is tuple and key[-2:-1] and key[-2].__class__ is int) else slice_op
+            last = key[-1] if key[-1] is not Ellipsis or len(key) == 1 else key[-2]
+            op = select_op if last.__class__ is int else slice_op
             return made_view(op.op, self, result, (key,))
     parts = index if kind is tuple else (index,)
     basic = basic_index(parts, held(self).shape)
@@ -83,13 +84,14 @@ def basic_index(parts: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ..
             d, single = d + 1, False
         elif p is None:
             found.append(p)
+            single = False
         elif p is Ellipsis:
             if not seen:
                 found.append(p)
                 d = ndim - sum(takes(q) for q in parts[position + 1 :])
             elif len(parts) != 2:
                 found.append(ALL)
-            seen, single = True, False
+            seen = True
         else:
             i = p if kind is int else as_int(p)
             if i is None:

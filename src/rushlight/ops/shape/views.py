@@ -122,7 +122,8 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
         try:
             if len(dims) == 1 and dims[0].__class__ is not int:
                 dims = tuple(dims[0])
-            return made_view(permute_op.op, input, input._held.transpose(dims), (dims,))
+            array, ndim = input._held.transpose(dims), len(dims)
+            return made_view(permute_op.op, input, array, (tuple([d % ndim for d in dims]),))
         except (TypeError, ValueError):
             pass
     order, ndim = sizes(dims, "permute", "dims"), held(input).ndim
@@ -142,7 +143,8 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Dimensions `dim0` and `dim1` exchanged, a view.  (*) -> (*)"""
     if at_once(input):
         try:
-            return made_view(transpose_op.op, input, input._held.swapaxes(dim0, dim1), (dim0, dim1))
+            array, ndim = input._held.swapaxes(dim0, dim1), input._held.ndim
+            return made_view(transpose_op.op, input, array, (dim0 % ndim, dim1 % ndim))
         except (TypeError, ValueError):
             pass
     ndim = held(input).ndim
@@ -182,7 +184,7 @@ def _mT(self: Tensor) -> Tensor:
         )
     if not at_once(self):
         return transpose_op(self, self._held.ndim - 2, self._held.ndim - 1)
-    return made_view(transpose_op.op, self, self._held.swapaxes(-1, -2), (-2, -1))
+    return made_view(transpose_op.op, self, self._held.swapaxes(-1, -2), (self._held.ndim - 2, self._held.ndim - 1))
 
 
 def _H(self: Tensor) -> Tensor:
