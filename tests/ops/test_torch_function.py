@@ -312,6 +312,22 @@ def test_a_mode_belongs_to_its_thread() -> None:
     assert type(results[0]) is torch.Tensor and not mode.seen
 
 
+@pytest.mark.parametrize("name", ["lstm_cell", "gru_cell", "rnn_tanh_cell"])
+def test_a_cell_is_one_function_to_modes_and_classes(name: str) -> None:
+    """They were told of the operators inside, and of other ones than run without them."""
+    torch.manual_seed(0)
+    kind = {"lstm": torch.nn.LSTMCell, "gru": torch.nn.GRUCell, "rnn": torch.nn.RNNCell}[name.partition("_")[0]]
+    cell, x = kind(3, 4), torch.randn(2, 3)
+    wanted = cell(x)
+    with Names() as mode:
+        found = cell(x)
+    assert mode.seen[-1] == f"torch.{name}" and not {"torch.tanh", "torch.nn.functional.linear"} & set(mode.seen)
+    for a, b in zip(*((t if isinstance(t, tuple) else (t,)) for t in (wanted, found)), strict=True):
+        assert a.equal(b)
+    results = cell(x.as_subclass(Own))
+    assert all(type(t) is Own for t in (results if isinstance(results, tuple) else (results,)))
+
+
 def test_a_mode_that_says_nothing_raises() -> None:
     with (
         TorchFunctionMode(),

@@ -8,16 +8,18 @@ output; GRU reset, update, new.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
 from rushlight.ops.elementwise.recurrent import fits, lstm_cell_op
 from rushlight.overrides import has_torch_function
+from rushlight.overrides.attach import function
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
+Cell = TypeVar("Cell", bound=Callable[..., Any])
 State = tuple[Any, ...]  # (h,), or (h, c) of an LSTM
 Step = Callable[[Any, State], State]
 
@@ -156,6 +158,12 @@ def _check_cell(x: Tensor, state: State, w_ih: Tensor, w_hh: Tensor) -> None:
             raise RuntimeError(f"hidden{i} has inconsistent hidden_size: got {s.shape[-1]}, expected {w_hh.shape[1]}")
 
 
+def cell(fn: Cell) -> Cell:
+    """A cell as a public function of torch, which modes and classes can override as a whole."""
+    return cast("Cell", function(fn, fn.__name__, ""))
+
+
+@cell
 def rnn_tanh_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
@@ -163,6 +171,7 @@ def rnn_tanh_cell(
     return _one("RNN_TANH", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
+@cell
 def rnn_relu_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
@@ -170,6 +179,7 @@ def rnn_relu_cell(
     return _one("RNN_RELU", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
+@cell
 def gru_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
@@ -177,6 +187,7 @@ def gru_cell(
     return _one("GRU", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
+@cell
 def lstm_cell(
     input: Tensor,
     hx: tuple[Tensor, ...],
