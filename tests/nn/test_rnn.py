@@ -199,3 +199,21 @@ def test_padding(requires_grad: bool) -> None:
     if requires_grad:
         right.sum().backward()
         assert rows[0].grad.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize("mode", ["tanh", "relu", "LSTM", "GRU"])
+def test_a_recorded_layer_sends_on_the_tangent_of_its_gradient_and_gradients_of_several_rows(mode: str) -> None:
+    """The kernels of its node saw arrays alone: the tangent was lost in silence, and rows (`is_grads_batched`) were no arrays."""
+    layer, forward_ad = made(mode), torch.autograd.forward_ad
+    x = torch.randn(5, 2, 3, dtype=torch.float64, requires_grad=True)
+    y = layer(x)[0]
+    g, moved = torch.randn_like(y).detach(), torch.randn_like(y).detach()
+    rows = torch.stack([g, moved])
+    wanted = [torch.autograd.grad(y, x, row, retain_graph=True)[0] for row in rows]
+    (found,) = torch.autograd.grad(y, x, rows, is_grads_batched=True, retain_graph=True)
+    assert close(found, torch.stack(wanted)) and not found.requires_grad
+    with forward_ad.dual_level():
+        (both,) = torch.autograd.grad(y, x, forward_ad.make_dual(g, moved))
+        assert not both.requires_grad
+        for part, one in zip(forward_ad.unpack_dual(both), wanted, strict=True):
+            assert close(part, one)  # it is linear in the gradient

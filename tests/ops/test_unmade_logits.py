@@ -527,3 +527,60 @@ def test_estimates_and_recordings_know(gpt, shifted):
     finally:
         memory.record_history(enabled=None)
     assert memory.recording().peak()[0] - before < 1.05 * measured
+
+
+class Sums(torch.overrides.TorchFunctionMode):
+    """Writes down the names of functions, and the sum of the tensor that each is given."""
+
+    def __init__(self, look):
+        self.look, self.log = look, []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        name = torch.overrides.resolve_name(func)
+        self.log.append(
+            (name, float(args[0].detach().sum()) if self.look and isinstance(args[0], torch.Tensor) else None)
+        )
+        return func(*args, **(kwargs or {}))
+
+
+CALLS = [lambda z: z.view(5, -1), lambda z: z.shape, lambda z: z[1:], lambda z: len(z), lambda z: z.double(), lambda z: z.clone(),
+         lambda z: z.is_contiguous(), lambda z: z.transpose(0, 1), lambda z: z.dtype, lambda z: z.contiguous()]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_mode_sees_the_numbers_of_logits(call, small):
+    """It was asked while their outline was shown: it saw zeros."""
+    case = Case()
+    with Sums(look=True) as mode:
+        call(case.z)
+    assert mode.log and all(total == pytest.approx(case.values.sum()) for _, total in mode.log)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_mode_that_does_not_look_leaves_logits_unmade(call, small):
+    with Sums(look=False) as mode, Sums(look=False) as inner:
+        case = Case()
+        before = len(mode.log)
+        assert type(case.z) is Unmade
+        found = call(case.z)
+        assert type(case.z) is Unmade
+    assert len(mode.log) == len(inner.log) > before
+    if isinstance(found, torch.Tensor) and found.dtype == torch.float64:
+        assert type(found) is Unmade
+        wanted = call(torch.from_numpy(case.values))
+        assert np.allclose(found.detach().numpy(), wanted.numpy())
+
+
+def test_logits_of_what_has_a_tangent_are_made(small):
+    forward_ad = torch.autograd.forward_ad
+    case = Case()
+    with forward_ad.dual_level():
+        whole = forward_ad.make_dual(torch.ones(10, 4, dtype=torch.float64), torch.ones(10, 4, dtype=torch.float64))
+        for x, w in ((whole, case.w), (whole[1:], case.w), (case.h, whole[:7])):
+            z = F.linear(x, w)
+            tangent = forward_ad.unpack_dual(z).tangent
+            moved = (
+                F.linear(torch.ones_like(x), w) if w is case.w else F.linear(x, torch.ones(7, 4, dtype=torch.float64))
+            )
+            assert type(z) is not Unmade and np.allclose(tangent.detach().numpy(), moved.detach().numpy())
+        assert type(F.linear(case.h, case.w)) is Unmade

@@ -29,6 +29,7 @@ def busy_thread() -> Iterator[None]:
             stack.enter_context(torch.autograd.graph.saved_tensors_hooks(lambda t: t + 1, lambda t: t))
             stack.enter_context(torch.autocast("cpu", dtype=torch.bfloat16))
             stack.enter_context(torch.autograd.forward_ad.dual_level())
+            stack.enter_context(torch.overrides.BaseTorchFunctionMode())
             entered.set()
             ended.wait()
 
@@ -48,5 +49,7 @@ STATES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "thread": busy_thread,
     "profiler": torch.autograd.profiler.profile,
     "budget": lambda: memory.budget(memory.current() + (1 << 40)),
+    "function mode": torch.overrides.BaseTorchFunctionMode,
+    "forward mode": torch.autograd.forward_ad.dual_level,
     "hooks": lambda: torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t),
 }

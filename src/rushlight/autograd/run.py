@@ -18,6 +18,7 @@ from rushlight.dispatch.registry import known_as
 from rushlight.engine.conform import fits, tensor_functions
 from rushlight.engine.hooks import retain_grad
 from rushlight.engine.node import AccumulateGrad, Node, Port, Severed, edge_of
+from rushlight.engine.reach import count_contributions
 from rushlight.engine.run import Run
 from rushlight.tensor import Tensor, wrap
 
@@ -218,6 +219,20 @@ def is_loss(x: Any) -> bool:
             and x._array.dtype.kind == "f")  # fmt: skip
 
 
+def seen_by_levels(roots: list[tuple[Any, Tensor]]) -> bool:
+    """Whether a run may meet what belongs to an active level, which sees tensors, not arrays: there is such by now, or there may
+    be by hooks and custom functions of the graph."""
+    if not all(level.idle() for level in modes.levels):
+        return True
+    for place in count_contributions(roots):
+        if isinstance(place, Tensor):
+            if place._hooks or place._node_hooks is not None:
+                return True
+        elif place.extra is not None or place.plan is None:
+            return True
+    return False
+
+
 def without_memory(outputs: tuple[Any, ...]) -> bool:
     """Whether a run is one of shapes alone, on the device meta."""
     return special.meta is not None and any(isinstance(x, Tensor) and x._meta for x in outputs)
@@ -260,7 +275,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         return tuple(batched_grad(outs, ins, given, keep, create_graph, allow_unused, materialize_grads))
     keys = target_keys(ins, "grad")
     roots = roots_of(outs, initial(outs, given))
-    on_tensors = create_graph or bool(modes.levels) or without_memory(outs)  # levels see tensors, not arrays
+    on_tensors = create_graph or (bool(modes.levels) and seen_by_levels(roots)) or without_memory(outs)
     run = Run(keep, on_tensors, {key: [] for key in keys}, False)
     run.record = create_graph
     found = run.execute(roots)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rushlight.basics.state import modes
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -23,6 +25,10 @@ class Level(Protocol):
     def owns(self, flat: tuple[Any, ...]) -> bool:
         """Whether any input belongs to this level."""
 
+    def idle(self) -> bool:
+        """Whether nothing belongs to it so far."""
+        return False
+
     def lift(self, tensor: Any) -> bool:
         """Make a leaf that starts to require grad one of this level, and say whether that was done."""
         return False
@@ -32,6 +38,14 @@ class Level(Protocol):
 
     def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run the in-place form of `op`, whose target is the first input."""
+
+
+def owned(tensors: tuple[Any, ...]) -> bool:
+    """Whether any of these inputs belongs to a level of this thread: kernels of arrays are not to be given them.
+
+    That a level is active says nothing of tensors that are none of its own, and an estimate takes what kernels would.
+    """
+    return any(level.owns(tensors) for level in modes.levels if not level.dry)
 
 
 class SampleLevel(Level, Protocol):

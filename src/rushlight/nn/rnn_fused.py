@@ -17,6 +17,7 @@ from rushlight.engine.modes import enable_grad
 from rushlight.kernels import recurrent as kernels
 from rushlight.kernels.dispatch import is_half, up
 from rushlight.kernels.rows import add_row, sum_rows
+from rushlight.levels import owned
 from rushlight.nn import recurrent
 from rushlight.overrides import handle_torch_function, has_torch_function
 from rushlight.tensor import wrap
@@ -156,7 +157,7 @@ class _Layer(Function):
     def backward(ctx: Any, *grads: Tensor) -> Any:
         end = -1 - ctx.count_kept
         *tensors, out = ctx.saved_tensors[: end + 1 or None]
-        if modes.grad:
+        if modes.grad or (modes.levels and owned((*grads, *tensors))):
             return _differentiably(ctx, tensors, grads)
         kept = [t._array for t in ctx.saved_tensors[len(tensors) + 1 :]]
         plan, n = ctx.plan, ctx.n
@@ -174,25 +175,23 @@ def _differentiably(ctx: Any, tensors: Any, grads: tuple[Tensor, ...]) -> Any:
     """The gradients as functions of inputs and cotangents, through operators."""
     from rushlight.autograd import grad
 
-    needs = ctx.needs_input_grad[2:]
+    needs, create = ctx.needs_input_grad[2:], modes.grad  # for levels, nothing is recorded
     with enable_grad():
         fresh = [t.view_as(t) if need else t.detach() for t, need in zip(tensors, needs)]
         out, last = ctx.plan.recorded(fresh[0], tuple(fresh[1 : 1 + ctx.n]), fresh[1 + ctx.n :])
         wanted = [t for t, need in zip(fresh, needs) if need]
-        found = iter(grad((out, *last), wanted, grads, create_graph=True, allow_unused=True))
+        found = iter(grad((out, *last), wanted, grads, create_graph=create, allow_unused=True))
     return (None, None, *(next(found) if need else None for need in needs))
 
 
 def usable(tensors: tuple[Tensor, ...]) -> bool:
-    """Whether the kernels can run: NumPy arrays of one real floating dtype, in memory, no functional level active."""
+    """Whether the kernels can run: NumPy arrays of one real floating dtype, in memory, of no functional level."""
     if special.meta is not None and special.meta.owns(tensors):
         return False
     kind = getattr(tensors[0], "_array", None)
-    if (
-        any(not getattr(level, "dry", False) for level in modes.levels)
-        or not isinstance(kind, np.ndarray)
-        or not (kind.dtype in (np.float32, np.float64) or is_half(kind.dtype))
-    ):
+    if not isinstance(kind, np.ndarray) or not (kind.dtype in (np.float32, np.float64) or is_half(kind.dtype)):
+        return False
+    if modes.levels and owned(tensors):
         return False
     return all(isinstance(t._array, np.ndarray) and t._array.dtype == kind.dtype for t in tensors)
 

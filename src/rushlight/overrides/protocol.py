@@ -29,6 +29,11 @@ INERT: set[type] = {Tensor, bool, int, float, complex, str, bytes, NoneType, sli
 plain: set[type] = set(INERT)
 
 
+# Classes that pass for Tensor, and what runs in place of some of its methods and attributes for their objects, by the name of
+# the public function: called with that and its arguments.  Modes are asked first, as of every tensor.
+disguised: dict[type, dict[str, Callable[..., Any]]] = {}
+
+
 class _Here(threading.local):
     """This thread's part: who is asked, and the stack of modes."""
 
@@ -66,7 +71,8 @@ def overrides(kind: type[Any]) -> bool:
 
 
 def plainly(*values: object) -> bool:
-    """Whether the classes of the arguments, and of what is in lists and tuples among them, are known to override nothing."""
+    """Whether there is nobody to ask: the classes of the arguments, and of what is in lists and tuples among them, are known to
+    override nothing, and no thread is in a mode."""
     for x in values:
         if x.__class__ not in plain:
             if not isinstance(x, (list, tuple)):

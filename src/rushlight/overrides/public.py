@@ -17,7 +17,7 @@ from types import FunctionType
 from typing import Any
 
 from rushlight.basics.foreign import is_theirs, kind_of
-from rushlight.overrides.protocol import ALL, asked, here, overrides, overriding, plain
+from rushlight.overrides.protocol import ALL, asked, disguised, here, overrides, overriding, plain
 from rushlight.tensor import Tensor
 
 PUBLIC: list[Public] = []
@@ -59,6 +59,10 @@ class Public:
                 found = overriding((*args, *kwargs.values()), self.python)
             if found or here.modes:
                 return self.ask(args, kwargs, found)
+        if args and type(args[0]) in disguised:
+            own = disguised[type(args[0])].get(self.name)
+            if own is not None:
+                return own(self.inner, *args, **kwargs)
         return self.inner(*args, **kwargs)
 
     def ask(self, args: tuple[Any, ...], kwargs: dict[str, Any], found: list[Any]) -> Any:

@@ -49,6 +49,10 @@ class DualLevel(Level):
         """Whether any of the inputs carries a tangent of this level."""
         return modes.forward_grad and any(isinstance(x, Tensor) and self.tangent_of(x) is not None for x in flat)
 
+    def idle(self) -> bool:
+        """Whether no tensor that is alive has a tangent of this level."""
+        return all(ref() is None for ref in self.holders)
+
     def tangent_of(self, x: Tensor) -> Any:
         """The tangent of a tensor at this level, or None."""
         if x._view is not None and x._dual_base is not ITSELF and (x._dual_base is not None or not severed(x._view)):

@@ -12,6 +12,7 @@ import math
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from rushlight.basics.addresses import reserved
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.memory_views import view_at
 from rushlight.engine.saved import Sparing
-from rushlight.overrides.protocol import switched_off
+from rushlight.overrides.protocol import NOBODY, disguised, here, switched_off
 from rushlight.storage import Storage, bytes_before, depend, independent, root_of
 from rushlight.tensor import Tensor
 
@@ -325,12 +326,14 @@ def unseen(tensor: object) -> bool:
 
 def usual() -> bool:
     """Whether this thread records and nothing else; observers that change nothing may look on, an estimate may be made, a
-    budget be kept, and autocast be on: who asks converts what is to be converted."""
+    budget be kept, forward mode be on or off, and autocast be on: who asks converts what is to be converted, and sees to it
+    that no operand has a tangent."""
     if not special.count:
         return True
     if not events.unseen(events.observers()) or not all(isinstance(pair, Sparing) for pair in modes.saved_hooks):
         return False
-    odd = modes.odd - bool(modes.saved_hooks) - (modes.autocast is not None)
+    odd = modes.odd - bool(modes.saved_hooks) - (modes.autocast is not None) - (not modes.forward_grad)
+    odd -= bool(modes.levels) and all(hasattr(level, "tangent_of") for level in modes.levels)
     return odd == bool(modes.observers) or (odd == 1 and rehearsed() is not None)
 
 
@@ -351,39 +354,18 @@ VIEWS = ("view", "reshape", "flatten", "unflatten", "transpose", "swapaxes", "pe
 LOOKS = ("size", "dim", "ndimension", "numel", "nelement", "stride", "element_size", "is_contiguous", "is_floating_point",
          "is_complex", "__len__")  # fmt: skip
 SEEN = ("shape", "dtype", "device", "ndim", "itemsize", "nbytes", "requires_grad", "is_leaf", "grad_fn", "output_nr")
-UNCHANGED = ("float", "double", "cpu")
-COPIES = ("contiguous", "clone")
 shaped: dict[
     str, Any
 ] = {}  # "of": makes of a view operator's plan one that takes deferred gradients; others: what copies rows
 
 
-def look(name: str) -> Callable[..., Any]:
-    """A method that looks at no element."""
-
-    def method(self: Tensor, *args: object, **kwargs: object) -> object:
-        place = place_of(self)
-        if place is None:
-            return getattr(Tensor, name)(self, *args, **kwargs)
-        with Outlined(place.product):
-            return getattr(Tensor, name)(self, *args, **kwargs)
-
-    return method
-
-
-def seen(name: str) -> property:
-    """The same of a property; what sets and deletes it is Tensor's."""
-    plain: Any = Tensor.__dict__[name]
-    getter = plain.fget
-
-    def get(self: Tensor) -> object:
-        place = place_of(self)
-        if place is None:
-            return getter(self)
-        with Outlined(place.product):
-            return getter(self)
-
-    return property(get, plain.fset, plain.fdel)
+def look(plain: Callable[..., Any], self: Tensor, *args: object, **kwargs: object) -> object:
+    """What a method gives that looks at no element."""
+    place = place_of(self)
+    if place is None:
+        return plain(self, *args, **kwargs)
+    with Outlined(place.product):
+        return plain(self, *args, **kwargs)
 
 
 def basic(x: object) -> bool:
@@ -393,18 +375,13 @@ def basic(x: object) -> bool:
     return x is None or x is Ellipsis or x.__class__ is slice or (isinstance(x, int) and not isinstance(x, bool))
 
 
-def view(name: str) -> Callable[..., Any]:
-    """A method that makes a view: of what is not made, one that is not made."""
-
-    def method(self: Tensor, *args: object, **kwargs: object) -> object:
-        place = place_of(self)
-        plain = getattr(Tensor, name)
-        if place is None or not usual() or not all(map(basic, (*args, *kwargs.values()))):
-            return plain(come_true(self), *args, **kwargs)
-        with Outlined(place.product):
-            return adopted(plain(self, *args, **kwargs), place.product, self)
-
-    return method
+def view(plain: Callable[..., Any], self: Tensor, *args: object, **kwargs: object) -> object:
+    """What a method gives that makes a view: of what is not made, one that is not made."""
+    place = place_of(self)
+    if place is None or not usual() or not all(map(basic, (*args, *kwargs.values()))):
+        return plain(come_true(self), *args, **kwargs)
+    with Outlined(place.product):
+        return adopted(plain(self, *args, **kwargs), place.product, self)
 
 
 def adopted(made: object, product: Product, of: Tensor) -> object:
@@ -417,40 +394,67 @@ def adopted(made: object, product: Product, of: Tensor) -> object:
     return product.take(made)
 
 
-def unchanged(name: str) -> Callable[..., Any]:
-    """A method that mostly returns the tensor itself."""
-
-    def method(self: Tensor, *args: object, **kwargs: object) -> object:
-        place = place_of(self)
-        if place is not None and not args and not kwargs:
-            kind = place.outline.dtype
-            wanted = {
-                "float": kind == np.float32,
-                "double": kind == np.float64,
-            }
-            if wanted.get(name, True):
-                return self
-        return getattr(Tensor, name)(self, *args, **kwargs)
-
-    return method
+def unchanged(
+    kind: type[Any] | None, plain: Callable[..., Any], self: Tensor, *args: object, **kwargs: object
+) -> object:
+    """What a method gives that mostly returns the tensor itself: where it is of dtype `kind`, or of any for None."""
+    place = place_of(self)
+    if place is not None and not args and not kwargs and (kind is None or place.outline.dtype == kind):
+        return self
+    return plain(self, *args, **kwargs)
 
 
-def copying(name: str) -> Callable[..., Any]:
-    """A method that copies: rows that are not made stay so."""
-
-    def method(self: Tensor, *args: object, **kwargs: object) -> object:
-        place = place_of(self)
-        if place is not None and not args and not kwargs:
-            if name == "contiguous" and place.outline.flags.c_contiguous:
-                return self
-            found = shaped[name](self, place.outline)
-            if found is not None:
-                return found
-        return getattr(Tensor, name)(self, *args, **kwargs)
-
-    return method
+def copying(name: str, plain: Callable[..., Any], self: Tensor, *args: object, **kwargs: object) -> object:
+    """What a method gives that copies: rows that are not made stay so."""
+    place = place_of(self)
+    if place is not None and not args and not kwargs:
+        if name == "contiguous" and place.outline.flags.c_contiguous:
+            return self
+        found = shaped[name](self, place.outline)
+        if found is not None:
+            return found
+    return plain(self, *args, **kwargs)
 
 
-for _make, _names in ((look, LOOKS), (seen, SEEN), (view, VIEWS), (unchanged, UNCHANGED), (copying, COPIES)):
-    for _name in _names:
-        setattr(Unmade, _name, _make(_name))
+UNCHANGED = {"float": np.float32, "double": np.float64, "cpu": None}
+COPIES = ("contiguous", "clone")
+METHODS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(LOOKS, look),
+    **dict.fromkeys(VIEWS, view),
+    **{name: partial(unchanged, kind) for name, kind in UNCHANGED.items()},
+    **{name: partial(copying, name) for name in COPIES},
+}
+
+
+def asking() -> bool:
+    """Whether a mode of this thread is to be asked before any function: it may look at what it is given."""
+    return bool(here.modes) and here.asks != NOBODY
+
+
+def method(name: str) -> Callable[..., Any]:
+    """A method of tensors that are not made."""
+    own = METHODS[name]
+
+    def call(self: Tensor, *args: object, **kwargs: object) -> object:
+        plain = getattr(Tensor, name)
+        return plain(self, *args, **kwargs) if asking() else own(plain, self, *args, **kwargs)
+
+    return call
+
+
+def seen(name: str) -> property:
+    """An attribute of theirs; what sets and deletes it is Tensor's."""
+    plain: Any = Tensor.__dict__[name]
+
+    def get(self: Tensor) -> object:
+        return Tensor.__dict__[name].__get__(self) if asking() else look(plain.fget, self)
+
+    return property(get, plain.fset, plain.fdel)
+
+
+for _name in METHODS:
+    setattr(Unmade, _name, method(_name))
+for _name in SEEN:
+    setattr(Unmade, _name, seen(_name))
+disguised[Unmade] = {f"torch.Tensor.{_name}": own for _name, own in METHODS.items()}
+disguised[Unmade].update({f"torch.Tensor.{_name}.__get__": look for _name in SEEN})

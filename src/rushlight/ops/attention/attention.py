@@ -13,13 +13,15 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics.foreign import kind_of
-from rushlight.basics.state import modes, special
+from rushlight.basics.state import special
 from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.randomness import innermost
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.rules import Making
 from rushlight.kernels.attention import blocks_of
+from rushlight.levels import owned
 from rushlight.ops.norm.softmax import softmax_op
 from rushlight.ops.random.dropout import check_p, draw, dropout, scaled
 from rushlight.tensor import Tensor, wrap
@@ -309,7 +311,7 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Te
     if not (query._array.size and key._array.size and value._array.size) or dropout_p == 1:
         p = probabilities(query, repeated(key, groups), attn_mask, is_causal, scale)
         return ops.matmul(dropout(p, dropout_p), repeated(value, groups))
-    if dropout_p > 0 and special.count and any(not getattr(level, "dry", False) for level in modes.levels):
+    if dropout_p > 0 and special.count and (innermost() is not None or owned((query, key, value, attn_mask))):
         p = probabilities(query, repeated(key, groups), attn_mask, is_causal, scale)
         return ops.matmul(dropout(p, dropout_p), repeated(value, groups))
     drop = (float(dropout_p), draw()) if dropout_p > 0 else None

@@ -30,10 +30,11 @@ from rushlight.dispatch.keeping.unmade import (
 from rushlight.dispatch.memory_views import view_at
 from rushlight.engine.node import Severed, edge_of
 from rushlight.kernels.dispatch import widened
+from rushlight.levels import owned
 from rushlight.ops.elementwise.convert import cast, copy
 from rushlight.ops.elementwise.convert import unmade as late_casts
 from rushlight.ops.shape.reshape import reshape_op
-from rushlight.overrides.protocol import plainly
+from rushlight.overrides.protocol import INERT
 from rushlight.storage import UNSEEN, bytes_before, is_exposed, root_of
 from rushlight.tensor import LEAF, Tensor, bare
 
@@ -78,7 +79,7 @@ def unmade_product(op: Op, operands: tuple[Any, ...], arrays: tuple[Any, ...], c
     shape = (*x.shape[:-1], w.shape[1 if columns else 0])
     if math.prod(shape) * x.itemsize < limits.nbytes or not switch.on or not usual():
         return None
-    if not plainly(*operands) or looked_at(w):
+    if any(x.__class__ not in INERT for x in operands) or looked_at(w) or (modes.levels and owned(operands)):
         return None
     if modes.autocast is not None:
         operands = tuple(modes.autocast("lower", x) for x in operands)

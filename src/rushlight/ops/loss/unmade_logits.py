@@ -22,6 +22,7 @@ from rushlight.engine.node import edge_of
 from rushlight.engine.saved import freed
 from rushlight.kernels.dispatch import blocks_of_rows, rounded, widened
 from rushlight.kernels.products import work_of_halves
+from rushlight.levels import owned
 from rushlight.ops.elementwise.floats import wide
 from rushlight.ops.loss.cross_entropy import by_class, check_target, cross_entropy_op, over, unmade
 from rushlight.storage import root_of
@@ -268,7 +269,7 @@ def recorded(product: Product, rows: Array, inputs: tuple[Any, ...], statics: tu
 
 def plain(*operands: Any) -> bool:
     """Whether operands beside the logits are ordinary tensors on arrays, or None."""
-    return all(
+    return not (modes.levels and owned(operands)) and all(
         x is None or (x.__class__ is Tensor and x._edge is None and x._array.__class__ is np.ndarray) for x in operands
     )
 

@@ -12,12 +12,13 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics.foreign import kind_of
-from rushlight.basics.state import Setting, modes, special
+from rushlight.basics.state import Setting, special
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine import inplace
+from rushlight.levels import owned
 from rushlight.ops.elementwise.floats import require, widened
 from rushlight.ops.norm.normalization import (
     bias_gradient,
@@ -172,7 +173,7 @@ def update_running(
     """Move running statistics towards the batch's mean and unbiased variance, in place; an empty batch has none."""
     if count == 0 or mean._meta:
         return
-    if special.count and modes.levels:
+    if special.count and owned((running_mean, running_var, mean, var)):
         move_running(running_mean, running_var, mean, var, count, momentum)
         return
     mean, var = mean._array, var._array
@@ -287,7 +288,7 @@ def check_instance(
 def instance_stats(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: float) -> None:
     """Update running statistics with the mean over the batch of every instance's."""
     n, c = input._array.shape[:2]
-    if special.count and modes.levels:
+    if special.count and owned((input, running_mean, running_var)):
         dims, known = tuple(range(2, input.ndim)), input.detach()
         mean, var = ops.mean(ops.mean(known, dims), 0), ops.mean(ops.var(known, dims, correction=0), 0)
         move_running(running_mean, running_var, mean, var, math.prod(input.shape[2:]), momentum)

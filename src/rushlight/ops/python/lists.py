@@ -14,6 +14,7 @@ from rushlight import kernels
 from rushlight.basics.state import RECORDED, UNRECORDED, modes, special, way_of
 from rushlight.engine.inplace import written
 from rushlight.kernels.dispatch import FLOAT32
+from rushlight.levels import owned
 from rushlight.storage import dependents
 from rushlight.tensor import Tensor
 
@@ -48,7 +49,9 @@ def _fit(tensors: list[Tensor], way: int) -> bool:
 
 def _one_by_one(tensors: list[Tensor]) -> bool:
     """Whether they are such tensors, of which hooks for what is saved and observers change nothing: a budget may keep some away."""
-    if modes.grad or modes.levels or (special.meta is not None and special.meta.owns(tensors)):
+    if modes.grad or (special.meta is not None and special.meta.owns(tensors)):
+        return False
+    if modes.levels and (owned(tuple(tensors)) or any(level.dry for level in modes.levels)):
         return False
     return _fit(tensors, UNRECORDED)
 
