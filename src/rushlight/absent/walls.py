@@ -80,7 +80,6 @@ WALLS = {
     "utils.data.datapipes": Wall(PIPES),
     "utils.data.datapipes.iter": Wall(PIPES, "SamplerIterDataPipe ShufflerIterDataPipe"),
     "utils.data.datapipes.iter.combinatorics": Wall(PIPES, "SamplerIterDataPipe ShufflerIterDataPipe"),
-    "utils.benchmark": Wall("timeit of Python measures times", "CallgrindStats Compare Fuzzer Language Measurement TaskSpec Timer", "timer"),
 }  # fmt: skip
 
 # Modules of the package that lack names which theirs in PyTorch have.
