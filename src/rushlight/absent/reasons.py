@@ -80,7 +80,7 @@ NAMES = {
     "torch.utils.hooks": ((r"BackwardHook|warn_if_has_hooks", f"{_INNER}: Module.register_full_backward_hook is here"),),
     "torch.optim": ((r"swap_in\w+", _FUNCTIONAL),),
     "torch.nn.functional": ((r"\w*(scaled|grouped)\w*mm|ScalingType|SwizzleType", _DEVICE), (r"assert_int_or_pair", SCRIPT)),
-    "torch.serialization": ((r"\w+", "torch.save and torch.load take their settings as arguments, and tensors are on the CPU"),),
+    "torch.serialization": ((r"StorageType|mkdtemp|get_source_lines_and_file|storage_to_tensor_type|validate_hpu_device", _INNER),),
     "torch.autograd.profiler": ((r"\w+", _INNER),), "torch.autograd.profiler_util": ((r"\w+", _INNER),),
     "torch.profiler.profiler": ((r"ExecutionTraceObserver", _INNER), (r"supported_activities", "torch.profiler has it")),
     "torch.profiler": ((r"DeviceType|ExecutionTraceObserver", _INNER),),

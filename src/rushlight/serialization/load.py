@@ -13,11 +13,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.basics import devices
 from rushlight.basics.devices import device
 from rushlight.dispatch.meta import nowhere
 from rushlight.dispatch.options import Nowhere
-from rushlight.serialization import legacy, names
+from rushlight.serialization import legacy, names, options
 from rushlight.serialization.archive import ArchiveReader
 from rushlight.serialization.machine import Machine
 from rushlight.serialization.names import StorageType
@@ -50,7 +49,7 @@ def load(
             a few constructors and what add_safe_globals allows.  False: run whatever the file says; only for files
             that you trust.
         mmap: map the storages of a file at a path into memory, so that they are read when they are touched; changes
-            stay in memory.
+            stay in memory, unless `set_default_mmap_options` says otherwise.
 
     Raises FileNotFoundError; RuntimeError for a damaged archive; pickle.UnpicklingError for a pickle that is damaged
     or asks for what is not allowed.
@@ -60,7 +59,7 @@ def load(
     weights_only = True if weights_only is None else weights_only
     place = _placement(map_location)
     with ExitStack() as stack:
-        file, name = _open(f, stack)
+        file, name = _open(f, stack, bool(mmap) and options.get_default_mmap_options() == options.MAP_SHARED)
         if mmap and not isinstance(f, (str, os.PathLike)):
             raise ValueError("f must be a file path in order to use the mmap argument")
         start = file.read(4)
@@ -79,9 +78,9 @@ def load(
         return legacy.load(file, name, place, _reader(weights_only, pickle_load_args))
 
 
-def _open(f: Any, stack: ExitStack) -> tuple[IO[bytes], str]:
+def _open(f: Any, stack: ExitStack, writable: bool = False) -> tuple[IO[bytes], str]:
     if isinstance(f, (str, os.PathLike)):
-        return stack.enter_context(open(f, "rb")), repr(os.fspath(f))
+        return stack.enter_context(open(f, "r+b" if writable else "rb")), repr(os.fspath(f))
     for method in ("read", "seek", "tell"):
         if not callable(getattr(f, method, None)):
             raise AttributeError(
@@ -122,19 +121,12 @@ def _placement(map_location: Any) -> Place:
 
 
 def _here(array: Array, location: str) -> Array:
-    if location.split(":")[0] == "cpu":
-        return array
     if location == "meta":
         return nowhere((array.size,), array.dtype).view(Nowhere)
-    if location.startswith("cuda"):
-        if devices.instead_of_cuda is not None:
-            devices.instead_of_cuda()
-            return array
-        raise RuntimeError(
-            f"Attempting to deserialize object on a CUDA device ({location}) but torch.cuda.is_available() is False. "
-            "Use load with map_location=torch.device('cpu') to map your storages to the CPU."
-        )
-    raise RuntimeError(f"don't know how to restore data location of storage (tagged with {location}): use map_location")
+    if location.split(":")[0] == "cpu" and not options.others():
+        return array
+    found = options.default_restore_location(Storage(array), location).untyped().bytes()
+    return found if found.dtype == array.dtype else found.view(array.dtype)
 
 
 def _chosen(choose: Callable[..., Any], array: Array, location: str) -> Array:
