@@ -81,7 +81,7 @@ _FUNCTIONS |= dict.fromkeys(
 _FUNCTIONS |= dict.fromkeys(("Event", "PyTorchFileReader", "PyTorchFileWriter", "Stream", "SymBool", "SymFloat", "SymInt"),
                             "rushlight.compat.placeholders")  # fmt: skip
 _FUNCTIONS |= {f"{kind}Type": "rushlight.compat.placeholders" for kind in _TYPES.split()}
-_FUNCTIONS |= dict.fromkeys(("ScriptFunction", "ScriptModule"), "rushlight.jit")
+_FUNCTIONS |= dict.fromkeys(("ScriptFunction", "ScriptModule", "fork", "wait"), "rushlight.jit")
 _FUNCTIONS |= dict.fromkeys(
     ("sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor"),
     "rushlight.sparse.construct",

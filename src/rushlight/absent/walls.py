@@ -42,7 +42,18 @@ _COLLECTIVES = (
     "all_to_all_single_autograd broadcast permute_tensor reduce_scatter_tensor reduce_scatter_tensor_autograd wait_tensor"
 )
 
+_GPU = "there is no GPU: rushlight computes on the CPU"
 WALLS = {
+    "cuda.comm": Wall(_GPU, "", "broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter"),
+    "cuda.gds": Wall(_GPU, "GdsFile", "gds_deregister_buffer gds_register_buffer"),
+    "cuda.graphs": Wall(_GPU, "CUDAGraph graph", "graph_pool_handle make_graphed_callables", {"is_current_stream_capturing": lambda: False}),
+    "cuda.green_contexts": Wall(_GPU, "GreenContext"),
+    "cuda.nccl": Wall(_GPU, "", "all_gather all_reduce broadcast init_rank reduce reduce_scatter unique_id version",
+                      {"is_available": lambda tensors: False, "SUM": 0}),
+    "cuda.sparse": Wall(_GPU, " ".join(f"{kind}Tensor" for kind in "BFloat16 Byte Char Double Float Half Int Long Short".split())),
+    "cuda.tunable": Wall(_GPU, "", "enable get_filename get_max_tuning_duration get_max_tuning_iterations get_results read_file "
+                         "is_enabled record_untuned_enable set_filename set_max_tuning_duration set_max_tuning_iterations tune_gemm_in_file "
+                         "tuning_enable tuning_is_enabled"),
     "_dynamo.testing": Wall("nothing is compiled here", "CompileCounter CompileCounterWithBackend EagerAndRecordGraphs", "rand_strided same"),
     "distributed._functional_collectives": Wall(_ONE, "AsyncCollectiveTensor", _COLLECTIVES),
     "distributed._tensor.experimental": Wall(_SHARDS, "", "context_parallel implicit_replication local_map"),

@@ -22,6 +22,7 @@ ALIASES = {
     "torch.utils.model_zoo": "rushlight.compat.model_zoo",
     "torch.ops": "rushlight.library.namespaces",  # rushlight.ops is what declares operators
     "torch._ops": "rushlight.library.operators",
+    "torch.cuda.memory": "rushlight.memory.counting.cuda",
     "torch.profiler.profiler": "rushlight.profiler.scheduled",
     "torch.signal.windows.windows": "rushlight.signal.windows",
     "torch.nn.modules.linear_cross_entropy_options": "rushlight.nn.modules.linear_cross_entropy",

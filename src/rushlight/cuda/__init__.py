@@ -5,6 +5,7 @@ Under ``rushlight run`` "cuda" devices mean the CPU; waiting for one then return
 
 from typing import Any
 
+from rushlight.absent import walls
 from rushlight.basics import devices
 from rushlight.cuda import amp, profiler
 from rushlight.cuda.streams import (
@@ -182,4 +183,5 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(_LAZY[name])
     if name == "CUDAGraph":
         return importlib.import_module("rushlight.compat.placeholders").CUDAGraph
-    return getattr(importlib.import_module("rushlight.compat.rooms.cuda_names"), name)
+    found = walls.room(f"rushlight.cuda.{name}")
+    return getattr(importlib.import_module("rushlight.compat.rooms.cuda_names"), name) if found is None else found

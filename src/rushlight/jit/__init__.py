@@ -6,16 +6,28 @@ TorchScript hold programs: they are refused.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 import rushlight.jit.annotations as annotations  # type: ignore[assignment]  # noqa: F401 (the import above takes the name)
 from rushlight.futures import Future
+from rushlight.jit.settings import (
+    enable_onednn_fusion,
+    export_opnames,
+    fuser,  # noqa: F401
+    isinstance,
+    onednn_fusion_enabled,
+    optimized_execution,  # noqa: F401
+    set_fusion_strategy,
+    strict_fusion,
+)
 from rushlight.nn.modules.module import Module
 
-__all__ = ["Attribute", "Error", "Final", "Future", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "export", "fork",
-           "freeze", "ignore", "interface", "is_scripting", "is_tracing", "load", "optimize_for_inference", "save", "script",
-           "script_if_tracing", "script_method", "trace", "trace_module", "unused", "wait"]  # fmt: skip
+__all__ = ["Attribute", "Error", "Final", "Future", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "enable_onednn_fusion",
+           "export", "export_opnames", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load",
+           "onednn_fusion_enabled", "optimize_for_inference", "save", "script", "script_if_tracing", "script_method",
+           "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused", "wait"]  # fmt: skip
 
 Thing = TypeVar("Thing")
 Result = TypeVar("Result")
@@ -127,7 +139,7 @@ def ignore(drop: Any = False, **options: object) -> Any:
     """
     if callable(drop):
         return drop
-    if not isinstance(drop, bool):
+    if not builtins.isinstance(drop, bool):
         raise RuntimeError(f"torch.jit.ignore: expected a function or a bool, got {drop!r}")
 
     def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -160,9 +172,12 @@ def fork(func: Callable[..., Result], *args: Any, **kwargs: Any) -> Future[Resul
 
 def wait(future: Future[Result]) -> Result:
     """What a future of `fork` holds.  Raises TypeError for what is no future."""
-    if not isinstance(future, Future):
+    if not builtins.isinstance(future, Future):
         raise TypeError(f"torch.jit.wait: future must be a torch.jit.Future, got {type(future).__name__}")
     return future.wait()
+
+
+_fork, _wait = fork, wait
 
 
 def is_scripting() -> bool:

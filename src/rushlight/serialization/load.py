@@ -125,7 +125,7 @@ def _here(array: Array, location: str) -> Array:
         return nowhere((array.size,), array.dtype).view(Nowhere)
     if location.split(":")[0] == "cpu" and not options.others():
         return array
-    found = options.default_restore_location(Storage(array), location).untyped().bytes()
+    found: Array = options.default_restore_location(Storage(array), location).untyped().bytes()
     return found if found.dtype == array.dtype else found.view(array.dtype)
 
 

@@ -52,3 +52,20 @@ def max_memory_reserved(device: Any = None) -> int:
 def empty_cache() -> None:
     """Give freed memory back to the system."""
     trim()
+
+
+def __getattr__(name: str) -> Any:
+    """What `torch.cuda` has beside."""
+    from rushlight import cuda
+
+    if name not in _OTHERS:
+        raise AttributeError(f"module 'torch.cuda.memory' has no attribute {name!r}")
+    return getattr(cuda, name)
+
+
+_OTHERS = frozenset(
+    "CUDAPluggableAllocator MemPool caching_allocator_alloc caching_allocator_delete caching_allocator_enable change_current_allocator "
+    "get_allocator_backend get_per_process_memory_fraction host_memory_stats list_gpu_processes max_memory_cached mem_get_info "
+    "memory_cached memory_snapshot memory_stats_as_nested_dict reset_accumulated_memory_stats reset_max_memory_allocated "
+    "reset_max_memory_cached set_per_process_memory_fraction use_mem_pool".split()
+)

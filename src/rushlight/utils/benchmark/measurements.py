@@ -63,17 +63,22 @@ def ordered_unique(elements: Iterable[Any]) -> list[Any]:
     return list(dict.fromkeys(elements))
 
 
+def _set_threads(n: int) -> None:
+    from rushlight.backends import blas
+
+    kernels.set_num_threads(n)
+    blas.set_num_threads(n)
+
+
 @contextmanager
 def set_torch_threads(n: int) -> Iterator[None]:
     """Let operators use that many threads within a block."""
-    from rushlight.backends import blas
-
     former = kernels.get_num_threads()
-    kernels.set_num_threads(n), blas.set_num_threads(n)
+    _set_threads(n)
     try:
         yield
     finally:
-        kernels.set_num_threads(former), blas.set_num_threads(former)
+        _set_threads(former)
 
 
 def _lines(text: str) -> str:

@@ -90,7 +90,8 @@ class Timer:
                            callback: Callable[[int, float], Any] | None = None) -> Measurement:  # fmt: skip
         """Run it in blocks until quarters around the median are closer than `threshold` of it, or `max_run_time` is over."""
         with set_torch_threads(self._task_spec.num_threads):
-            number, times = self._block(min_run_time / 2), []
+            times: list[float] = []
+            number = self._block(min_run_time / 2)
             while sum(times) < max_run_time:
                 times.append(self._timed(number))
                 if callback is not None:

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from types import TracebackType
+from typing import Any
 
+from rushlight.accelerator.memory import (
+    empty_cache,
+    empty_host_cache,
+    get_memory_info,
+    max_memory_allocated,
+    max_memory_reserved,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    reset_accumulated_memory_stats,
+    reset_peak_memory_stats,
+)
+from rushlight.accelerator.memory import needs_one as _needs_one
 from rushlight.basics.devices import device
 
-__all__ = ["current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count",
-           "empty_cache", "is_available", "max_memory_allocated", "memory_allocated", "memory_reserved", "memory_stats",
-           "set_device_idx", "set_device_index", "set_stream", "synchronize"]  # fmt: skip
+__all__ = ["current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count", "device_index",
+           "empty_cache", "empty_host_cache", "get_device_capability", "get_memory_info", "is_available", "max_memory_allocated",
+           "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats", "reset_accumulated_memory_stats",
+           "reset_peak_memory_stats", "set_device_idx", "set_device_index", "set_stream", "synchronize"]  # fmt: skip
 
 
 def is_available() -> bool:
@@ -29,10 +44,6 @@ def device_count() -> int:
 def current_accelerator(check_available: bool = False) -> device | None:
     """The accelerator in use: none."""
     return None
-
-
-def _needs_one(name: str) -> NoReturn:
-    raise RuntimeError(f"torch.accelerator.{name}: there is no accelerator; ask torch.accelerator.is_available() first")
 
 
 def current_device_index() -> int:
@@ -70,26 +81,22 @@ def synchronize(device: Any = None) -> None:
     _needs_one("synchronize")
 
 
-def empty_cache() -> None:
-    """Give unused memory of an accelerator back; refused."""
-    _needs_one("empty_cache")
+def get_device_capability(device: Any = None) -> dict[str, Any]:
+    """What an accelerator computes with; refused."""
+    _needs_one("get_device_capability")
 
 
-def memory_allocated(device: Any = None) -> int:
-    """Bytes in use on an accelerator; refused."""
-    _needs_one("memory_allocated")
+class device_index:
+    """Use an accelerator within a block: of None, the one in use; refused with RuntimeError on entering for any other."""
 
+    def __init__(self, device: int | None) -> None:
+        self.idx = device
 
-def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes in use at once on an accelerator; refused."""
-    _needs_one("max_memory_allocated")
+    def __enter__(self) -> None:
+        if self.idx is not None:
+            _needs_one("device_index")
 
-
-def memory_reserved(device: Any = None) -> int:
-    """Bytes that an accelerator's allocator holds; refused."""
-    _needs_one("memory_reserved")
-
-
-def memory_stats(device: Any = None) -> dict[str, int]:
-    """The counters of an accelerator's allocator; refused."""
-    _needs_one("memory_stats")
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
