@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_MODULES = ("_pytree", "checkpoint", "data", "deterministic", "dlpack", "hooks", "weak")
+_MODULES = ("_pytree", "benchmark", "checkpoint", "data", "deterministic", "dlpack", "hooks", "weak")
 _ROOMS = ("cpp_extension", "flop_counter", "tensorboard")
 
 
