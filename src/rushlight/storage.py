@@ -275,6 +275,12 @@ class InferenceStorage(Storage):
     def version(self, value: int) -> None:
         pass
 
+    @property
+    def changes(self) -> int:
+        if modes.transform is not None:
+            return 0
+        raise explained(RuntimeError("Inference tensors do not track version counter."), "inference-tensor")
+
 
 def storage_of(tensor: Any) -> Storage:
     """The storage of a tensor, made now if there was none."""

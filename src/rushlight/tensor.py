@@ -187,8 +187,10 @@ class Tensor(TensorMethods):
 
     @property
     def _version(self) -> int:
-        """How often the memory was changed in place."""
-        return 0 if self._storage is None else self._storage.changes
+        """How often the memory was changed in place.  Raises RuntimeError for a tensor of inference mode, which counts nothing."""
+        if self._storage is None and not self._inference:
+            return 0
+        return storage_of(self).changes
 
     def _bump_version(self) -> None:
         bump(self)

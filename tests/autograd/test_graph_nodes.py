@@ -13,6 +13,22 @@ def pair():
     return torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([3.0, 4.0], requires_grad=True)
 
 
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+
+def test_what_a_node_of_a_custom_function_shows():
+    node = Doubled.apply(torch.ones(2, requires_grad=True)).grad_fn
+    assert repr(node).startswith("<torch.autograd.function.DoubledBackward object at 0x")
+    assert type(node).__name__ == node.name() == "DoubledBackward"
+
+
 def test_what_a_node_shows():
     a, b = pair()
     node = (a * b).grad_fn

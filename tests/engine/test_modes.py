@@ -152,3 +152,22 @@ def test_what_reshape_copies_outside_of_inference_mode_is_a_normal_tensor():
     assert x.t().reshape(-1).is_inference()
     assert not x.reshape(-1).is_inference() and not x.flatten().is_inference()
     x.reshape(-1).mul_(2)
+
+
+def test_tensors_of_inference_mode_count_no_versions():
+    with torch.inference_mode():
+        x = torch.ones(2)
+        y = torch.ones(2).add_(1)
+    for t in (x, y, x[0]):
+        with pytest.raises(RuntimeError, match="Inference tensors do not track version counter"):
+            _ = t._version
+    with torch.inference_mode():
+        assert (torch.ones(2) * x).is_inference()
+
+
+def test_outputs_outside_of_the_graph_are_told_of_before_inputs():
+    x = torch.ones(2)
+    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad and does not have a grad_fn"):
+        torch.autograd.grad(x.sum(), x)
+    with pytest.raises(RuntimeError, match="One of the differentiated Tensors does not require grad"):
+        torch.autograd.grad(torch.ones((), requires_grad=True), x)

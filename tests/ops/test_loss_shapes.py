@@ -116,3 +116,19 @@ def test_losses_of_logits_are_of_the_wider_dtype() -> None:
     )
     loss.backward()
     assert x.grad.dtype is torch.float64
+
+
+@pytest.mark.parametrize("loss", [F.nll_loss, F.cross_entropy])
+def test_the_class_of_one_row_may_lie_in_a_list(loss: Callable[..., torch.Tensor]) -> None:
+    x = torch.tensor([0.5, -1.0, 2.0], requires_grad=True)
+    for reduction in REDUCTIONS:
+        one, bare = (loss(x, torch.tensor(target), reduction=reduction) for target in ([1], 1))
+        assert one.shape == bare.shape == () and one.item() == bare.item()
+    (given,) = torch.autograd.grad(loss(x, torch.tensor([1])), x)
+    (wanted,) = torch.autograd.grad(loss(x, torch.tensor(1)), x)
+    assert given.tolist() == wanted.tolist()
+    for several in ([1, 2], []):
+        with pytest.raises(ValueError, match=f"1D target must have size 1, but got target size: {len(several)}"):
+            loss(x, torch.tensor(several, dtype=torch.int64))
+    with pytest.raises(RuntimeError, match="0D or 1D target tensor expected"):
+        loss(x, torch.tensor([[1]]))

@@ -150,6 +150,9 @@ def test_fractional_pool_repeats_with_its_samples_and_stays_inside():
 @pytest.mark.parametrize("call, kind, message", [
     (lambda: F.max_pool2d(torch.ones(1, 1, 4, 4), 2, padding=2), RuntimeError, "at most half"),
     (lambda: F.avg_pool2d(torch.ones(1, 1, 4, 4), 0), RuntimeError, "greater than zero"),
+    (lambda: F.conv2d(torch.ones(1, 1, 4, 4), torch.ones(1, 1, 0, 2)), RuntimeError, "kernel size should be greater than zero"),
+    (lambda: F.conv_transpose1d(torch.ones(1, 1, 4), torch.ones(1, 1, 0)), RuntimeError, "kernel size should be greater than zero"),
+    (lambda: F.adaptive_avg_pool2d(torch.ones(1, 1, 4, 4), (2,)), RuntimeError, "output_size must be 2"),
     (lambda: F.pad(torch.ones(1, 1, 3), (3, 0), mode="reflect"), RuntimeError, "less than the corresponding"),
     (lambda: F.pad(torch.ones(3), (1, 1), mode="mirror"), NotImplementedError, "Unrecognised padding mode"),
     (lambda: F.interpolate(torch.ones(1, 1, 3)), ValueError, "only one of size or scale_factor"),

@@ -22,6 +22,7 @@ from rushlight.engine.rows import Rows
 from rushlight.engine.saved import Packed, SavedOutput, freed, stale
 from rushlight.engine.views import make_view
 from rushlight.ops.shape.reshape import reshape_op
+from rushlight.storage import storage_of
 from rushlight.tensor import Tensor, alias, wrap
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class FunctionCtx:
                 saved.append(None)
             elif nr is not None and made_by(node, t):
                 kept: Any = Packed(t, hooks, (self.name(), "result"), True) if hooks else SavedOutput(t, nr)
-                saved.append((kept, nr, t._version))
+                saved.append((kept, nr, counted(t)))
             elif hooks:
                 packed = Packed(t, hooks, (self.name(), "a saved tensor"))
                 saved.append((packed, edge_of(t), 0))
@@ -164,7 +165,7 @@ class FunctionCtx:
                     nr is not None and t._edge is None
                 ):  # what is not differentiable may be changed to depend on the node
                     t = alias(t)
-                saved.append((t, None, t._version))
+                saved.append((t, None, counted(t)))
         self._saved, self.to_save, self._recorded = saved, (), True
 
     @property
@@ -202,6 +203,11 @@ def last_place(x: object, some: list[Any]) -> int | None:
     return None
 
 
+def counted(t: Tensor) -> int:
+    """The version of a tensor that is saved.  Raises RuntimeError for one of inference mode, which has none."""
+    return storage_of(t).version if t._inference else t._version
+
+
 def made_by(node: Any, t: Tensor) -> bool:
     """Whether a tensor's place in the graph is this node, or, of a view that forward changed, one around it."""
     if t._view is not None and getattr(t._view.base._edge, "fn", None) is node:
@@ -228,6 +234,9 @@ class FunctionNode(Node):
 
     def __delattr__(self, name: str) -> None:
         delattr(self.ctx, name)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__name__} object at {id(self):#x}>"
 
     def __getattr__(self, name: str) -> Any:
         ctx = self.ctx
@@ -380,7 +389,9 @@ class Function:
             run = functools.partial(cls.apply, *args, _told=True, **kwargs)
             return events.observed(events.FUNCTION, cls, args, (), run)
         if cls.__dict__.get("_node_class") is None:
-            cls._node_class = type(f"{cls.__name__}Backward", (FunctionNode,), {"__slots__": ()})
+            cls._node_class = type(
+                f"{cls.__name__}Backward", (FunctionNode,), {"__slots__": (), "__module__": "torch.autograd.function"}
+            )
         if cls.setup_context is not Function.setup_context and (kwargs or len(args) < _positional(cls.forward)):
             args, kwargs = with_defaults(cls, args, kwargs), {}
         if special.count and modes.levels:

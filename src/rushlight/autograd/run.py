@@ -273,8 +273,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
         return tuple(batched_grad(outs, ins, given, keep, create_graph, allow_unused, materialize_grads))
-    keys = target_keys(ins, "grad")
     roots = roots_of(outs, initial(outs, given))
+    keys = target_keys(ins, "grad")
     on_tensors = create_graph or (bool(modes.levels) and seen_by_levels(roots)) or without_memory(outs)
     run = Run(keep, on_tensors, {key: [] for key in keys}, False)
     run.record = create_graph

@@ -225,6 +225,8 @@ def check_dimensions(name: str, x: Size, w: Size, n: int) -> None:
     """Raise RuntimeError for shapes of inputs and weights that are none of a convolution in n dimensions."""
     if len(w) < 3:
         raise RuntimeError(f"{name}: weight should have at least three dimensions, got {list(w)}")
+    if 0 in w[2:]:
+        raise RuntimeError(f"{name}: kernel size should be greater than zero, but got weight of size {list(w)}")
     if len(w) != n + 2 and len(x) in (n + 1, n + 2):
         raise RuntimeError(f"{name}: Expected {len(w)}-dimensional input for {len(w)}-dimensional weight{list(w)}, but got "
                            f"{len(x)}-dimensional input of size {list(x)} instead: a weight of {n + 2} dimensions is wanted")  # fmt: skip

@@ -242,8 +242,6 @@ def adaptive_sizes(name: str, input: Tensor, output_size: int | Sequence[int | N
     if len(input.shape) not in (n + 1, n + 2):
         raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: {list(input.shape)}")
     given = (output_size,) * n if output_size is None or hasattr(output_size, "__index__") else tuple(output_size)
-    if len(given) == 1:
-        given = given * n
     if len(given) != n:
         words = "internal error: output_size.size()" if "max" in name else "output_size"
         some = f"argument 'output_size' should contain one int (got {len(given)})" if n == 1 else f"{words} must be {n}"

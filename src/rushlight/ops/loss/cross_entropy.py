@@ -120,11 +120,13 @@ def check_target(name: str, shape: Any, target: Any, weight: Tensor | None) -> N
             ValueError(f"{name}: Expected input batch_size ({shape[0]}) to match target batch_size ({have[0]})."),
             "targets-of-cross-entropy",
         )
-    wanted = [shape[0], *shape[2:]] if len(shape) > 1 else []
-    if len(shape) == 2 and len(have) != 1:
+    wanted = [shape[0], *shape[2:]] if len(shape) > 1 else have[:1]
+    if (len(shape) == 2 and len(have) != 1) or (len(shape) == 1 and len(have) > 1):
         raise RuntimeError(f"{name}: 0D or 1D target tensor expected, multi-target not supported, got {have}")
     if have != wanted:
         raise RuntimeError(f"{name}: Expected target size {wanted}, got {have}")
+    if len(shape) == 1 and have not in ([], [1]):
+        raise ValueError(f"{name}: For 1D input, 1D target must have size 1, but got target size: {have[0]}")
     if array.dtype != np.int64 and array.dtype != np.uint8:
         raise explained(
             RuntimeError(f"{name}: expected target dtype to be Long or Byte, but got {older(target.dtype)}"),
@@ -147,7 +149,7 @@ def check_class_weights(name: str, input: Tensor, weight: Tensor | None) -> None
 
 
 def rowed(fn: Callable[..., Any], input: Tensor, target: Tensor, *rest: object) -> Tensor:
-    """`fn` of inputs (N, C, *), or of one row (C,) with its class ()."""
+    """`fn` of inputs (N, C, *), or of one row (C,) with its class () or (1,)."""
     if input.ndim > 1:
         return fn(input, target, *rest)
     loss = fn(input.reshape(1, -1), target.reshape(1), *rest)
@@ -159,7 +161,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
              ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """-input[target] * weight[target], reduced; the mean divides by the weights.  (N, C, *), (N, *) -> () or (N, *)
 
-    input: logarithms of probabilities, or (C,) with a target (). Targets equal to ignore_index do not count.
+    input: logarithms of probabilities, or (C,) with a target () or (1,). Targets equal to ignore_index do not count.
     Raises IndexError for targets outside [0, C).
     """
     reduction = reduction_of(reduction, size_average, reduce)
@@ -315,7 +317,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
                   label_smoothing: float = 0.0) -> Tensor:  # fmt: skip
     """-log(softmax(input))[target], reduced; the mean divides by the weights.  (N, C, *), (N, *) -> () or (N, *)
 
-    input: logits, also (C,) of one sample. target: classes, or probabilities of the shape of `input`.
+    input: logits, also (C,) of one sample. target: classes, () or (1,) for one sample, or probabilities of the shape of `input`.
     weight: (C,) by class. Classes equal to ignore_index do not count. label_smoothing: the share, in [0, 1], of the
     target that is spread over all classes. Raises IndexError for classes outside [0, C).
 
