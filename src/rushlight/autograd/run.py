@@ -184,7 +184,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     if grad_tensors is None and inputs is None and grad_variables is None and is_loss(tensors):
         array, edge = tensors._array, edge_of(tensors)
         shape = getattr(edge, "shape", array.shape)  # that it was computed with: `set_` may have given it another since
-        run, one = Run(keep, create_graph, None, True), wrap(np.array(1, array.dtype, ndmin=len(shape)))
+        run, one = accumulating(keep, create_graph), wrap(np.array(1, array.dtype, ndmin=len(shape)))
         if special.launcher is None:
             run.execute([(edge, one)])
         else:
@@ -205,12 +205,19 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
             targets[target_key(x, i, "backward")] = []
             if isinstance(x, Tensor):
                 retain_grad(x)
-    run = Run(keep, create_graph or without_memory(outputs), targets, True)
+    run = accumulating(keep, create_graph or without_memory(outputs), targets)
     run.record = create_graph
     if special.launcher is None:
         run.execute(roots)
     else:
         special.launcher(run, roots)
+
+
+def accumulating(keep: bool, on_tensors: bool, targets: Any = None) -> Run:
+    """A run that adds to `.grad`; where a model estimates its memory and runs backward itself, one without computing."""
+    if modes.levels and modes.levels[-1].dry and not on_tensors and targets is None:
+        return modes.levels[-1].run(keep)  # type: ignore[no-any-return]
+    return Run(keep, on_tensors, targets, True)
 
 
 def is_loss(x: Any) -> bool:

@@ -79,5 +79,8 @@ class Rehearsal(Level, Protocol):
     def standing(self, shape: Any, dtype: Any) -> Any:
         """An array of a shape and dtype without numbers."""
 
+    def run(self, keep: bool) -> Any:
+        """A backward run of shapes alone."""
+
     def again(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
         """What an operator would give again."""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
 
 ndarray = np.ndarray
-BLOCK = 1 << 17  # elements of a block
-LARGE = 1 << 20  # elements of a gradient from which on blocks are worth their calls
+BLOCK = 1 << 17  # elements of a block, at most; of a smaller array an eighth
+LARGE = 1 << 18  # elements of a gradient from which on blocks are worth their calls
 STEPS = frozenset(("BINARY_OP", "CALL", "CALL_KW", "COMPARE_OP", "UNARY_NEGATIVE"))
 FREE = frozenset(("conj", "outside", "over", "own_conj", "raw", "times"))  # that make no array of real numbers
 WHOLE = (int, float, complex, bool, str, tuple, type(None), np.generic)  # what every block is given as it is
@@ -46,12 +46,13 @@ def by_blocks(fn: Callable[..., Any], g: Array, *args: Any) -> Any:
         x.__class__ is not ndarray or not x.ndim or (x.flags.c_contiguous and x.shape == g.shape) for x in args
     )
     given = [x.reshape(-1) if flat and x.__class__ is ndarray and x.ndim else x for x in args]
-    results: list[Any] | None = None
-    made: Any = None
+    results: list[Any] = []
+    several = False
     for where, shape in _blocks(like.reshape(-1) if flat else like):
         made = fn(*[x[where] if flat and x.__class__ is ndarray and x.ndim else _piece(x, where) for x in given])
-        parts = made if made.__class__ is tuple else (made,)
-        if results is None:
+        several = made.__class__ is tuple
+        parts = made if several else (made,)
+        if not results:
             if not all(_is_new(part, shape) for part in parts):
                 return fn(*args)
             results = [None if part is None else np.empty_like(like, part.dtype) for part in parts]
@@ -59,7 +60,8 @@ def by_blocks(fn: Callable[..., Any], g: Array, *args: Any) -> Any:
         for result, part in zip(into, parts, strict=True):
             if part is not None:
                 result[where] = part
-    return tuple(results or ()) if made.__class__ is tuple else (results or [None])[0]
+        del made, parts, part  # before the next block is made
+    return tuple(results) if several else results[0]
 
 
 def _layout(g: Array, args: tuple[Any, ...]) -> Array:
@@ -91,16 +93,17 @@ def _is_new(part: Any, shape: tuple[int, ...]) -> bool:
 
 def _blocks(like: Array) -> Iterator[tuple[Any, tuple[int, ...]]]:
     """Where the blocks of an array lie, in the order of memory, and their shapes."""
+    size = min(BLOCK, max(like.size // 8, 1))
     if like.ndim == 1:
-        for i in range(0, like.size, BLOCK):
-            yield slice(i, i + BLOCK), (min(BLOCK, like.size - i),)
+        for i in range(0, like.size, size):
+            yield slice(i, i + size), (min(size, like.size - i),)
         return
     ranges, steps, left = [range(1)] * like.ndim, list(like.shape), like.size
     for axis in sorted(range(like.ndim), key=lambda a: -like.strides[a]):
         left //= like.shape[axis]
-        steps[axis] = max(BLOCK // left, 1)
+        steps[axis] = max(size // left, 1)
         ranges[axis] = range(0, like.shape[axis], steps[axis])
-        if left <= BLOCK:
+        if left <= size:
             break
     for starts in itertools.product(*ranges):
         ends = [min(start + step, n) for start, step, n in zip(starts, steps, like.shape, strict=True)]

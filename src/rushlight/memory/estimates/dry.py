@@ -62,6 +62,12 @@ class DryLevel(Level):
 
         return DryPlan(plan, self.tally)
 
+    def run(self, keep: bool) -> Any:
+        """A backward run that the model calls for itself, inside its forward."""
+        from rushlight.memory.estimates.dry_run import DryRun
+
+        return DryRun(self, keep)
+
     def stepped(self, optimizer: Any) -> None:
         """What an optimizer's `step` does: the state of its parameters comes into being."""
         for group in optimizer.param_groups:

@@ -47,8 +47,8 @@ class DryRun(Run):
     observes = True
     accumulated: Callable[[Tensor], None] | None = None
 
-    def __init__(self, level: DryLevel):
-        super().__init__(False, False, None, True)
+    def __init__(self, level: DryLevel, keep: bool = False):
+        super().__init__(keep, False, None, True)
         self.level, self.tally = level, level.tally
 
     def execute(self, roots: list[tuple[Any, Tensor]]) -> dict[Any, Any]:
@@ -167,6 +167,8 @@ class DryRun(Run):
             given["make"] = Makings(self, node)
             made = formula.shapes(*(given[name] for name in arguments(formula.shapes)))
             return made if formula.joint else (made,)
+        if formula.goes_in_blocks(node.plan.op):  # what is for an operand that was broadcast is summed later
+            return [self.made(g.shape, g.dtype, node.plan.op.name) if need else None for need in needs]
         out = []
         for (place, *_), need in zip(places, needs, strict=True):
             over = given.get(f"{node.plan.op.tensors[place]}_spare")

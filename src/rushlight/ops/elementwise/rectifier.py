@@ -199,6 +199,10 @@ def prelu_op(input: Array, weight: Array) -> Array:
     """input where over 0, else weight * input, broadcast.  (*), (*) -> (*)"""
     if weight.size == 1 and weight.dtype == input.dtype and weight.ndim <= input.ndim:
         return backend.leaky_relu(input, float(weight.reshape(())))
+    return by_blocks(_prelu, input, input, weight) if input.size >= LARGE else _prelu(input, weight)
+
+
+def _prelu(input: Array, weight: Array) -> Array:
     if not np.isfinite(weight).all():
         return np.where(input > 0, input, input * weight)
     out = np.minimum(input, 0, out=np.empty_like(input))
