@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import linecache
+import os
 from typing import TYPE_CHECKING, Any
 
 from rushlight.fx.graph import Graph
@@ -115,6 +116,12 @@ class GraphModule(Module):
                     }
         for name in [name for name, _ in self.named_modules() if name and name not in used]:
             self.delete_submodule(name)
+
+    def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
+        """Write the module as Python code, with its tensors, into a folder that can be imported."""
+        from rushlight.fx.folder import to_folder
+
+        to_folder(self, folder, module_name)
 
     def print_readable(self, print_output: bool = True, **_: Any) -> str:
         """The module's class as Python; printed too unless `print_output` is False."""

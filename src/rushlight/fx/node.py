@@ -7,10 +7,12 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from rushlight.fx.immutable_collections import frozen
+
 if TYPE_CHECKING:
     from rushlight.fx.graph import Graph
 
-__all__ = ["Argument", "Node", "Target", "map_aggregate", "map_arg"]
+__all__ = ["Argument", "Node", "Target", "has_side_effect", "map_aggregate", "map_arg"]
 
 Argument = Any  # a tree of nodes, numbers, strings, dtypes, ...
 Target = Any  # a function, or a name
@@ -46,6 +48,15 @@ def leaves(a: Argument) -> list[Any]:
     found: list[Any] = []
     map_aggregate(a, found.append)
     return found
+
+
+_impure: set[Callable[..., Any]] = set()
+
+
+def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Have calls of a function stay where nobody uses their result; the function."""
+    _impure.add(fn)
+    return fn
 
 
 class Node:
@@ -86,7 +97,7 @@ class Node:
     def _set(self, args: Any, kwargs: dict[str, Any]) -> None:
         for node in self._inputs:
             node.users.pop(self, None)
-        self._args, self._kwargs = map_aggregate(tuple(args), _same), map_aggregate(dict(kwargs), _same)
+        self._args, self._kwargs = frozen(tuple(args)), frozen(dict(kwargs))
         self._inputs = {}
         map_arg((self._args, self._kwargs), self._uses)
 
@@ -190,6 +201,8 @@ class Node:
             return True
         if self.op == "call_function":
             name = getattr(self.target, "__name__", "")
+            if self.target in _impure:
+                return True
             return (name.endswith("_") and not name.endswith("__")) or self.target is operator.setitem
         return self.op == "call_module" and getattr(self._module(), "is_impure", False) is True
 
@@ -220,10 +233,6 @@ class Node:
 
     def __repr__(self) -> str:
         return self.name
-
-
-def _same(x: Any) -> Any:
-    return x
 
 
 def text(a: Any) -> str:
