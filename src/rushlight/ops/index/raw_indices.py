@@ -54,6 +54,14 @@ def add_rows(out: Array, index: Array, rows: Array) -> None:
         kernels.index_add_rows(out, index, rows)
 
 
+def of_rows(index: Array, dim: int, shape: tuple[int, ...]) -> Array | None:
+    """The rows that an index along the first dimension is of, where it is one for each row that was expanded; else None."""
+    if dim or index.ndim < 2 or index.shape[1:] != shape[1:]:
+        return None
+    repeated = all(n == 1 or not stride for n, stride in zip(index.shape[1:], index.strides[1:], strict=True))
+    return index[(slice(None), *[0] * (index.ndim - 1))] if repeated else None
+
+
 def gather_along(array: Array, index: Array, dim: int) -> Array:
     """array at `index` along `dim`; other dimensions of `index` may be shorter.  (*), (*) -> shape of index"""
     if not index.size:
@@ -61,7 +69,8 @@ def gather_along(array: Array, index: Array, dim: int) -> Array:
     if not array.ndim or not index.ndim:
         flat = array.reshape(-1)
         return flat[index]
-    return kernels.gather_along(array, index, dim)
+    rows = of_rows(index, dim, array.shape)
+    return kernels.gather_along(array, index, dim) if rows is None else array.take(rows, 0)
 
 
 def put_along(out: Array, index: Array, dim: int, values: Any) -> None:
@@ -80,7 +89,11 @@ def add_along(out: Array, index: Array, dim: int, values: Array) -> None:
     if not index.size:
         return
     if out.dtype.kind not in "cb" and out.ndim:
-        kernels.add_along(out, index, dim, values)
+        rows = of_rows(index, dim, out.shape) if out.flags.c_contiguous else None
+        if rows is None:
+            kernels.add_along(out, index, dim, values)
+        else:
+            add_rows(out.reshape(len(out), -1), rows, values.reshape(len(rows), -1))
         return
     whole = out if out.flags.c_contiguous else np.ascontiguousarray(out)
     where = kernels.element_index(out.shape, index, dim).reshape(-1)
