@@ -30,8 +30,8 @@ FLOORS = {
     7: "transforms",
     8: "autograd distributions fft func linalg signal special",
     9: "accelerator amp checkpoint cuda library masked nn optim profiler random sparse stores utils viz",
-    10: "_C _dynamo ao distributed fx onnx jit memory serialization testing",
-    11: "cli compat compiler datasets hub models multiprocessing",
+    10: "_C _dynamo ao distributed onnx jit memory serialization testing",
+    11: "cli compat compiler datasets fx hub models multiprocessing",
     12: "__init__ __main__",
 }
 FLOOR = {room: floor for floor, rooms in FLOORS.items() for room in rooms.split()}
