@@ -146,3 +146,31 @@ def test_gradients_of_eigenvectors_alone() -> None:
     for part in (0, 1, 2):
         assert torch.autograd.gradcheck(lambda M, k=part: torch.linalg.svd(M, full_matrices=False)[k].abs(), (M,))
         assert torch.autograd.gradgradcheck(lambda M, k=part: torch.linalg.svd(M, full_matrices=False)[k].abs(), (M,))
+
+
+@pytest.mark.parametrize("hermitian", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_ldl_solve_has_the_gradient_of_its_right_side_and_refuses_that_of_the_factor(
+    dtype: str, hermitian: bool
+) -> None:
+    """Both were lost in silence."""
+    torch.manual_seed(0)
+    A = torch.randn(2, 4, 4, dtype=getattr(torch, dtype))
+    A = A + (A.mH if hermitian else A.mT)
+    LD, pivots = torch.linalg.ldl_factor(A, hermitian=hermitian)
+    B = torch.randn(4, 2, dtype=A.dtype, requires_grad=True)
+    assert torch.autograd.gradcheck(
+        lambda b: torch.linalg.ldl_solve(LD, pivots, b.expand(2, 4, 2), hermitian=hermitian), B
+    )
+    x = torch.linalg.ldl_solve(LD.requires_grad_(), pivots, B.detach().expand(2, 4, 2), hermitian=hermitian)
+    with pytest.raises(NotImplementedError, match="linalg_ldl_solve: LD"):
+        x.abs().sum().backward()
+
+
+def test_factors_without_a_derivative_are_given_and_refuse_backward() -> None:
+    """As in PyTorch: a program that never asks for their gradient runs."""
+    A = torch.eye(3, dtype=torch.float64, requires_grad=True)
+    for found in (torch.geqrf(A)[0], torch.linalg.ldl_factor(A)[0], torch.linalg.ldl_factor_ex(A)[0]):
+        assert found.requires_grad
+        with pytest.raises(NotImplementedError, match="the derivative for"):
+            found.sum().backward()

@@ -317,3 +317,25 @@ def test_forward_mode_of_ctc_loss_is_refused_by_name():
         pytest.raises(NotImplementedError, match="Trying to use forward AD with ctc_loss that does not"),
     ):
         torch.nn.functional.ctc_loss(ad.make_dual(x, x), torch.tensor([[1, 2]]), torch.tensor([5]), torch.tensor([2]))
+
+
+CONSTANTS = {
+    "nll_loss": lambda w: F.nll_loss(torch.zeros(4, 3), torch.tensor([0, 1, 2, 0]), w),
+    "cross_entropy": lambda w: F.cross_entropy(torch.zeros(4, 3), torch.tensor([0, 1, 2, 0]), w, label_smoothing=0.1),
+    "linear_cross_entropy": lambda w: F.linear_cross_entropy(torch.ones(4, 2), torch.ones(3, 2), torch.tensor([0, 1, 2, 0]), weight=w),
+    "binary_cross_entropy": lambda w: F.binary_cross_entropy(torch.full((4, 3), 0.5), torch.ones(4, 3), w),
+    "batch_norm": lambda w: F.batch_norm(torch.ones(4, 3), w, torch.ones(3)),
+    "batch_norm of variances": lambda w: F.batch_norm(torch.ones(4, 3), torch.ones(3), w),
+    "instance_norm": lambda w: F.instance_norm(torch.ones(4, 3, 2), w * 1, torch.ones(3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_an_argument_without_a_gradient_may_not_require_one(name: str) -> None:
+    """As in PyTorch; its gradient was lost in silence."""
+    w = torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="is not differentiable with respect to argument"):
+        CONSTANTS[name](w)
+    with torch.no_grad():
+        CONSTANTS[name](w)
+    assert not CONSTANTS[name](w.detach()).requires_grad

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.state import modes
 from rushlight.kernels.reference.special import in_blocks
 from rushlight.ops.elementwise.convert import cast
 
@@ -24,6 +25,16 @@ def require(fits: bool, name: str, x: Array | Tensor, wanted: str = "a floating-
     if not fits:
         raise NotImplementedError(f"{name}(): argument 'input' must have {wanted}, got {x.dtype}: convert it first, as "
                                   "in input.float()")  # fmt: skip
+
+
+def constant(name: str, **arguments: Tensor | None) -> None:
+    """Raise RuntimeError where gradients are recorded for an argument that an operator has none for: it would be lost."""
+    for argument, x in arguments.items():
+        if x is not None and modes.grad and x.requires_grad:
+            raise RuntimeError(
+                f"The function '{name}' is not differentiable with respect to argument '{argument}'. This input cannot have "
+                "requires_grad True."
+            )
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:

@@ -14,6 +14,7 @@ from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
+from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.linear.decompositions import floating, guarded_solve, matrix, pack
 
 if TYPE_CHECKING:
@@ -109,12 +110,11 @@ def ldl_op(A: Array, hermitian: bool) -> tuple[Array, ...]:
     return LD, pivots, info
 
 
-def checked(name: str, A: Tensor) -> None:
-    """Raise for what has no factorization here."""
-    matrix(name, A, True)
-    if A.requires_grad:
-        raise NotImplementedError(f"the derivative for 'linalg_{name}' is not implemented: use linalg.solve(), or detach() the "
-                                  "matrix")  # fmt: skip
+@ldl_op.grad("A")
+def _(gs: Any) -> Any:
+    raise NotImplementedError(
+        "the derivative for 'linalg_ldl_factor' is not implemented: use linalg.solve(), or detach() the matrix"
+    )
 
 
 @function(ns=NS, out=True)
@@ -123,7 +123,7 @@ def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = Fa
 
     A: (*, N, N), of which the lower triangle is looked at -> LD (*, N, N), pivots (*, N) int32, info (*) int32.
     """
-    checked("ldl_factor_ex", A)
+    matrix("ldl_factor_ex", A, True)
     found = ldl_op(A, hermitian)
     if check_errors:
         check_info("ldl_factor_ex", found[2])
@@ -145,7 +145,7 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False) -> Any:
 
     A: (*, N, N), of which the lower triangle is looked at. It has no gradient.
     """
-    checked("ldl_factor", A)
+    matrix("ldl_factor", A, True)
     LD, pivots, info = ldl_op(A, hermitian)
     check_info("ldl_factor", info)
     return pack("linalg_ldl_factor", ("LD", "pivots"), (LD, pivots))
@@ -181,6 +181,18 @@ def ldl_solve_op(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
         back = M.conj().T if hermitian else M.T
         out[i] = np.linalg.solve(back, guarded_solve(D, np.linalg.solve(M, B[i])))
     return out
+
+
+@ldl_solve_op.grad("B")
+def _(g: Any, LD: Any, pivots: Any, hermitian: bool) -> Any:
+    return ldl_solve_op(LD, pivots, g, True) if hermitian else conj(ldl_solve_op(LD, pivots, conj(g), False))
+
+
+@ldl_solve_op.grad("LD")
+def _(g: Any) -> Any:
+    raise NotImplementedError(
+        "the derivative for 'linalg_ldl_solve: LD' is not implemented: use linalg.solve(), or detach() the factor"
+    )
 
 
 @function(ns=NS, out=True)

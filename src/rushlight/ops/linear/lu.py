@@ -279,16 +279,17 @@ def geqrf_op(input: Array) -> tuple[Array, ...]:
     return a, tau
 
 
+@geqrf_op.grad("input")
+def _(gs: Any) -> Any:
+    raise NotImplementedError("the derivative for 'geqrf' is not implemented: use linalg.qr(), or detach() the matrix")
+
+
 @function(method=True)
 def geqrf(input: Tensor, *, out: Tensor | None = None) -> Any:
     """The QR factorization as LAPACK keeps it: (a, tau), for ormqr and linalg.householder_product.  It has no gradient."""
     from rushlight.dispatch.call import write_out
 
     matrix("geqrf", input)
-    if input.requires_grad:
-        raise NotImplementedError(
-            "the derivative for 'geqrf' is not implemented: use linalg.qr(), or detach() the matrix"
-        )
     found = pack("geqrf", ("a", "tau"), geqrf_op(input))
     return found if out is None else write_out("geqrf", out, found)
 

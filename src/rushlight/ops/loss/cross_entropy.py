@@ -22,7 +22,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.unmade import Unmade
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
-from rushlight.ops.elementwise.floats import require, wide
+from rushlight.ops.elementwise.floats import constant, require, wide
 from rushlight.ops.loss.loss import check_tensors, folded, reduction_of
 from rushlight.ops.norm.softmax import log_softmax_op, softmax_op
 from rushlight.tensor import Tensor, wrap
@@ -139,7 +139,9 @@ def check_target(name: str, shape: Any, target: Any, weight: Tensor | None) -> N
 
 
 def check_class_weights(name: str, input: Tensor, weight: Tensor | None) -> None:
-    """Raise RuntimeError for weights of classes of another dtype than the input's, which autocast does not make the same."""
+    """Raise RuntimeError for weights of classes of another dtype than the input's, which autocast does not make the same, and for
+    such as require grad."""
+    constant(name, weight=weight)
     if weight is None or weight.dtype is input.dtype:
         return
     if modes.autocast is None or float64 in (weight.dtype, input.dtype):
@@ -329,7 +331,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     check_tensors("cross_entropy", input=input, target=target)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    if type(input) is Unmade:
+    if type(input) is Unmade and (weight is None or not weight.requires_grad):
         loss = unmade["cross_entropy"](input, target, weight, reduction, ignore_index, float(label_smoothing))
         if loss is not None:
             return loss

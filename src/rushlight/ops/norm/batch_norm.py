@@ -19,7 +19,7 @@ from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine import inplace
 from rushlight.levels import owned
-from rushlight.ops.elementwise.floats import require, widened
+from rushlight.ops.elementwise.floats import constant, require, widened
 from rushlight.ops.norm.normalization import (
     bias_gradient,
     by_feature,
@@ -165,6 +165,7 @@ def check_batch(input: Tensor, **features: Tensor | None) -> None:
         if x is not None and x.numel() != channels:
             raise RuntimeError(f"batch_norm: {name} should contain {channels} elements not {x.numel()}")
     check_precision(input, *features.values())
+    constant("native_batch_norm", running_mean=features.get("running_mean"), running_var=features.get("running_var"))
 
 
 def update_running(
@@ -314,6 +315,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
             raise ValueError(f"Expected more than 1 spatial element when training, got input size torch.Size({shape})")
     check_instance(input, running_mean, running_var, use_input_stats, weight=weight, bias=bias)
     check_precision(input, running_mean, running_var, weight, bias)
+    constant("native_batch_norm", running_mean=running_mean, running_var=running_var)
     if not use_input_stats:
         return normalized(input, running_mean, running_var, weight, bias, False, momentum, eps)[0]
     if input._array.size and (running_mean is not None or running_var is not None):
