@@ -6,10 +6,10 @@ import rushlight as torch
 from rushlight import memory, nn
 
 
-def peak(net, inputs):
-    """The most bytes of the third step of Adam, and what the estimate says."""
-    predicted = memory.estimate(net, inputs, torch.optim.Adam).peak
-    optimizer = torch.optim.Adam(net.parameters())
+def peak(net, inputs, kind=torch.optim.Adam):
+    """The most bytes of the third step, and what the estimate says."""
+    predicted = memory.estimate(net, inputs, kind).peak
+    optimizer = kind(net.parameters())
     held = sum(t.nbytes for t in (*net.parameters(), *net.buffers(), *inputs))
     before = memory.current()
     for _ in range(3):
@@ -61,3 +61,33 @@ def test_the_gradients_of_a_backward_inside_forward_are_shapes_and_leave_nothing
     found = memory.estimate(net, (torch.randn(64, 512),), torch.optim.Adam)
     assert found.gradients >= found.parameters  # those that arrive to be added among them
     assert all(p.grad is None for p in net.parameters())
+
+
+class Recommender(nn.Module):
+    def __init__(self, sparse):
+        super().__init__()
+        self.users = nn.Embedding(20_000, 64, sparse=sparse)
+        self.items = nn.EmbeddingBag(20_000, 64, sparse=sparse, mode="sum")
+        self.score = nn.Sequential(nn.Linear(128, 256), nn.ReLU(), nn.Linear(256, 1))
+
+    def forward(self, users, items):
+        return self.score(torch.cat([self.users(users), self.items(items)], 1))
+
+
+def plain_sgd(parameters):
+    return torch.optim.SGD(parameters, 0.1)
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_tables_with_sparse_and_dense_gradients_are_estimated(sparse):
+    inputs = torch.randint(0, 20_000, (2048,)), torch.randint(0, 20_000, (2048, 20))
+    taken, predicted = peak(Recommender(sparse), inputs, plain_sgd)
+    assert abs(predicted - taken) < 0.02 * taken
+    assert taken < 24_000_000  # of which the tables are 10 and their gradients as much; it was 32.7 and 27.8
+
+
+def test_sparse_adam_is_estimated():
+    found = memory.estimate(
+        nn.Embedding(20_000, 64, sparse=True), (torch.arange(99),), lambda p: torch.optim.SparseAdam(list(p))
+    )
+    assert found.optimizer_state == 2 * found.parameters and found.gradients < 99 * 64 * 4 + 1000

@@ -130,6 +130,15 @@ def blocks_of_rows(x: Array) -> list[slice]:
     return [slice(i, i + some) for i in range(0, len(x) or 1, some)]
 
 
+PART = 1 << 17  # numbers of rows that are made to be added
+
+
+def parts_of_rows(count: int, width: int, dtype: np.dtype[Any]) -> list[slice]:
+    """`count` rows to be added one after the other, some at a time; all together where no kernel adds each by itself."""
+    some = max(PART // max(width, 1), 1) if native(dtype) is not None else max(count, 1)
+    return [slice(i, min(i + some, count)) for i in range(0, count or 1, some)]
+
+
 DENSE = 0x101  # NumPy's flags C_CONTIGUOUS and ALIGNED
 _ALIGNED = 0x100
 

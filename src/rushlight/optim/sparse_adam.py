@@ -62,6 +62,9 @@ class SparseAdam(Optimizer):
                         self._update(p, p.grad, group)
         return loss
 
+    def _layout(self, shape: tuple[int, ...], dtype: Any, group: dict[str, Any]) -> dict[str, Any]:
+        return {"exp_avg": (shape, dtype), "exp_avg_sq": (shape, dtype)}
+
     def _update(self, p: Tensor, grad: Any, group: dict[str, Any]) -> None:
         if not grad.is_sparse:
             raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")

@@ -12,6 +12,7 @@ from rushlight.dispatch.named import named as torch
 from rushlight.engine.inplace import written
 from rushlight.engine.modes import no_grad
 from rushlight.engine.rows import Rows
+from rushlight.kernels.dispatch import parts_of_rows
 from rushlight.sparse.tensor import made
 from rushlight.storage import dependents
 from rushlight.tensor import wrap
@@ -71,8 +72,8 @@ def _rows_added(dense: Tensor, places: Tensor, values: Tensor, alpha: complex) -
     if whole.dtype != rows.dtype or whole.dtype.kind != "f" or not whole.flags.c_contiguous or not whole.size:
         return False
     rows = rows.reshape(len(rows), whole.size // len(whole))
-    kernels.index_add_rows(
-        whole.reshape(len(whole), -1), places._array[0], rows if alpha == 1 else rows * whole.dtype.type(alpha)
-    )
+    table, at, factor = whole.reshape(len(whole), -1), places._array[0], whole.dtype.type(alpha)
+    for some in parts_of_rows(len(rows), table.shape[1], table.dtype):
+        kernels.index_add_rows(table, at[some], rows[some] if alpha == 1 else rows[some] * factor)
     written(dense, "add_")
     return True

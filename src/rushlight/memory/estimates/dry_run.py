@@ -18,6 +18,7 @@ from rushlight.engine.accumulate import accumulated, gone, is_dense, prepared, s
 from rushlight.engine.conform import Part, expands, fits, mismatch
 from rushlight.engine.deferred import Deferred
 from rushlight.engine.reach import count_contributions
+from rushlight.engine.rows import Rows
 from rushlight.engine.run import Run
 from rushlight.engine.saved import freed
 from rushlight.memory.counting.holders import ACTIVATION, GRADIENT, TEMPORARY, saved_arrays
@@ -194,6 +195,10 @@ class DryRun(Run):
             g = g.arriving(edge, first)
             if not isinstance(g, ndarray):
                 return g
+        elif isinstance(g, Rows):
+            if isinstance(edge, Tensor) and g.shape == shape and g.dtype == dtype:
+                return g
+            g = self.made(g.shape, g.dtype, "embedding")
         elif not isinstance(g, ndarray):
             g = np.asarray(g)
         if g.shape != shape:
@@ -208,12 +213,24 @@ class DryRun(Run):
     def added(self, cell: list[Any], g: Array) -> Any:
         """As `add_arrays`: the total in `cell`, which is written to where nobody else holds it, else a new array."""
         total, cell[0] = cell[0], None
+        if isinstance(total, Rows):
+            return self.plus(total, g)
+        if isinstance(g, Rows):
+            return total
         if getrefcount(total) <= ALONE and owns(total) and total.flags.writeable:
             self.tally.worked(BACKWARD_WORK, "add", 0, self.tally.uses((total, g)), (total, g, total))
             return total
         made = self.made(total.shape, total.dtype, "add")
         self.tally.worked(BACKWARD_WORK, "add", 0, self.tally.uses((total, g)), (total, g, made))
         return made
+
+    def plus(self, total: Rows, g: Any) -> Any:
+        """As `Rows.plus`."""
+        if not isinstance(g, Rows):
+            return self.made(total.shape, total.dtype, "add")
+        count = len(total.values) + len(g.values)
+        both = ((len(total.indices), count), total.indices.dtype), ((count, *total.values.shape[1:]), total.dtype)
+        return Rows(total.shape, *(self.made(size, dtype, "add") for size, dtype in both))
 
     def deliver_array(self, edge: Any, g: Any) -> Any:
         """Hand `g` to an edge; the node that has become ready, if any."""
@@ -258,6 +275,8 @@ class DryRun(Run):
         cell, record[1] = [record[1]], None
         if cell[0] is None or (leaf._edge is not LEAF and gone(leaf)):
             return
+        if isinstance(cell[0], Rows):
+            cell[0] = cell[0].values  # which stand for all: places take few bytes beside rows
         if leaf._hooks or leaf._node_hooks is not None:
             given = prepared(leaf, wrap(cell[0]))
             if given is None:
@@ -277,6 +296,8 @@ class DryRun(Run):
     def taken(self, cell: list[Any], like: Array) -> Any:
         """As `owned_copy`."""
         g, cell[0] = cell[0], None
+        if g.shape != like.shape:  # of `Rows`
+            return g
         if getrefcount(g) <= ALONE and g.flags.writeable and sole(g) and same_layout(g, like):
             return g
         order = None if like.flags.c_contiguous or not is_dense(like) else order_of(like)

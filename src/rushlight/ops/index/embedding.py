@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.shape.reshape import unsqueeze_op
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.dispatch.rules import Making
 
 F = "nn.functional"
 
@@ -63,14 +66,27 @@ def _(weight: Array, indices: Array) -> list[shapes.Made]:
     return [shapes.Made((*indices.shape, weight.shape[1]), weight.dtype)]
 
 
-@embedding_op.grad("weight")
-def _(
+def _of_table(
     g: Array | Tensor, indices: Any, weight_shape: tuple[int, ...], padding_idx: int, by_freq: bool, sparse: bool
 ) -> Any:
     check_frequency("embedding", sparse, by_freq)
     if sparse and g.__class__ is np.ndarray:
         return used_rows(g.reshape(-1, weight_shape[1]), indices, weight_shape, padding_idx)
     return embedding_backward(g, indices, weight_shape[0], padding_idx, by_freq)
+
+
+def table_shapes(g: Array, indices: Array, weight_shape: tuple[int, ...], sparse: bool, make: Making) -> Any:
+    """The gradient of a table: rows with their places where it is sparse."""
+    if not sparse:
+        return make.gradient(0)
+    return Rows(
+        weight_shape,
+        make.array((1, indices.size), np.dtype(np.int64)),
+        make.array((indices.size, weight_shape[1]), g.dtype),
+    )
+
+
+embedding_op.grad("weight", raw=_of_table, shapes=table_shapes)(_of_table)
 
 
 def used_rows(rows: Array, indices: Array, shape: tuple[int, ...], padding_idx: int = -1) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
+from rushlight.kernels.dispatch import parts_of_rows
 from rushlight.ops.index.embedding import (
     check_frequency,
     check_table,
@@ -20,10 +21,14 @@ from rushlight.ops.index.embedding import (
     embedding_op,
     embedding_renorm_,
     rows_of,
+    table_shapes,
     used_rows,
     wrapped_padding,
 )
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.dispatch.rules import Making
 
 F = "nn.functional"
 
@@ -32,10 +37,30 @@ F = "nn.functional"
 def bag_op(weight: Array, scale: Array | None, indices: Array, bag: Array, bags: int, by_freq: bool,
            sparse: bool = False) -> Array:  # fmt: skip
     """Sums of scale[i] * weight[indices[i]] over the i of each bag.  (V, D), (N,), (N,), (N,) -> (bags, D)"""
-    rows = rows_of("embedding_bag", weight, indices)
-    if scale is not None:
-        rows *= scale[:, None]
-    return backend.index_add_rows(np.zeros((bags, weight.shape[1]), weight.dtype), bag, rows)
+    out = np.zeros((bags, weight.shape[1]), weight.dtype)
+    _add_rows(out, bag, weight, indices, scale)
+    return out
+
+
+def _add_rows(out: Array, to: Array, table: Array, of: Array, scale: Array | None) -> None:
+    """out[to[i]] += scale[i] * table[of[i]] for every i in their order, some at a time where each is added by itself."""
+    for some in parts_of_rows(len(of), out.shape[1], out.dtype):
+        rows = rows_of("embedding_bag", table, of[some])
+        if scale is not None:
+            rows *= scale[some, None]
+        backend.index_add_rows(out, to[some], rows)
+        del rows  # before the next are read
+
+
+def _part(count: int, width: int, dtype: Any) -> int:
+    """The bytes of rows that are in memory together, of so many."""
+    some = parts_of_rows(count, width, dtype)[0]
+    return int((some.stop - some.start) * width * dtype.itemsize)
+
+
+@bag_op.work
+def _(weight: Array, indices: Array) -> int:
+    return _part(indices.size, weight.shape[1], weight.dtype)
 
 
 @bag_op.shape
@@ -43,8 +68,7 @@ def _(weight: Array, bags: int) -> list[shapes.Made]:
     return [shapes.Made((bags, weight.shape[1]), weight.dtype)]
 
 
-@bag_op.grad("weight")
-def _(
+def _of_table(
     g: Array | Tensor,
     scale: Array | Tensor | None,
     indices: Any,
@@ -60,6 +84,32 @@ def _(
     if sparse and rows.__class__ is np.ndarray:
         return used_rows(rows, indices, weight_shape)
     return embedding_backward(rows, indices, weight_shape[0], -1, by_freq)
+
+
+def _of_table_raw(
+    g: Array,
+    scale: Array | None,
+    indices: Array,
+    bag: Array,
+    weight_shape: tuple[int, ...],
+    by_freq: bool,
+    sparse: bool,
+) -> Any:
+    if sparse or by_freq or (scale is not None and scale.dtype != g.dtype):
+        return _of_table(g, scale, indices, bag, weight_shape, by_freq, sparse)
+    out = np.zeros(weight_shape, g.dtype)
+    _add_rows(out, indices, g, bag, scale)
+    return out
+
+
+def _table_shapes(g: Array, indices: Array, weight_shape: tuple[int, ...], sparse: bool, make: Making) -> Any:
+    if not sparse:
+        beside = weight_shape[0] * weight_shape[1] * g.dtype.itemsize
+        make.work(beside + _part(indices.size, weight_shape[1], g.dtype))
+    return table_shapes(g, indices, weight_shape, sparse, make)
+
+
+bag_op.grad("weight", raw=_of_table_raw, shapes=_table_shapes)(_of_table)
 
 
 @bag_op.grad("scale")

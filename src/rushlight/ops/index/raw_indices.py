@@ -59,7 +59,8 @@ def of_rows(index: Array, dim: int, shape: tuple[int, ...]) -> Array | None:
     if dim or index.ndim < 2 or index.shape[1:] != shape[1:]:
         return None
     repeated = all(n == 1 or not stride for n, stride in zip(index.shape[1:], index.strides[1:], strict=True))
-    return index[(slice(None), *[0] * (index.ndim - 1))] if repeated else None
+    first: tuple[Any, ...] = (slice(None), *([0] * (index.ndim - 1)))
+    return index[first] if repeated else None
 
 
 def gather_along(array: Array, index: Array, dim: int) -> Array:

@@ -1,0 +1,47 @@
+"""Bags of embeddings: their rows are added some at a time, with the bits of all at once."""
+
+import pytest
+
+import rushlight as torch
+from rushlight import kernels, memory
+from rushlight.kernels import dispatch
+
+F = torch.nn.functional
+ROWS, WIDTH = 3000, 64
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("mode", ["sum", "mean", "weighted"])
+def test_parts_have_the_bits_of_the_whole(mode, dtype, monkeypatch):
+    torch.manual_seed(0)
+    table, index = torch.randn(ROWS, WIDTH, dtype=dtype), torch.randint(0, ROWS, (500, 20))
+    weights = torch.rand(500, 20, dtype=dtype) if mode == "weighted" else None
+    found = []
+    for part in (1 << 10, 1 << 30):
+        monkeypatch.setattr(dispatch, "PART", part)
+        leaf = table.clone().requires_grad_()
+        out = F.embedding_bag(index, leaf, mode="mean" if mode == "mean" else "sum", per_sample_weights=weights)
+        found.append((out.detach(), *torch.autograd.grad(out, leaf, torch.ones(out.shape, dtype=dtype))))
+    assert all(map(torch.equal, *found))
+
+
+def test_no_array_of_all_rows_is_made():
+    table, index = torch.randn(ROWS, WIDTH, requires_grad=True), torch.randint(0, ROWS, (2000, 40))
+    memory.reset_peak()
+    before = memory.current()
+    out = F.embedding_bag(index, table, mode="sum")
+    out.sum().backward()
+    assert memory.peak() - before < table.nbytes + 3 * index.nbytes + 1_000_000  # all rows are 20 MB
+
+
+def test_a_step_of_sgd_makes_no_array_of_a_sparse_gradient_s_rows():
+    table, index = torch.nn.Parameter(torch.randn(ROWS, WIDTH)), torch.randint(0, ROWS, (50_000,))
+    optimizer = torch.optim.SGD([table], 0.1)
+    F.embedding(index, table, sparse=True).sum().backward()
+    expected = table.detach().numpy().copy()
+    kernels.index_add_rows(expected, index.numpy(), table.grad._values().numpy() * expected.dtype.type(-0.1))
+    memory.reset_peak()
+    before = memory.current()
+    optimizer.step()
+    assert memory.peak() - before < 1_000_000  # the rows are 12.8 MB
+    assert torch.equal(table.detach(), torch.from_numpy(expected))
