@@ -52,6 +52,22 @@ class Generator:
         self.manual_seed(fresh)
         return fresh
 
+    def get_offset(self) -> int:
+        """Refused: raises RuntimeError.  Generators of GPUs alone count what they gave."""
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def set_offset(self, offset: int) -> None:
+        """Refused: raises RuntimeError, as `get_offset`."""
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def graphsafe_get_state(self) -> Generator:
+        """Refused: raises NotImplementedError.  There are no graphs of a GPU to be safe in."""
+        raise NotImplementedError("graphsafe_get_state is not supported in this Generator")
+
+    def graphsafe_set_state(self, state: Generator) -> None:
+        """Refused: raises NotImplementedError, as `graphsafe_get_state`."""
+        raise NotImplementedError("graphsafe_set_state is not supported in this Generator")
+
     def initial_seed(self) -> int:
         """The seed that the sequence started from."""
         return self._seed

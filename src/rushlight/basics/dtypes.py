@@ -43,6 +43,13 @@ class dtype:
     def __reduce__(self) -> str:
         return self.name
 
+    @property
+    def abbr(self) -> str:
+        """The name in short: f32, bf16, i64, b8."""
+        stem = self.name.rstrip("0123456789") if self.name[-1].isdigit() else self.name
+        short = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c", "bool": "b8"}.get(stem, "")
+        return short + self.name[len(stem) :] if short else self.name.replace("float", "f").replace("_", "")
+
     def to_real(self) -> dtype:
         """The dtype of this one's real part."""
         return {complex32: float16, complex64: float32, complex128: float64}.get(self, self)

@@ -348,6 +348,14 @@ class Optimizer:
 
     # Hooks -----------------------------------------------------------------------------------------
 
+    OptimizerPreHook: ClassVar[Any] = Callable[..., Any]  # as programs annotate hooks
+    OptimizerPostHook: ClassVar[Any] = Callable[..., None]
+
+    @staticmethod
+    def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
+        """A `step` as it is: hooks are called and steps are told to profilers without being wrapped."""
+        return func
+
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` before each `step`; it may return new (args, kwargs)."""
         return self._hooks("step_pre").add(hook)

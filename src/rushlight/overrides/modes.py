@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
+from rushlight.basics.caller import warn
 from rushlight.overrides.protocol import INERT, here, plain
 from rushlight.overrides.public import arm
 
@@ -40,6 +41,12 @@ class TorchFunctionMode:
     torch.ones
     torch.Tensor.add
     """
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> Any:
+        """The older way to make one for a ``with``: a warning says so."""
+        warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`")
+        return cls(*args, **kwargs)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Called in place of `func(*args, **kwargs)`."""

@@ -813,6 +813,7 @@ from rushlight.amp import clear_autocast_cache as clear_autocast_cache
 from rushlight.compat.functions import compile as compile
 from rushlight.sparse.older import dsmm as dsmm
 from rushlight.ops.python.removed import eig as eig
+from rushlight.jit import fork as fork
 from rushlight.compat.names import frobenius_norm as frobenius_norm
 from rushlight.compat.beneath import from_file as from_file
 from rushlight.amp import get_autocast_cpu_dtype as get_autocast_cpu_dtype
@@ -888,3 +889,4 @@ from rushlight.ops.python.removed import symeig as symeig
 from rushlight.random import thread_safe_generator as thread_safe_generator
 from rushlight.compat.functions import use_deterministic_algorithms as use_deterministic_algorithms
 from rushlight.func import vmap as vmap
+from rushlight.jit import wait as wait

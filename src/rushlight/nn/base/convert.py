@@ -111,6 +111,18 @@ class Convertible(Tree):
         """Move parameters and buffers to a GPU."""
         return self._apply(lambda t: t.cuda(device))
 
+    def ipu(self, device: device | str | int | None = None) -> Self:
+        """Refused: raises RuntimeError, there is no such device."""
+        raise RuntimeError("Module.ipu: there is no IPU device")
+
+    def xpu(self, device: device | str | int | None = None) -> Self:
+        """Refused: raises AssertionError, there is no such device."""
+        raise AssertionError("Module.xpu: there is no XPU device")
+
+    def mtia(self, device: device | str | int | None = None) -> Self:
+        """Refused: raises AssertionError, there is no such device."""
+        raise AssertionError("Module.mtia: there is no MTIA device")
+
 
 def _convert(parameter: Any, fn: Callable[[Any], Any]) -> Any:
     """Put `fn` of the parameter, and of its gradient, in their places.  The parameter, or a new one on another device."""

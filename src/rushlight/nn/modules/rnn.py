@@ -180,6 +180,14 @@ class RNNBase(Module):
             batch = input.shape[0] if self.batch_first else input.shape[1]
         return self.num_layers * len(self._suffixes()), batch, self.proj_size or self.hidden_size
 
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """A state, or the two of an LSTM, with its sequences in another order; as it is for None."""
+        if permutation is None:
+            return hx
+        if isinstance(hx, tuple):
+            return tuple(part.index_select(1, permutation) for part in hx)
+        return hx.index_select(1, permutation)
+
     def check_hidden_size(
         self, hx: Tensor, expected: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
     ) -> None:
@@ -394,6 +402,10 @@ class LSTM(RNNBase):
             "LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size,
             device, dtype,
         )  # fmt: skip
+
+    def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape of the first cell for this input."""
+        return *self.get_expected_hidden_size(input, batch_sizes)[:2], self.hidden_size
 
 
 class GRU(RNNBase):

@@ -106,7 +106,19 @@ def pin_memory(self: Tensor, device: device | str | int | None = None) -> Tensor
     raise RuntimeError("pin_memory: there is no accelerator to pin memory for")
 
 
-for _method in (set_, storage, share_memory_, pin_memory):
+def record_stream(self: Tensor, s: Any) -> None:
+    """Note that a queue of work of a GPU uses the memory: nothing to do where "cuda" means the CPU, else RuntimeError."""
+    if devices.instead_of_cuda is None:
+        raise RuntimeError("record_stream: there is no GPU, whose queues of work would use the memory")
+
+
+def reinforce(self: Tensor, reward: Any) -> None:
+    """Removed from PyTorch: raises RuntimeError."""
+    raise RuntimeError("reinforce() was removed.  Use torch.distributions instead: the gradient of -m.log_prob(action) * reward, "
+                       "where m = Categorical(probs)")  # fmt: skip
+
+
+for _method in (set_, storage, share_memory_, pin_memory, record_stream, reinforce):
     setattr(Tensor, _method.__name__, _method)
 Tensor._typed_storage = storage  # type: ignore[attr-defined]
 
@@ -148,6 +160,7 @@ for _each in (storage_type, dim_order):
     setattr(Tensor, _each.__name__, _each)
 Tensor.const_data_ptr = Tensor.data_ptr  # type: ignore[assignment, method-assign]
 Tensor.name = None  # type: ignore[attr-defined]
+Tensor.volatile = False
 NAMESPACES[""].update(StorageBase=Storage, UntypedStorage=Storage, TypedStorage=TypedStorage)
 
 
