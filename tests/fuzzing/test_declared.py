@@ -971,3 +971,63 @@ def test_hooks_of_the_node_of_an_index_are_declared_where_it_is_of_several_dimen
                f"y.grad_fn.register_hook(lambda gi, go: log.append({shape}))", "y.sum().backward()",
                f"log.append({'0' if is_declared else 'len(torch.__name__)'})"]  # fmt: skip
     assert graphs("names in the graph", Difference("log", "value", [1, 0], [2, 0], program)) is is_declared
+
+
+AD = "torch.autograd.forward_ad"
+HESSIAN = ["x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64).requires_grad_()",
+           "def f(x):\n    return torch.renorm(x, 2, 0, 2.0).sum()", "t1 = torch.func.hessian(f)(x)",
+           "(t1 * t1).sum().backward()"]  # fmt: skip
+WRITTEN = ["x = torch.tensor([[1.0, 2.0]], dtype=torch.float64)", "y = torch.tensor([[0.5, 3.0]], dtype=torch.float64)",
+           f"with {AD}.dual_level():\n    d = {AD}.make_dual(x, y)\n    d.mul_(y)\n    t1 = {AD}.unpack_dual(d)[1]", "z = y * 2"]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("row", "statements", "place"), [
+    ("a third derivative of `norm` and `renorm`", HESSIAN, "statement 3"),
+    ("a tangent given to `make_dual`", WRITTEN, "y"),
+    ("forward mode of `logcumsumexp`", [f"with {AD}.dual_level():\n    x = torch.tensor([33.0, 66.0], dtype=torch.float64)\n"
+                                        f"    d = {AD}.make_dual(x, x.clone())\n    t1 = {AD}.unpack_dual(d.logcumsumexp(0))[1]"], "t1"),
+    ("gradients of `binary_cross_entropy` by its target",
+     ["x = torch.tensor([1.0, 66.0], dtype=torch.float64)",
+      "def f(x):\n    return torch.nn.functional.binary_cross_entropy(x.sigmoid(), x.sigmoid())",
+      f"with {AD}.dual_level():\n    t1 = {AD}.unpack_dual(f({AD}.make_dual(x, x.clone())))[1]"], "t1"),
+    ("the shape of what was viewed, changed in place afterwards",
+     ["a = torch.complex(torch.ones(4), torch.ones(4)).requires_grad_()", "b = a * 1", "c = torch.view_as_real(b)",
+      "b.as_strided_((), ())", "s = (c * 2).sum()", "g = torch.autograd.grad(s, [b], torch.ones(()))"], "g[0]"),
+])  # fmt: skip
+def test_what_pytorch_makes_of_its_own_memory_is_declared(row, statements, place):
+    torch = pytest.importorskip("torch")
+    sides = Side("torch", torch), Side("rushlight", rushlight)
+    found = [
+        d for d in hold(statements, *sides) if d.where == place and d.what in ("outcome", "leniency", "value", "shape")
+    ]
+    entries = [entry for entry in (*DECLARED, *OPERATORS) if entry.row.startswith(row)]
+    assert found and all(any(entry.applies(d) for entry in entries) for d in found)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_has_another_cause_is_not_declared_beside_them():
+    pytest.importorskip("torch")
+    saved = Raised("refusal", "RuntimeError: one of the variables ... has been modified by an inplace operation")
+    program = [
+        *HESSIAN[:3],
+        "y = x.exp()",
+        "y.data.add_(1)",
+        "z = y.detach().numpy()",
+        "y.add_(1)",
+        "y.sum().backward()",
+    ]
+    refused = Difference("statement 7", "leniency", saved, "no error", program, step=7)
+    elsewhere = Difference("x", "value", np.asarray([[1.0, 2.0]]), np.asarray([[1.0, 3.0]]), WRITTEN, tolerance=1e-9)
+    sums = Difference("t1", "value", np.asarray([1.0, 2.0]), np.asarray([1.0, 3.0]),
+                      ["x = torch.ones(2, dtype=torch.float64)", f"with {AD}.dual_level():\n    t1 = x.logcumsumexp(0)"], tolerance=1e-9)  # fmt: skip
+    rows = "a third derivative of `norm`", "a tangent given", "forward mode of `logcumsumexp`"
+    for row, found in zip(rows, (refused, elsewhere, sums), strict=True):
+        assert not any(entry.applies(found) for entry in DECLARED if entry.row.startswith(row)), row
+
+
+def test_gradients_that_a_hook_puts_into_lists_are_declared_like_others():
+    seen, program = Seen({}), ["v6 = torch.cat([v4, v1])", "h8 = v6.grad_fn.register_hook(print)"]
+    for reference, is_declared in (([seen], True), ([[]], True), (["no gradient"], False)):
+        found = Difference("log[0][0][0]", "value", reference, None, program)
+        assert graphs("what a hook of a node sees of gradients", found) is is_declared

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from functools import partial
 
 import numpy as np
 
-from .comparing import Difference, compare
+from .comparing import Difference, compare, hold
 from .declared_graphs import GRAPHS, kept
 from .declared_operators import IN_PIECES, OPERATORS
 from .declaring import Declared, refused_by, statement, text
@@ -17,9 +18,13 @@ from .operands import (
     agree_without_refused,
     apart,
     as_with_copies,
+    both,
     empty,
     executed,
+    has,
     otherwise,
+    reference_otherwise,
+    same_place,
     there,
     wholly_agree,
 )
@@ -106,13 +111,79 @@ def linearized(difference: Difference) -> bool:
     return difference.what in ("requires_grad", "is_leaf")
 
 
+CUMULATIVE = re.compile(r"\b(\w+)\.logcumsumexp\((-?\d)\)")
+
+
+def one_by_one(line: str) -> str:
+    """A statement with the logarithm of each sum of exponentials by itself."""
+    return CUMULATIVE.sub(
+        r"torch.stack([\1.narrow(\2, 0, i + 1).logsumexp(\2) for i in range(\1.shape[\2])], \2)", line
+    )
+
+
+def digits_of_logcumsumexp(difference: Difference) -> bool:
+    """Whether PyTorch has rushlight's tangent of cumulative sums once it computes each by itself."""
+    forward = "forward_ad" in text(difference) and any(map(CUMULATIVE.search, difference.statements))
+    return forward and difference.step is None and reference_otherwise(difference, one_by_one)
+
+
+SATURATED = re.compile(r"(binary_cross_entropy\(\w+\.sigmoid\(\))")
+
+
+def saturated(difference: Difference) -> bool:
+    """Whether PyTorch's tangent is NaN by the slope of the target at an input that is 1, without which the sides agree."""
+    there = difference.reference
+    if SATURATED.search(text(difference)) is None or apart(difference) is None or not np.isnan(there).any():  # type: ignore[call-overload]
+        return False
+    return agree(difference, lambda line: SATURATED.sub(r"\1.clamp(1e-3, 0.999)", line))
+
+
+RENORM = re.compile(r"torch\.renorm\((\w+), 2, 0, ([\d.]+)\)")
+NORMS_OF_ROWS = r"(\1.flatten(1).square().sum(1).sqrt() + 1e-7).reshape(-1, *[1] * (\1.dim() - 1))"
+
+
+def without_norms(line: str) -> str:
+    """A statement with norms, and `renorm` by them, written out."""
+    return RENORM.sub(rf"(\1 * (\2 / {NORMS_OF_ROWS}).clamp(max=1))", line).replace(".norm()", ".square().sum().sqrt()")
+
+
 def third_of_norm(difference: Difference) -> bool:
-    """Whether PyTorch refuses to differentiate tangents of a norm's gradient, which it changed itself."""
+    """Whether PyTorch refuses to differentiate tangents of a norm's gradient, or of renorm's, which it changed itself."""
     return (
         refused_by(difference, "modified by an inplace operation", by="reference")
-        and ".norm()" in text(difference)
-        and agree(difference, lambda line: line.replace(".norm()", ".square().sum().sqrt()"))
+        and any(map(RENORM.search, difference.statements)) | (".norm()" in text(difference))
+        and agree(difference, without_norms)
     )
+
+
+class OfOwn(ast.NodeTransformer):
+    """Gives each dual a tangent of its own."""
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        self.generic_visit(node)
+        if ast.unparse(node.func).endswith("make_dual"):
+            node.args[1] = ast.Call(ast.Attribute(node.args[1], "clone", ast.Load()), [], [])
+        return node
+
+
+def with_own_tangents(line: str) -> str:
+    """A statement whose duals have tangents that nobody else has."""
+    return ast.unparse(OfOwn().visit(ast.parse(line))) if "make_dual(" in line else line
+
+
+def written_into_a_tangent(difference: Difference) -> bool:
+    """Whether PyTorch changed a tangent that the program holds, without which the sides agree, or differ as an operator is declared to."""
+    if "make_dual(" not in text(difference) or difference.step is not None:
+        return False
+    there = both(difference)[0]
+    if not has(there, difference, str, difference.reference) or has(
+        there, difference, with_own_tangents, difference.reference
+    ):
+        return False
+    rewritten = list(map(with_own_tangents, difference.statements))
+    rest = [other for other in hold(rewritten, *both(difference)) if same_place(other, difference)]
+    of_operators = digits_of_logcumsumexp, saturated, *(entry.applies for entry in OPERATORS)
+    return all(any(applies(other) for applies in of_operators) for other in rest)
 
 
 def third_of_prod(difference: Difference) -> bool:
@@ -240,9 +311,9 @@ def changed_unseen(difference: Difference) -> bool:
 
 def made_of_the_new_shape(difference: Difference) -> bool:
     """Whether the shape of what a view shows other numbers of was changed in place afterwards, without which the sides agree."""
-    change = r"\.(t|transpose|swap\w+|squeeze|unsqueeze)_\("
+    change = r"\.(t|transpose|swap\w+|squeeze|unsqueeze|as_strided)_\("
     return (
-        difference.what in ("value", "grad")
+        difference.what in ("value", "grad", "shape")
         and re.search(r"(\.(conj|real|imag|mH|H)\b|view_as_|adjoint)(?s:.*)" + change, text(difference)) is not None
         and agree_without(difference, change)
     )
@@ -412,7 +483,10 @@ def special_without_derivative(difference: Difference) -> bool:
 DECLARED: tuple[Declared, ...] = (
     Declared("`special.*` functions without a derivative", special_without_derivative),
     Declared("gradients of `func.linearize`", linearized),
-    Declared("a third derivative of `norm`", third_of_norm),
+    Declared("a third derivative of `norm` and `renorm`", third_of_norm),
+    Declared("forward mode of `logcumsumexp`", digits_of_logcumsumexp),
+    Declared("gradients of `binary_cross_entropy` by its target", saturated),
+    Declared("a tangent given to `make_dual` and changed with its dual in place", written_into_a_tangent),
     Declared("a third derivative of `prod` at 0", third_of_prod),
     Declared("derivatives by `torch.func` and tangents that do not depend on what requires grad", independent),
     Declared("in-place operators inside `vmap` whose result has more dimensions than a sample", more_than_a_sample),

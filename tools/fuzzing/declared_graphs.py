@@ -379,12 +379,17 @@ def not_used_by_a_checkpoint(difference: Difference) -> bool:
     )
 
 
+def computed(found: object) -> bool:
+    """Whether a hook wrote a gradient or a number, or a list of such."""
+    return all(map(computed, found)) if isinstance(found, list) else isinstance(found, Seen | float | int)
+
+
 def not_computed(difference: Difference) -> bool:
     """Whether a hook of a node saw no gradient where nobody asks for one, which PyTorch computes all the same."""
     return (
         difference.where.startswith("log[")
         and difference.subject is None
-        and isinstance(difference.reference, Seen | float | int)
+        and computed(difference.reference)
         and re.search(r"(stack|cat)\((?s:.*)\.grad_fn\.register_hook\(", text(difference)) is not None
     )
 
