@@ -40,7 +40,7 @@ def fold(optimizer: Any, p: Tensor, group: dict[str, Any], first: bool, count: i
     """
     state = optimizer.state[p]
     if not state:
-        optimizer._start(state, p, group)
+        optimizer._begin(state, p, group)
     beta1, beta2 = (number(b) for b in group["betas"])
     decays = (beta1, beta2) if first else (1.0, 1.0)
     penalty = 0.0 if group["decoupled_weight_decay"] else number(group["weight_decay"]) / count

@@ -126,7 +126,7 @@ class Stepper(Optimizer):
             if grad is not None:
                 state = states[p]
                 if not state:
-                    self._start(state, p, group)
+                    self._begin(state, p, group)
                 self._update(p, grad, state, group, options)
 
     def _step_natively(self, group: dict[str, Any]) -> None:
@@ -137,7 +137,7 @@ class Stepper(Optimizer):
             if grad is not None:
                 state = states[p]
                 if not state:
-                    self._start(state, p, group)
+                    self._begin(state, p, group)
                 kept = [state[name] if name in slots else None for name in self._states]
                 together.add(p, grad, kept, self._row(state, options))
         together.run()
@@ -150,7 +150,7 @@ class Stepper(Optimizer):
             if grad is not None:
                 state = self.state[p]
                 if not state:
-                    self._start(state, p, group)
+                    self._begin(state, p, group)
                 with set_grad_enabled(bool(self.defaults["differentiable"])):
                     self._update_tensors(p, grad, state, group)
 
@@ -159,6 +159,12 @@ class Stepper(Optimizer):
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         """Names of the state of the parameter's size."""
         raise NotImplementedError
+
+    def _begin(self, state: dict[str, Any], p: Tensor, group: dict[str, Any]) -> None:
+        """Fill the empty state of a parameter with all that it has, or leave it empty where memory does not suffice."""
+        made: dict[str, Any] = {}
+        self._start(made, p, group)
+        state.update(made)
 
     def _start(self, state: dict[str, Any], p: Tensor, group: dict[str, Any]) -> None:
         """Fill the empty state of a parameter."""
