@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 _MODULES = ("_pytree", "benchmark", "checkpoint", "data", "deterministic", "dlpack", "hooks", "weak")
-_ROOMS = ("cpp_extension", "flop_counter", "tensorboard")
+_ROOMS = ("cpp_extension", "flop_counter", "module_tracker", "tensorboard")
 
 
 def set_module(obj: Any, mod: Any) -> None:

@@ -10,6 +10,23 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.events import NODE, OPERATOR, Observation
+from rushlight.compat.rooms.flop_formulas import (  # noqa: F401  the formulas by their names
+    addmm_flop,
+    baddbmm_flop,
+    bmm_flop,
+    conv_flop_count,
+    convert_num_with_suffix,
+    convert_to_percent_str,
+    get_shape,
+    get_suffix_str,
+    mm_flop,
+    normalize_tuple,
+    sdpa_backward_flop,
+    sdpa_backward_flop_count,
+    sdpa_flop,
+    sdpa_flop_count,
+    suffixes,
+)
 from rushlight.library.namespaces import aten
 from rushlight.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
