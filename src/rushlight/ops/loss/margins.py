@@ -206,8 +206,12 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
     classes = input.shape[-1] if input.ndim else 1
     x, labels = input.reshape(-1, classes), target._array.reshape(-1, classes)
     listed = np.logical_and.accumulate(labels >= 0, axis=1)
+    most = max(
+        int(listed.sum(1).max(initial=0)), 1
+    )  # labels of a row, which come first: no pairs are made for the rest
+    labels, listed = labels[:, :most], listed[:, :most]
     safe = np.where(listed, labels, 0)
-    chosen = np.zeros(labels.shape, bool)
+    chosen = np.zeros(x.shape, bool)
     np.logical_or.at(chosen, (np.nonzero(listed)[0], labels[listed]), True)
     hinge = ops.clamp_min(1 - ops.gather(x, 1, wrap(safe)).unsqueeze(2) + x.unsqueeze(1), 0)
     counts = wrap(listed[:, :, None] & ~chosen[:, None, :])
