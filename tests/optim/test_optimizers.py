@@ -172,6 +172,33 @@ def test_capturable_is_refused_on_the_cpu(name):
         o.step()
 
 
+@pytest.mark.parametrize("name", ["Adam", "AdamW"])
+def test_a_fused_step_does_not_ask_whether_it_can_be_captured(name):
+    """As in PyTorch."""
+    p, q = parameter([1.0]), parameter([1.0])
+    for parameter_, options in ((p, {"capturable": True, "fused": True}), (q, {})):
+        parameter_.grad = torch.ones(1, dtype=torch.float64)
+        make(name, [parameter_], **options).step()
+    assert p.equal(q)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad"])
+def test_complex_parameters_are_refused_by_a_fused_step(name):
+    p = torch.ones(1, dtype=torch.complex128, requires_grad=True)
+    o = make(name, [p], fused=True)
+    o.step()
+    p.grad = torch.ones_like(p)
+    with pytest.raises(RuntimeError, match="floating point Tensors"):
+        o.step()
+    assert p.tolist() == [1.0]
+
+
+def test_complex_parameters_are_refused_by_sparse_adam():
+    real, p = (torch.ones(1, dtype=kind, requires_grad=True) for kind in (torch.float32, torch.complex64))
+    with pytest.raises(ValueError, match=r"Complex params at indices \[\[0, 1\]\]"):
+        torch.optim.SparseAdam([real, p])
+
+
 def test_tensors_as_options():
     for options in ({"lr": wrap(np.array(0.1))}, {"lr": wrap(np.array([0.1]))}):
         values = []

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from rushlight.kernels.steps import sgd_numbers
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
-from rushlight.optim.stepper import Stepper, Together, regularized, zeros
+from rushlight.optim.stepper import Stepper, Together, refuse_complex, regularized, zeros
 from rushlight.tensor import Tensor
 
 __all__ = ["SGD"]
@@ -52,6 +52,8 @@ class SGD(Stepper):
         super().__init__(params, checked(locals()))
 
     def _step_group(self, group: dict[str, Any]) -> None:
+        if group.get("fused"):
+            refuse_complex(group)
         if group["differentiable"]:
             self._step_differentiable(group)
             return

@@ -25,7 +25,7 @@ class SparseAdam(Optimizer):
         eps: added to the denominator; above 0.
         maximize: step along the gradient instead of against it.
 
-    State of a parameter: step, exp_avg, exp_avg_sq, the last two dense.  Raises ValueError for sparse parameters, and, when it
+    State of a parameter: step, exp_avg, exp_avg_sq, the last two dense.  Raises ValueError for sparse and complex parameters, and, when it
     steps, RuntimeError for dense gradients.
     """
 
@@ -42,9 +42,12 @@ class SparseAdam(Optimizer):
         check(eps > 0.0, "Invalid epsilon value: {}", eps)
         check_betas(betas)
         super().__init__(params, given(locals()))
-        sparse = [i for group in self.param_groups for i, p in enumerate(group["params"]) if p.is_sparse]
+        placed = [([g, i], p) for g, group in enumerate(self.param_groups) for i, p in enumerate(group["params"])]
+        sparse, complexes = ([at for at, p in placed if p.is_sparse], [at for at, p in placed if p.is_complex()])
         if sparse:
             raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
+        if complexes:
+            raise ValueError(f"Complex params at indices {complexes}: SparseAdam does not support complex parameters")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient.

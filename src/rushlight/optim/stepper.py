@@ -112,7 +112,9 @@ class Stepper(Optimizer):
                 settle(p._array)
 
     def _step_group(self, group: dict[str, Any]) -> None:
-        if group.get("capturable"):
+        if group.get("fused"):
+            refuse_complex(group)
+        elif group.get("capturable"):
             _refuse_capturable(group)
         if group.get("differentiable"):
             self._step_differentiable(group)
@@ -338,6 +340,14 @@ def _arguments(function: Callable[..., Any], keywords_only: bool = False) -> tup
         return ()
     names: tuple[str, ...] = code.co_varnames
     return names[code.co_argcount if keywords_only else 0 : code.co_argcount + code.co_kwonlyargcount]
+
+
+def refuse_complex(group: dict[str, Any]) -> None:
+    """Fused steps are of real numbers: refused where a complex parameter has a gradient."""
+    if any(p.grad is not None and p.is_complex() for p in group["params"]):
+        raise RuntimeError(
+            "`fused=True` requires all the params to be floating point Tensors, and no complex ones: leave it out"
+        )
 
 
 def _refuse_capturable(group: dict[str, Any]) -> None:
