@@ -218,10 +218,11 @@ def test_modules_that_libraries_import() -> None:
             "from torch.utils.data.dataloader import _collate_fn_t, _worker_init_fn_t\n"
             "from torch.distributions.multivariate_normal import _precision_to_scale_tril as root\n"
             "print(root(torch.eye(2) / 4).tolist())\n"
-            "print(torch.utils.benchmark.Timer().timeit(3).number_per_run)\n"
+            "from torch.utils.benchmark.utils.timer import Timer; from torch.utils.benchmark.utils.common import Measurement\n"
+            "print(torch.utils.benchmark.Timer().timeit(3).number_per_run, Timer is torch.utils.benchmark.Timer)\n"
             "try: torch.cuda.comm.broadcast(1)\nexcept NotImplementedError as e: print(e)")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.startswith("[[2.0, 0.0], [0.0, 2.0]]\n3\n") and "no GPU" in done.stdout, done.stderr
+    assert done.stdout.startswith("[[2.0, 0.0], [0.0, 2.0]]\n3 True\n") and "no GPU" in done.stdout, done.stderr
 
 
 def test_functions_forked_run_at_once() -> None:

@@ -23,6 +23,10 @@ ALIASES = {
     "torch.ops": "rushlight.library.namespaces",  # rushlight.ops is what declares operators
     "torch._ops": "rushlight.library.operators",
     "torch.cuda.memory": "rushlight.memory.counting.cuda",
+    "torch.utils.benchmark.utils.common": "rushlight.utils.benchmark.measurements",
+    "torch.utils.benchmark.utils.compare": "rushlight.utils.benchmark.comparing",
+    "torch.utils.benchmark.utils.timer": "rushlight.utils.benchmark.timing",
+    "torch.utils.benchmark.utils": "rushlight.utils.benchmark",
     "torch.profiler.profiler": "rushlight.profiler.scheduled",
     "torch.signal.windows.windows": "rushlight.signal.windows",
     "torch.nn.modules.linear_cross_entropy_options": "rushlight.nn.modules.linear_cross_entropy",
