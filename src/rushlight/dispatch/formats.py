@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight.dispatch.options import dense_order
 from rushlight.dispatch.registry import NAMESPACES
+from rushlight.kernels.dispatch import ordered
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
@@ -93,6 +94,8 @@ def empty_in_format(array: Array, dtype: np.dtype[Any], format: memory_format | 
         return np.empty(array.shape, dtype)
     if format is None or format is preserve_format:
         order = dense_order(array) if not array.flags.c_contiguous else None
+        if order is None and not array.flags.c_contiguous and isinstance(array, np.ndarray):
+            return ordered(array, dtype)
     else:
         rank = _RANK[format]
         if array.ndim != rank:

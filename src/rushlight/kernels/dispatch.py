@@ -86,7 +86,35 @@ def recast(x: Array, dtype: np.dtype[Any]) -> Array:
             return widened(x)
         if x.dtype == FLOAT32 and is_half(dtype):
             return rounded(x, dtype)
+    if 0 in x.strides and x.dtype != dtype and x.size > 1:
+        out = ordered(x, dtype)
+        np.copyto(out, x, casting="unsafe")
+        return out
     return x.astype(dtype, copy=False)
+
+
+def ordered(x: Array, dtype: np.dtype[Any]) -> Array:
+    """Uninitialized memory without gaps, in the order of an array that has some or overlaps itself.
+
+    Dimensions with strides of 0, along which it is expanded, stay where they are; NumPy would put them innermost.
+    """
+    order = list(range(x.ndim))  # outermost first
+    for i in range(x.ndim - 2, -1, -1):
+        for k in range(i + 1, x.ndim):
+            out, inner = order[i], order[k]
+            a, b = abs(x.strides[out]), abs(x.strides[inner])
+            if a == 0 or b == 0 or (a == b and x.shape[inner] <= x.shape[out]):
+                continue
+            if a > b:
+                break
+            order[i], order[k], i = inner, out, k
+    made = np.empty([x.shape[i] for i in order], dtype)
+    return made.transpose(np.argsort(order)) if order != sorted(order) else made
+
+
+def packed(x: Array) -> Array:
+    """The array, or a copy of one whose elements lie in another order than its dimensions."""
+    return x if x.flags.c_contiguous else x.copy()
 
 
 def up(*arrays: Array | None) -> list[Any]:

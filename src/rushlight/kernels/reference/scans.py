@@ -21,7 +21,7 @@ def running(ufunc: np.ufunc, x: Array, dim: int, reverse: bool) -> Array:
     """Running results of a ufunc, from the end where `reverse`; those of float32 arithmetic are kept in float64."""
     if not x.ndim:
         return x.copy()
-    out = np.empty_like(x)
+    out = np.empty(x.shape, x.dtype)
     back = ends(x.ndim, dim, None, None, -1 if reverse else None)
     if x.dtype in WIDER and x.shape[dim] > 2 and ufunc not in (np.maximum, np.minimum):
         _widely(ufunc, x[back], dim, out[back])
@@ -55,5 +55,5 @@ def running_extreme(x: Array, dim: int, least: bool) -> tuple[Array, Array]:
     hit = x == values
     if x.dtype.kind == "f":
         hit |= np.isnan(x)
-    index = np.maximum.accumulate(np.where(hit, place, 0), axis=dim)
-    return values, index
+    index = np.where(hit, place, 0)
+    return values, np.maximum.accumulate(index, axis=dim, out=np.empty(x.shape, index.dtype))

@@ -15,6 +15,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.dispatch.results import named
+from rushlight.kernels.dispatch import packed
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import keep, plain
 from rushlight.ops.index.raw_indices import gather_along, put_along
@@ -76,6 +77,7 @@ def pick(function_name: str, input: Array, dim: int, keepdim: bool) -> tuple[Arr
         values = np.asarray((np.maximum if function_name == "argmax" else np.minimum).reduce(input, dim, keepdims=True))
     else:
         values = gather_along(input, index, dim)
+    values, index = packed(values), packed(index)
     if not keepdim:
         shape = (*input.shape[:dim], *input.shape[dim + 1 :])
         values, index = values.reshape(shape), index.reshape(shape)

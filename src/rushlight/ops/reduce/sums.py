@@ -19,7 +19,7 @@ from rushlight.dispatch.dims import wrap_dims
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import function, op
-from rushlight.kernels.dispatch import FLOAT32, widened
+from rushlight.kernels.dispatch import FLOAT32, packed, widened
 from rushlight.kernels.sums import SMALL, add_up
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import keep
@@ -54,7 +54,7 @@ def axes(dim: Any, ndim: int) -> Any:
 
 
 def fold(ufunc: Any, x: Array, dim: Any, keepdim: bool = False, **options: Any) -> Array:
-    """The reduction of an array by a ufunc over `dim` (a tuple, None for all), as an array."""
+    """The reduction of an array by a ufunc over `dim` (a tuple, None for all), as an array in C order, which `view` takes."""
     if ufunc is np.add and x.size > BLOCK and dim is not None and not options and x.dtype.kind == "f":
         length = trailing(x, dim)
         if length and length <= SHORT:
@@ -63,8 +63,8 @@ def fold(ufunc: Any, x: Array, dim: Any, keepdim: bool = False, **options: Any) 
     if ufunc is np.add and x.size > BLOCK and x.dtype in HALVES and options == {"dtype": FLOAT32}:
         return fold_of(ufunc, widened, x, dim, keepdim)
     if ufunc is np.add and x.size > SMALL and "where" not in options:
-        return add_up(x, dim, keepdim, options.get("dtype"))
-    return np.asarray(ufunc.reduce(x, axis=dim if x.ndim else None, keepdims=keepdim, **options))
+        return packed(add_up(x, dim, keepdim, options.get("dtype")))
+    return packed(np.asarray(ufunc.reduce(x, axis=dim if x.ndim else None, keepdims=keepdim, **options)))
 
 
 def trailing(x: Array, dim: tuple[int, ...]) -> int:
@@ -237,7 +237,7 @@ def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
 def truth_op(input: Array, which: str, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """np.logical_or or np.logical_and over `dim`: bool, but uint8 of uint8.  (*) -> (*)"""
     found = getattr(np, which).reduce(input.astype(np.bool_, copy=False), axis=dim, keepdims=keepdim)
-    return np.asarray(found, np.uint8 if input.dtype == np.uint8 else np.bool_)
+    return packed(np.asarray(found, np.uint8 if input.dtype == np.uint8 else np.bool_))
 
 
 @truth_op.shape
@@ -271,7 +271,7 @@ def all_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
 @op(ns=None, half=None, complex_half="moves", batch=families.shifted)
 def count_op(input: Array, dim: tuple[int, ...]) -> Array:
     """The number of elements that are not zero, over `dim`.  (*) -> (*) of int64"""
-    return np.asarray(np.count_nonzero(input, axis=dim), np.int64)
+    return packed(np.asarray(np.count_nonzero(input, axis=dim), np.int64))
 
 
 @function(method=True)
