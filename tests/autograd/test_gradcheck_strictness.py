@@ -47,6 +47,22 @@ def test_a_lone_output_is_also_given_no_gradient(after):
     assert gradcheck(lambda x: after(Careless.apply(x)), x, check_undefined_grad=False)
 
 
+def test_what_goes_nowhere_is_not_looked_at():
+    """A gradient for an input that asks for none, of an integral for its infinite bound, may be anything."""
+
+    class Bounded(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, bound):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2, g.sum() * float("inf")
+
+    bound = torch.tensor(float("inf"), dtype=torch.float64)
+    assert gradcheck(lambda x: Bounded.apply(x, bound), point())
+
+
 def test_behind_a_function_that_gives_zeros_gradients_are_defined():
     class Zeros(Doubled):
         @staticmethod
