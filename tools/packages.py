@@ -40,6 +40,9 @@ PACKAGES = {
     "rotary_positions": "rotary-embedding-torch", "tensordict_modules": "tensordict", "torch_optimizer_steps": "torch-optimizer",
     "vector_quantize_codebook": "vector-quantize-pytorch",
     "accelerate_big_models": "accelerate", "coral_ordinal": "coral-pytorch", "optuna_search": "optuna", "tabnet_table": "pytorch-tabnet",
+    "cvxpylayers_program": "cvxpylayers", "curvlinops_matrices": "curvlinops-for-pytorch", "geoopt_manifolds": "geoopt",
+    "kbnufft_samples": "torchkbnufft", "laplace_posterior": "laplace-torch", "neuraloperator_fourier": "neuraloperator",
+    "ptwt_wavelets": "ptwt", "pypose_transforms": "pypose", "snntorch_spikes": "snntorch",
     "thop_profile": "ultralytics-thop", "torchvision_classification": "torchvision", "torchvision_detection": "torchvision",
 }  # fmt: skip
 
