@@ -233,3 +233,16 @@ def test_a_loss_that_was_given_another_shape_has_a_gradient_of_the_shape_that_it
     y.register_hook(lambda g: seen.append(g.shape))
     y.backward()
     assert seen == [()] and x.grad.tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_the_gradient_of_one_tensor_in_a_list(kind: type) -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    (x * 2).backward(kind([torch.tensor([1.0, 3.0])]))
+    assert x.grad.tolist() == [2, 6]
+    x.sum().backward([None])
+    assert x.grad.tolist() == [3, 7]
+    with pytest.raises(RuntimeError, match="got 1 tensors and 2 gradients"):
+        (x * 2).backward(kind([torch.ones(2), torch.ones(2)]))
+    with pytest.raises(TypeError, match="can be either Tensors or None, but got float"):
+        x.sum().backward(kind([1.0]))

@@ -359,8 +359,12 @@ def check_batches(outs: tuple[Tensor, ...], given: tuple[Tensor, ...]) -> None:
 
 def tensor_backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
                     inputs: list[Tensor] | None = None) -> None:  # fmt: skip
-    """Accumulate gradients of this tensor into the leaves that it depends on: see torch.autograd.backward."""
-    backward(self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs)
+    """Accumulate gradients of this tensor into the leaves that it depends on: see torch.autograd.backward.
+
+    gradient: of this tensor's shape; a list or tuple of one tensor is that tensor.
+    """
+    given = gradient if gradient is None or isinstance(gradient, (list, tuple)) else (gradient,)
+    backward(self, given, retain_graph, create_graph, inputs=inputs)
 
 
 Tensor.backward = known_as(tensor_backward, "backward", "Tensor")  # type: ignore[method-assign]
