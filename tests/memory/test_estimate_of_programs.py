@@ -1,5 +1,7 @@
 """Estimates of whole programs beside what their steps take: what models do that is no plain forward."""
 
+import gc
+
 import pytest
 
 import rushlight as torch
@@ -11,6 +13,7 @@ def peak(net, inputs, kind=torch.optim.Adam):
     predicted = memory.estimate(net, inputs, kind).peak
     optimizer = kind(net.parameters())
     held = sum(t.nbytes for t in (*net.parameters(), *net.buffers(), *inputs))
+    gc.collect()
     before = memory.current()
     for _ in range(3):
         optimizer.zero_grad()
