@@ -339,3 +339,26 @@ def test_an_argument_without_a_gradient_may_not_require_one(name: str) -> None:
     with torch.no_grad():
         CONSTANTS[name](w)
     assert not CONSTANTS[name](w.detach()).requires_grad
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("loss", [
+    lambda x, t: F.nll_loss(x, t), lambda x, t: F.cross_entropy(x, t), lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1),
+    lambda x, t: F.linear_cross_entropy(x, torch.ones(4, 3, dtype=torch.float64), t),
+])  # fmt: skip
+def test_a_mean_of_nothing_but_ignored_classes_is_no_number_and_has_gradients_of_zero(
+    loss: Any, create_graph: bool
+) -> None:
+    """As in PyTorch: a batch of padding leaves weights as they are; they became NaN by nll_loss, and with create_graph."""
+    x = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
+    value = loss(x, torch.tensor([-100, -100]))
+    (g,) = torch.autograd.grad(value, x, create_graph=create_graph)
+    assert value.isnan().item() and g.tolist() == [[0.0] * 3] * 2
+
+
+def test_a_mean_of_weights_of_zero_has_a_gradient_where_a_class_counts_alone() -> None:
+    x, w = torch.ones(2, 3, dtype=torch.float64, requires_grad=True), torch.tensor([0.0, 1.0, 1.0], dtype=torch.float64)
+    for loss in (F.nll_loss, F.cross_entropy):
+        for create_graph in (False, True):
+            (g,) = torch.autograd.grad(loss(x, torch.tensor([0, -100]), w), x, create_graph=create_graph)
+            assert g[0, 0].isnan().item() and g[1].tolist() == [0.0] * 3

@@ -90,7 +90,8 @@ def nll_backward(grad: Array, target: Array, weight: Array | None, shape: tuple[
     dtype = wide(grad.dtype)
     safe, w = row_weights(target, weight, shape[1], ignore_index, dtype)
     if reduction == "mean":
-        w /= w.sum()
+        total = w.sum()
+        np.divide(w, total, out=w, where=True if total else target != ignore_index)  # of what is ignored, 0 stays 0
     w *= -grad.astype(dtype, copy=False)
     out = np.zeros(shape, grad.dtype)
     np.put_along_axis(out, np.expand_dims(safe, 1), np.expand_dims(w.astype(grad.dtype, copy=False), 1), 1)
@@ -278,8 +279,11 @@ def coefficients(
     np.put_along_axis(direct, np.expand_dims(safe, 1), np.expand_dims(own * (1 - smoothing), 1), 1)
     by_feature = np.ones(classes) if w is None else w.astype(np.float64)
     spread = by_feature.reshape(-1, *(1,) * (len(x.shape) - 2)) * (smoothing / classes)
-    spread = spread * np.expand_dims(t != ignore, 1)
-    return (direct / total).astype(dtype), (spread / total).astype(dtype)
+    counts = np.expand_dims(t != ignore, 1)
+    found = direct / total, spread * counts / total
+    if not total:  # nothing counts: the mean is no number, and what is ignored has no part in it
+        found = np.where(counts, found[0], 0), np.where(counts, found[1], 0)
+    return found[0].astype(dtype), found[1].astype(dtype)
 
 
 # Cross entropy of logits and probabilities ------------------------------------------------------------------------
