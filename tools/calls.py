@@ -104,7 +104,7 @@ LAYERS = [
     "F.affine_grid(x[:, :2, :3], [2, 1, 4, 5], align_corners=False)",
     "F.pixel_shuffle(h, 2)", "F.grid_sample(h, h[..., :2].permute(0, 2, 3, 1)[..., :2] * 2 - 1, align_corners=False)",
     "F.layer_norm(x, (4,))", "F.layer_norm(x, (4,), v, w)", "F.layer_norm(x, (3, 4), a, c.mT)", "F.rms_norm(x, (4,), v)", "F.rms_norm(x, (4,))",
-    "F.group_norm(h, 2)", "F.group_norm(h, 2, v, w)", "F.batch_norm(h, None, None, training=True)", "F.batch_norm(h, v, w, w, v)",
+    "F.group_norm(h, 2)", "F.group_norm(h, 2, v, w)", "F.batch_norm(h, None, None, training=True)", "F.batch_norm(h, v.detach(), w.detach(), w, v)",
     "F.batch_norm(h, None, None, v, w, True)", "F.instance_norm(h)", "F.local_response_norm(h, 2)",
     "F.scaled_dot_product_attention(x, y, z)", "F.scaled_dot_product_attention(x, y, z, is_causal=True)",
     "F.scaled_dot_product_attention(x, y, z, x @ y.mT)", "F.scaled_dot_product_attention(x, y, z, (x @ y.mT) > 1.2)",
@@ -116,10 +116,10 @@ LOSSES = [
     *(f"F.{name}(x, y{more})" for name in (
         "mse_loss l1_loss huber_loss smooth_l1_loss soft_margin_loss binary_cross_entropy "
         "binary_cross_entropy_with_logits poisson_nll_loss").split() for more in ("", ", reduction='none'", ", reduction='sum'")),
-    "F.binary_cross_entropy(x, y, z)", "F.binary_cross_entropy_with_logits(x, y, pos_weight=v)", "F.kl_div(x, y, log_target=True, reduction='sum')", "F.kl_div(x, y, reduction='batchmean')",
-    "F.cross_entropy(c, r)", "F.cross_entropy(c, r, reduction='none')", "F.cross_entropy(c, r, v[:3], reduction='sum')",
-    "F.cross_entropy(c, r, v[:3], label_smoothing=0.2)", "F.cross_entropy(c, r, ignore_index=1)", "F.cross_entropy(x, n[:2] % 3)",
-    "F.cross_entropy(c, a.mT.softmax(1))", "F.nll_loss(c, r)", "F.nll_loss(c, r, v[:3])", "F.nll_loss(c, r, ignore_index=1, reduction='sum')",
+    "F.binary_cross_entropy(x, y, z.detach())", "F.binary_cross_entropy_with_logits(x, y, pos_weight=v)", "F.kl_div(x, y, log_target=True, reduction='sum')", "F.kl_div(x, y, reduction='batchmean')",
+    "F.cross_entropy(c, r)", "F.cross_entropy(c, r, reduction='none')", "F.cross_entropy(c, r, v[:3].detach(), reduction='sum')",
+    "F.cross_entropy(c, r, v[:3].detach(), label_smoothing=0.2)", "F.cross_entropy(c, r, ignore_index=1)", "F.cross_entropy(x, n[:2] % 3)",
+    "F.cross_entropy(c, a.mT.softmax(1))", "F.nll_loss(c, r)", "F.nll_loss(c, r, v[:3].detach())", "F.nll_loss(c, r, ignore_index=1, reduction='sum')",
     "F.multi_margin_loss(c, r)", "F.hinge_embedding_loss(x, y.sign())", "F.triplet_margin_loss(a, c.mT, a * 0.5)",
     "F.gaussian_nll_loss(x, y, z)", "F.multilabel_margin_loss(c, r[:, None].expand(4, 3))", "F.cosine_embedding_loss(a, c.mT, v[:3].sign())",
     "F.ctc_loss(T.log_softmax(x.permute(2, 0, 1), -1), T.ones(2, 2, dtype=T.int64), (4, 4), (2, 1))",

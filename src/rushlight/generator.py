@@ -1,4 +1,4 @@
-"""Random number generators with PyTorch's interface on NumPy's SFC64."""
+"""Random number generators with PyTorch's interface and numbers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from rushlight.tensor import wrap
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.kernels.twister import Twister
 
 
 class Generator:
-    """A source of random numbers with a state of its own.  `numpy` is the np.random.Generator behind it.
+    """A source of random numbers with a state of its own: those that PyTorch's gives from the same seed.
+
+    `numpy` is the np.random.Generator behind it.
+
 
     >>> import rushlight as torch
     >>> g = torch.Generator().manual_seed(0)
@@ -42,9 +46,11 @@ class Generator:
         return self
 
     @cached_property
-    def numpy(self) -> np.random.Generator:
+    def numpy(self) -> Twister:
         """Made when it is first asked for: importing `numpy.random` takes an eighth of what importing this package takes."""
-        return np.random.Generator(np.random.SFC64(self._seed))
+        from rushlight.kernels.twister import Twister
+
+        return Twister(self._seed)
 
     def seed(self) -> int:
         """Seed from the operating system's entropy, and return that seed."""
@@ -73,29 +79,27 @@ class Generator:
         return self._seed
 
     def state_words(self) -> Array:
-        """The whole state as seven 64-bit words: the seed, the four words of SFC64, and NumPy's half-used word."""
-        state = self.numpy.bit_generator.state
-        words = [self._seed, *state["state"]["state"].tolist(), state["has_uint32"], state["uinteger"]]
-        return np.array(words, np.uint64)
+        """The whole state, as PyTorch's generator writes it, in 64-bit words."""
+        return self.numpy.state()
 
     def set_state_words(self, words: Array) -> None:
         """Restore what `state_words` returned."""
-        self._seed = int(words[0])
-        self.numpy.bit_generator.state = {"bit_generator": "SFC64", "state": {"state": words[1:5].copy()},
-                                          "has_uint32": int(words[5]), "uinteger": int(words[6])}  # fmt: skip
+        self.numpy.set_state(words)
+        self._seed = self.numpy.seed
 
     def get_state(self) -> Any:
         """The whole state as a tensor of bytes."""
         return wrap(self.state_words().view(np.uint8))
 
     def set_state(self, new_state: Any) -> Generator:
-        """Restore a state that `get_state` returned, and return the generator.  Raises TypeError or RuntimeError for anything else."""
+        """Restore a state that `get_state` or PyTorch's generator returned, and return the generator.  Raises TypeError or RuntimeError for anything else."""
         array = getattr(new_state, "_array", None)
         if array is None or array.dtype != np.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
         if array.shape != (STATE_BYTES,):
-            raise RuntimeError(f"RNG state is the wrong size: expected {STATE_BYTES} bytes, got shape "
-                               f"{list(array.shape)}. States of other libraries cannot be used.")  # fmt: skip
+            raise RuntimeError(
+                f"RNG state is the wrong size: expected {STATE_BYTES} bytes, got shape {list(array.shape)}"
+            )
         self.set_state_words(np.ascontiguousarray(array).view(np.uint64))
         return self
 
@@ -122,5 +126,5 @@ class Generator:
         return f"<torch.Generator on {self.device}, seed {self._seed}>"
 
 
-STATE_BYTES = 56
+STATE_BYTES = 5056  # of PyTorch's, too
 default_generator = Generator()

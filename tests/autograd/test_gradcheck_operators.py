@@ -33,11 +33,11 @@ APART = {
     "a.scatter(0, n % 3, c.mT)": "which of several values is written last is open",
     "F.embedding(n, c, padding_idx=1)": "the row of padding_idx has no gradient on purpose",
     "T.cholesky_inverse(p)": "p is not triangular: the other triangle counts as if it were looked at",
-    "F.batch_norm(h, v, w, w, v)": "running statistics have no gradient",
-    "F.binary_cross_entropy(x, y, z)": "weights of losses have no gradient",
-    "F.cross_entropy(c, r, v[:3], reduction='sum')": "weights of losses have no gradient",
-    "F.cross_entropy(c, r, v[:3], label_smoothing=0.2)": "weights of losses have no gradient",
-    "F.nll_loss(c, r, v[:3])": "weights of losses have no gradient",
+    "F.batch_norm(h, v.detach(), w.detach(), w, v)": "running statistics have no gradient",
+    "F.binary_cross_entropy(x, y, z.detach())": "weights of losses have no gradient",
+    "F.cross_entropy(c, r, v[:3].detach(), reduction='sum')": "weights of losses have no gradient",
+    "F.cross_entropy(c, r, v[:3].detach(), label_smoothing=0.2)": "weights of losses have no gradient",
+    "F.nll_loss(c, r, v[:3].detach())": "weights of losses have no gradient",
     "F.ctc_loss(T.log_softmax(x.permute(2, 0, 1), -1), T.ones(2, 2, dtype=T.int64), (4, 4), (2, 1))":
         "its gradient is that by what goes into log_softmax, as in PyTorch: log_softmax's own takes away nothing more",
 }  # fmt: skip
@@ -46,17 +46,17 @@ MORE = [
     "F.batch_norm(h, T.zeros_like(v), T.ones_like(v) * 1.5, w, v)", "F.binary_cross_entropy(x, y, T.ones_like(y) * 1.5)", "F.nll_loss(c, r, T.ones_like(v[:3]) * 1.5)",
     "F.cross_entropy(c, r, T.ones_like(v[:3]) * 1.5, label_smoothing=0.2)", "T.igamma(T.ones_like(x), v)", "S.zeta(T.ones_like(x) + 1.5, v)",
     "L.eigh(p).eigenvectors.abs()", "L.svd(q).U.abs()", "L.qr(q).Q", "L.eig(p).eigenvectors.abs()", "L.solve_triangular(q.tril(), q, upper=False)",
-    "L.lstsq(a, b[:3]).solution", "L.lstsq(a.mT, c).residuals", "x.clone().mul_(y)", "x.clone()[0].mul_(y[0])", "x.dist(y)",
+    "L.ldl_solve(*L.ldl_factor(T.eye(3, dtype=q.dtype) * 2), q)", "L.lstsq(a, b[:3]).solution", "L.lstsq(a.mT, c).residuals", "x.clone().mul_(y)", "x.clone()[0].mul_(y[0])", "x.dist(y)",
     "x.index_put((r % 2,), y[:1].expand(4, 3, 4), accumulate=True)", "x.log_softmax(1)", "F.pad(x, (1, 1), mode='replicate')",
     "T.std_mean(x, 1)", *(f"x.clone().{name}_(y)" for name in ("eq", "ne", "lt", "le", "gt", "ge")),
     "T.cumulative_trapezoid(x, dim=1)", "X.ihfft(x)", "X.rfft2(x)", "X.irfft2(T.complex(x, y))", "L.vector_norm(x, 0.5)",
     "F.conv_transpose1d(x, c[:3, :, None].expand(3, 3, 2))", "F.adaptive_max_pool1d(x, 2)", "F.max_pool3d(h[None], 2)",
 ]  # fmt: skip
 REAL = {"F.prelu(x - 0.5, s)", "F.prelu(x - 0.5, T.stack([s, s * 2, s * 3]))", "F.linear_cross_entropy(a.mT, p, r)"}
-# Random, without a derivative by intent, in calls of APART, or recorded first in third derivatives.
+# Random, without a derivative by intent or in PyTorch, in calls of APART, or recorded first in third derivatives.
 UNREACHED = {"binomial", "normal", "poisson", "random_", "nextafter", "no_gradient", "igammac", "opaque", "rrelu_with_noise",
              "dropout_backward", "scaled", "ctc_loss", "ctc_loss_backward", "as_strided_read", "pool_gather_op",
-             "take_rows", "log_standard_gamma", "log_gamma_slope", "von_mises"}  # fmt: skip
+             "take_rows", "geqrf_op", "ldl_op", "log_standard_gamma", "log_gamma_slope", "von_mises"}  # fmt: skip
 HERMITIAN = "p"  # must stay so while it is varied
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
 
 __all__ = [
     "empty_cache",
@@ -33,41 +36,41 @@ def empty_host_cache() -> None:
     needs_one("empty_host_cache")
 
 
-def get_memory_info(device_index: Any = None, /) -> tuple[int, int]:
+def get_memory_info(device_index: device | str | int | None = None, /) -> tuple[int, int]:
     """Free bytes of an accelerator, and all; refused."""
     needs_one("get_memory_info")
 
 
-def max_memory_allocated(device_index: Any = None, /) -> int:
+def max_memory_allocated(device_index: device | str | int | None = None, /) -> int:
     """The most bytes in use at once on an accelerator; refused."""
     needs_one("max_memory_allocated")
 
 
-def max_memory_reserved(device_index: Any = None, /) -> int:
+def max_memory_reserved(device_index: device | str | int | None = None, /) -> int:
     """The most bytes that an accelerator's allocator held; refused."""
     needs_one("max_memory_reserved")
 
 
-def memory_allocated(device_index: Any = None, /) -> int:
+def memory_allocated(device_index: device | str | int | None = None, /) -> int:
     """Bytes in use on an accelerator; refused."""
     needs_one("memory_allocated")
 
 
-def memory_reserved(device_index: Any = None, /) -> int:
+def memory_reserved(device_index: device | str | int | None = None, /) -> int:
     """Bytes that an accelerator's allocator holds; refused."""
     needs_one("memory_reserved")
 
 
-def memory_stats(device_index: Any = None, /) -> dict[str, Any]:
+def memory_stats(device_index: device | str | int | None = None, /) -> dict[str, Any]:
     """The counters of an accelerator's allocator; refused."""
     needs_one("memory_stats")
 
 
-def reset_accumulated_memory_stats(device_index: Any = None, /) -> None:
+def reset_accumulated_memory_stats(device_index: device | str | int | None = None, /) -> None:
     """Set those counters that add up to 0; refused."""
     needs_one("reset_accumulated_memory_stats")
 
 
-def reset_peak_memory_stats(device_index: Any = None, /) -> None:
+def reset_peak_memory_stats(device_index: device | str | int | None = None, /) -> None:
     """Let the peaks be what is in use now; refused."""
     needs_one("reset_peak_memory_stats")

@@ -94,13 +94,13 @@ def trunc_normal_(
 
 
 def _redrawn(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
-    """Draw the elements outside [a, b] again until there are none."""
+    """Draw again for the elements outside [a, b] until there are none: numbers for all, as PyTorch draws."""
     if tensor.numel() == 0 or (float(tensor.min()) >= a and float(tensor.max()) <= b):
         return tensor
     outside = (tensor < a).logical_or_(tensor > b)
     while bool(outside.any()):
-        fresh = tensor.new_empty(int(outside.sum())).normal_(mean, std, generator=generator)
-        tensor[outside] = fresh
+        fresh = ops.empty_like(tensor).normal_(mean, std, generator=generator)
+        tensor.copy_(ops.where(outside, fresh, tensor))
         outside = (tensor < a).logical_or_(tensor > b)
     return tensor
 

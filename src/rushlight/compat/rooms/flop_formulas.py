@@ -14,7 +14,7 @@ Shape = Sequence[int]
 suffixes = ["", "K", "M", "B", "T"]
 
 
-def bmm_flop(a_shape: Shape, b_shape: Shape, out_shape: Any = None, **kwargs: Any) -> int:
+def bmm_flop(a_shape: Shape, b_shape: Shape, out_shape: Shape | None = None, **kwargs: Any) -> int:
     """Of a batch of products.  (b, m, k), (b, k, n).  Raises AssertionError for shapes that do not fit."""
     (batch, m, k), (other, inner, n) = a_shape, b_shape
     if batch != other:
@@ -24,19 +24,21 @@ def bmm_flop(a_shape: Shape, b_shape: Shape, out_shape: Any = None, **kwargs: An
     return batch * m * n * 2 * k
 
 
-def mm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
+def mm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Shape | None = None, **kwargs: Any) -> int:
     """Of a product.  (m, k), (k, n).  Raises AssertionError for shapes that do not fit."""
     if a_shape[1] != b_shape[0]:
         raise AssertionError(f"matmul: inner dimensions must match (k == k2), got {a_shape[1]} and {b_shape[0]}")
     return bmm_flop((1, *a_shape), (1, *b_shape))
 
 
-def addmm_flop(self_shape: Shape, a_shape: Shape, b_shape: Shape, out_shape: Any = None, **kwargs: Any) -> int:
+def addmm_flop(self_shape: Shape, a_shape: Shape, b_shape: Shape, out_shape: Shape | None = None, **kwargs: Any) -> int:
     """Of a product that is added to something: as of the product."""
     return mm_flop(a_shape, b_shape)
 
 
-def baddbmm_flop(self_shape: Shape, a_shape: Shape, b_shape: Shape, out_shape: Any = None, **kwargs: Any) -> int:
+def baddbmm_flop(
+    self_shape: Shape, a_shape: Shape, b_shape: Shape, out_shape: Shape | None = None, **kwargs: Any
+) -> int:
     """Of a batch of products that is added to something: as of the products."""
     return bmm_flop(a_shape, b_shape)
 
@@ -55,7 +57,7 @@ def sdpa_flop_count(query_shape: Shape, key_shape: Shape, value_shape: Shape) ->
 
 
 def sdpa_flop(
-    query_shape: Shape, key_shape: Shape, value_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any
+    query_shape: Shape, key_shape: Shape, value_shape: Shape, *args: Any, out_shape: Shape | None = None, **kwargs: Any
 ) -> int:
     """As `sdpa_flop_count`."""
     return sdpa_flop_count(query_shape, key_shape, value_shape)
@@ -70,7 +72,7 @@ def sdpa_backward_flop_count(grad_out_shape: Shape, query_shape: Shape, key_shap
 
 
 def sdpa_backward_flop(grad_out_shape: Shape, query_shape: Shape, key_shape: Shape, value_shape: Shape, *args: Any,
-                       out_shape: Any = None, **kwargs: Any) -> int:  # fmt: skip
+                       out_shape: Shape | None = None, **kwargs: Any) -> int:  # fmt: skip
     """As `sdpa_backward_flop_count`."""
     return sdpa_backward_flop_count(grad_out_shape, query_shape, key_shape, value_shape)
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.dtypes import finfo
 from rushlight.distributions.continuous.loc_scale import LocScale
 from rushlight.distributions.utils import euler_constant, tiny_of
 
@@ -33,8 +34,9 @@ class Gumbel(LocScale):
         return self.stddev.square()
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        waits = self.loc.new_empty(self._extended_shape(sample_shape)).exponential_()
-        return self.loc - self.scale * waits.clamp(min=tiny_of(waits)).log()
+        u = self.loc.new_empty(self._extended_shape(sample_shape))
+        u.uniform_(tiny_of(u), 1 - finfo(u.dtype).eps)
+        return self.loc - self.scale * (-u.log()).log()
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

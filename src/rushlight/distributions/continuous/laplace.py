@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.dtypes import finfo
 from rushlight.distributions.continuous.loc_scale import LocScale
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ class Laplace(LocScale):
         return math.sqrt(2) * self.scale
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        first, second = self.loc.new_empty((2, *self._extended_shape(sample_shape))).exponential_()
-        return self.loc + self.scale * (first - second)  # of two waiting times that are alike
+        eps = finfo(self.loc.dtype).eps
+        u = self.loc.new_empty(self._extended_shape(sample_shape)).uniform_(eps - 1, 1)
+        return self.loc - self.scale * u.sign() * (-u.abs()).log1p()  # the distribution function, inverted
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

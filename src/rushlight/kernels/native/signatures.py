@@ -7,15 +7,17 @@ Raise ``ABI`` when the meaning of one changes.
 
 from __future__ import annotations
 
-ABI = 23
+ABI = 24
 
-SIGNATURES: dict[str, str] = {}
+# twister.cpp: state, output, elements; the first number and how far they reach.  (Its Python is imported when it is asked for.)
+SIGNATURES: dict[str, str] = {"evenly": "uandd"}
 
 # ``rl_<name>_bf16`` and ``rl_<name>_f16``: 16-bit floats as unsigned numbers.  halves.cpp: input, output, elements
 HALVES: dict[str, str] = {"widen": "aan", "narrow": "aan"}
 
-# ``rl_<name>_bytes``.  digest.cpp: bytes, how many, where to start; returns the digest
-BYTES: dict[str, str] = {"digest": "anu>n"}
+# ``rl_<name>_bytes``.  digest.cpp: bytes, how many, where to start; returns the digest.  twister.cpp: state, where words
+# go, how many; and numbers, how far behind each but the last that lies which it changes places with, how many
+BYTES: dict[str, str] = {"digest": "anu>n", "words": "uan", "shuffle": "aan"}
 
 # ``rl_<name>_bf16``: of bfloat16 numbers, computed in float32 and rounded once.
 MAPS: dict[str, str] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -77,7 +78,7 @@ class TypedStorage:
         """Address of the first byte."""
         return self._untyped.data_ptr()
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
         if not isinstance(index, int):
@@ -86,7 +87,7 @@ class TypedStorage:
             raise IndexError(f"index {index} out of range for storage of size {len(self)}")
         return self._flat()[index].tolist()
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: int | slice, value: Any) -> None:
         settle(self._untyped.root)
         self._flat()[index] = value
 
@@ -135,7 +136,7 @@ class TypedStorage:
         return TypedStorage(wrap_storage=untyped, dtype=dtype)
 
     @staticmethod
-    def from_file(filename: Any, shared: bool, size: int) -> NoReturn:
+    def from_file(filename: str | os.PathLike[str], shared: bool, size: int) -> NoReturn:
         """RuntimeError: `torch.FloatStorage.from_file` and its like have a dtype."""
         raise RuntimeError("from_file can only be called on derived classes")
 
@@ -263,26 +264,26 @@ def _cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
     return _elsewhere(self, "cuda")
 
 
-def _pin_memory(self: Any, device: Any = None) -> Any:
+def _pin_memory(self: Storage | TypedStorage, device: Any = None) -> Any:
     """Memory that an accelerator can read by itself: RuntimeError, there is none."""
     if devices.instead_of_cuda is not None:
         return self
     raise RuntimeError("Cannot access accelerator device when none is available.")
 
 
-def _share_memory(self: Any) -> Any:
+def _share_memory(self: Storage | TypedStorage) -> Any:
     """Moving memory where other processes see it is not supported.  Raises RuntimeError."""
     raise RuntimeError(
         "share_memory_: storages cannot be put into shared memory; threads of one process share them as they are"
     )
 
 
-def _never(self: Any, *args: Any) -> bool:
+def _never(self: Storage | TypedStorage, *args: Any) -> bool:
     """Always False: memory is the process's own."""
     return False
 
 
-def _nothing(self: Any) -> None:
+def _nothing(self: Storage | TypedStorage) -> None:
     """None: on the CPU devices have no numbers, and no file is known."""
 
 

@@ -271,12 +271,10 @@ _rrelu_ = inplace_of(rrelu_with_noise.op)
 
 def _slopes(x: Array, lower: float, upper: float, generator: Any) -> Array:
     """1 where `x` is over 0, else uniform in [lower, upper)."""
-    wide = np.float64 if x.dtype == np.float64 else np.float32
-    noise: Any = (generator or default_generator).numpy.random(x.shape, dtype=wide)
-    noise *= upper - lower
-    noise += lower
-    noise[x > 0] = 1
-    return noise.astype(x.dtype, copy=False)
+    noise, below = np.ones(x.shape, x.dtype), x <= 0
+    numbers = (generator or default_generator).numpy
+    noise[below] = numbers.random(int(np.count_nonzero(below))) * (upper - lower) + lower
+    return noise
 
 
 @function(ns="")

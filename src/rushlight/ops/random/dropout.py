@@ -28,7 +28,7 @@ F = "nn.functional"
 
 def draw() -> int:
     """64 random bits from the default generator."""
-    return int(default_generator.numpy.bit_generator.random_raw())
+    return int(default_generator.numpy.words64(1)[0])
 
 
 @op(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from functools import partial
@@ -37,13 +38,14 @@ if TYPE_CHECKING:
     from rushlight.basics.devices import device
     from rushlight.basics.dtypes import dtype
     from rushlight.dispatch.formats import memory_format
+    from rushlight.kernels.twister import Twister
     from rushlight.tensor import layout
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
-DIGITS = {dtypes.float16.numpy: 11, dtypes.bfloat16.numpy: 8}  # bits of their significands
+HALVES = (dtypes.float16.numpy, dtypes.bfloat16.numpy)
 
 
-def source(generator: Generator | None) -> np.random.Generator:
+def source(generator: Generator | None) -> Twister:
     """NumPy's generator behind `generator` or, of None, the default one.  Raises RuntimeError where vmap refuses draws."""
     if special.count:
         randomness.check()
@@ -60,9 +62,10 @@ def uniform_array(shape: tuple[int, ...], dtype: Any, generator: Any) -> Array:
     rng = source(generator)
     if dtype in (F32, F64):
         return rng.random(shape, dtype=dtype)
-    if dtype in DIGITS:
-        bits = DIGITS[dtype]
-        return (rng.integers(0, 1 << bits, shape, np.uint16).astype(F32) * F32.type(2.0**-bits)).astype(dtype)
+    if dtype in HALVES:
+        numbers = rng.random(shape, dtype=F32).astype(dtype)
+        numbers[numbers == 1] = 0  # what is rounded to the end of the range becomes its start, as in PyTorch
+        return numbers
     if dtype.kind == "c":
         return pairs(rng.random((*shape, 2), dtype=F32 if dtype.itemsize == 8 else F64), dtype)
     if dtype.kind == "W":
@@ -75,7 +78,7 @@ def normal_array(shape: tuple[int, ...], dtype: Any, generator: Any) -> Array:
     rng = source(generator)
     if dtype in (F32, F64):
         return rng.standard_normal(shape, dtype=dtype)
-    if dtype in DIGITS:
+    if dtype in HALVES:
         return rng.standard_normal(shape, dtype=F32).astype(dtype)
     if dtype.kind == "c":
         both = rng.standard_normal((*shape, 2), dtype=F32 if dtype.itemsize == 8 else F64)
@@ -106,6 +109,18 @@ def integer_array(
     if high > 1 << 63:
         return rng.integers(low, high, shape, np.uint64).astype(dtype)
     return rng.integers(low, high, shape, np.int64).astype(dtype)
+
+
+def by_memory(x: Array) -> Array:
+    """An array with its dimensions in the order of its memory, in which numbers are drawn."""
+    if x.flags.c_contiguous or x.__class__ is not np.ndarray:
+        return x
+    return x.transpose(sorted(range(x.ndim), key=lambda dim: -x.strides[dim]))
+
+
+def scattered(shape: tuple[int, ...], dtype: Any, generator: Generator | None) -> Array:
+    """Normal numbers that are drawn two by two."""
+    return source(generator).scattered_normal(math.prod(shape)).reshape(shape).astype(dtype)
 
 
 def _fresh(name: str, draw: Callable[..., Any], args: tuple[Any, ...], size: Any, generator: Generator | None,
@@ -221,12 +236,12 @@ def _like(name: str, draw: Callable[..., Any], input: Tensor, dtype: Any, device
     if randomness.innermost() is not None:
         t = randomness.fresh(lambda shape: draw(shape, kind, generator), input._array.shape)
         return t.requires_grad_(requires_grad)
-    array = draw(input._array.shape, kind, generator)
     place = empty_in_format(input._array, kind, memory_format)
-    if place.strides != array.strides:
-        place[...] = array
-        array = place
-    return made(array, requires_grad)
+    if place.flags.c_contiguous:
+        return made(draw(place.shape, kind, generator), requires_grad)
+    ordered = by_memory(place)
+    ordered[...] = draw(ordered.shape, kind, generator)
+    return made(place, requires_grad)
 
 
 @function()
@@ -244,7 +259,18 @@ def randn_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | No
                memory_format: memory_format | None = None, generator: Generator | None = None,
                pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Numbers of the standard normal distribution in the shape of `input`."""
-    return _like("randn_like", normal_array, input, dtype, device, layout, requires_grad, memory_format, generator)
+    gaps = not input._held.flags.c_contiguous
+    return _like(
+        "randn_like",
+        scattered if gaps else normal_array,
+        input,
+        dtype,
+        device,
+        layout,
+        requires_grad,
+        memory_format,
+        generator,
+    )
 
 
 @function()

@@ -20,7 +20,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import nothing, number
-from rushlight.ops.random.random import F32, F64, normal_array, source, uniform_array
+from rushlight.ops.random.random import F32, F64, by_memory, normal_array, scattered, source, uniform_array
 from rushlight.ops.reduce.sums import tensor_argument
 from rushlight.tensor import Tensor
 
@@ -52,14 +52,17 @@ def drawn(input: Array, draw: Callable[..., Any]) -> Array:
 drawn.into(lambda x, draw: draw(x))
 
 
-def redraw(name: str, self: Tensor, draw: Callable[..., Any], kinds: str = "fVcW") -> Tensor:
-    """Fill a tensor in place by `draw(array)`.  Raises RuntimeError for dtypes of other kinds."""
+def redraw(name: str, self: Tensor, draw: Callable[..., Any], kinds: str = "fVcW", ordered: bool = True) -> Tensor:
+    """Fill a tensor in place by `draw(array)`.  Raises RuntimeError for dtypes of other kinds.
+
+    ordered: whether `draw` gets an array's dimensions in the order of its memory.
+    """
     if not isinstance(self, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(self)}")
     if self._array.dtype.kind not in kinds:
         raise RuntimeError(f"{name}(): not implemented for {self.dtype}")
     randomness.check_target(self)
-    return call.apply_inplace(drawn.op, (self,), (draw,))
+    return call.apply_inplace(drawn.op, (self,), ((lambda x: draw(by_memory(x))) if ordered else draw,))
 
 
 def shaped(fill: Callable[..., Any], generic: Callable[..., Any], x: Array, generator: Generator | None) -> None:
@@ -67,28 +70,41 @@ def shaped(fill: Callable[..., Any], generic: Callable[..., Any], x: Array, gene
     if x.dtype in (F32, F64) and x.flags.c_contiguous:
         fill(source(generator), x)
     else:
+        x = by_memory(x)
         x[...] = generic(x.shape, x.dtype, generator)
 
 
 def put_uniform(x: Array, low: float, high: float, generator: Generator | None) -> None:
     """Numbers evenly from [low, high), for both parts of complex numbers."""
     if dtypes.is_complex(x.dtype):
-        for part in (dtypes.real_of(x), dtypes.imag_of(x)):
-            put_uniform(part, low, high, generator)
+        put_parts(x, lambda part: put_uniform(part, low, high, generator))
         return
-    shaped(lambda rng, out: rng.random(out=out, dtype=out.dtype), uniform_array, x, generator)
+    if x.dtype in (F32, F64) and x.flags.c_contiguous:
+        source(generator).evenly(low, high, x)
+        return
+    x = by_memory(x)
+    x[...] = uniform_array(x.shape, x.dtype, generator)
     if (low, high) != (0.0, 1.0):
-        x *= x.dtype.type(high - low)
+        x *= x.dtype.type(high) - x.dtype.type(low)
         x += x.dtype.type(low)
+
+
+def put_parts(x: Array, put: Callable[[Array], None]) -> None:
+    """Fill real and imaginary parts by turns, as they lie in memory."""
+    if x.dtype.kind == "c" and x.flags.c_contiguous:
+        put(x.reshape(-1).view(F32 if x.dtype.itemsize == 8 else F64))
+        return
+    both = np.empty((*x.shape, 2), dtypes.real_of(x).dtype)
+    put(both)
+    dtypes.real_of(x)[...], dtypes.imag_of(x)[...] = both[..., 0], both[..., 1]
 
 
 def put_normal(x: Array, mean: float, std: float, generator: Any) -> None:
     """Numbers of a normal distribution; of complex ones, both parts have this mean and half the variance."""
     if dtypes.is_complex(x.dtype):
-        for part in (dtypes.real_of(x), dtypes.imag_of(x)):
-            put_normal(part, mean, std * 0.5**0.5, generator)
+        put_parts(x, lambda part: put_normal(part, mean, std * 0.5**0.5, generator))
         return
-    shaped(lambda rng, out: rng.standard_normal(out=out, dtype=out.dtype), normal_array, x, generator)
+    shaped(lambda rng, out: rng.standard_normal(out=out, dtype=out.dtype), scattered, x, generator)
     if std != 1:
         x *= x.dtype.type(std)
     if mean:
@@ -128,7 +144,7 @@ def _largest(x: Tensor) -> Any:
 def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of the normal distribution.  Raises RuntimeError where std < 0."""
     check_std(std)
-    return redraw("normal_", self, lambda x: put_normal(x, mean, std, generator))
+    return redraw("normal_", self, lambda x: put_normal(x, mean, std, generator), ordered=False)
 
 
 def check_std(std: float) -> None:
@@ -144,8 +160,7 @@ def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
 
     def draw(x: Array) -> None:
-        put_normal(x, mean, std, generator)
-        np.exp(x, out=x)
+        x[...] = np.exp(scattered(x.shape, F64, generator) * std + mean)
 
     return redraw("log_normal_", self, draw, "fV")
 
@@ -157,7 +172,7 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
 
     def generic(shape: Any, dtype: Any, rng: Any) -> Any:
-        return source(rng).standard_exponential(shape, dtype=F32).astype(dtype)
+        return source(rng).standard_exponential(shape).astype(dtype)
 
     def draw(x: Array) -> None:
         shaped(lambda rng, out: rng.standard_exponential(out=out, dtype=out.dtype), generic, x, generator)
@@ -174,10 +189,7 @@ def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
 
     def draw(x: Array) -> None:
-        put_uniform(x, -math.pi / 2, math.pi / 2, generator)
-        np.tan(x, out=x)
-        x *= x.dtype.type(sigma)
-        x += x.dtype.type(median)
+        x[...] = np.tan((source(generator).random(x.shape) - 0.5) * math.pi) * sigma + median
 
     return redraw("cauchy_", self, draw, "fV")
 
@@ -201,13 +213,13 @@ def random_(self: Tensor, *args: int, generator: Generator | None = None, **kwar
         args = (0, args[0])
     low, high = _between("random_", args, kwargs, 0, None)
     kind = self._array.dtype
-    top = _top(kind) if high is None else int(high)
+    top = _top(kind) + (kind.kind in "fV") if high is None else int(high)
     low = int(low)
     if low >= top:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={top}")
     if kind.kind in "iub" and not (_bottom(kind) <= low and top <= _top(kind)):
         raise RuntimeError(f"random_: from={low} and to={top} are out of bounds for {self.dtype}")
-    if kind.kind in "fV":
+    if kind.kind in "fV" and high is not None:
         check_exact(self.dtype, _top(kind), low, top)
 
     def draw(x: Array) -> None:
@@ -250,8 +262,8 @@ def check_probability(p: Any) -> None:
 
 
 def coins(x: Array, p: Any, generator: Generator | None) -> None:
-    """1 with probability `p`, else 0."""
-    kind = F64 if isinstance(p, np.ndarray) and p.dtype == F64 else F32
+    """1 with probability `p`, else 0: an array of float32 is compared with numbers of 24 bits, all else with such of 53."""
+    kind = F32 if isinstance(p, np.ndarray) and p.ndim and p.dtype != F64 else F64
     x[...] = source(generator).random(x.shape, dtype=kind) < p
 
 
@@ -264,7 +276,8 @@ def bernoulli_(self: Tensor, p: float | Tensor = 0.5, *, generator: Generator | 
     check_probability(chances)
     if randomness.innermost() is not None and isinstance(p, Tensor):
         return self.copy_(by_chance(p.expand(self.shape), generator))
-    return redraw("bernoulli_", self, lambda x: coins(x, chances, generator), "fViubc")
+    one = not isinstance(chances, np.ndarray) or not chances.ndim
+    return redraw("bernoulli_", self, lambda x: coins(x, chances, generator), "fViubc", ordered=one)
 
 
 def by_chance(p: Tensor, generator: Any) -> Any:

@@ -173,7 +173,7 @@ class DataLoader(Generic[T_co]):
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
                 "used."
             )
-        seed = int((self.generator or default_generator).numpy.integers(1 << 62))
+        seed = int((self.generator or default_generator).numpy.integers(1 << 63))
         if self.num_workers == 0:
             return SerialIterator(self, seed)
         if not self.persistent_workers:

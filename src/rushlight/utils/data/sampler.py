@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from rushlight.dispatch import functions as ops
 from rushlight.dispatch.options import values
 from rushlight.generator import Generator, default_generator
 from rushlight.tensor import Tensor, wrap
@@ -90,11 +91,13 @@ class RandomSampler(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         numbers, n = _fresh(self.generator).numpy, len(self.data_source)
         if self.replacement:
-            for start in range(0, self.num_samples, 1024):
-                yield from numbers.integers(n, size=min(1024, self.num_samples - start)).tolist()
+            for start in range(0, self.num_samples, 32):
+                yield from numbers.integers(n, size=min(32, self.num_samples - start)).tolist()
         else:
-            endless = itertools.chain.from_iterable(numbers.permutation(n).tolist() for _ in itertools.repeat(None))
-            yield from itertools.islice(endless, self.num_samples)
+            for start in range(
+                0, self.num_samples + 1, max(n, 1)
+            ):  # one order more than is asked for is drawn, as in PyTorch
+                yield from numbers.permutation(n)[: self.num_samples - start].tolist()
 
     def __len__(self) -> int:
         return self.num_samples
@@ -146,8 +149,7 @@ class WeightedRandomSampler(Sampler[int]):
             raise RuntimeError("invalid multinomial distribution: weights must be finite, not below 0, and not all 0")
         if not self.replacement and (weights > 0).sum() < self.num_samples:
             raise RuntimeError(f"cannot draw {self.num_samples} of {(weights > 0).sum()} weights above zero once each")
-        numbers = (self.generator or default_generator).numpy
-        yield from numbers.choice(len(weights), self.num_samples, self.replacement, weights / weights.sum()).tolist()
+        yield from ops.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator).tolist()
 
     def __len__(self) -> int:
         return self.num_samples

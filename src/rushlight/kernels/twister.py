@@ -1,0 +1,216 @@
+"""PyTorch's random numbers: those of the Mersenne Twister, by the formulas by which PyTorch's CPU generator makes them of its words.
+
+Source of the words: Matsumoto and Nishimura, "Mersenne Twister" (1998), which NumPy has. A number in [0, 1) is the lowest 24 bits of one
+word, or the lowest 53 of two for float64. Normal numbers are those of Box and Muller (1958): of 16 at a time where there are as many,
+else of two, of which the second waits for the next call.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rushlight.kernels.dispatch import Array, native
+from rushlight.kernels.native import loader
+
+WORDS = 624  # of the state
+STATE_BYTES = 5056  # of PyTorch's generator, which holds them in 64 bits each
+AT_ONCE = 1 << 12  # words drawn at a time
+LAST = 16  # normal numbers of one block
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+_HEAD = np.dtype([("seed", "<u8"), ("left", "<i4"), ("seeded", "<i4"), ("next", "<u8"), ("words", "<u8", WORDS)])
+_TAIL = np.dtype(
+    [("x", "<f8"), ("waiting", "<f8"), ("rho", "<f8"), ("waits", "<i4"), ("gap", "<i4"), ("single", "<i8")]
+)
+STATE = np.dtype([("engine", _HEAD), ("normal", _TAIL)])
+
+
+def shuffle(numbers: Array, drawn: Array) -> None:
+    """Change each but the last of (N) int64 with the one that lies `drawn` (N - 1) int64 behind it, one after the other."""
+    table = loader.tables().get(("bytes", "digests"))
+    if table is not None:
+        table.shuffle(numbers, drawn, numbers.size)
+        return
+    order = numbers.tolist()
+    for i, z in enumerate(drawn.tolist()):
+        order[i], order[i + z] = order[i + z], order[i]
+    numbers[...] = order
+
+
+def _box_muller(u: Array) -> None:
+    """Numbers in [0, 1), (*, 16), made normal."""
+    radius = np.sqrt(-2 * np.log(1 - u[..., :8]))
+    angle = u.dtype.type(2 * math.pi) * u[..., 8:]
+    np.multiply(radius, np.cos(angle), out=u[..., :8])
+    np.multiply(radius, np.sin(angle), out=u[..., 8:])
+
+
+class Twister(np.random.Generator):
+    """NumPy's generator with PyTorch's numbers: of the distributions that are not here, NumPy's, from the same words.
+
+    seed: 64 bits, of which the lower 32 count, as in PyTorch.
+    """
+
+    def __init__(self, seed: int):
+        super().__init__(np.random.MT19937())
+        self.seed = seed
+        self.waiting: float | None = None  # the second number of a normal pair
+        self.address = int(
+            self.bit_generator.ctypes.state_address
+        )  # of the words and the place of the next: native code's
+        self._place(np.random.RandomState(seed & 0xFFFFFFFF).get_state(legacy=False)["state"])
+
+    def _place(self, state: dict[str, Any]) -> None:
+        self.bit_generator.state = {"bit_generator": "MT19937", "state": state}
+
+    def state(self) -> Array:
+        """The state as PyTorch's generator writes it, (632) of uint64."""
+        found: Any = np.zeros((), STATE)
+        state = self.bit_generator.state["state"]
+        position = 0 if self._untouched(state) else state["pos"]
+        found["engine"] = (self.seed, 1 if position == 0 else WORDS + 1 - position, 1, position, state["key"])
+        if self.waiting is not None:
+            found["normal"]["waiting"], found["normal"]["waits"] = self.waiting, 1
+        return np.frombuffer(found.tobytes(), np.uint64).copy()
+
+    def _untouched(self, state: dict[str, Any]) -> bool:
+        """Whether nothing was drawn since the words were made of the seed, which is the first of them then."""
+        return state["pos"] == WORDS and int(state["key"][0]) == self.seed & 0xFFFFFFFF
+
+    def set_state(self, words: Array) -> None:
+        """Restore what `state` gave, or PyTorch's."""
+        found = np.frombuffer(words.tobytes(), STATE)[0]
+        engine, normal = found["engine"], found["normal"]
+        self.seed = int(engine["seed"])
+        position = WORDS if engine["left"] == 1 else int(engine["next"])
+        self._place({"key": engine["words"].astype(np.uint32), "pos": position})
+        self.waiting = float(normal["waiting"]) if normal["waits"] else None
+
+    def _blocks(self, out: Array, each: Callable[[int], Array]) -> None:
+        """Fill `out` without gaps with what `each(count)` draws."""
+        flat = out.reshape(-1)
+        for start in range(0, flat.size, AT_ONCE):
+            part = flat[start : start + AT_ONCE]
+            part[...] = each(part.size)
+
+    def words(self, count: int) -> Array:
+        """(count) of 32 bits, in as many or more."""
+        table = loader.tables().get(("bytes", "digests"))
+        if table is None:
+            drawn: Array = self.bit_generator.random_raw(count)
+            return drawn
+        found = np.empty(count, np.uint32)
+        with self.bit_generator.lock:
+            table.words(self.address, found, count)
+        return found
+
+    def words64(self, count: int) -> Array:
+        """(count) of 64 bits, the upper half drawn first."""
+        words = self.words(2 * count).astype(np.uint64, copy=False)
+        return words[::2] << np.uint64(32) | words[1::2]
+
+    def _single(self, count: int) -> Array:
+        return (self.words(count) & np.uint32(0xFFFFFF)).astype(np.float32) * np.float32(2.0**-24)
+
+    def _double(self, count: int) -> Array:
+        return (self.words64(count) & np.uint64((1 << 53) - 1)).astype(np.float64) * 2.0**-53
+
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
+        """Evenly from [0, 1)."""
+        made = np.empty(() if size is None else size, dtype) if out is None else out
+        self.evenly(0.0, 1.0, made)
+        return float(made) if size is None and out is None else made
+
+    def evenly(self, low: float, high: float, out: Array) -> None:
+        """Evenly from [low, high) into float32 or float64 without gaps; of float32 rounded once, as where a processor multiplies
+        and adds at once."""
+        kind = out.dtype.type
+        start, span = float(kind(low)), float(kind(high) - kind(low))
+        table = native(out.dtype)
+        if table is not None:
+            with self.bit_generator.lock:
+                table.evenly(self.address, out, out.size, start, span)
+        else:
+            each = self._single if out.dtype == F32 else self._double
+            self._blocks(out, lambda count: each(count).astype(np.float64, copy=False) * span + start)
+
+    def integers(
+        self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
+    ) -> Any:
+        """Evenly from [low, high): the rest of a word, or of two where the range takes more than 32 bits."""
+        low, high = (0, int(low)) if high is None else (int(low), int(high))
+        span = high - low + endpoint
+        made = np.empty(() if size is None else size, dtype)
+
+        def each(count: int) -> Array:
+            words = self.words(count) if span < 1 << 32 else self.words64(count)
+            words = words if span == 1 << 64 else words % words.dtype.type(span)
+            return words.astype(np.int64) + low if low else words
+
+        self._blocks(made, each)
+        return made[()] if size is None else made
+
+    def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
+        """Of mean 0 and variance 1."""
+        made = np.empty(() if size is None else size, dtype) if out is None else out
+        flat = made.reshape(-1)
+        if flat.size < LAST:
+            flat[...] = self._normals(flat.size)
+            return float(made) if size is None and out is None else made
+        self.random(dtype=made.dtype, out=flat)
+        with np.errstate(all="ignore"):
+            whole = flat[: flat.size // LAST * LAST].reshape(-1, LAST)
+            for start in range(0, len(whole), AT_ONCE // LAST):
+                _box_muller(whole[start : start + AT_ONCE // LAST])
+            if flat.size % LAST:
+                self.random(dtype=made.dtype, out=flat[-LAST:])
+                _box_muller(flat[-LAST:])
+        return made
+
+    def _normals(self, count: int) -> list[float]:
+        """Normal numbers, two by two, the second of which waits for the next call where it is one too many."""
+        found = [] if self.waiting is None or not count else [self.waiting]
+        drawn = iter(self.random((count - len(found) + 1) // 2 * 2).tolist())
+        for angle, u in zip(drawn, drawn, strict=True):
+            radius = math.sqrt(-2 * math.log1p(-u))
+            found += (radius * math.cos(2 * math.pi * angle), radius * math.sin(2 * math.pi * angle))
+        if count:
+            self.waiting = found.pop() if len(found) > count else None
+        return found
+
+    def scattered_normal(self, count: int) -> Array:
+        """(count) normal numbers, drawn as PyTorch does into memory with gaps: two by two."""
+        return np.array(self._normals(count), np.float64)
+
+    def standard_exponential(
+        self, size: Any = None, dtype: Any = np.float64, method: str = "zig", out: Any = None
+    ) -> Any:
+        """Of rate 1."""
+        made = np.empty(() if size is None else size, dtype) if out is None else out
+        self._blocks(made, lambda count: -np.log1p(-self._double(count)))
+        return float(made) if size is None and out is None else made
+
+    def geometric(self, p: Any, size: Any = None) -> Any:
+        """Trials up to the first success."""
+        made = np.empty(size, np.float64)
+        with np.errstate(all="ignore"):
+            self._blocks(made, lambda count: np.ceil(np.log(self._double(count)) / math.log(1 - p)))
+        return made
+
+    def permutation(self, x: Any, axis: int = 0) -> Array:
+        """The numbers below `x` in another order."""
+        order = np.arange(x)
+        if x > 1:
+            drawn: Array = self.words(x - 1) % np.arange(x, 1, -1, dtype=np.uint64)
+            shuffle(order, drawn.view(np.int64))
+        return order
+
+    def permuted(self, x: Any, *, axis: int | None = None, out: Any = None) -> Array:
+        """The elements of each row (*, N) in an order of its own."""
+        made: Array = np.empty_like(x)
+        for row, given in zip(made.reshape(-1, x.shape[-1]), np.asarray(x).reshape(-1, x.shape[-1]), strict=True):
+            row[...] = given[self.permutation(x.shape[-1])]
+        return made

@@ -1,0 +1,69 @@
+"""Random numbers by native code and without: the same, from the same words."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rushlight.kernels.native import loader
+from rushlight.kernels.twister import Twister, shuffle
+
+DRAWS: dict[str, Callable[[Twister], Any]] = {
+    "random": lambda g: [g.random(n, dtype) for n in (1, 7, 624, 5000) for dtype in (np.float32, np.float64)],
+    "into": lambda g: [g.random(out=np.empty((3, 5), np.float32)), g.random(out=np.empty(0))],
+    "normal": lambda g: [g.standard_normal(n, dtype) for n in (1, 15, 16, 21, 5000) for dtype in (np.float32, np.float64)],
+    "integers": lambda g: [g.integers(7, size=9), g.integers(-3, 3, 9, np.int8), g.integers(1 << 63, size=5), g.integers(5)],
+    "orders": lambda g: [*(g.permutation(n) for n in (0, 1, 2, 1000)), g.permuted(np.arange(12).reshape(3, 4), axis=-1)],
+    "others": lambda g: [g.standard_exponential(9), g.geometric(0.3, 9), g.scattered_normal(7), g.random(), g.poisson(3.0, 5)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_native_code_and_numpy_draw_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if loader.tables() == {}:
+        pytest.skip("no native kernels here")
+    natively = Twister(3)
+    found = DRAWS[name](natively)
+    monkeypatch.setattr(loader, "_tables", {})
+    plain = Twister(3)
+    for ours, theirs in zip(found, DRAWS[name](plain), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(natively.state(), plain.state())
+
+
+def test_words_are_those_of_the_published_generator() -> None:
+    """The 10,000th number of the seed 5489 is in the standard of C++."""
+    assert int(Twister(5489).words(10_000)[-1]) == 4123659995
+
+
+def test_states_are_restored_wherever_they_were_taken() -> None:
+    g = Twister(11)
+    for count in (0, 1, 623, 624, 625):
+        g.words(count)
+        g.standard_normal(3)
+        state = g.state()
+        first = g.standard_normal(5), g.random(700)
+        g.set_state(state)
+        for ours, theirs in zip(first, (g.standard_normal(5), g.random(700)), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_threads_share_a_generator() -> None:
+    g, found = Twister(0), []
+    threads = [threading.Thread(target=lambda: found.append(g.words(624 * 50))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wanted = Twister(0).words(4 * 624 * 50)
+    assert sorted(np.concatenate(found).tolist()) == sorted(wanted.tolist())
+
+
+def test_a_shuffle_keeps_every_number() -> None:
+    numbers = np.arange(1000)
+    shuffle(numbers, np.random.default_rng(0).integers(0, np.arange(1000, 1, -1)))
+    assert sorted(numbers.tolist()) == list(range(1000)) and numbers.tolist() != list(range(1000))
