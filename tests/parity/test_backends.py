@@ -15,14 +15,17 @@ pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    yield
-    for t in (rushlight, torch):
-        b = t.backends
-        t.set_float32_matmul_precision("highest")
-        for owner in (b.cuda.matmul, b.mkldnn.matmul, b):
-            owner.fp32_precision = "none"
-        b.cudnn.allow_tf32, b.cudnn.benchmark_limit = True, 10
-        b.cuda.matmul.allow_fp16_reduced_precision_reduction = True
+    """Settings as in a new process, and free to be set: PyTorch's own tools for tests, once imported, freeze them."""
+    limits = [t.backends.cudnn.benchmark_limit for t in (rushlight, torch)]
+    with torch.backends.__allow_nonbracketed_mutation():
+        yield
+        for t, limit in zip((rushlight, torch), limits, strict=True):
+            b = t.backends
+            t.set_float32_matmul_precision("highest")
+            for owner in (b.cuda.matmul, b.mkldnn.matmul, b):
+                owner.fp32_precision = "none"
+            b.cudnn.allow_tf32, b.cudnn.benchmark_limit = True, limit
+            b.cuda.matmul.allow_fp16_reduced_precision_reduction = True
 
 
 def assigned(owner: Any, name: str, value: Any) -> Any:
@@ -151,6 +154,7 @@ def flags(t: Any) -> Any:
         setattr(room, name, before)
     b.nnpack.set_flags(False)
     seen += [assigned(b.cudnn, "benchmark", "yes"), assigned(b.cudnn, "depthwise_kernel", "x"), b.nnpack.set_flags(True),
+             *(assigned(b.mkldnn, "allow_tf32", v) for v in (True, "x")),
              assigned(b.cudnn, "allow_tf32", False), b.cudnn.conv.fp32_precision, assigned(b.cudnn, "allow_tf32", True),
              b.cudnn.set_flags(True, False, 10, False, True)[3:], b.cudnn.is_acceptable(t.ones(1)), b.cudnn.version()]  # fmt: skip
     return seen

@@ -22,7 +22,7 @@ _settings.with_settings(
     __name__,
     enabled=_settings.flag(True, "set_enabled_mkldnn"),
     deterministic=_settings.flag(False, "set_deterministic_mkldnn"),
-    allow_tf32=_settings.plain(None),
+    allow_tf32=property(lambda module: None, _settings.flag(False, "_set_onednn_allow_tf32").fset),
     fp32_precision=_settings.precision("mkldnn"),
 )
 
