@@ -40,13 +40,14 @@ def test_there_is_no_accelerator() -> None:
     accelerator = torch.accelerator
     assert not accelerator.is_available() and accelerator.device_count() == 0
     assert accelerator.current_accelerator() is None and accelerator.current_accelerator(check_available=True) is None
-    needing = [
-        name for name in accelerator.__all__ if name not in ("is_available", "device_count", "current_accelerator")
-    ]
+    answered = ("is_available", "device_count", "current_accelerator", "device_index")
+    needing = [name for name in accelerator.__all__ if name not in answered]
     for name in needing:
         arguments = (0,) if name.startswith("set_") else ()
         with pytest.raises(RuntimeError, match=rf"torch\.accelerator\.{name}: there is no accelerator"):
             getattr(accelerator, name)(*arguments)
+    with accelerator.device_index(None), pytest.raises(RuntimeError, match="device_index: there is no accelerator"):
+        accelerator.device_index(0).__enter__()
 
 
 def test_what_is_like_a_tensor() -> None:
