@@ -5,6 +5,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import memory
+from rushlight.dispatch.declare import OPS
 from rushlight.dispatch.keeping import blocks
 from rushlight.ops.index import index_select
 
@@ -82,6 +83,12 @@ def test_a_quotient_by_rows_makes_one_array_beside_its_gradients():
     assert (
         extra(torch.div, between(-1, 1)(), torch.rand(1 << 10) + 0.5) < 1.4
     )  # what is summed for the divisor; it was 2
+
+
+@pytest.mark.parametrize(("name", "target"), [("mul", "input"), ("mul", "other"), ("div", "input"), ("lerp", "end")])
+def test_a_formula_that_makes_its_gradient_alone_goes_in_no_blocks(name, target):
+    (formula,) = (f for f in OPS[name].formulas if f.targets == (target,))
+    assert not formula.goes_in_blocks(OPS[name])  # they would be made beside it, and copied
 
 
 @pytest.mark.parametrize("weights", [1, 16])

@@ -22,6 +22,7 @@ BLOCK = 1 << 17  # elements of a block, at most; of a smaller array an eighth
 LARGE = 1 << 18  # elements of a gradient from which on blocks are worth their calls
 STEPS = frozenset(("BINARY_OP", "CALL", "CALL_KW", "COMPARE_OP", "UNARY_NEGATIVE"))
 FREE = frozenset(("conj", "outside", "over", "own_conj", "raw", "times"))  # that make no array of real numbers
+PLAIN = FREE | {"by", "per"}  # and that make their result alone
 WHOLE = (int, float, complex, bool, str, tuple, type(None), np.generic)  # what every block is given as it is
 EVERY = slice(None)
 
@@ -33,7 +34,7 @@ def makes_temporaries(fn: Any) -> bool:
     code = list(dis.get_instructions(fn))
     called = [str(each.argval) for each in code if each.opname == "LOAD_GLOBAL"]
     helped = any(fn.__globals__.get(name).__class__ is FunctionType and not hasattr(fn.__globals__[name], "op")
-                 for name in called if name not in FREE)  # fmt: skip
+                 for name in called if name not in PLAIN)  # fmt: skip
     return helped or sum(each.opname in STEPS for each in code) - sum(name in FREE for name in called) > 1
 
 
