@@ -38,6 +38,12 @@ def is_half(dtype: np.dtype[Any]) -> bool:
     return bool(dtype.itemsize == 2) and (dtype.kind == "f" or dtype.name == "bfloat16")
 
 
+def summed(subscripts: str, a: Array, b: Array) -> Array:
+    """np.einsum of two arrays.  Of empty ones it may give what lies where one begins times 0, which is NaN of NaN."""
+    made = np.einsum(subscripts, a, b)
+    return made if a.size else np.zeros_like(made)
+
+
 SMALL = 512  # numbers up to which NumPy's own conversion costs less
 
 

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rushlight.kernels.dispatch import summed
+
 Array = NDArray[Any]
 
 
@@ -47,6 +49,6 @@ def attention_again(scores: Array, mask: Array | None, lse: Array, first: int, s
 def attention_slope(p: Array, d: Array, scale: float) -> None:
     with np.errstate(all="ignore"):
         total = p.sum(axis=-1)
-        d -= (np.einsum("hls,hls->hl", p, d) / np.where(total == 0, 1, total))[..., None]
+        d -= (summed("hls,hls->hl", p, d) / np.where(total == 0, 1, total))[..., None]
     d *= p
     d *= scale

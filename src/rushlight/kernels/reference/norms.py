@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rushlight.kernels.dispatch import summed
+
 Array = NDArray[Any]
 Maybe = Array | None
 Needs = tuple[bool, bool, bool]
@@ -33,10 +35,10 @@ RUN = 8192  # elements added up in their own precision before the sum goes on in
 def _dots(a: Array, b: Array) -> Array:
     """Sums of a * b over the last dimension, without an array of the products.  (*, C), (*, C) -> (*)"""
     if a.shape[-1] <= RUN:
-        return np.einsum("...c,...c->...", a, b)
+        return summed("...c,...c->...", a, b)
     total = np.zeros(a.shape[:-1])
     for at in range(0, a.shape[-1], RUN):
-        total += np.einsum("...c,...c->...", a[..., at : at + RUN], b[..., at : at + RUN])
+        total += summed("...c,...c->...", a[..., at : at + RUN], b[..., at : at + RUN])
     return total.astype(a.dtype)
 
 
@@ -67,13 +69,13 @@ def layer_norm_backward(
 ) -> tuple[Maybe, Maybe, Maybe]:
     hat = (x - mean[:, None]) * rstd[:, None]
     gx = _row_input(g, hat, rstd, weight, True) if needs[0] else None
-    return gx, np.einsum("rc,rc->c", g, hat) if needs[1] else None, g.sum(axis=0) if needs[2] else None
+    return gx, summed("rc,rc->c", g, hat) if needs[1] else None, g.sum(axis=0) if needs[2] else None
 
 
 def rms_norm_backward(g: Array, x: Array, rstd: Array, weight: Maybe, needs: tuple[bool, bool]) -> tuple[Maybe, Maybe]:
     hat = x * rstd[:, None]
     gx = _row_input(g, hat, rstd, weight, False) if needs[0] else None
-    return gx, np.einsum("rc,rc->c", g, hat) if needs[1] else None
+    return gx, summed("rc,rc->c", g, hat) if needs[1] else None
 
 
 def group_norm(x: Array, groups: int, weight: Maybe, bias: Maybe, eps: float) -> tuple[Array, Array, Array]:

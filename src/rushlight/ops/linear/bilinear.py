@@ -12,7 +12,7 @@ from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, op
-from rushlight.kernels.dispatch import up
+from rushlight.kernels.dispatch import summed, up
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
@@ -25,7 +25,7 @@ def bilinear_op(input1: Array, input2: Array, weight: Array) -> Array:
     """sum over i, j of input1[n, i] * weight[o, i, j] * input2[n, j], output by output.  -> (N, O)"""
     out = np.empty((len(input1), len(weight)), input1.dtype)
     for o, w in enumerate(weight):
-        np.einsum("nj,nj->n", backend.matmul(input1, w), input2, out=out[:, o])
+        out[:, o] = summed("nj,nj->n", backend.matmul(input1, w), input2)
     return out
 
 

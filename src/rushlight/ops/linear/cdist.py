@@ -14,7 +14,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import common_shape
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, function, op
-from rushlight.kernels.dispatch import up
+from rushlight.kernels.dispatch import summed, up
 from rushlight.ops.linear.distance import counted
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.ops.shape.views import unsqueeze
@@ -43,7 +43,7 @@ def norms(d: Array, p: float) -> Array:
     if p == 1:
         return size.sum(-1)
     if p == 2:
-        return np.sqrt(np.einsum("...k,...k->...", size, size))
+        return np.sqrt(summed("...k,...k->...", size, size))
     if p == math.inf:
         return size.max(-1)
     return (size**p).sum(-1) ** (1 / p)
@@ -53,8 +53,8 @@ def euclidean(x1: Array, x2: Array) -> Array:
     """Euclidean distances by one matrix product: |a|^2 + |b|^2 - 2 a.b"""
     out = backend.matmul(x1, x2.swapaxes(-1, -2))
     out *= -2
-    out += np.einsum("...k,...k->...", x1, x1)[..., :, None]
-    out += np.einsum("...k,...k->...", x2, x2)[..., None, :]
+    out += summed("...k,...k->...", x1, x1)[..., :, None]
+    out += summed("...k,...k->...", x2, x2)[..., None, :]
     np.maximum(out, 0, out=out)
     return np.sqrt(out, out=out)
 

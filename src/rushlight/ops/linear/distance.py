@@ -14,7 +14,7 @@ from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.named import linalg
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, op
-from rushlight.kernels.dispatch import up
+from rushlight.kernels.dispatch import summed, up
 from rushlight.ops.elementwise.floats import as_numbers, widened
 from rushlight.tensor import Tensor
 
@@ -81,7 +81,7 @@ def norm_of(d: Array, p: float) -> Array:
     if p == 0:
         return counted(d)
     if p == 2:
-        return np.sqrt(np.einsum("nm,nm->n", d, d))
+        return np.sqrt(summed("nm,nm->n", d, d))
     return np.add.reduce(d if p == 1 else d**p, axis=-1) ** (1 / p)
 
 
