@@ -95,8 +95,8 @@ import os
 os.environ["RUSHLIGHT_COUNT_MEMORY"] = "0"  # as where the kernels are not compiled yet
 import rushlight as torch
 from rushlight import memory
+weight = torch.nn.Linear(1000, 1000).weight  # drawing its numbers loads the kernels
 del os.environ["RUSHLIGHT_COUNT_MEMORY"]
-weight = torch.nn.Linear(1000, 1000).weight
 assert 4_000_000 <= memory.current() < 4_100_000, memory.current()
 assert memory.live().by_category["parameter"] == 4_000_000
 del weight
