@@ -171,3 +171,13 @@ def test_topk_keeps_the_indices_that_it_gives_and_no_others():
     del indices
     values.sum().backward()
     assert before - memory.current() < 256 * 200 * 20
+
+
+def test_a_vector_beside_one_number_goes_in_blocks_too():
+    """PReLU of one weight: its operand of one element is not cut, whether others have one dimension or more."""
+    x, weight = torch.randn(1 << 19), torch.tensor([0.25])
+    g = torch.randn(x.shape)
+    found = gradients(F.prelu, (x, weight), g)
+    wanted = gradients(F.prelu, (x.view(2, -1), weight), g.view(2, -1))
+    assert torch.equal(found[0], wanted[0].view(-1))
+    torch.testing.assert_close(found[1], wanted[1])

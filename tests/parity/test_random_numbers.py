@@ -18,14 +18,26 @@ EXACT: dict[str, Callable[[Any], list[Any]]] = {
     "rand": lambda t: [t.rand(7), t.rand(70_000), t.rand(7, dtype=t.float64), t.rand(3, dtype=t.complex64), t.rand(())],
     "rand of 16 bits": lambda t: [t.rand(700, dtype=t.bfloat16), t.rand(700, dtype=t.float16)],
     "randint": lambda t: [
-        t.randint(10, (7,)), t.randint(-5, 5, (3,), dtype=t.int8), t.randint(0, 2**40, (3,)), t.randint(-(2**62), 2**62, (3,)),
-        t.randint(3, (4,), dtype=t.float32), t.randint_like(t.ones(3), 5),
+        t.randint(10, (7,)),
+        t.randint(-5, 5, (3,), dtype=t.int8),
+        t.randint(0, 2**40, (3,)),
+        t.randint(-(2**62), 2**62, (3,)),
+        t.randint(3, (4,), dtype=t.float32),
+        t.randint_like(t.ones(3), 5),
     ],  # fmt: skip
     "randperm": lambda t: [t.randperm(n) for n in (0, 1, 2, 10, 50_000)],
-    "uniform_": lambda t: [t.empty(40).uniform_(-0.1, 0.3), t.empty(5, 4).t().uniform_(), t.empty(40)[::2].uniform_(0, 2)],
+    "uniform_": lambda t: [
+        t.empty(40).uniform_(-0.1, 0.3),
+        t.empty(5, 4).t().uniform_(),
+        t.empty(40)[::2].uniform_(0, 2),
+    ],
     "bernoulli": lambda t: [
-        t.empty(40).bernoulli_(0.3), t.bernoulli(t.full((40,), 0.3)), t.bernoulli(t.full((40,), 0.3, dtype=t.float64)),
-        t.bernoulli(t.ones(5), 0.2), t.empty(40).bernoulli_(t.rand(40)), t.empty(5, 8).t().bernoulli_(0.5),
+        t.empty(40).bernoulli_(0.3),
+        t.bernoulli(t.full((40,), 0.3)),
+        t.bernoulli(t.full((40,), 0.3, dtype=t.float64)),
+        t.bernoulli(t.ones(5), 0.2),
+        t.empty(40).bernoulli_(t.rand(40)),
+        t.empty(5, 8).t().bernoulli_(0.5),
     ],  # fmt: skip
     "random_": lambda t: [
         x
@@ -33,17 +45,24 @@ EXACT: dict[str, Callable[[Any], list[Any]]] = {
         for x in (t.empty(5, dtype=kind).random_(), t.empty(5, dtype=kind).random_(0, 2))
     ],
     "multinomial": lambda t: [
-        t.multinomial(t.tensor([0.1, 0.2, 0.3, 0.4]), 3), t.multinomial(t.tensor([0.1, 0.2, 0.7]), 6, replacement=True),
-        t.multinomial(t.rand(3, 5), 1), t.multinomial(t.rand(3, 5), 2),
+        t.multinomial(t.tensor([0.1, 0.2, 0.3, 0.4]), 3),
+        t.multinomial(t.tensor([0.1, 0.2, 0.7]), 6, replacement=True),
+        t.multinomial(t.rand(3, 5), 1),
+        t.multinomial(t.rand(3, 5), 2),
     ],  # fmt: skip
     "geometric_": lambda t: [t.empty(40).geometric_(0.3)],
     "layers": lambda t: [
-        *t.nn.Linear(7, 9).parameters(), *t.nn.Conv2d(3, 8, 3).parameters(), *t.nn.LSTM(5, 6, 2).parameters(),
-        *t.nn.ConvTranspose2d(3, 8, 3).parameters(), *t.nn.MultiheadAttention(8, 2).parameters(),
-        *t.nn.Transformer(8, 2, 1, 1, 16).parameters(), *t.nn.Bilinear(2, 3, 4).parameters(),
+        *t.nn.Linear(7, 9).parameters(),
+        *t.nn.Conv2d(3, 8, 3).parameters(),
+        *t.nn.LSTM(5, 6, 2).parameters(),
+        *t.nn.ConvTranspose2d(3, 8, 3).parameters(),
+        *t.nn.MultiheadAttention(8, 2).parameters(),
+        *t.nn.Transformer(8, 2, 1, 1, 16).parameters(),
+        *t.nn.Bilinear(2, 3, 4).parameters(),
     ],  # fmt: skip
     "initial values": lambda t: [
-        t.nn.init.xavier_uniform_(t.empty(12, 15)), t.nn.init.kaiming_uniform_(t.empty(12, 15))
+        t.nn.init.xavier_uniform_(t.empty(12, 15)),
+        t.nn.init.kaiming_uniform_(t.empty(12, 15)),
     ],
     "loaders": lambda t: [
         *(b for _ in range(2) for b in t.utils.data.DataLoader(t.arange(20), batch_size=3, shuffle=True)),
@@ -53,9 +72,11 @@ EXACT: dict[str, Callable[[Any], list[Any]]] = {
     "samplers": lambda t: [
         t.tensor(list(sampler))
         for sampler in (
-            t.utils.data.RandomSampler(range(7)), t.utils.data.RandomSampler(range(7), num_samples=17),
+            t.utils.data.RandomSampler(range(7)),
+            t.utils.data.RandomSampler(range(7), num_samples=17),
             t.utils.data.RandomSampler(range(7), replacement=True, num_samples=70),
-            t.utils.data.SubsetRandomSampler([3, 5, 8, 1]), t.utils.data.WeightedRandomSampler([0.1, 0.5, 0.4], 9),
+            t.utils.data.SubsetRandomSampler([3, 5, 8, 1]),
+            t.utils.data.WeightedRandomSampler([0.1, 0.5, 0.4], 9),
             t.utils.data.WeightedRandomSampler([0.1, 0.5, 0.4], 2, replacement=False),
             t.utils.data.distributed.DistributedSampler(range(20), 3, 1, seed=4),
         )
@@ -64,35 +85,68 @@ EXACT: dict[str, Callable[[Any], list[Any]]] = {
 # Through logarithms and trigonometric functions, which differ in the last bit.
 CLOSE: dict[str, Callable[[Any], list[Any]]] = {
     "randn": lambda t: [
-        t.randn(3), t.randn(2), t.randn(()), t.randn(15), t.randn(16), t.randn(21), t.randn(100_003), t.randn(4, 8, dtype=t.float64),
-        t.randn(20, dtype=t.complex64), t.randn(3, dtype=t.complex128), t.randn(5, dtype=t.bfloat16), t.randn_like(t.ones(4, 5)),
+        t.randn(3),
+        t.randn(2),
+        t.randn(()),
+        t.randn(15),
+        t.randn(16),
+        t.randn(21),
+        t.randn(100_003),
+        t.randn(4, 8, dtype=t.float64),
+        t.randn(20, dtype=t.complex64),
+        t.randn(3, dtype=t.complex128),
+        t.randn(5, dtype=t.bfloat16),
+        t.randn_like(t.ones(4, 5)),
         t.randn_like(t.ones(4, 5).t()),
     ],  # fmt: skip
     "normal_": lambda t: [
-        t.empty(40).normal_(1, 2), t.empty(5, 4).t().normal_(), t.empty(41)[::2].normal_(), t.empty(5, 8)[:, ::2].normal_(),
-        t.empty(2, 3).normal_(), t.empty(10, dtype=t.complex64).normal_(),
+        t.empty(40).normal_(1, 2),
+        t.empty(5, 4).t().normal_(),
+        t.empty(41)[::2].normal_(),
+        t.empty(5, 8)[:, ::2].normal_(),
+        t.empty(2, 3).normal_(),
+        t.empty(10, dtype=t.complex64).normal_(),
     ],  # fmt: skip
     "normal": lambda t: [
-        t.normal(t.zeros(4), t.ones(4)), t.normal(t.zeros(20), 2.0), t.normal(0.0, 1.0, (5,)), t.normal(1.0, t.ones(30))
+        t.normal(t.zeros(4), t.ones(4)),
+        t.normal(t.zeros(20), 2.0),
+        t.normal(0.0, 1.0, (5,)),
+        t.normal(1.0, t.ones(30)),
     ],  # fmt: skip
     "others": lambda t: [
-        t.empty(40).exponential_(2.0), t.empty(4, 5).t().exponential_(), t.empty(40).cauchy_(1, 2), t.empty(40).log_normal_(0.5, 0.7)
+        t.empty(40).exponential_(2.0),
+        t.empty(4, 5).t().exponential_(),
+        t.empty(40).cauchy_(1, 2),
+        t.empty(40).log_normal_(0.5, 0.7),
     ],  # fmt: skip
     "initial values": lambda t: [
-        *t.nn.Embedding(10, 6).parameters(), t.nn.init.xavier_normal_(t.empty(12, 15)), t.nn.init.kaiming_normal_(t.empty(12, 15)),
-        t.nn.init.orthogonal_(t.empty(12, 15)), t.nn.init.trunc_normal_(t.empty(12, 15)), t.nn.init.sparse_(t.empty(12, 15), 0.3),
+        *t.nn.Embedding(10, 6).parameters(),
+        t.nn.init.xavier_normal_(t.empty(12, 15)),
+        t.nn.init.kaiming_normal_(t.empty(12, 15)),
+        t.nn.init.orthogonal_(t.empty(12, 15)),
+        t.nn.init.trunc_normal_(t.empty(12, 15)),
+        t.nn.init.sparse_(t.empty(12, 15), 0.3),
     ],  # fmt: skip
     "noise": lambda t: [
-        t.nn.functional.gumbel_softmax(t.zeros(3, 4)), t.nn.functional.rrelu(t.randn(20), training=True)
+        t.nn.functional.gumbel_softmax(t.zeros(3, 4)),
+        t.nn.functional.rrelu(t.randn(20), training=True),
     ],
     "distributions": lambda t: [
         d.sample((21,))
         for d in (
-            t.distributions.Normal(0.0, 1.0), t.distributions.Uniform(0.0, 2.0), t.distributions.Exponential(2.0),
-            t.distributions.Bernoulli(t.tensor(0.3)), t.distributions.Categorical(t.tensor([0.2, 0.3, 0.5])),
-            t.distributions.Laplace(0.0, 1.0), t.distributions.Gumbel(0.0, 1.0), t.distributions.Cauchy(0.0, 1.0),
-            t.distributions.MultivariateNormal(t.zeros(2), t.eye(2)), t.distributions.Geometric(0.3), t.distributions.HalfNormal(1.0),
-            t.distributions.LogNormal(0.0, 1.0), t.distributions.OneHotCategorical(t.tensor([0.2, 0.8])),
+            t.distributions.Normal(0.0, 1.0),
+            t.distributions.Uniform(0.0, 2.0),
+            t.distributions.Exponential(2.0),
+            t.distributions.Bernoulli(t.tensor(0.3)),
+            t.distributions.Categorical(t.tensor([0.2, 0.3, 0.5])),
+            t.distributions.Laplace(0.0, 1.0),
+            t.distributions.Gumbel(0.0, 1.0),
+            t.distributions.Cauchy(0.0, 1.0),
+            t.distributions.MultivariateNormal(t.zeros(2), t.eye(2)),
+            t.distributions.Geometric(0.3),
+            t.distributions.HalfNormal(1.0),
+            t.distributions.LogNormal(0.0, 1.0),
+            t.distributions.OneHotCategorical(t.tensor([0.2, 0.8])),
         )
     ],  # fmt: skip
 }

@@ -92,12 +92,12 @@ def _is_new(part: Any, shape: tuple[int, ...]) -> bool:
     return part is None or (part.__class__ is ndarray and part.shape == shape and part.base is None)
 
 
-def _blocks(like: Array) -> Iterator[tuple[Any, tuple[int, ...]]]:
+def _blocks(like: Array) -> Iterator[tuple[tuple[slice, ...], tuple[int, ...]]]:
     """Where the blocks of an array lie, in the order of memory, and their shapes."""
     size = min(BLOCK, max(like.size // 8, 1))
     if like.ndim == 1:
         for i in range(0, like.size, size):
-            yield slice(i, i + size), (min(size, like.size - i),)
+            yield (slice(i, i + size),), (min(size, like.size - i),)
         return
     ranges, steps, left = [range(1)] * like.ndim, list(like.shape), like.size
     for axis in sorted(range(like.ndim), key=lambda a: -like.strides[a]):
