@@ -24,7 +24,7 @@ EXACT: dict[str, Callable[[Any], list[Any]]] = {
         t.randint(-(2**62), 2**62, (3,)),
         t.randint(3, (4,), dtype=t.float32),
         t.randint_like(t.ones(3), 5),
-    ],  # fmt: skip
+    ],
     "randperm": lambda t: [t.randperm(n) for n in (0, 1, 2, 10, 50_000)],
     "uniform_": lambda t: [
         t.empty(40).uniform_(-0.1, 0.3),
@@ -38,7 +38,7 @@ EXACT: dict[str, Callable[[Any], list[Any]]] = {
         t.bernoulli(t.ones(5), 0.2),
         t.empty(40).bernoulli_(t.rand(40)),
         t.empty(5, 8).t().bernoulli_(0.5),
-    ],  # fmt: skip
+    ],
     "random_": lambda t: [
         x
         for kind in (t.int64, t.int32, t.int16, t.uint8, t.bool, t.float32, t.float64, t.bfloat16, t.float16)
@@ -49,7 +49,7 @@ EXACT: dict[str, Callable[[Any], list[Any]]] = {
         t.multinomial(t.tensor([0.1, 0.2, 0.7]), 6, replacement=True),
         t.multinomial(t.rand(3, 5), 1),
         t.multinomial(t.rand(3, 5), 2),
-    ],  # fmt: skip
+    ],
     "geometric_": lambda t: [t.empty(40).geometric_(0.3)],
     "layers": lambda t: [
         *t.nn.Linear(7, 9).parameters(),
@@ -59,7 +59,7 @@ EXACT: dict[str, Callable[[Any], list[Any]]] = {
         *t.nn.MultiheadAttention(8, 2).parameters(),
         *t.nn.Transformer(8, 2, 1, 1, 16).parameters(),
         *t.nn.Bilinear(2, 3, 4).parameters(),
-    ],  # fmt: skip
+    ],
     "initial values": lambda t: [
         t.nn.init.xavier_uniform_(t.empty(12, 15)),
         t.nn.init.kaiming_uniform_(t.empty(12, 15)),
@@ -80,7 +80,7 @@ EXACT: dict[str, Callable[[Any], list[Any]]] = {
             t.utils.data.WeightedRandomSampler([0.1, 0.5, 0.4], 2, replacement=False),
             t.utils.data.distributed.DistributedSampler(range(20), 3, 1, seed=4),
         )
-    ],  # fmt: skip
+    ],
 }
 # Through logarithms and trigonometric functions, which differ in the last bit.
 CLOSE: dict[str, Callable[[Any], list[Any]]] = {
@@ -98,7 +98,7 @@ CLOSE: dict[str, Callable[[Any], list[Any]]] = {
         t.randn(5, dtype=t.bfloat16),
         t.randn_like(t.ones(4, 5)),
         t.randn_like(t.ones(4, 5).t()),
-    ],  # fmt: skip
+    ],
     "normal_": lambda t: [
         t.empty(40).normal_(1, 2),
         t.empty(5, 4).t().normal_(),
@@ -106,19 +106,19 @@ CLOSE: dict[str, Callable[[Any], list[Any]]] = {
         t.empty(5, 8)[:, ::2].normal_(),
         t.empty(2, 3).normal_(),
         t.empty(10, dtype=t.complex64).normal_(),
-    ],  # fmt: skip
+    ],
     "normal": lambda t: [
         t.normal(t.zeros(4), t.ones(4)),
         t.normal(t.zeros(20), 2.0),
         t.normal(0.0, 1.0, (5,)),
         t.normal(1.0, t.ones(30)),
-    ],  # fmt: skip
+    ],
     "others": lambda t: [
         t.empty(40).exponential_(2.0),
         t.empty(4, 5).t().exponential_(),
         t.empty(40).cauchy_(1, 2),
         t.empty(40).log_normal_(0.5, 0.7),
-    ],  # fmt: skip
+    ],
     "initial values": lambda t: [
         *t.nn.Embedding(10, 6).parameters(),
         t.nn.init.xavier_normal_(t.empty(12, 15)),
@@ -126,7 +126,7 @@ CLOSE: dict[str, Callable[[Any], list[Any]]] = {
         t.nn.init.orthogonal_(t.empty(12, 15)),
         t.nn.init.trunc_normal_(t.empty(12, 15)),
         t.nn.init.sparse_(t.empty(12, 15), 0.3),
-    ],  # fmt: skip
+    ],
     "noise": lambda t: [
         t.nn.functional.gumbel_softmax(t.zeros(3, 4)),
         t.nn.functional.rrelu(t.randn(20), training=True),
@@ -148,7 +148,7 @@ CLOSE: dict[str, Callable[[Any], list[Any]]] = {
             t.distributions.LogNormal(0.0, 1.0),
             t.distributions.OneHotCategorical(t.tensor([0.2, 0.8])),
         )
-    ],  # fmt: skip
+    ],
 }
 
 
