@@ -42,7 +42,8 @@ class Generator:
         if not -(1 << 63) <= seed < 1 << 64:
             raise RuntimeError(f"Overflow when unpacking long: seed {seed} is outside of 64 bits")
         self._seed = seed & ((1 << 64) - 1)
-        self.__dict__.pop("numpy", None)
+        if "numpy" in self.__dict__:
+            self.numpy.reseed(self._seed)
         return self
 
     @cached_property

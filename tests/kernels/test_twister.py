@@ -67,3 +67,23 @@ def test_a_shuffle_keeps_every_number() -> None:
     numbers = np.arange(1000)
     shuffle(numbers, np.random.default_rng(0).integers(0, np.arange(1000, 1, -1)))
     assert sorted(numbers.tolist()) == list(range(1000)) and numbers.tolist() != list(range(1000))
+
+
+def test_words_that_are_no_state_are_refused_and_change_nothing() -> None:
+    g = Twister(5)
+    state = g.state()
+    for place, value in ((2, 625), (2, 1 << 63), (100, 1 << 32)):
+        damaged = state.copy()
+        damaged[place] = value
+        with pytest.raises(RuntimeError, match="RNG state is damaged"):
+            g.set_state(damaged)
+    np.testing.assert_array_equal(g.state(), state)
+
+
+def test_a_seed_begins_again() -> None:
+    g = Twister(2**64 - 1)
+    g.standard_normal(3)
+    g.reseed(7)
+    np.testing.assert_array_equal(g.state(), Twister(7).state())
+    np.testing.assert_array_equal(g.words(700), Twister(7).words(700))
+    assert int(Twister(2**64 - 1).state()[0]) == 2**64 - 1

@@ -174,8 +174,9 @@ def test_numbers_are_those_of_pytorch_but_for_the_last_bits(name: str, seed: int
         np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=2e-6)
 
 
-def test_states_go_from_one_library_to_the_other() -> None:
-    pair = [t.Generator().manual_seed(9) for t in (rushlight, torch)]
+@pytest.mark.parametrize("seed", [9, 2**64 - 3])
+def test_states_go_from_one_library_to_the_other(seed: int) -> None:
+    pair = [t.Generator().manual_seed(seed) for t in (rushlight, torch)]
     for draws in range(3):
         states = [g.get_state().numpy() for g in pair]
         assert np.array_equal(*states), f"after {draws} draws"
@@ -189,7 +190,7 @@ def test_states_go_from_one_library_to_the_other() -> None:
     for count in (1, 2, 700, 3):
         numbers = [t.randn(count, generator=g).numpy() for t, g in zip((rushlight, torch), swapped, strict=True)]
         np.testing.assert_allclose(*numbers, rtol=2e-5, atol=2e-6)
-    assert swapped[0].initial_seed() == swapped[1].initial_seed() == 9
+    assert swapped[0].initial_seed() == swapped[1].initial_seed() == seed
 
 
 def test_a_model_trains_as_in_pytorch() -> None:

@@ -7,6 +7,7 @@ else of two, of which the second waits for the next call.
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable
 from typing import Any
@@ -21,11 +22,10 @@ STATE_BYTES = 5056  # of PyTorch's generator, which holds them in 64 bits each
 AT_ONCE = 1 << 12  # words drawn at a time
 LAST = 16  # normal numbers of one block
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
-_HEAD = np.dtype([("seed", "<u8"), ("left", "<i4"), ("seeded", "<i4"), ("next", "<u8"), ("words", "<u8", WORDS)])
-_TAIL = np.dtype(
-    [("x", "<f8"), ("waiting", "<f8"), ("rho", "<f8"), ("waits", "<i4"), ("gap", "<i4"), ("single", "<i8")]
-)
-STATE = np.dtype([("engine", _HEAD), ("normal", _TAIL)])
+# 64-bit words of a state: the seed; how many words are left, and that there are any, in the upper half; which is next; the words; and of
+# normal numbers among others the one that waits and whether one does.
+SEEDED = 1 << 32
+WAITING, WAITS = 4 + WORDS, 6 + WORDS
 
 
 def shuffle(numbers: Array, drawn: Array) -> None:
@@ -55,39 +55,40 @@ class Twister(np.random.Generator):
     """
 
     def __init__(self, seed: int):
-        super().__init__(np.random.MT19937())
+        super().__init__(np.random.MT19937(0))
+        # Where NumPy keeps the words and the place of the next: native code reads and writes there, and so do states.
+        self.address = int(self.bit_generator.ctypes.state_address)
+        self._memory: Array = np.ctypeslib.as_array((ctypes.c_uint32 * (WORDS + 1)).from_address(self.address))
+        self._legacy = np.random.RandomState(self.bit_generator)
+        self.reseed(seed)
+
+    def reseed(self, seed: int) -> None:
+        """Begin with the words of a seed."""
         self.seed = seed
         self.waiting: float | None = None  # the second number of a normal pair
-        self.address = int(
-            self.bit_generator.ctypes.state_address
-        )  # of the words and the place of the next: native code's
-        self._place(np.random.RandomState(seed & 0xFFFFFFFF).get_state(legacy=False)["state"])
-
-    def _place(self, state: dict[str, Any]) -> None:
-        self.bit_generator.state = {"bit_generator": "MT19937", "state": state}
+        self._legacy.seed(seed & 0xFFFFFFFF)
 
     def state(self) -> Array:
         """The state as PyTorch's generator writes it, (632) of uint64."""
-        found: Any = np.zeros((), STATE)
-        state = self.bit_generator.state["state"]
-        position = 0 if self._untouched(state) else state["pos"]
-        found["engine"] = (self.seed, 1 if position == 0 else WORDS + 1 - position, 1, position, state["key"])
+        found, position = np.zeros(STATE_BYTES // 8, np.uint64), int(self._memory[WORDS])
+        if position == WORDS and self._memory[0] == self.seed & 0xFFFFFFFF:
+            position = 0  # nothing was drawn: the first word is the seed itself
+        left = WORDS + 1 - position if position else 1
+        found[0], found[1], found[2] = self.seed, left | SEEDED, position
+        found[3 : 3 + WORDS] = self._memory[:WORDS]
         if self.waiting is not None:
-            found["normal"]["waiting"], found["normal"]["waits"] = self.waiting, 1
-        return np.frombuffer(found.tobytes(), np.uint64).copy()
+            found[WAITING : WAITING + 1].view(np.float64)[0], found[WAITS] = self.waiting, 1
+        return found
 
-    def _untouched(self, state: dict[str, Any]) -> bool:
-        """Whether nothing was drawn since the words were made of the seed, which is the first of them then."""
-        return state["pos"] == WORDS and int(state["key"][0]) == self.seed & 0xFFFFFFFF
-
-    def set_state(self, words: Array) -> None:
-        """Restore what `state` gave, or PyTorch's."""
-        found = np.frombuffer(words.tobytes(), STATE)[0]
-        engine, normal = found["engine"], found["normal"]
-        self.seed = int(engine["seed"])
-        position = WORDS if engine["left"] == 1 else int(engine["next"])
-        self._place({"key": engine["words"].astype(np.uint32), "pos": position})
-        self.waiting = float(normal["waiting"]) if normal["waits"] else None
+    def set_state(self, found: Array) -> None:
+        """Restore what `state` gave, or PyTorch's.  Raises RuntimeError for words that are no state."""
+        words, next_, left = found[3 : 3 + WORDS], int(found[2]), int(found[1]) & 0xFFFFFFFF
+        if next_ > WORDS or int(words.max()) >> 32:
+            raise RuntimeError(f"RNG state is damaged: expected 624 words of 32 bits and the place of the next one in them, got "
+                               f"place {next_} and words up to {int(words.max())}")  # fmt: skip
+        self.seed = int(found[0])
+        self._memory[:WORDS], self._memory[WORDS] = words, WORDS if left == 1 else next_
+        self.waiting = float(found[WAITING : WAITING + 1].view(np.float64)[0]) if found[WAITS] & 0xFFFFFFFF else None
 
     def _blocks(self, out: Array, each: Callable[[int], Array]) -> None:
         """Fill `out` without gaps with what `each(count)` draws."""
