@@ -98,6 +98,9 @@ CLOSE: dict[str, Callable[[Any], list[Any]]] = {
         t.randn(5, dtype=t.bfloat16),
         t.randn_like(t.ones(4, 5)),
         t.randn_like(t.ones(4, 5).t()),
+        t.randn_like(t.ones(40)[::2]),
+        t.randn_like(t.ones(40, dtype=t.complex128)[::2]),
+        t.randn_like(t.ones(4, 5, dtype=t.complex64).t()),
     ],
     "normal_": lambda t: [
         t.empty(40).normal_(1, 2),

@@ -119,7 +119,10 @@ def by_memory(x: Array) -> Array:
 
 
 def scattered(shape: tuple[int, ...], dtype: Any, generator: Generator | None) -> Array:
-    """Normal numbers that are drawn two by two."""
+    """Normal numbers that are drawn two by two; complex ones have variance 1 too."""
+    if dtypes.is_complex(dtype):
+        both = source(generator).scattered_normal(2 * math.prod(shape)) * 0.5**0.5
+        return both.view(np.complex128).reshape(shape).astype(dtype)
     return source(generator).scattered_normal(math.prod(shape)).reshape(shape).astype(dtype)
 
 
@@ -231,12 +234,14 @@ def _like(name: str, draw: Callable[..., Any], input: Tensor, dtype: Any, device
     kind = input._held.dtype if dtype is None else numpy_dtype(name, dtype)
     if place_of(name, input, device, layout) is META:
         return made(blank(np.empty, input._held.shape, kind, META), requires_grad)
+    place = None if randomness.innermost() is not None else empty_in_format(input._array, kind, memory_format)
+    if place is not None and draw is normal_array and not place.flags.c_contiguous:
+        draw = scattered
     if special.observing:
         draw = partial(events.observed, events.DRAW, name, (), (), draw)
-    if randomness.innermost() is not None:
+    if place is None:
         t = randomness.fresh(lambda shape: draw(shape, kind, generator), input._array.shape)
         return t.requires_grad_(requires_grad)
-    place = empty_in_format(input._array, kind, memory_format)
     if place.flags.c_contiguous:
         return made(draw(place.shape, kind, generator), requires_grad)
     ordered = by_memory(place)
@@ -259,10 +264,9 @@ def randn_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | No
                memory_format: memory_format | None = None, generator: Generator | None = None,
                pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Numbers of the standard normal distribution in the shape of `input`."""
-    gaps = not input._held.flags.c_contiguous
     return _like(
         "randn_like",
-        scattered if gaps else normal_array,
+        normal_array,
         input,
         dtype,
         device,
