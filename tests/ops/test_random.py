@@ -162,6 +162,11 @@ def test_draws_in_place_need_no_memory_and_cut_the_history() -> None:
     x.normal_(1, 2)
     x.uniform_(-1, 1)
     x.exponential_()
+    x.cauchy_()
+    x.log_normal_()
+    x.bernoulli_(0.3)
+    x.geometric_(0.3)
+    x.random_(10)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1 << 18

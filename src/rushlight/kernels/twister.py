@@ -90,8 +90,8 @@ class Twister(np.random.Generator):
         self._memory[:WORDS], self._memory[WORDS] = words, WORDS if left == 1 else next_
         self.waiting = float(found[WAITING : WAITING + 1].view(np.float64)[0]) if found[WAITS] & 0xFFFFFFFF else None
 
-    def _blocks(self, out: Array, each: Callable[[int], Array]) -> None:
-        """Fill `out` without gaps with what `each(count)` draws."""
+    def fill(self, out: Array, each: Callable[[int], Array]) -> None:
+        """Fill `out`, without gaps, with what `each(count)` draws, some at a time: nothing is made of its size."""
         flat = out.reshape(-1)
         for start in range(0, flat.size, AT_ONCE):
             part = flat[start : start + AT_ONCE]
@@ -122,26 +122,38 @@ class Twister(np.random.Generator):
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         """Evenly from [0, 1)."""
         made = np.empty(() if size is None else size, dtype) if out is None else out
-        self.evenly(0.0, 1.0, made)
+        self._evenly(0.0, 1.0, 1.0, made)
         return float(made) if size is None and out is None else made
 
     def evenly(self, low: float, high: float, out: Array) -> None:
-        """Evenly from [low, high) into float32 or float64 without gaps; of float32 rounded once, as where a processor multiplies
-        and adds at once."""
+        """Evenly from [low, high) into float32 or float64 without gaps: what would be rounded to `high` is `low`, as in PyTorch.
+
+        Of float32 rounded once, as where a processor multiplies and adds at once.
+        """
         kind = out.dtype.type
-        start, span = float(kind(low)), float(kind(high) - kind(low))
+        self._evenly(float(kind(low)), float(kind(high) - kind(low)), float(kind(high)), out)
+
+    def _evenly(self, start: float, span: float, end: float, out: Array) -> None:
         table = native(out.dtype)
         if table is not None:
             with self.bit_generator.lock:
-                table.evenly(self.address, out, out.size, start, span)
-        else:
-            each = self._single if out.dtype == F32 else self._double
-            self._blocks(out, lambda count: each(count).astype(np.float64, copy=False) * span + start)
+                table.evenly(self.address, out, out.size, start, span, end)
+            return
+        each = self._single if out.dtype == F32 else self._double
+
+        def drawn(count: int) -> Array:
+            numbers = (each(count).astype(np.float64, copy=False) * span + start).astype(out.dtype, copy=False)
+            numbers[numbers == end] = start
+            return numbers
+
+        self.fill(out, drawn)
 
     def integers(
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
     ) -> Any:
         """Evenly from [low, high): the rest of a word, or of two where the range takes more than 32 bits."""
+        if np.ndim(low) or np.ndim(high):
+            return super().integers(low, high, size, dtype, endpoint)
         low, high = (0, int(low)) if high is None else (int(low), int(high))
         span = high - low + endpoint
         made = np.empty(() if size is None else size, dtype)
@@ -151,7 +163,7 @@ class Twister(np.random.Generator):
             words = words if span == 1 << 64 else words % words.dtype.type(span)
             return words.astype(np.int64) + low if low else words
 
-        self._blocks(made, each)
+        self.fill(made, each)
         return made[()] if size is None else made
 
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
@@ -159,7 +171,7 @@ class Twister(np.random.Generator):
         made = np.empty(() if size is None else size, dtype) if out is None else out
         flat = made.reshape(-1)
         if flat.size < LAST:
-            flat[...] = self._normals(flat.size)
+            self.fill(flat, self.two_by_two)
             return float(made) if size is None and out is None else made
         self.random(dtype=made.dtype, out=flat)
         with np.errstate(all="ignore"):
@@ -171,47 +183,40 @@ class Twister(np.random.Generator):
                 _box_muller(flat[-LAST:])
         return made
 
-    def _normals(self, count: int) -> list[float]:
-        """Normal numbers, two by two, the second of which waits for the next call where it is one too many."""
-        found = [] if self.waiting is None or not count else [self.waiting]
-        drawn = iter(self.random((count - len(found) + 1) // 2 * 2).tolist())
-        for angle, u in zip(drawn, drawn, strict=True):
-            radius = math.sqrt(-2 * math.log1p(-u))
-            found += (radius * math.cos(2 * math.pi * angle), radius * math.sin(2 * math.pi * angle))
-        if count:
-            self.waiting = found.pop() if len(found) > count else None
-        return found
-
-    def scattered_normal(self, count: int) -> Array:
-        """(count) normal numbers, drawn as PyTorch does into memory with gaps: two by two."""
-        return np.array(self._normals(count), np.float64)
+    def two_by_two(self, count: int) -> Array:
+        """(count) normal numbers in pairs, of which one too many waits for the next call: PyTorch's where there are few, or gaps."""
+        if not count:
+            return np.empty(0)
+        waited = [] if self.waiting is None else [self.waiting]
+        drawn = self.random((count - len(waited) + 1) // 2 * 2)
+        pairs = np.sqrt(-2 * np.log1p(-drawn[1::2])) * np.exp(2j * math.pi * drawn[::2])  # radius and angle
+        numbers: Array = pairs.view(np.float64) if not waited else np.concatenate((waited, pairs.view(np.float64)))
+        self.waiting = float(numbers[-1]) if len(numbers) > count else None
+        return numbers[:count]
 
     def standard_exponential(
         self, size: Any = None, dtype: Any = np.float64, method: str = "zig", out: Any = None
     ) -> Any:
         """Of rate 1."""
         made = np.empty(() if size is None else size, dtype) if out is None else out
-        self._blocks(made, lambda count: -np.log1p(-self._double(count)))
+        self.fill(made, lambda count: -np.log1p(-self._double(count)))
         return float(made) if size is None and out is None else made
 
     def geometric(self, p: Any, size: Any = None) -> Any:
         """Trials up to the first success."""
+        if np.ndim(p):
+            return super().geometric(p, size)
         made = np.empty(size, np.float64)
         with np.errstate(all="ignore"):
-            self._blocks(made, lambda count: np.ceil(np.log(self._double(count)) / math.log(1 - p)))
+            self.fill(made, lambda count: np.ceil(np.log(self._double(count)) / math.log(1 - p)))
         return made
 
     def permutation(self, x: Any, axis: int = 0) -> Array:
-        """The numbers below `x` in another order."""
+        """The numbers below `x` in another order; of an array, NumPy's."""
+        if np.ndim(x):
+            return super().permutation(x, axis)
         order = np.arange(x)
         if x > 1:
             drawn: Array = self.words(x - 1) % np.arange(x, 1, -1, dtype=np.uint64)
             shuffle(order, drawn.view(np.int64))
         return order
-
-    def permuted(self, x: Any, *, axis: int | None = None, out: Any = None) -> Array:
-        """The elements of each row (*, N) in an order of its own."""
-        made: Array = np.empty_like(x)
-        for row, given in zip(made.reshape(-1, x.shape[-1]), np.asarray(x).reshape(-1, x.shape[-1]), strict=True):
-            row[...] = given[self.permutation(x.shape[-1])]
-        return made

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 ABI = 24
 
-# twister.cpp: state, output, elements; the first number and how far they reach.  (Its Python is imported when it is asked for.)
-SIGNATURES: dict[str, str] = {"evenly": "uandd"}
+# twister.cpp: state, output, elements; the first number, how far they reach and where they end.  (Its Python is imported when it is asked for.)
+SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
 
 # ``rl_<name>_bf16`` and ``rl_<name>_f16``: 16-bit floats as unsigned numbers.  halves.cpp: input, output, elements
 HALVES: dict[str, str] = {"widen": "aan", "narrow": "aan"}

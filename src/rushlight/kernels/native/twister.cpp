@@ -50,22 +50,27 @@ template <class F> void each_words(Twister *t, long count, F put) {
     }
 }
 
-// Words are drawn into `out`, then made numbers there: a number takes as many bytes as its words.
-void evenly(Twister *t, float *out, long n, double start, double span) {
+// What is rounded to the end becomes the start.
+void evenly(Twister *t, float *out, long n, double start, double span, double end) {
     each_words(t, n, [=](long at, const uint32_t *w, long count) {
 #pragma omp simd
-        for (long i = 0; i < count; ++i) out[at + i] = (float)((double)(w[i] & 0xffffffu) * 0x1p-24 * span + start);
+        for (long i = 0; i < count; ++i) {
+            const float x = (float)((double)(w[i] & 0xffffffu) * 0x1p-24 * span + start);
+            out[at + i] = x == (float)end ? (float)start : x;
+        }
     });
 }
 
-void evenly(Twister *t, double *out, long n, double start, double span) {
+// Words are drawn into `out`, then made numbers there: a number takes as many bytes as its words.
+void evenly(Twister *t, double *out, long n, double start, double span, double end) {
     uint32_t *words = (uint32_t *)out;
     each_words(t, 2 * n, [=](long at, const uint32_t *w, long count) { std::memcpy(words + at, w, count * sizeof *w); });
     for (long i = 0; i < n; ++i) {
         uint32_t both[2];
         std::memcpy(both, out + i, sizeof both);
         const uint64_t low = ((uint64_t)(both[0] & 0x1fffffu) << 32) | both[1];
-        out[i] = (double)(int64_t)low * 0x1p-53 * span + start;
+        const double x = (double)(int64_t)low * 0x1p-53 * span + start;
+        out[i] = x == end ? start : x;
     }
 }
 
@@ -73,10 +78,11 @@ void evenly(Twister *t, double *out, long n, double start, double span) {
 }  // namespace rl
 
 #define RL_TWISTER(T, S)                                                                                             \
-    RL_EXPORT void rl_evenly_##S(uint64_t state, Array *out_, long n, double start, double span) {                  \
+    RL_EXPORT void rl_evenly_##S(uint64_t state, Array *out_, long n, double start, double span,       \
+                                 double end) {                                                                      \
         rl::Call call("evenly");                                                                                    \
         T *out = call.out<T>("out", out_, n);                                                                       \
-        call.run([=] { rl::evenly((rl::Twister *)state, out, n, start, span); });                                   \
+        call.run([=] { rl::evenly((rl::Twister *)state, out, n, start, span, end); });                              \
     }
 
 RL_TWISTER(float, f32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable
 from functools import partial
@@ -57,20 +56,23 @@ def source(generator: Generator | None) -> Twister:
     return generator.numpy
 
 
-def uniform_array(shape: tuple[int, ...], dtype: Any, generator: Any) -> Array:
-    """Numbers evenly from [0, 1), drawn in `dtype`."""
-    rng = source(generator)
-    if dtype in (F32, F64):
-        return rng.random(shape, dtype=dtype)
+def uniform_array(shape: tuple[int, ...], dtype: Any, generator: Any, low: float = 0.0, high: float = 1.0) -> Array:
+    """Numbers evenly from [low, high), drawn in `dtype`; those of 16 bits in float32."""
+    if dtype in (F32, F64) and low == 0 and high == 1:
+        return source(generator).random(shape, dtype)
+    if dtypes.is_complex(dtype):
+        return pairs(uniform_array((*shape, 2), dtypes.of(dtype).to_real().numpy, generator, low, high), dtype)
+    if dtype not in (F32, F64, *HALVES):
+        raise RuntimeError(
+            f"\"uniform\" not implemented for '{dtypes.of(dtype).name}': it needs a floating-point dtype"
+        )
+    start, end = dtype.type(low), dtype.type(high)
+    numbers = np.empty(shape, F32 if dtype in HALVES else dtype)
+    source(generator).evenly(float(start), float(end), numbers)
     if dtype in HALVES:
-        numbers = rng.random(shape, dtype=F32).astype(dtype)
-        numbers[numbers == 1] = 0  # what is rounded to the end of the range becomes its start, as in PyTorch
-        return numbers
-    if dtype.kind == "c":
-        return pairs(rng.random((*shape, 2), dtype=F32 if dtype.itemsize == 8 else F64), dtype)
-    if dtype.kind == "W":
-        return pairs(uniform_array((*shape, 2), dtypes.float16.numpy, generator), dtype)
-    raise RuntimeError(f"\"uniform\" not implemented for '{dtypes.of(dtype).name}': it needs a floating-point dtype")
+        numbers = numbers.astype(dtype)
+        numbers[numbers == end] = start  # as of wider numbers, what is rounded to the end of the range is its start
+    return numbers
 
 
 def normal_array(shape: tuple[int, ...], dtype: Any, generator: Any) -> Array:
@@ -121,9 +123,12 @@ def by_memory(x: Array) -> Array:
 def scattered(shape: tuple[int, ...], dtype: Any, generator: Generator | None) -> Array:
     """Normal numbers that are drawn two by two; complex ones have variance 1 too."""
     if dtypes.is_complex(dtype):
-        both = source(generator).scattered_normal(2 * math.prod(shape)) * 0.5**0.5
+        both = scattered((*shape, 2), F64, generator)
+        both *= 0.5**0.5
         return both.view(np.complex128).reshape(shape).astype(dtype)
-    return source(generator).scattered_normal(math.prod(shape)).reshape(shape).astype(dtype)
+    numbers, rng = np.empty(shape, dtype), source(generator)
+    rng.fill(numbers, rng.two_by_two)
+    return numbers
 
 
 def _fresh(name: str, draw: Callable[..., Any], args: tuple[Any, ...], size: Any, generator: Generator | None,
@@ -225,8 +230,10 @@ def check_permuted(n: int, dtype: np.dtype[Any]) -> None:
 
 def orders(shape: tuple[int, ...], kind: Any, generator: Any) -> Any:
     """Random orders of the numbers below the last of the sizes, each drawn apart."""
-    rows = np.broadcast_to(np.arange(shape[-1]), shape)
-    return source(generator).permuted(rows, axis=-1).astype(kind, copy=False)
+    found, rng = np.empty(shape, kind), source(generator)
+    for place in np.ndindex(shape[:-1]):
+        found[place] = rng.permutation(shape[-1])
+    return found
 
 
 def _like(name: str, draw: Callable[..., Any], input: Tensor, dtype: Any, device: device | str | int | None,
@@ -264,17 +271,7 @@ def randn_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | No
                memory_format: memory_format | None = None, generator: Generator | None = None,
                pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Numbers of the standard normal distribution in the shape of `input`."""
-    return _like(
-        "randn_like",
-        normal_array,
-        input,
-        dtype,
-        device,
-        layout,
-        requires_grad,
-        memory_format,
-        generator,
-    )
+    return _like("randn_like", normal_array, input, dtype, device, layout, requires_grad, memory_format, generator)
 
 
 @function()

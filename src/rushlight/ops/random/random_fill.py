@@ -20,7 +20,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import nothing, number
-from rushlight.ops.random.random import F32, F64, by_memory, normal_array, scattered, source, uniform_array
+from rushlight.ops.random.random import F32, F64, by_memory, normal_array, source, uniform_array
 from rushlight.ops.reduce.sums import tensor_argument
 from rushlight.tensor import Tensor
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rushlight.basics.devices import device
     from rushlight.basics.dtypes import dtype
     from rushlight.generator import Generator
+    from rushlight.kernels.twister import Twister
     from rushlight.tensor import layout
 
 
@@ -52,59 +53,51 @@ def drawn(input: Array, draw: Callable[..., Any]) -> Array:
 drawn.into(lambda x, draw: draw(x))
 
 
-def redraw(name: str, self: Tensor, draw: Callable[..., Any], kinds: str = "fVcW", ordered: bool = True) -> Tensor:
-    """Fill a tensor in place by `draw(array)`.  Raises RuntimeError for dtypes of other kinds.
-
-    ordered: whether `draw` gets an array's dimensions in the order of its memory.
-    """
+def redraw(name: str, self: Tensor, draw: Callable[..., Any], kinds: str = "fVcW") -> Tensor:
+    """Fill a tensor in place by `draw(array)`.  Raises RuntimeError for dtypes of other kinds."""
     if not isinstance(self, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(self)}")
     if self._array.dtype.kind not in kinds:
         raise RuntimeError(f"{name}(): not implemented for {self.dtype}")
     randomness.check_target(self)
-    return call.apply_inplace(drawn.op, (self,), ((lambda x: draw(by_memory(x))) if ordered else draw,))
+    return call.apply_inplace(drawn.op, (self,), (draw,))
 
 
-def shaped(fill: Callable[..., Any], generic: Callable[..., Any], x: Array, generator: Generator | None) -> None:
-    """Fill `x`: straight into its memory where NumPy can, else from an array of the same shape."""
-    if x.dtype in (F32, F64) and x.flags.c_contiguous:
-        fill(source(generator), x)
-    else:
-        x = by_memory(x)
-        x[...] = generic(x.shape, x.dtype, generator)
+def put(x: Array, rng: Twister, each: Callable[[int], Array]) -> None:
+    """Fill `x`, in the order of its memory, with what `each(count)` draws, some at a time."""
+    x = by_memory(x)
+    if x.flags.c_contiguous:
+        rng.fill(x, each)
+        return
+    made = np.empty(x.shape, x.dtype)
+    rng.fill(made, each)
+    x[...] = made
+
+
+def parts(x: Array) -> Array:
+    """Complex numbers (*) as pairs of real ones, a view (*, 2)."""
+    return x[..., None].view(dtypes.real_of(x).dtype)
 
 
 def put_uniform(x: Array, low: float, high: float, generator: Generator | None) -> None:
     """Numbers evenly from [low, high), for both parts of complex numbers."""
-    if dtypes.is_complex(x.dtype):
-        put_parts(x, lambda part: put_uniform(part, low, high, generator))
-        return
+    x = by_memory(parts(x) if dtypes.is_complex(x.dtype) else x)
     if x.dtype in (F32, F64) and x.flags.c_contiguous:
         source(generator).evenly(low, high, x)
-        return
-    x = by_memory(x)
-    x[...] = uniform_array(x.shape, x.dtype, generator)
-    if (low, high) != (0.0, 1.0):
-        x *= x.dtype.type(high) - x.dtype.type(low)
-        x += x.dtype.type(low)
-
-
-def put_parts(x: Array, put: Callable[[Array], None]) -> None:
-    """Fill real and imaginary parts by turns, as they lie in memory."""
-    if x.dtype.kind == "c" and x.flags.c_contiguous:
-        put(x.reshape(-1).view(F32 if x.dtype.itemsize == 8 else F64))
-        return
-    both = np.empty((*x.shape, 2), dtypes.real_of(x).dtype)
-    put(both)
-    dtypes.real_of(x)[...], dtypes.imag_of(x)[...] = both[..., 0], both[..., 1]
+    else:
+        x[...] = uniform_array(x.shape, x.dtype, generator, low, high)
 
 
 def put_normal(x: Array, mean: float, std: float, generator: Any) -> None:
     """Numbers of a normal distribution; of complex ones, both parts have this mean and half the variance."""
     if dtypes.is_complex(x.dtype):
-        put_parts(x, lambda part: put_normal(part, mean, std * 0.5**0.5, generator))
+        put_normal(parts(x), mean, std * 0.5**0.5, generator)
         return
-    shaped(lambda rng, out: rng.standard_normal(out=out, dtype=out.dtype), scattered, x, generator)
+    rng = source(generator)
+    if x.dtype in (F32, F64) and x.flags.c_contiguous:
+        rng.standard_normal(out=x, dtype=x.dtype)
+    else:
+        put(x, rng, rng.two_by_two)
     if std != 1:
         x *= x.dtype.type(std)
     if mean:
@@ -144,7 +137,7 @@ def _largest(x: Tensor) -> Any:
 def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of the normal distribution.  Raises RuntimeError where std < 0."""
     check_std(std)
-    return redraw("normal_", self, lambda x: put_normal(x, mean, std, generator), ordered=False)
+    return redraw("normal_", self, lambda x: put_normal(x, mean, std, generator))
 
 
 def check_std(std: float) -> None:
@@ -160,7 +153,8 @@ def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
 
     def draw(x: Array) -> None:
-        x[...] = np.exp(scattered(x.shape, F64, generator) * std + mean)
+        rng = source(generator)
+        put(x, rng, lambda count: np.exp(rng.two_by_two(count) * std + mean))
 
     return redraw("log_normal_", self, draw, "fV")
 
@@ -171,13 +165,9 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
 
-    def generic(shape: Any, dtype: Any, rng: Any) -> Any:
-        return source(rng).standard_exponential(shape).astype(dtype)
-
     def draw(x: Array) -> None:
-        shaped(lambda rng, out: rng.standard_exponential(out=out, dtype=out.dtype), generic, x, generator)
-        if lambd != 1:
-            x *= x.dtype.type(1 / lambd)
+        rng = source(generator)
+        put(x, rng, lambda count: rng.standard_exponential(count) * (1 / lambd))
 
     return redraw("exponential_", self, draw, "fV")
 
@@ -189,7 +179,8 @@ def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
 
     def draw(x: Array) -> None:
-        x[...] = np.tan((source(generator).random(x.shape) - 0.5) * math.pi) * sigma + median
+        rng = source(generator)
+        put(x, rng, lambda count: np.tan((rng.random(count) - 0.5) * math.pi) * sigma + median)
 
     return redraw("cauchy_", self, draw, "fV")
 
@@ -201,7 +192,8 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
 
     def draw(x: Any) -> None:
-        x[...] = source(generator).geometric(p, x.shape).astype(x.dtype)
+        rng = source(generator)
+        put(x, rng, lambda count: rng.geometric(p, count))
 
     return redraw("geometric_", self, draw, "fViu")
 
@@ -223,8 +215,8 @@ def random_(self: Tensor, *args: int, generator: Generator | None = None, **kwar
         check_exact(self.dtype, _top(kind), low, top)
 
     def draw(x: Array) -> None:
-        wide = np.uint64 if top > 1 << 63 else np.int64
-        x[...] = source(generator).integers(low, top, x.shape, wide).astype(x.dtype)
+        rng, wide = source(generator), np.uint64 if top > 1 << 63 else np.int64
+        put(x, rng, lambda count: rng.integers(low, top, count, wide))
 
     return redraw("random_", self, draw, "fViub")
 
@@ -263,8 +255,11 @@ def check_probability(p: Any) -> None:
 
 def coins(x: Array, p: Any, generator: Generator | None) -> None:
     """1 with probability `p`, else 0: an array of float32 is compared with numbers of 24 bits, all else with such of 53."""
-    kind = F32 if isinstance(p, np.ndarray) and p.ndim and p.dtype != F64 else F64
-    x[...] = source(generator).random(x.shape, dtype=kind) < p
+    rng = source(generator)
+    if isinstance(p, np.ndarray) and p.ndim:
+        x[...] = rng.random(x.shape, dtype=F64 if p.dtype == F64 else F32) < p
+    else:
+        put(x, rng, lambda count: rng.random(count) < p)
 
 
 @function(method=True, ns="Tensor")
@@ -276,8 +271,7 @@ def bernoulli_(self: Tensor, p: float | Tensor = 0.5, *, generator: Generator | 
     check_probability(chances)
     if randomness.innermost() is not None and isinstance(p, Tensor):
         return self.copy_(by_chance(p.expand(self.shape), generator))
-    one = not isinstance(chances, np.ndarray) or not chances.ndim
-    return redraw("bernoulli_", self, lambda x: coins(x, chances, generator), "fViubc", ordered=one)
+    return redraw("bernoulli_", self, lambda x: coins(x, chances, generator), "fViubc")
 
 
 def by_chance(p: Tensor, generator: Any) -> Any:

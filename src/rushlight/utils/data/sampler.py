@@ -94,9 +94,8 @@ class RandomSampler(Sampler[int]):
             for start in range(0, self.num_samples, 32):
                 yield from numbers.integers(n, size=min(32, self.num_samples - start)).tolist()
         else:
-            for start in range(
-                0, self.num_samples + 1, max(n, 1)
-            ):  # one order more than is asked for is drawn, as in PyTorch
+            # One order more than is asked for is drawn, as in PyTorch.
+            for start in range(0, self.num_samples + 1, max(n, 1)):
                 yield from numbers.permutation(n)[: self.num_samples - start].tolist()
 
     def __len__(self) -> int:
