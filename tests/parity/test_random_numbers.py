@@ -32,11 +32,13 @@ EXACT: dict[str, Callable[[Any], list[Any]]] = {
         t.empty(40)[::2].uniform_(0, 2),
     ],
     "bernoulli": lambda t: [
-        t.empty(40).bernoulli_(0.3),
         t.bernoulli(t.full((40,), 0.3)),
         t.bernoulli(t.full((40,), 0.3, dtype=t.float64)),
-        t.bernoulli(t.ones(5), 0.2),
         t.empty(40).bernoulli_(t.rand(40)),
+    ],
+    "bernoulli of one number": lambda t: [
+        t.empty(40).bernoulli_(0.3),
+        t.bernoulli(t.ones(5), 0.2),
         t.empty(5, 8).t().bernoulli_(0.5),
     ],
     "random_": lambda t: [
@@ -44,11 +46,12 @@ EXACT: dict[str, Callable[[Any], list[Any]]] = {
         for kind in (t.int64, t.int32, t.int16, t.uint8, t.bool, t.float32, t.float64, t.bfloat16, t.float16)
         for x in (t.empty(5, dtype=kind).random_(), t.empty(5, dtype=kind).random_(0, 2))
     ],
-    "multinomial": lambda t: [
+    "multinomial": lambda t: [t.multinomial(t.tensor([0.1, 0.2, 0.7]), 6, replacement=True)],
+    "multinomial without replacement": lambda t: [
         t.multinomial(t.tensor([0.1, 0.2, 0.3, 0.4]), 3),
-        t.multinomial(t.tensor([0.1, 0.2, 0.7]), 6, replacement=True),
         t.multinomial(t.rand(3, 5), 1),
         t.multinomial(t.rand(3, 5), 2),
+        t.tensor(list(t.utils.data.WeightedRandomSampler([0.1, 0.5, 0.4], 2, replacement=False))),
     ],
     "geometric_": lambda t: [t.empty(40).geometric_(0.3)],
     "layers": lambda t: [
@@ -77,7 +80,6 @@ EXACT: dict[str, Callable[[Any], list[Any]]] = {
             t.utils.data.RandomSampler(range(7), replacement=True, num_samples=70),
             t.utils.data.SubsetRandomSampler([3, 5, 8, 1]),
             t.utils.data.WeightedRandomSampler([0.1, 0.5, 0.4], 9),
-            t.utils.data.WeightedRandomSampler([0.1, 0.5, 0.4], 2, replacement=False),
             t.utils.data.distributed.DistributedSampler(range(20), 3, 1, seed=4),
         )
     ],
@@ -116,11 +118,12 @@ CLOSE: dict[str, Callable[[Any], list[Any]]] = {
         t.normal(0.0, 1.0, (5,)),
         t.normal(1.0, t.ones(30)),
     ],
-    "others": lambda t: [
+    "others": lambda t: [t.empty(40).cauchy_(1, 2), t.empty(40).log_normal_(0.5, 0.7)],
+    "exponential": lambda t: [
         t.empty(40).exponential_(2.0),
         t.empty(4, 5).t().exponential_(),
-        t.empty(40).cauchy_(1, 2),
-        t.empty(40).log_normal_(0.5, 0.7),
+        t.distributions.Exponential(2.0).sample((21,)),
+        t.nn.functional.gumbel_softmax(t.zeros(3, 4)),
     ],
     "initial values": lambda t: [
         *t.nn.Embedding(10, 6).parameters(),
@@ -130,16 +133,12 @@ CLOSE: dict[str, Callable[[Any], list[Any]]] = {
         t.nn.init.trunc_normal_(t.empty(12, 15)),
         t.nn.init.sparse_(t.empty(12, 15), 0.3),
     ],
-    "noise": lambda t: [
-        t.nn.functional.gumbel_softmax(t.zeros(3, 4)),
-        t.nn.functional.rrelu(t.randn(20), training=True),
-    ],
+    "rrelu": lambda t: [t.nn.functional.rrelu(t.randn(20), training=True)],
     "distributions": lambda t: [
         d.sample((21,))
         for d in (
             t.distributions.Normal(0.0, 1.0),
             t.distributions.Uniform(0.0, 2.0),
-            t.distributions.Exponential(2.0),
             t.distributions.Bernoulli(t.tensor(0.3)),
             t.distributions.Categorical(t.tensor([0.2, 0.3, 0.5])),
             t.distributions.Laplace(0.0, 1.0),
@@ -155,6 +154,23 @@ CLOSE: dict[str, Callable[[Any], list[Any]]] = {
 }
 
 
+# Where MKL makes them for PyTorch, as it does on some processors, it draws others from the same seed.
+BY_MKL = {"bernoulli of one number", "multinomial without replacement", "exponential"}
+
+
+def draws_by_mkl() -> bool:
+    """Whether PyTorch's numbers of one probability are not its own uniform ones below that."""
+    torch.manual_seed(0)
+    found = torch.empty(64).bernoulli_(0.3)
+    torch.manual_seed(0)
+    return not torch.equal(found, (torch.rand(64, dtype=torch.float64) < 0.3).float())
+
+
+def need_own_numbers(name: str) -> None:
+    if name in BY_MKL and draws_by_mkl():
+        pytest.skip("PyTorch draws these by MKL on this processor")
+
+
 def drawn(t: Any, case: Callable[[Any], list[Any]], seed: int) -> list[np.ndarray[Any, Any]]:
     """The tensors of a case, and a number after them, which tells whether as many were drawn."""
     t.manual_seed(seed)
@@ -165,6 +181,7 @@ def drawn(t: Any, case: Callable[[Any], list[Any]], seed: int) -> list[np.ndarra
 @pytest.mark.parametrize("seed", [0, 42, 2**40 + 5])
 @pytest.mark.parametrize("name", EXACT)
 def test_numbers_are_those_of_pytorch(name: str, seed: int) -> None:
+    need_own_numbers(name)
     for ours, theirs in zip(*(drawn(t, EXACT[name], seed) for t in (rushlight, torch)), strict=True):
         assert ours.shape == theirs.shape and np.array_equal(ours, theirs)
 
@@ -172,6 +189,7 @@ def test_numbers_are_those_of_pytorch(name: str, seed: int) -> None:
 @pytest.mark.parametrize("seed", [0, 42])
 @pytest.mark.parametrize("name", CLOSE)
 def test_numbers_are_those_of_pytorch_but_for_the_last_bits(name: str, seed: int) -> None:
+    need_own_numbers(name)
     for ours, theirs in zip(*(drawn(t, CLOSE[name], seed) for t in (rushlight, torch)), strict=True):
         assert ours.shape == theirs.shape
         np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=2e-6)
