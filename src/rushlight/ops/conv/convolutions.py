@@ -212,6 +212,8 @@ def spread(name: str, what: str, value: Any, n: int) -> tuple[int, ...]:
     """An int or a sequence of n (or 1) ints as a tuple of n."""
     if hasattr(value, "__index__"):
         return (int(value),) * n
+    if any(isinstance(v, str) for v in value):
+        raise TypeError(f"{name}(): argument '{what}' must be tuple of ints, not {value!r}")
     values = tuple(int(v) for v in value)
     if len(values) == 1:
         return values * n

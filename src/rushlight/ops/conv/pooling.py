@@ -518,6 +518,10 @@ def _publish_avg(n: int) -> None:
     def power(
         input: Tensor, norm_type: Any, kernel_size: int | Sequence[int], stride: Any = None, ceil_mode: bool = False
     ) -> Tensor:
+        if isinstance(norm_type, (int, float)) and math.isinf(norm_type):
+            sign = 1 if norm_type > 0 else -1  # the smallest are the largest of the negated ones
+            largest: Any = max_pool(f"lp_pool{n}d", n, input.abs() * sign, kernel_size, stride, 0, 1, ceil_mode, False)
+            return largest * sign
         kernel = spread(f"lp_pool{n}d", "kernel_size", kernel_size, n)
         mean = avg_pool(f"lp_pool{n}d", n, input.pow(norm_type), kernel_size, stride, 0, ceil_mode, True)
         return (mean.sign() * mean.abs().relu()).mul(math.prod(kernel)).pow(1.0 / norm_type)
@@ -527,7 +531,7 @@ def _publish_avg(n: int) -> None:
         _add(average, "avg_pool1d", doc, BOTH)
     else:
         _add(with_out(average, f"avg_pool{n}d"), f"avg_pool{n}d", doc, ONLY)
-    doc = f"Power averages (sum x^p)^(1/p) of windows in {n} dimensions.  input: (N, C, *S) -> (N, C, *L)"
+    doc = f"Power averages (sum x^p)^(1/p) of windows in {n} dimensions; for p = inf the largest |x|.  input: (N, C, *S) -> (N, C, *L)"
     _add(power, f"lp_pool{n}d", doc, ONLY)
 
 

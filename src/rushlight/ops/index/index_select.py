@@ -18,6 +18,7 @@ from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
+from rushlight.levels.batch import everything
 from rushlight.ops.index.raw_indices import accumulate_at, check_bounds
 from rushlight.ops.index.scatter import number
 from rushlight.ops.reduce.sums import sum_op
@@ -288,12 +289,21 @@ def fill_slices(run: Callable[..., Any], name: str, input: Any, dim: int, index:
                            "part")  # fmt: skip
     plain = number(value)
     value = constant(name, value, input)
-    at, _, d = prepared(name, input, dim, index, None)
+    at, _, d = prepared(name, input, dim, from_front(index, input, dim), None)
     target = input if raw(input).ndim else reshape_op(input, (1,))
     found = run(index_fill_op.op, (target, at, value), (d, plain))
     if run is call.apply_inplace:
         return input
     return found if raw(input).ndim else reshape_op(found, ())
+
+
+def from_front(index: Any, input: Any, dim: int) -> Any:
+    """Indices of a dimension, those that count from its end as those that count from its front."""
+    shape, at = raw(input).shape, raw(index)
+    if not isinstance(at, np.ndarray) or at.dtype.kind != "i" or not (everything(at) < 0).any():
+        return index  # what is no index is refused with the rest
+    size = shape[wrap_dim(dim, len(shape))] if shape else 1
+    return index + ((index < 0) & (index >= -size)) * size
 
 
 def constant(name: str, value: Tensor | complex, like: Tensor) -> Any:

@@ -76,22 +76,28 @@ def basic_index(parts: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ..
     Raises IndexError for ints out of range and too many parts, ValueError for steps that are not positive.
     """
     found: list[Any] = []
-    ndim, d, seen, single = len(shape), 0, False, False
-    for position, p in enumerate(parts):
+    ndim, d, seen, twice, single, skipped = len(shape), 0, False, False, False, 0
+    for p in parts:
         kind = p.__class__
         if kind is slice:
-            found.append(p if p == ALL else checked_slice(p))
+            if d < ndim or not twice:
+                found.append(p if p == ALL else checked_slice(p))
+            elif p != ALL:
+                too_many(parts, shape)
             d, single = d + 1, False
         elif p is None:
+            if d > ndim:
+                too_many(parts, shape)
             found.append(p)
             single = False
         elif p is Ellipsis:
             if not seen:
                 found.append(p)
-                d = ndim - sum(takes(q) for q in parts[position + 1 :])
-            elif len(parts) != 2:
-                found.append(ALL)
-            seen = True
+                skipped = ndim - sum(takes(q) for q in parts)
+            else:
+                found += [ALL] * min(skipped, ndim - d)
+            # Each Ellipsis goes on by as many dimensions: behind a second one there are none left, unless that is none.
+            d, seen, twice = d + skipped, True, seen
         else:
             i = p if kind is int else as_int(p)
             if i is None:
@@ -102,9 +108,12 @@ def basic_index(parts: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ..
                 raise IndexError(f"index {i} is out of bounds for dimension {d} with size {shape[d]}")
             found.append(i)
             d, single = d + 1, True
-    if d > ndim:
+    if d > ndim and not twice:
         too_many(parts, shape)
-    if not seen:
+    if twice:
+        at = found.index(Ellipsis)
+        found[at : at + 1] = [ALL] * skipped  # NumPy's would stand for what the parts left out behind it take
+    if twice or not seen:
         found.append(Ellipsis)
     return tuple(found), single
 

@@ -213,13 +213,16 @@ def advanced_index(parts: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tupl
     total = sum(width(p) for p in known)
     if total > len(shape):
         too_many(parts, shape)
-    for p in known:
-        if p is Ellipsis:
-            n = len(shape) - total
-            basic += [ALL] * n
-            slots += [None] * n
-            used += n
-            total += n  # a second Ellipsis stands for nothing
+    skipped = len(shape) - total
+    for position, p in enumerate(known):
+        if p is Ellipsis and Ellipsis in known[:position]:
+            # It goes on by as many dimensions as the first one: there is nothing left behind it.
+            if skipped and any(q is not Ellipsis and not (isinstance(q, slice) and q == ALL) for q in known[position:]):
+                too_many(parts, shape)
+        elif p is Ellipsis:
+            basic += [ALL] * skipped
+            slots += [None] * skipped
+            used += skipped
         elif p is None:
             basic.append(None)
             slots.append(None)

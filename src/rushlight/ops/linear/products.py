@@ -15,7 +15,9 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function
 from rushlight.engine import inplace
 from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.old_orders import in_old_order
+from rushlight.ops.elementwise.shared import result_type_of
 from rushlight.ops.linear.matmul import addmm_op, dot, mm, outer_op
 from rushlight.ops.linear.unfit import (
     check_expands,
@@ -153,12 +155,13 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *old: Tensor, beta: complex 
         if raw(x).ndim != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {raw(x).ndim}-D")
     check_expands("addr", input, (raw(vec1).size, raw(vec2).size))
+    dtype = result_type_of(input, vec1, vec2).numpy
+    input, vec1, vec2 = (x if raw(x).dtype == dtype else cast(x, dtype) for x in (input, vec1, vec2))
     for factor in (beta, alpha):
         check_factor("addr", factor, input)
-    if raw(input).dtype.kind == "b":
-        both = outer_op(vec1, vec2)
-        return (both & bool(alpha)) | (input & bool(beta))
     product = outer_op(vec1, vec2)
+    if dtype.kind == "b":
+        return (product & bool(alpha)) | (input & bool(beta))
     product = product if alpha == 1 else product * alpha
     return product if beta == 0 else product + (input if beta == 1 else input * beta)
 

@@ -447,4 +447,6 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
                          "dimensions)")  # fmt: skip
     if not input._array.size:
         return input
+    if size < 1:
+        raise RuntimeError(f"local_response_norm: kernel size should be greater than zero, but got size={size}")
     return local_response_op(input, size, alpha, beta, k)
