@@ -11,28 +11,27 @@ from __future__ import annotations
 
 import copy
 import importlib
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.basics.size import Size
 from rushlight.basics.state import modes
 from rushlight.dispatch.named import named as torch
 from rushlight.dispatch.options import Nowhere
 from rushlight.engine.rows import Rows
 from rushlight.ops.create.legacy import type_string
 from rushlight.overrides.protocol import DisableTorchFunctionSubclass
+from rushlight.sparse.parts import Parts
+from rushlight.sparse.printing import shown
 from rushlight.sparse.product import product
-from rushlight.tensor import Tensor, sparse_coo, sparse_csr
+from rushlight.tensor import Tensor, sparse_csr
 
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable, Sequence
 
-    from rushlight.basics import devices
     from rushlight.dispatch.formats import memory_format
-    from rushlight.engine.node import Node
 
 __all__ = ["Sparse", "from_dense", "made"]
 
@@ -56,20 +55,11 @@ class _Elsewhere(Nowhere):
     why = "not implemented for sparse tensors here; to_dense() makes an ordinary one"
 
 
-class Sparse(Tensor):
+class Sparse(Parts):
     """A tensor in the layout COO, or of two dimensions in CSR.
 
     Made by `sparse_coo_tensor`, `sparse_csr_tensor` and `Tensor.to_sparse`.
     """
-
-    _indices_of: Any  # COO: int64 (sparse dimensions, N); CSR: (where rows begin, columns)
-    _values_of: Tensor  # (N, *dense dimensions)
-    _sizes: tuple[int, ...]
-    _sorted: bool  # whether no place occurs twice and they are in order
-    _csr: bool
-
-    def _refuse(self, name: str) -> NoReturn:
-        raise NotImplementedError(f"{name}: not implemented for sparse tensors here; to_dense() makes an ordinary one")
 
     @classmethod
     def __torch_function__(cls, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...] = (),
@@ -102,68 +92,18 @@ class Sparse(Tensor):
             return getattr(args[1], name)(first, **kwargs)
         if name in ("addmm", "sparse_addmm"):
             return addmm(*args, **kwargs)
-        method = vars(cls).get(name) or vars(Sparse).get(name)
+        method = next((vars(c)[name] for c in cls.__mro__ if issubclass(c, Parts) and name in vars(c)), None)
         if method is not None and isinstance(first, Sparse):
             return method(*args, **kwargs)
         if name in ZERO_STAYS and isinstance(first, Sparse):
             return first._on_values(name)
         raise NotImplementedError(f"{name}: not implemented for sparse tensors here; to_dense() makes an ordinary one")
 
-    # What it is --------------------------------------------------------------------------------------------------------
+    # Other forms -------------------------------------------------------------------------------------------------------
 
-    @property
-    def shape(self) -> Size:
-        """Sizes of the dimensions."""
-        return Size(self._sizes)
-
-    def size(self, dim: int | None = None) -> Any:
-        """Sizes, or one of them."""
-        return self.shape if dim is None else self._sizes[dim]
-
-    @property
-    def dtype(self) -> dtypes.dtype:
-        """Type of the values."""
-        return self._values_of.dtype
-
-    @property
-    def device(self) -> devices.device:
-        """Where the values are."""
-        return self._values_of.device
-
-    @property
-    def layout(self) -> Any:
-        """torch.sparse_coo or torch.sparse_csr."""
-        return sparse_csr if self._csr else sparse_coo
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether the layout is COO."""
-        return not self._csr
-
-    @property
-    def is_sparse_csr(self) -> bool:
-        """Whether the layout is CSR."""
-        return self._csr
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return len(self._sizes)
-
-    def dim(self) -> int:
-        """Number of dimensions."""
-        return len(self._sizes)
-
-    ndimension = dim
-
-    def numel(self) -> int:
-        """How many elements a dense tensor of this shape has."""
-        return int(np.prod(self._sizes))
-
-    def __len__(self) -> int:
-        return self._sizes[0]
-
-    nelement = numel
+    def _with(self, values: Tensor) -> Sparse:
+        """The same places with other values."""
+        return made(self._indices_of, values, self._sizes, self._sorted, self._csr)
 
     def type(self, dtype: dtypes.dtype | builtins.type | str | None = None, non_blocking: bool = False) -> Sparse | str:
         """Without a dtype the name of this tensor's type, else the tensor in it: a dtype, or a type or its name."""
@@ -173,102 +113,11 @@ class Sparse(Tensor):
             dtype = dtype.replace("torch.sparse.", "torch.")
         return self._with(self._values_of.type(getattr(dtype, "dtype", dtype)))
 
-    def is_floating_point(self) -> bool:
-        """Whether the values are real floating-point numbers."""
-        return bool(self._values_of.is_floating_point())
-
-    def is_complex(self) -> bool:
-        """Whether the values are complex."""
-        return bool(self._values_of.is_complex())
-
-    @property  # type: ignore[misc]
-    def requires_grad(self) -> bool:
-        """Whether gradients flow to the values."""
-        return bool(self._values_of.requires_grad)
-
-    def requires_grad_(self, requires_grad: bool = True) -> Sparse:
-        """Set whether gradients are accumulated for the values."""
-        self._values_of.requires_grad_(requires_grad)
-        return self
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether nothing computed the values."""
-        return bool(self._values_of.is_leaf)
-
-    @property
-    def grad_fn(self) -> Node | None:
-        """The node that computed the values."""
-        return self._values_of.grad_fn
-
     @property  # type: ignore[misc]
     def grad(self) -> Sparse | None:
         """The gradient of the values in the places of this tensor, or None."""
         found = self._values_of.grad
         return None if found is None else self._with(found)
-
-    def sparse_dim(self) -> int:
-        """How many dimensions have indices."""
-        return 2 if self._csr else int(self._indices_of.shape[0])
-
-    def dense_dim(self) -> int:
-        """How many dimensions of the values are dense."""
-        return self.dim() - self.sparse_dim()
-
-    def _nnz(self) -> int:
-        return int(self._values_of.shape[0])
-
-    def is_coalesced(self) -> bool:
-        """Whether no place occurs twice."""
-        return self._sorted
-
-    def _coalesced_(self, coalesced: bool) -> Sparse:
-        """Say that no place occurs twice and they are in order, or that it is not known: nothing is looked at."""
-        self._only(False, "_coalesced_")
-        self._sorted = coalesced
-        return self
-
-    def _indices(self) -> Tensor:
-        return self._indices_of
-
-    def _values(self) -> Tensor:
-        return self._values_of
-
-    def indices(self) -> Tensor:
-        """The places.  int64 (sparse dimensions, N).  Raises RuntimeError before `coalesce`."""
-        self._only(False, "indices")
-        self._need("indices")
-        return self._indices_of
-
-    def values(self) -> Tensor:
-        """The values.  (N, *).  Raises RuntimeError before `coalesce`."""
-        self._need("values")
-        return self._values_of
-
-    def crow_indices(self) -> Tensor:
-        """Where rows begin.  (rows + 1)"""
-        self._only(True, "crow_indices")
-        return self._indices_of[0]
-
-    def col_indices(self) -> Tensor:
-        """The column of each value.  (N)"""
-        self._only(True, "col_indices")
-        return self._indices_of[1]
-
-    def _only(self, csr: bool, name: str) -> None:
-        if csr is not self._csr:
-            raise RuntimeError(f"{name} expected {'sparse row compressed' if csr else 'sparse coordinate'} tensor layout but got "
-                               f"{'SparseCsr' if self._csr else 'Sparse'}")  # fmt: skip
-
-    def _need(self, name: str) -> None:
-        if not self._sorted:
-            raise RuntimeError(f"Cannot get {name} on an uncoalesced tensor, please call .coalesce() first")
-
-    # Other forms -------------------------------------------------------------------------------------------------------
-
-    def _with(self, values: Tensor) -> Sparse:
-        """The same places with other values."""
-        return made(self._indices_of, values, self._sizes, self._sorted, self._csr)
 
     def _become(self, other: Tensor) -> Sparse:
         """Take the places and values of another sparse tensor of this shape: every change in place is one like this.
@@ -359,21 +208,6 @@ class Sparse(Tensor):
         turned = self.transpose(-2, -1)
         return turned._with(turned._values_of.conj())
 
-    @property
-    def itemsize(self) -> int:
-        """Bytes of an element."""
-        return int(self._values_of.itemsize)
-
-    @property
-    def _base(self) -> None:
-        """None: a sparse tensor is no view."""
-        return None
-
-    @property
-    def output_nr(self) -> int:
-        """Which of its function's results it is: the first."""
-        return 0
-
     def detach(self) -> Sparse:
         """Outside of the graph."""
         return self._with(self._values_of.detach())
@@ -387,10 +221,6 @@ class Sparse(Tensor):
     def data(self) -> Sparse:
         """The same outside of the graph."""
         return self.detach()
-
-    @property
-    def _version(self) -> int:
-        return 0  # places and values are replaced, never written over
 
     def zero_(self) -> Sparse:
         """Has no elements from now on."""
@@ -585,35 +415,11 @@ class Sparse(Tensor):
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Callable[..., Sparse], tuple[Any, ...]]:
         return made, (self._indices_of, self._values_of, self._sizes, self._sorted, self._csr)
 
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return shown(self)
+
     def __format__(self, format_spec: str) -> str:
         return format(repr(self), format_spec)
-
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
-        places = (
-            {"crow_indices": self._indices_of[0], "col_indices": self._indices_of[1]}
-            if self._csr
-            else {"indices": self._indices_of}
-        )
-        parts = [
-            f"{name}={_shown(value, len(name) + 8)}" for name, value in (*places.items(), ("values", self._values_of))
-        ]
-        kind = "" if self.dtype in _QUIET else f", dtype={self.dtype}"
-        layout = "torch.sparse_csr" if self._csr else "torch.sparse_coo"
-        rest = f"size={tuple(self._sizes)}, nnz={self._nnz()}{kind}"
-        if self._csr:
-            return "tensor(" + ",\n       ".join([*parts[:-1], f"{parts[-1]}, {rest}", f"layout={layout})"])
-        return "tensor(" + ",\n       ".join([*parts, f"{rest}, layout={layout})"])
-
-
-_QUIET = (dtypes.float32, dtypes.int64, dtypes.bool)
-
-
-def _shown(part: Tensor, indent: int) -> str:
-    """Places or values as they are printed within a sparse tensor, without what is said of the whole."""
-    part = part.detach()
-    if not part.numel():
-        return f"tensor([], size={tuple(part.shape)})"
-    return repr(part).replace("\n", "\n" + " " * indent).replace(f", dtype={part.dtype}", "")
 
 
 def _shorthand(name: str, dtype: dtypes.dtype) -> Callable[..., Any]:
