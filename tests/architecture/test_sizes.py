@@ -10,13 +10,17 @@ from tools import where
 import rushlight
 
 PACKAGE = Path(rushlight.__file__).parent
-LONGEST_FUNCTION = 70
-LONGEST_FILE = 700
+MEDIAN_FUNCTION, LONG_FUNCTION, LONGEST_FUNCTION = (
+    5,
+    17,
+    70,
+)  # half of all, nine of ten, and all have at most so many lines
+LONG_FILE, LONGEST_FILE = 330, 700  # nine of ten, and all
 MOST_FILES = 30  # in one folder
-MOST_AT_THE_TOP = 12
+MOST_AT_THE_TOP = 3
 LARGEST_CYCLE = 3  # of modules that import each other, imports inside of functions counted
 MOST_ANY = 0.15, 0.15  # of annotated parameters, of returns: they may fall, never rise
-MOST_ANY_BELOW = 0.06, 0.09  # in the engine and in dispatch
+MOST_ANY_BELOW = 0.054, 0.08  # in the engine and in dispatch
 
 # "file:function" that may be longer, and why.
 LONG_FUNCTIONS: dict[str, str] = {}
@@ -53,8 +57,8 @@ def percentile(values: list[int], share: float) -> float:
 
 def test_functions_are_short() -> None:
     lengths = list(functions().values())
-    assert statistics.median(lengths) <= 8
-    assert percentile(lengths, 0.9) <= 30
+    assert statistics.median(lengths) <= MEDIAN_FUNCTION
+    assert percentile(lengths, 0.9) <= LONG_FUNCTION
 
 
 def test_no_function_is_long() -> None:
@@ -63,7 +67,7 @@ def test_no_function_is_long() -> None:
 
 
 def test_files_are_short() -> None:
-    assert percentile(list(files().values()), 0.9) <= 450
+    assert percentile(list(files().values()), 0.9) <= LONG_FILE
 
 
 def test_no_file_is_long() -> None:
@@ -94,3 +98,13 @@ def test_annotations_say_something() -> None:
         assert all(s.any_alone <= bound * s.all_of_them for s, bound in zip(found, most, strict=True)), "\n".join(
             map(str, found)
         )
+
+
+def test_contributing_says_what_is_enforced() -> None:
+    told = " ".join((PACKAGE.parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
+    parameters, returns = (f"{100 * share:g} %" for share in MOST_ANY)
+    assert (
+        f"a median of at most {MEDIAN_FUNCTION} lines, nine of ten at most {LONG_FUNCTION}, none more than {LONGEST_FUNCTION}; "
+        f"no file more than {LONGEST_FILE}, nine of ten at most {LONG_FILE}, no folder more than {MOST_FILES} files; "
+        f"`Any` alone annotates no more than {parameters} of parameters and {returns} of returns."
+    ) in told

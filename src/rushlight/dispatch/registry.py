@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from rushlight.basics.dtype_words import in_c
-from rushlight.basics.state import modes, special
+from rushlight.basics.state import Setting, modes, special
 from rushlight.dispatch import call, fast_source
 from rushlight.dispatch.declare import Op
 from rushlight.dispatch.plan import Formula
@@ -169,7 +169,7 @@ def function(*, ns: str = "", aliases: tuple[str, ...] = (), method: bool = Fals
              name: str | None = None, inplace: bool = False, autocast: str | None = None) -> Callable[[F], F]:  # fmt: skip
     """Publish a function composed of operators.
 
-    autocast: what becomes of its tensors under autocast, as of an operator's (see `Op`).  out: give it the keyword `out`; inplace: publish `name_` too, which copies the result into the first argument.
+    autocast: what becomes of its tensors under autocast, as of an operator's (see `converting`).  out: give it the keyword `out`; inplace: publish `name_` too, which copies the result into the first argument.
     """
 
     def add(fn: Callable[..., Any]) -> Any:
@@ -185,13 +185,21 @@ def function(*, ns: str = "", aliases: tuple[str, ...] = (), method: bool = Fals
 
 
 def converting(fn: Callable[..., Any], kind: str) -> Callable[..., Any]:
-    """`fn`, its operands converted while autocast is on."""
+    """`fn`, its operands converted while autocast is on: "lower", "float32" as of operators, "off" not at all.
+
+    What is not to be computed in 16 bits runs without autocast: its products would lose the digits that it asks for.
+    """
 
     @functools.wraps(fn)
     def outer(*args: Any, **kwargs: Any) -> object:
-        if special.count and modes.autocast is not None:
+        if not special.count or modes.autocast is None:
+            return fn(*args, **kwargs)
+        if kind != "off":
             args, kwargs = tuple(modes.autocast(kind, list(args))), modes.autocast(kind, kwargs)
-        return fn(*args, **kwargs)
+        if kind == "lower":
+            return fn(*args, **kwargs)
+        with Setting("autocast", None):
+            return fn(*args, **kwargs)
 
     return outer
 

@@ -126,6 +126,7 @@ def view_as_real(input: Array) -> Array:
     half=None,
     linear=True,
     method=False,
+    autocast="float32",
     grads={"input": lambda g: view_as_real(g)},
     batch=families.complex_view,
 )

@@ -233,7 +233,7 @@ def _(g: Tensor, input: Tensor, weight: Tensor, needs: tuple[bool, ...]) -> Any:
     return (above + below * weight if needs[0] else None), below * input
 
 
-@function(ns="", method=True)
+@function(ns="", method=True, autocast="lower")
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """input where over 0, else weight * input.  input: (N, C, *), weight: (1,) or (C,) -> (N, C, *)"""
     if not isinstance(weight, Tensor):

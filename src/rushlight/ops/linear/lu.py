@@ -284,7 +284,7 @@ def _(gs: Any) -> Any:
     raise NotImplementedError("the derivative for 'geqrf' is not implemented: use linalg.qr(), or detach() the matrix")
 
 
-@function(method=True)
+@function(method=True, autocast="float32")
 def geqrf(input: Tensor, *, out: Tensor | None = None) -> Any:
     """The QR factorization as LAPACK keeps it: (a, tau), for ormqr and linalg.householder_product.  It has no gradient."""
     from rushlight.dispatch.call import write_out

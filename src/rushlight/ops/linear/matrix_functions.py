@@ -399,7 +399,7 @@ PADE_13 = (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353
            10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0)  # fmt: skip
 
 
-@function(ns=NS)
+@function(ns=NS, autocast="off")
 @per_sample
 def matrix_exp(A: Tensor) -> Tensor:
     """The exponential of matrices, by scaling and squaring with a Pade approximant (Higham 2005).  A: (*, N, N)"""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.unmade import Unmade
 from rushlight.dispatch.named import named as ops
-from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.registry import converting, function, op
 from rushlight.ops.elementwise.floats import constant, require, wide
 from rushlight.ops.loss.loss import check_tensors, folded, reduction_of
 from rushlight.ops.norm.softmax import log_softmax_op, softmax_op
@@ -289,6 +290,7 @@ def coefficients(
 # Cross entropy of logits and probabilities ------------------------------------------------------------------------
 
 
+@partial(converting, kind="float32")
 def with_probabilities(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int,
                        smoothing: float) -> Tensor:  # fmt: skip
     """-sum(target * log(softmax(input)) * weight) over classes, reduced.  (N, C, *), (N, C, *) -> () or (N, *)"""
