@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
 def as_before() -> Iterator[None]:
     """Settings as in a new process, and free to be set: PyTorch's own tools for tests, once imported, freeze them."""
     limits = [t.backends.cudnn.benchmark_limit for t in (rushlight, torch)]
-    with torch.backends.__allow_nonbracketed_mutation():
-        yield
+
+    def reset() -> None:
         for t, limit in zip((rushlight, torch), limits, strict=True):
             b = t.backends
             t.set_float32_matmul_precision("highest")
@@ -26,6 +26,11 @@ def as_before() -> Iterator[None]:
                 owner.fp32_precision = "none"
             b.cudnn.allow_tf32, b.cudnn.benchmark_limit = True, limit
             b.cuda.matmul.allow_fp16_reduced_precision_reduction = True
+
+    with torch.backends.__allow_nonbracketed_mutation():
+        reset()  # a test of another file may have left the precision of products behind
+        yield
+        reset()
 
 
 def assigned(owner: Any, name: str, value: Any) -> Any:
