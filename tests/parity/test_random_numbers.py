@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +27,15 @@ EXACT: dict[str, Callable[[Any], list[Any]]] = {
         t.randint(3, (4,), dtype=t.float32),
         t.randint_like(t.ones(3), 5),
     ],
+    "randint where words of 64 bits begin": lambda t: (
+        [
+            t.randint(low, low + span, (5,), dtype=kind)
+            for low in (0, -7)
+            for kind in (t.int64, t.float64)
+            for span in (2**28 - 1, 2**28, 2**28 + 1, 2**31, 2**32 - 1, 2**32, 2**32 + 1)
+        ]
+        + [t.randint(2**28, (3,), dtype=t.int32), t.randint(2**29, (3,), generator=t.Generator().manual_seed(3))]
+    ),
     "randperm": lambda t: [t.randperm(n) for n in (0, 1, 2, 10, 50_000)],
     "uniform_": lambda t: [
         t.empty(40).uniform_(-0.1, 0.3),
@@ -46,12 +57,22 @@ EXACT: dict[str, Callable[[Any], list[Any]]] = {
         for kind in (t.int64, t.int32, t.int16, t.uint8, t.bool, t.float32, t.float64, t.bfloat16, t.float16)
         for x in (t.empty(5, dtype=kind).random_(), t.empty(5, dtype=kind).random_(0, 2))
     ],
+    "random_ from a number on": lambda t: [
+        *(t.empty(5, dtype=kind).random_(low, None) for kind in (t.int64, t.int32, t.int8) for low in (-5, 0, 5)),
+        *(t.empty(5, dtype=kind).random_(-(2**63), None) for kind in (t.int64, t.float64, t.bfloat16)),
+    ],
     "multinomial": lambda t: [t.multinomial(t.tensor([0.1, 0.2, 0.7]), 6, replacement=True)],
     "multinomial without replacement": lambda t: [
         t.multinomial(t.tensor([0.1, 0.2, 0.3, 0.4]), 3),
         t.multinomial(t.rand(3, 5), 1),
         t.multinomial(t.rand(3, 5), 2),
         t.tensor(list(t.utils.data.WeightedRandomSampler([0.1, 0.5, 0.4], 2, replacement=False))),
+    ],
+    "multinomial of one": lambda t: [
+        *(t.multinomial(t.rand(3, 5).to(kind), 1, replacement=True) for kind in (t.float32, t.float64, t.bfloat16)),
+        t.multinomial(t.rand(5), 1, replacement=True, generator=t.Generator().manual_seed(3)),
+        t.distributions.Categorical(t.rand(4, 3)).sample(),
+        t.tensor(list(t.utils.data.WeightedRandomSampler([0.1, 0.5, 0.4], 1))),
     ],
     "geometric_": lambda t: [t.empty(40).geometric_(0.3)],
     "layers": lambda t: [
@@ -155,7 +176,7 @@ CLOSE: dict[str, Callable[[Any], list[Any]]] = {
 
 
 # Where MKL makes them for PyTorch, as it does on some processors, it draws others from the same seed.
-BY_MKL = {"bernoulli of one number", "multinomial without replacement", "exponential"}
+BY_MKL = {"bernoulli of one number", "multinomial without replacement", "multinomial of one", "exponential"}
 
 
 def draws_by_mkl() -> bool:
@@ -232,3 +253,36 @@ def test_a_model_trains_as_in_pytorch() -> None:
                 found.append(loss.item())
         losses.append(found)
     np.testing.assert_allclose(*losses, rtol=2e-5)
+
+
+class Draws:
+    """A dataset whose samples tell what a worker draws, by three generators."""
+
+    def __init__(self, t: Any):
+        self.t = t
+
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, i: int) -> tuple[int, ...]:
+        info = self.t.utils.data.get_worker_info()
+        return i, info.seed, int(self.t.randint(1000, ())), random.randrange(1000), int(np.random.randint(1000))
+
+
+def workers_draw(t: Any, persistent: bool, own: bool) -> list[Any]:
+    """What workers draw in three passes, and this process after each."""
+    t.manual_seed(5)
+    loader = t.utils.data.DataLoader(Draws(t), batch_size=None, shuffle=True, num_workers=2, persistent_workers=persistent,
+                                     generator=t.Generator().manual_seed(3) if own else None, collate_fn=tuple,
+                                     multiprocessing_context="fork")  # fmt: skip
+    found: list[Any] = []
+    for _ in range(3):
+        found += [*loader, int(t.randint(1000, ()))]
+    return found
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork")
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_workers_draw_the_same_numbers_in_each_pass(persistent: bool, own: bool) -> None:
+    assert workers_draw(rushlight, persistent, own) == workers_draw(torch, persistent, own)

@@ -21,6 +21,7 @@ WORDS = 624  # of the state
 STATE_BYTES = 5056  # of PyTorch's generator, which holds them in 64 bits each
 AT_ONCE = 1 << 12  # words drawn at a time
 LAST = 16  # normal numbers of one block
+WIDE = 1 << 28  # integers of as large a range are made of words of 64 bits
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 # 64-bit words of a state: the seed; how many words are left, and that there are any, in the upper half; which is next; the words; and of
 # normal numbers among others the one that waits and whether one does.
@@ -151,7 +152,10 @@ class Twister(np.random.Generator):
     def integers(
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
     ) -> Any:
-        """Evenly from [low, high): the rest of a word, or of two where the range takes more than 32 bits."""
+        """Evenly from [low, high): the rest of a word of 32 bits, or of 64 where the range is of 2**28 numbers or more.
+
+        From all of int64 as the words are, without `low`.  All as PyTorch draws them.
+        """
         if np.ndim(low) or np.ndim(high):
             return super().integers(low, high, size, dtype, endpoint)
         low, high = (0, int(low)) if high is None else (int(low), int(high))
@@ -159,9 +163,11 @@ class Twister(np.random.Generator):
         made = np.empty(() if size is None else size, dtype)
 
         def each(count: int) -> Array:
-            words = self.words(count) if span < 1 << 32 else self.words64(count)
-            words = words if span == 1 << 64 else words % words.dtype.type(span)
-            return words.astype(np.int64) + low if low else words
+            words = self.words(count) if span < WIDE else self.words64(count)
+            if span == 1 << 64:
+                return words
+            rest: Array = words % words.dtype.type(span)
+            return rest.astype(np.int64) + low if low else rest
 
         self.fill(made, each)
         return made[()] if size is None else made

@@ -158,6 +158,12 @@ class Parts(Tensor):
         self._only(True, "col_indices")
         return self._indices_of[1]
 
+    def _named_places(self) -> dict[str, Tensor]:
+        """The tensors that say where values are."""
+        if self._csr:
+            return {"crow_indices": self._indices_of[0], "col_indices": self._indices_of[1]}
+        return {"indices": self._indices_of}
+
     def _only(self, csr: bool, name: str) -> None:
         if csr is not self._csr:
             raise RuntimeError(f"{name} expected {'sparse row compressed' if csr else 'sparse coordinate'} tensor layout but got "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rushlight.basics import dtypes
+from rushlight.ops.python.printing import body, ended, goes_without_saying, history
 
 if TYPE_CHECKING:
     from rushlight.sparse.parts import Parts
@@ -12,26 +12,23 @@ if TYPE_CHECKING:
 
 __all__ = ["shown"]
 
-_QUIET = (dtypes.float32, dtypes.int64, dtypes.bool)
-
 
 def shown(t: Parts) -> str:
     """Places, values and sizes, as `repr` says them."""
-    places = (
-        {"crow_indices": t._indices_of[0], "col_indices": t._indices_of[1]} if t._csr else {"indices": t._indices_of}
-    )
-    parts = [f"{name}={_shown(value, len(name) + 8)}" for name, value in (*places.items(), ("values", t._values_of))]
-    kind = "" if t.dtype in _QUIET else f", dtype={t.dtype}"
-    layout = "torch.sparse_csr" if t._csr else "torch.sparse_coo"
-    rest = f"size={tuple(t._sizes)}, nnz={t._nnz()}{kind}"
-    if t._csr:
-        return "tensor(" + ",\n       ".join([*parts[:-1], f"{parts[-1]}, {rest}", f"layout={layout})"])
-    return "tensor(" + ",\n       ".join([*parts, f"{rest}, layout={layout})"])
+    parts = [
+        _shown(f"{name}=tensor(", part, 7) for name, part in (*t._named_places().items(), ("values", t._values_of))
+    ]
+    last = [f"size={tuple(t._sizes)}", f"nnz={t._nnz()}"]
+    if not goes_without_saying(t.dtype):
+        last.append(f"dtype={t.dtype}")
+    last += [f"layout={t.layout}", *history(t)]
+    before = "Parameter containing:\n" if "_is_param" in t.__dict__ else ""
+    return before + ended("tensor(" + ",\n       ".join(parts), last, 7, t.is_sparse)
 
 
-def _shown(part: Tensor, indent: int) -> str:
+def _shown(prefix: str, part: Tensor, indent: int) -> str:
     """Places or values as they are printed within a sparse tensor, without what is said of the whole."""
-    part = part.detach()
-    if not part.numel():
-        return f"tensor([], size={tuple(part.shape)})"
-    return repr(part).replace("\n", "\n" + " " * indent).replace(f", dtype={part.dtype}", "")
+    array = part.detach()._array
+    if not array.size:
+        return f"{prefix}[], size={tuple(array.shape)})"
+    return f"{prefix}{body(array, indent + len(prefix))})"

@@ -139,20 +139,32 @@ def body(array: Any, indent: int) -> str:
 
 def suffixes(tensor: Tensor) -> list[str]:
     """What follows the elements: size, dtype, history."""
-    found, default, dtype = [], dtypes.get_default_dtype(), tensor.dtype
+    found = []
     array = tensor._array
     if array.size == 0:
         if array.ndim != 1:
             found.append(f"size={tuple(array.shape)}")
-        plain = dtype is default
+        plain = tensor.dtype is dtypes.get_default_dtype()
     else:
-        plain = dtype in (default, default.to_complex(), dtypes.int64, dtypes.bool)
+        plain = goes_without_saying(tensor.dtype)
     if not plain:
-        found.append(f"dtype={dtype}")
+        found.append(f"dtype={tensor.dtype}")
+    return found + history(tensor)
+
+
+def goes_without_saying(dtype: dtypes.dtype) -> bool:
+    """Whether numbers of a dtype show it by the way they are written."""
+    default = dtypes.get_default_dtype()
+    return dtype in (default, default.to_complex(), dtypes.int64, dtypes.bool)
+
+
+def history(tensor: Tensor) -> list[str]:
+    """What is said of a tensor's gradients and tangents."""
     try:
         fn = tensor.grad_fn
     except RuntimeError:  # a view whose history cannot be rewritten: it is said where that is needed
-        return [*found, "grad_fn=<Invalid>"]
+        return ["grad_fn=<Invalid>"]
+    found = []
     if fn is not None:
         found.append(f"grad_fn=<{type(fn).__name__}>")
     elif tensor.requires_grad:
@@ -170,12 +182,16 @@ def text(tensor: Tensor, contents: Any = None, prefix: str = "tensor(") -> str:
     array, indent = tensor._array, len(prefix)
     if contents is None:
         contents = body(array, indent) if array.size else "[]"
-    line = prefix + contents
+    return ended(prefix + contents, suffixes(tensor), indent)
+
+
+def ended(line: str, last: list[str], indent: int, below: bool = False) -> str:
+    """Elements and what follows them, in lines.  below: the first of it in a line of its own."""
     pieces, used = [line], len(line) - line.rfind("\n") + 1
-    for suffix in suffixes(tensor):
-        if used + len(suffix) + 2 > options.linewidth:
+    for suffix in last:
+        if below or used + len(suffix) + 2 > options.linewidth:
             pieces.append(",\n" + " " * indent + suffix)
-            used = indent + len(suffix)
+            used, below = indent + len(suffix), False
         else:
             pieces.append(", " + suffix)
             used += len(suffix) + 2

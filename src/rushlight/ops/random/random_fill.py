@@ -203,6 +203,7 @@ def random_(self: Tensor, *args: int, generator: Generator | None = None, **kwar
     """Fill with integers: random_(to) from [0, to), random_(from, to); random_() from all the dtype holds exactly."""
     if len(args) == 1:
         args = (0, args[0])
+    given = bool(kwargs)
     low, high = _between("random_", args, kwargs, 0, None)
     kind = self._array.dtype
     top = _top(kind) + (kind.kind in "fV") if high is None else int(high)
@@ -211,14 +212,22 @@ def random_(self: Tensor, *args: int, generator: Generator | None = None, **kwar
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={top}")
     if kind.kind in "iub" and not (_bottom(kind) <= low and top <= _top(kind)):
         raise RuntimeError(f"random_: from={low} and to={top} are out of bounds for {self.dtype}")
+    if kind == np.float16 and abs(low) > dtypes.finfo(self.dtype).max:
+        raise RuntimeError(f"random_: from={low} is out of bounds for {self.dtype}")
     if kind.kind in "fV" and high is not None:
         check_exact(self.dtype, _top(kind), low, top)
+    if high is None and low == -1 << 63:
+        top = 1 << 63  # all words, whatever the dtype holds exactly
+    return redraw("random_", self, lambda x: put_integers(x, low, top, source(generator), not (args or given)), "fViub")
 
-    def draw(x: Array) -> None:
-        rng, wide = source(generator), np.uint64 if top > 1 << 63 else np.int64
+
+def put_integers(x: Array, low: int, top: int, rng: Twister, all_there_are: bool) -> None:
+    """Integers from [low, top).  Those of 32 bits, where none is left out, are made of words of 32 bits."""
+    wide = np.uint64 if top > 1 << 63 else np.int64
+    if all_there_are and x.dtype == np.int32:
+        put(x, rng, lambda count: rng.words(count) & np.uint32(top - 1))
+    else:
         put(x, rng, lambda count: rng.integers(low, top, count, wide))
-
-    return redraw("random_", self, draw, "fViub")
 
 
 def check_exact(dtype: dtype, top: int, low: int, high: int) -> None:
@@ -431,7 +440,7 @@ def categories(input: Tensor, num_samples: int, replacement: bool, generator: An
     n = check_weights(array, num_samples, replacement)
     rows = np.atleast_2d(array).astype(np.float64)
     rng = source(generator)
-    if replacement:
+    if replacement and num_samples > 1:
         ends = np.cumsum(rows, axis=1)
         aim = rng.random((len(rows), num_samples)) * ends[:, -1:]
         found = np.stack([np.searchsorted(e, a, "right") for e, a in zip(ends, aim, strict=True)]) if len(rows) else \

@@ -64,7 +64,7 @@ class DataLoader(Generic[T_co]):
         multiprocessing_context: a start method or a context of multiprocessing.
         generator: where orders and the seeds of workers come from.
         prefetch_factor: batches that each worker is ahead; 2 unless given.
-        persistent_workers: keep workers from one pass to the next.
+        persistent_workers: keep workers from one pass to the next: their random numbers go on, and no seed is drawn for them.
         in_order: give batches in the order of their indices; False: as they come.
         worker_type: "process" (as PyTorch), or "thread": nothing is copied or pickled, and dataset and random
             generators are shared, so random transformations should use generators of their own.
@@ -173,16 +173,16 @@ class DataLoader(Generic[T_co]):
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
                 "used."
             )
+        if self.persistent_workers and self._iterator is not None and self._iterator.pool is not None:
+            self._iterator.reset(self)
+            return self._iterator
         seed = int((self.generator or default_generator).numpy.integers(1 << 63))
         if self.num_workers == 0:
             return SerialIterator(self, seed)
-        if not self.persistent_workers:
-            return WorkerIterator(self, seed)
-        if self._iterator is None or self._iterator.pool is None:
-            self._iterator = WorkerIterator(self, seed)
-        else:
-            self._iterator.reset(self, seed)
-        return self._iterator
+        begun = WorkerIterator(self, seed)
+        if self.persistent_workers:
+            self._iterator = begun
+        return begun
 
     def __len__(self) -> int:
         if not isinstance(self.dataset, IterableDataset):

@@ -86,11 +86,11 @@ class WorkerIterator(LoaderIterator):
         self.pool = ThreadPool(job) if thread else ProcessPool(job, loader._context())
         self._begin(loader)
 
-    def reset(self, loader: Any, seed: int) -> None:
+    def reset(self, loader: Any) -> None:
         """Begin another pass with the workers of the last."""
         self._finish_pending()
         for worker in range(self.count):
-            self.pool.send(worker, ("resume", seed))
+            self.pool.send(worker, ("resume", None))
         for _ in range(self.count):
             self._receive()
         self._begin(loader)

@@ -75,7 +75,7 @@ class Job:
 
 
 class Worker:
-    """Answers tasks: pairs (number, index), or ("resume", seed) to begin again.  own: not shared with other workers."""
+    """Answers tasks: pairs (number, index), or ("resume", None) to begin again.  own: not shared with other workers."""
 
     def __init__(self, job: Job, id: int, kind: str, own: bool):
         self.job, self.id, self.own = job, id, own
@@ -84,25 +84,33 @@ class Worker:
         self.failure: Failure | None = None
         self.ended = False
 
-    def start(self, seed: int) -> None:
+    def start(self) -> None:
         """Get ready; an exception is kept for the first answer."""
         job = self.job
-        _local.info = WorkerInfo(self.id, job.count, seed + self.id, job.dataset)
+        _local.info = WorkerInfo(self.id, job.count, job.seed + self.id, job.dataset)
         try:
             if self.own:
-                _seed_everything(seed + self.id)
-            if job.init is not None and self.fetch is None:
+                _seed_everything(job.seed, self.id)
+            if job.init is not None:
                 job.init(self.id)
-            self.fetch = make_fetcher(job.dataset, job.batched, job.collate, job.drop_last)
         except Exception as error:
             self.failure = Failure(error, self.where)
+        self.begin()
+
+    def begin(self) -> None:
+        """Get ready for a pass: of the dataset anew, of random numbers where the last one ended."""
+        job = self.job
+        try:
+            self.fetch = make_fetcher(job.dataset, job.batched, job.collate, job.drop_last)
+        except Exception as error:
+            self.failure = self.failure or Failure(error, self.where)
         self.ended = False
 
     def answer(self, task: Any) -> Any:
         """The answer to a task: (worker, number, batch or Failure or END)."""
         number, index = task
         if number == "resume":
-            self.start(index)
+            self.begin()
             return self.id, number, None
         if self.failure is not None:
             failure, self.failure = self.failure, None
@@ -116,14 +124,14 @@ class Worker:
             return self.id, number, Failure(error, self.where)
 
 
-def _seed_everything(seed: int) -> None:
+def _seed_everything(base_seed: int, worker_id: int) -> None:
     import numpy as np
 
     from rushlight.generator import default_generator
 
-    random.seed(seed)
-    default_generator.manual_seed(seed)
-    np.random.seed(np.random.SeedSequence(seed).generate_state(4))
+    random.seed(base_seed + worker_id)
+    default_generator.manual_seed(base_seed + worker_id)
+    np.random.seed(_generate_state(base_seed, worker_id))
 
 
 # In a thread ---------------------------------------------------------------------------------------
@@ -132,7 +140,7 @@ def _seed_everything(seed: int) -> None:
 def thread_main(job: Job, id: int, tasks: Any, answers: Any, stop: threading.Event) -> None:
     """A worker in a thread: answers until it is told to stop."""
     worker = Worker(job, id, "thread", own=False)
-    worker.start(job.seed)
+    worker.start()
     while (task := tasks.get()) is not None and not stop.is_set():
         answers.put(worker.answer(task))
         task = None  # hold nothing while waiting
@@ -150,7 +158,7 @@ def process_main(job: Job, id: int, tasks: Connection, answers: Connection, othe
     waiting: Any = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(tasks, waiting, os.getppid()), daemon=True).start()
     worker = Worker(job, id, "process", own=True)
-    worker.start(job.seed)
+    worker.start()
     while (task := waiting.get()) is not None:
         if not _reply(answers, worker.answer(task), worker.where):
             break
