@@ -171,9 +171,29 @@ def _bounds(
     for argument, bound in (("min", low), ("max", high)):
         if bound is not None and not isinstance(bound, call.OPERANDS):
             raise TypeError(f"{name}(): argument '{argument}' must be Number or Tensor, not {type(bound).__name__}")
-    if isinstance(low, (Tensor, ndarray)) or isinstance(high, (Tensor, ndarray)):
+    whole = [isinstance(bound, (Tensor, ndarray)) for bound in (low, high)]
+    if all(whole) or (any(whole) and (low is None or high is None)):
+        if all(whole):
+            _refuse_bools(name, input, low, high)
         return clamp_tensors.op, (input, low, high), ()
+    if any(whole):
+        low, high = (_as_number(name, bound) for bound in (low, high))
+    _refuse_bools(name, input, low, high)
     return clamp_numbers.op, (input,), (number(low), number(high))
+
+
+def _as_number(name: str, bound: Tensor | float) -> float:
+    """A bound beside a number, which is one, too: raises TypeError for a tensor that cannot stand for a number."""
+    if isinstance(bound, Tensor) and not bound.ndim and not bound.requires_grad:
+        return bound.item()
+    if isinstance(bound, (Tensor, ndarray)):
+        raise TypeError(f"{name}(): both bounds must be tensors, or both numbers: give the other one as a tensor, too")
+    return bound
+
+
+def _refuse_bools(name: str, *operands: object) -> None:
+    if all(x is None or isinstance(x, bool) or getattr(x, "dtype", None) is dtypes.bool for x in operands):
+        raise NotImplementedError(f"\"{name}\" not implemented for 'Bool': use | and & instead")
 
 
 def _promoted_input(input: Array | Tensor, low: float, high: float | None) -> Array | Tensor:

@@ -467,8 +467,10 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
 
     if x.dtype != y.dtype:
         raise RuntimeError(f"linalg.vecdot: Expected x and y to have the same dtype, but got {x.dtype} and {y.dtype}")
-    if x.shape[dim] != y.shape[dim]:
-        raise RuntimeError(f"linalg.vecdot: sizes {x.shape[dim]} and {y.shape[dim]} of dimension {dim} differ")
+    if x.dtype.category < dtypes.FLOAT:
+        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype}")
+    if x.ndim == y.ndim == 1 and x.shape != y.shape:
+        raise RuntimeError(f"linalg.vecdot: inconsistent tensor size, got {x.shape[0]} and {y.shape[0]} elements")
     result = (conj(x) * y).sum(dim)
     return result if out is None else write_out("linalg.vecdot", out, result)
 

@@ -91,7 +91,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     return bce_op(input, target, weight, reduction)
 
 
-def check_fits(name: str, input: Tensor, weight: Tensor | None) -> None:
+def check_fits(name: str, input: Tensor, weight: Tensor | None, argument: str = "weight") -> None:
     """Raise RuntimeError unless the weight, if there is one, broadcasts to the shape of the input."""
     if weight is None:
         return
@@ -100,7 +100,7 @@ def check_fits(name: str, input: Tensor, weight: Tensor | None) -> None:
         check_broadcast(name, (input, weight))
     if shape != tuple(input.shape):
         raise RuntimeError(f"{name}: output with shape {list(input.shape)} doesn't match the broadcast shape "
-                           f"{list(shape)} of input and a weight of shape {list(weight.shape)}")  # fmt: skip
+                           f"{list(shape)} of input and a {argument} of shape {list(weight.shape)}")  # fmt: skip
 
 
 # Of logits --------------------------------------------------------------------------------------------------------
@@ -204,6 +204,9 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     if target.shape != input.shape:
         raise ValueError(f"binary_cross_entropy_with_logits: Target size ({target.size()}) must be the same as input "
                          f"size ({input.size()})")  # fmt: skip
+    if input.dtype.category < dtypes.FLOAT:
+        raise NotImplementedError(f"binary_cross_entropy_with_logits: not implemented for '{older(input.dtype)}': convert "
+                                  "input with .to(torch.float32)")  # fmt: skip
     if target.dtype.category < dtypes.FLOAT:
         raise RuntimeError(f"binary_cross_entropy_with_logits: result type {older(input.dtype)} can't be cast to the "
                            f"desired output type {older(target.dtype)} of target: give target.to({input.dtype})")  # fmt: skip
@@ -219,10 +222,18 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
     """The mean over classes of binary cross entropy with logits, reduced.  (*, C), (*, C) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("multilabel_soft_margin_loss", input=input, target=target)
+    if input.dtype.category < dtypes.FLOAT:
+        raise NotImplementedError(f"multilabel_soft_margin_loss: not implemented for '{older(input.dtype)}': convert input "
+                                  "with .to(torch.float32)")  # fmt: skip
+    if target.dtype is dtypes.bool:
+        raise RuntimeError("multilabel_soft_margin_loss: Subtraction, the `-` operator, with a bool tensor is not "
+                           "supported: convert target with .to(input.dtype)")  # fmt: skip
+    if not input.ndim:
+        raise IndexError("multilabel_soft_margin_loss: input has no dimensions, and needs one of classes")
     loss = logits_op(input, target, None, None, "none")
     if weight is not None:
         loss = loss * weight
-    return reduced(ops.sum(loss, -1) / input.shape[-1] if input.ndim else loss, reduction)
+    return reduced(ops.sum(loss, -1) / input.shape[-1], reduction)
 
 
 # Soft margin ------------------------------------------------------------------------------------------------------
@@ -257,4 +268,9 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = 
     """log(1 + e^(-target * input)) with targets 1 and -1, reduced.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("soft_margin_loss", input=input, target=target)
-    return soft_margin_op(input, target, reduction)
+    if input.dtype.category < dtypes.FLOAT or input.dtype.category < target.dtype.category:
+        wanted = target.dtype if target.dtype.category >= dtypes.FLOAT else dtypes.float32
+        raise RuntimeError(f"soft_margin_loss: result type {older(wanted)} can't be cast to the desired output type "
+                           f"{older(input.dtype)}: give input.to({wanted})")  # fmt: skip
+    check_fits("soft_margin_loss", input, target, "target")
+    return soft_margin_op(input, target, reduction).to(input.dtype)

@@ -250,22 +250,24 @@ def _(g: Array, input: Tensor, target: Tensor, weight: Tensor | None, total: flo
       label_smoothing: float) -> Array:  # fmt: skip
     g = g if reduction != "none" else ops.unsqueeze(g, 1)
     if any(getattr(x._array, "interpreted", False) for x in (target, weight, total) if isinstance(x, Tensor)):
-        both = hidden_coefficients(input, target, weight, ignore_index, label_smoothing) / total
+        both = hidden_coefficients(input, target, weight, total, ignore_index, label_smoothing)
         return g * (softmax_op(input, 1) * ops.sum(both, 1, True) - both)
     direct, spread = coefficients(input, target, weight, ignore_index, label_smoothing, total)
     sums = wrap(np.add.reduce(direct, axis=1, keepdims=True) + np.add.reduce(spread, axis=1, keepdims=True))
     return g * (softmax_op(input, 1) * sums - wrap(direct + spread))
 
 
-def hidden_coefficients(x: Tensor, target: Tensor, weight: Tensor | None, ignore: int, smoothing: float) -> Tensor:
-    """The sum of both `coefficients`, before they are divided, by operators: for levels that hide values."""
+def hidden_coefficients(
+    x: Tensor, target: Tensor, weight: Tensor | None, total: float | Tensor, ignore: int, smoothing: float
+) -> Tensor:
+    """The sum of both `coefficients`, by operators: for levels that hide values."""
     classes, rest = x.shape[1], (1,) * (len(x.shape) - 2)
     target = target if isinstance(target, Tensor) else wrap(target)
     by_class = ops.ones(classes, dtype=x.dtype) if weight is None else weight.to(x.dtype)
     by_class = by_class.reshape(1, classes, *rest)
     number = wrap(np.arange(classes).reshape(1, classes, *rest))
     chosen = (ops.unsqueeze(target, 1) == number).to(x.dtype) * (1 - smoothing) + smoothing / classes
-    return chosen * by_class * ops.unsqueeze(target != ignore, 1).to(x.dtype)
+    return ops.where(ops.unsqueeze(target != ignore, 1), chosen * by_class / total, wrap(np.zeros((), x.dtype.numpy)))
 
 
 def coefficients(

@@ -12,6 +12,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
@@ -64,6 +65,13 @@ def alike(name: str, input: Tensor, target: Tensor) -> tuple[Any, Any]:
     if (input.dtype is dtypes.bool) != (target.dtype is dtypes.bool):  # formulas subtract them
         input, target = (x.to(y.dtype) if x.dtype is dtypes.bool else x for x, y in ((input, target), (target, input)))
     return input, target
+
+
+def require_castable(name: str, input: Tensor, target: Tensor) -> None:
+    """Raise RuntimeError where losses in the dtype of both do not fit into that of the input."""
+    if input.dtype.category < target.dtype.category:
+        raise RuntimeError(f"{name}: result type {older(target.dtype)} can't be cast to the desired output type "
+                           f"{older(input.dtype)}")  # fmt: skip
 
 
 def folded(fn: Callable[..., Any], reduction: str, *arrays: Array) -> Array:
@@ -196,6 +204,9 @@ def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, red
     """|input - target|, reduced; with `weight`, a weighted mean.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("l1_loss", input=input, target=target)
+    if (input.dtype is dtypes.bool) != (target.dtype is dtypes.bool):
+        raise RuntimeError("l1_loss: Subtraction, the `-` operator, with a bool tensor is not supported: convert it with "
+                           ".to(torch.float32)")  # fmt: skip
     input, target = alike("l1_loss", input, target)
     whole = input.dtype.category < 2 and target.dtype.category < 2 and (weight is None or weight.dtype.category < 2)
     if input.dtype.is_complex or target.dtype.is_complex or whole:
@@ -308,13 +319,15 @@ def huber_loss(
     """
     reduction = reduction_of(reduction)
     check_tensors("huber_loss", input=input, target=target)
+    own = input.dtype
+    require_castable("huber_loss", input, target)
     input, target = alike("huber_loss", input, target)
     if not delta > 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}.")
     if weight is None:
-        return huber_op(input, target, reduction, float(delta))
+        return huber_op(input, target, reduction, float(delta)).to(own)
     check_weight("huber_loss", weight, input)
-    return reduced(huber_op(input, target, "none", float(delta)) * weight, reduction)
+    return reduced(huber_op(input, target, "none", float(delta)).to(own) * weight, reduction)
 
 
 # Distributions ----------------------------------------------------------------------------------------------------
@@ -406,7 +419,7 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     loss = ops.exp(input) - target * input if log_input else input - target * ops.log(input + eps)
     if full:
         stirling = target * ops.log(target) - target + 0.5 * ops.log(2 * math.pi * target)
-        loss = loss + ops.masked_fill(stirling, target <= 1, 0)
+        loss = loss + ops.masked_fill(stirling, target <= 1, 0).to(loss.dtype)
     return reduced(loss, reduction)
 
 

@@ -28,7 +28,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, siz
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("hinge_embedding_loss", input=input, target=target)
     zero = ops.zeros_like(input.detach())
-    far = ops.where(target != 1, ops.clamp_min(margin - input, 0), zero)
+    far = ops.where(target != 1, ops.clamp_min(margin - input, 0).to(input.dtype), zero)
     return reduced(far + ops.where(target != -1, input, zero), reduction)
 
 
