@@ -112,3 +112,46 @@ def test_a_word_as_padding_of_a_transposed_convolution_is_a_type_error(n: int) -
 
 def test_local_response_norm_over_no_channels_is_refused() -> None:
     agree(lambda t: [t.nn.functional.local_response_norm(t.ones(1, 2, 3), 0)])
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int32", "float16", "float64", "complex64"])
+def test_full_of_a_tensor_has_the_default_dtype_of_its_kind(dtype: str) -> None:
+    agree(lambda t: [t.full((2,), t.tensor(1, dtype=getattr(t, dtype)))])
+
+
+INDEXED: dict[str, Any] = {
+    "getitem": lambda t, x, at: x[at],
+    "setitem": lambda t, x, at: x.__setitem__(at, t.ones(2, 3)) or x,
+    "index_put": lambda t, x, at: x.index_put((at,), t.tensor(1.0)),
+    "index_put of lists": lambda t, x, at: x.index_put([[0, 1]], t.tensor(1.0)),
+    "index_put of an int": lambda t, x, at: x.index_put((0,), t.tensor(1.0)),
+    "index_copy": lambda t, x, at: x.index_copy(0, at, t.ones(2, 3)),
+    "index_fill": lambda t, x, at: x.index_fill(0, at, 1.0),
+    "index_add": lambda t, x, at: x.index_add(0, at, t.ones(2, 3)),
+    "index_select": lambda t, x, at: x.index_select(0, at),
+    "repeat_interleave": lambda t, x, at: x.repeat_interleave(at, 0),
+    "gather": lambda t, x, at: x.gather(1, at[:, None]),
+    "lengths of ctc_loss": lambda t, x, at: t.nn.functional.ctc_loss(
+        x[:, None].expand(2, 2, 3), t.ones(2, 1).long(), at + 1, at
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INDEXED)
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "float32"])
+def test_indices_have_the_dtypes_that_pytorch_takes(name: str, dtype: str) -> None:
+    agree(lambda t: [INDEXED[name](t, t.arange(6.0).reshape(2, 3), t.tensor([0, 1]).to(getattr(t, dtype)))])
+
+
+def test_sums_of_numbers_that_are_not_nan_say_which_dtypes_they_take() -> None:
+    for name, dtype in itertools.product(["nansum", "nanmean"], ["int32", "float64", 5, None]):
+        agree(
+            lambda t, name=name, d=dtype: [
+                getattr(t, name)(t.ones(2), dtype=getattr(t, d) if isinstance(d, str) else d)
+            ]
+        )
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_max_pool_of_bools_is_not_implemented(n: int) -> None:
+    agree(lambda t: [getattr(t.nn.functional, f"max_pool{n}d")(t.ones((1, 1, 2, 2, 2)[: n + 2]).bool(), 2)])

@@ -172,6 +172,8 @@ def max_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stri
     """Max pooling in n dimensions, with the positions of the maxima if asked."""
     geometry, out = geometry_of(name, n, input, kernel, stride, padding, dilation, ceil_mode)
     x, added = batched(input, n)
+    if x._array.dtype.kind == "b":
+        raise NotImplementedError(f"{name}(): not implemented for bools: convert input with .to(torch.uint8)")
     y = max_pool_op(x, geometry, out)
     y = reshape_op(y, y.shape[1:]) if added else y
     if not return_indices:

@@ -94,7 +94,7 @@ def full(size: int | Sequence[int], fill_value: Tensor | complex, *, out: Tensor
 def value_dtype(name: str, value: Tensor | complex) -> np.dtype[Any]:
     """The dtype of a fill value."""
     if isinstance(value, Tensor):
-        return value._array.dtype
+        return dtypes.default_of_category(value.dtype.category).numpy
     if isinstance(value, np.generic) and not isinstance(value, (float, complex)):
         value = value.item()
     if not isinstance(value, (bool, int, float, complex)):

@@ -182,7 +182,7 @@ def _bounds(
     return clamp_numbers.op, (input,), (number(low), number(high))
 
 
-def _as_number(name: str, bound: Tensor | float) -> float:
+def _as_number(name: str, bound: Tensor | float | None) -> float | None:
     """A bound beside a number, which is one, too: raises TypeError for a tensor that cannot stand for a number."""
     if isinstance(bound, Tensor) and not bound.ndim and not bound.requires_grad:
         return bound.item()

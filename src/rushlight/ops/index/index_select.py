@@ -227,6 +227,9 @@ def source_for(name: str, x: Array, index: Tensor, source: Tensor, dim: int) -> 
 def prepared(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor | None) -> tuple[Any, Any, int]:
     """The index, source and dimension of an operator that writes slices, checked."""
     whole, at, dim = checked(name, input, dim, index)
+    if name.startswith(("index_copy", "index_fill")) and raw(at).dtype != np.int64:
+        kind = RuntimeError if name.startswith("index_copy") else IndexError
+        raise kind(f"{name}(): Expected dtype int64 for index, but got {index.dtype}: convert it with .long()")
     if source is not None:
         source = source_for(name, raw(input), at, source, dim)
     kind = RuntimeError if name.startswith("index_add") and raw(whole).ndim > 1 else IndexError

@@ -173,6 +173,8 @@ index_put_op.grad("values")(lambda g, indices, slots: index_op(g, indices, slots
 
 # Taking an index apart -----------------------------------------------------------------------------
 
+INDICES = (np.int64, np.int32, np.bool_)  # and bytes, which are masks
+
 
 def as_index(part: Tensor) -> Tensor:
     """A part of an index as a tensor of integers or a mask.  Raises TypeError for what is no number."""
@@ -190,6 +192,8 @@ def as_index(part: Tensor) -> Tensor:
         raise IndexError(f"{words} (got {kind_of(given)})")
     if kind not in "biu":
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    if part is given and part._array.ndim and part._array.dtype not in INDICES and part._array.dtype != np.uint8:
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors: convert it with .long()")
     if part._array.dtype == np.uint8:
         caller.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.")
         return wrap(part._array.astype(np.bool_))
@@ -309,7 +313,7 @@ def getitem_advanced(self: Tensor, whole: Tensor | tuple[Any, ...]) -> Tensor:
     usual = not special.count or (not special.observing and way_of((self, *parts)))
     if len(parts) == 1 and usual and isinstance(parts[0], Tensor) and isinstance(self, Tensor):
         index = parts[0]._array
-        if index.ndim and index.dtype != np.uint8 and index.dtype.kind in "biu" and self._array.ndim:
+        if index.ndim and (index.dtype == np.int64 or index.dtype in INDICES) and self._array.ndim:
             return made(index_op.op, (self, parts[0]), (ONE,), reading(self._array, ONE, (index,)))
     basic, indices, slots = advanced_index(parts, raw(self).shape)
     part = basic_part(self, basic)
@@ -386,6 +390,9 @@ def put_indices(name: str, input: Tensor, indices: tuple[Tensor, ...]) -> tuple[
         raise TypeError(
             f"{name}(): argument 'indices' (position 2) must be tuple of Tensors, not {type(indices).__name__}"
         )
+    for k, p in enumerate(indices):
+        if p is not None and not isinstance(p, (Tensor, np.ndarray)):
+            raise TypeError(f"{name}(): expected Tensor as element {k} in argument 'indices', but got {kind_of(p)}")
     parts = [None if p is None else as_index(p) for p in indices]
     if sum(1 if p is None else max(width(p), 0) for p in parts) > raw(input).ndim:
         too_many(tuple(parts), raw(input).shape)

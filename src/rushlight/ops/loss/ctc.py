@@ -137,7 +137,7 @@ def lengths_of(name: str, lengths: tuple[int, ...], n: int, most: int | None) ->
     values = np.asarray(lengths._array if isinstance(lengths, Tensor) else lengths)
     if values.dtype.kind not in "iu" and values.size:
         kind = lengths.dtype if isinstance(lengths, Tensor) else values.dtype
-        raise TypeError(f"ctc_loss(): argument '{name}' must be a tensor or tuple of ints, got {kind}")
+        raise RuntimeError(f"ctc_loss(): {name} must be integral: a tensor or tuple of ints, got {kind}")
     values = values.reshape(-1).astype(np.int64)
     if len(values) != n:
         raise RuntimeError(f"ctc_loss: {name} must be of size batch_size: expected {n}, got {len(values)}")

@@ -326,7 +326,8 @@ def nansum(
     array = tensor_argument("nansum", input)
     if array.dtype.kind == "c":
         raise RuntimeError("nansum(): does not support complex inputs")
-    if dtype is not None and dtype.category < dtypes.FLOAT and array.dtype.kind not in "biu":
+    wanted = None if dtype is None else dtypes.of(numpy_dtype("nansum", dtype))
+    if wanted is not None and wanted.category < dtypes.FLOAT and array.dtype.kind not in "biu":
         input = keep(input, ~np.isnan(array))  # before they are converted
     input = in_dtype("nansum", input, dtype)
     where = axes(dim, array.ndim)
@@ -343,6 +344,9 @@ def nanmean(
     if array.dtype.kind in "biu":
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got "
                            f"{dtypes.of(array.dtype)}")  # fmt: skip
+    if dtype is not None and dtypes.of(numpy_dtype("nanmean", dtype)).category < dtypes.FLOAT:
+        raise RuntimeError(f"nanmean(): could not infer output dtype. Optional dtype must be either a floating point or "
+                           f"complex dtype. Got: {dtype}")  # fmt: skip
     where = axes(dim, array.ndim)
     if getattr(array, "interpreted", False):
         known = cast(input == input, array.dtype)

@@ -226,7 +226,7 @@ def check_counts(repeats: Array) -> Array:
     if repeats.ndim > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     if repeats.dtype not in (np.int64, np.int32):
-        raise RuntimeError("repeats has to be Long or Int tensor")
+        raise NotImplementedError("repeat_interleave: repeats has to be Long or Int tensor")
     if (repeats < 0).any():
         raise RuntimeError("repeats can not be negative")
     return repeats
