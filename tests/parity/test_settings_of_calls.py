@@ -155,3 +155,13 @@ def test_sums_of_numbers_that_are_not_nan_say_which_dtypes_they_take() -> None:
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_max_pool_of_bools_is_not_implemented(n: int) -> None:
     agree(lambda t: [getattr(t.nn.functional, f"max_pool{n}d")(t.ones((1, 1, 2, 2, 2)[: n + 2]).bool(), 2)])
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4), (5, 0, 4), (0, 4)])
+def test_ctc_loss_of_nothing_is_refused(shape: tuple[int, ...]) -> None:
+    n = shape[1] if len(shape) == 3 else 1
+    agree(lambda t: [t.nn.functional.ctc_loss(t.zeros(shape), t.zeros(n, 0).long(), (shape[0],) * n, (0,) * n)])
+
+
+def test_grouped_heads_want_a_dimension_of_heads() -> None:
+    agree(lambda t: [t.nn.functional.scaled_dot_product_attention(*[t.ones(3, 4)] * 3, enable_gqa=True)])

@@ -266,7 +266,9 @@ def groups_of(query: Tensor, key: Tensor, value: Any, enable_gqa: bool) -> int:
     """How many heads of the query share one of the key.  Raises RuntimeError where they do not divide."""
     if not enable_gqa:
         return 1
-    heads = [x.shape[-3] if x.ndim > 2 else 1 for x in (query, key, value)]
+    if min(x.ndim for x in (query, key, value)) < 3:
+        raise IndexError("scaled_dot_product_attention: enable_gqa needs a dimension of heads, the third from the end")
+    heads = [x.shape[-3] for x in (query, key, value)]
     if heads[1] != heads[2] or heads[0] % heads[1]:
         raise RuntimeError("scaled_dot_product_attention: Number of heads in key and value must divide the number of "
                            f"heads in query, got {heads[1]}, {heads[2]} and {heads[0]}")  # fmt: skip

@@ -185,6 +185,8 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     if x.ndim != 3:
         raise RuntimeError(f"ctc_loss: log_probs should be 2 or 3 dimensional, got {log_probs.ndim} dimensions")
     steps, n, classes = x.shape
+    if not x.numel():
+        raise RuntimeError(f"ctc_loss: log_probs tensor must not be empty, got shape {list(log_probs.shape)}")
     labels = targets._array.astype(np.int64, copy=False)
     labels = labels.reshape(1, -1) if lone and labels.ndim < 2 else labels
     starts = lengths_of("input_lengths", input_lengths, n, steps)
