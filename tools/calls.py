@@ -41,6 +41,8 @@ ACTIVATIONS = [
     "F.gelu(x, approximate='tanh')", "F.threshold(x, 0.5, 0.1)", "F.glu(x, -1)", "F.prelu(x - 0.5, s)",
     "F.prelu(x - 0.5, T.stack([s, s * 2, s * 3]))", "F.rrelu(x - 0.5, 0.1, 0.1, training=True)", "F.softmax(x, 1)",
     "F.log_softmax(x, -1)", "F.dropout(x, 1.0)", "F.alpha_dropout(x, 1.0, True)", "F.dropout2d(h, 1.0)", "F.leaky_relu(x, -0.2)",
+    "T.fake_quantize_per_tensor_affine(x, 0.1, 2, 0, 8)", "T.fake_quantize_per_channel_affine(x, T.full((3,), 0.1), T.ones(3), 1, 0, 8)",
+    "T.fake_quantize_per_tensor_affine(x, T.tensor(0.1), T.tensor(2), 0, 8)",
     "F.elu(x - 0.5, -0.7)", "F.normalize(x, dim=1)", "F.softmin(x, 0)",
 ]  # fmt: skip
 

@@ -44,7 +44,7 @@ with _paused():  # the searches for garbage among what an import makes would tak
     from rushlight.generator import Generator, default_generator
     from rushlight.kernels import allocator as _allocator
     from rushlight.overrides.attach import attach as _attach
-    from rushlight.tensor import Tensor, layout, sparse_coo, sparse_csc, sparse_csr, strided  # noqa: F401
+    from rushlight.tensor import Tensor, layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided  # noqa: F401
     from rushlight.version import __version__
 
     for _public in (Tensor, Size, Generator, device, dtype, layout, finfo, iinfo):

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlparse
 
-__all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
+__all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir", "tqdm"]
 
 # The first digits of a file's hash, in its name: resnet18-f37072fd.pth
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
@@ -139,3 +139,38 @@ def load_state_dict_from_url(url: str, model_dir: str | None = None, map_locatio
     from rushlight.serialization import load as read
 
     return read(path, map_location=map_location, weights_only=weights_only)
+
+
+class _NoBar:
+    """A bar of progress that shows nothing: what is iterated over, counted to, or said of it is as it is."""
+
+    def __init__(self, iterable: Any = None, total: int | None = None, **options: Any) -> None:
+        self.iterable, self.total, self.n = iterable, total, 0
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.iterable)
+
+    def __enter__(self) -> _NoBar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def update(self, n: int = 1) -> None:
+        """So much more is done."""
+        self.n += n
+
+    def set_description(self, *words: Any, **options: Any) -> None:
+        """Nothing is shown."""
+
+    def close(self) -> None:
+        """Nothing was shown."""
+
+
+def tqdm(iterable: Any = None, *args: Any, **options: Any) -> Any:
+    """A bar of progress by the package tqdm; one that shows nothing where it is not installed."""
+    try:
+        from tqdm import tqdm as bar
+    except ImportError:
+        bar = _NoBar
+    return bar(iterable, *args, **options)

@@ -445,8 +445,8 @@ class layout:
 
 
 strided = layout("strided")
-# Named so that code may ask for them: no tensor here has such a layout.
 sparse_coo, sparse_csr, sparse_csc = layout("sparse_coo"), layout("sparse_csr"), layout("sparse_csc")
+sparse_bsr, sparse_bsc = layout("sparse_bsr"), layout("sparse_bsc")
 _new = object.__new__
 bare = maker(Tensor)
 

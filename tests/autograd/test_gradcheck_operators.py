@@ -20,7 +20,11 @@ from rushlight.dispatch.declare import OPS
 
 REFUSALS = ("implemented", "expected a tensor of", "does not require grad", "not supported", "derivative")
 # Their derivatives are not those of differences, for reasons that are no mistake; what is said instead stands in MORE.
+_STRAIGHT = "rounds, and passes gradients as if it did not"
 APART = {
+    "T.fake_quantize_per_tensor_affine(x, 0.1, 2, 0, 8)": _STRAIGHT,
+    "T.fake_quantize_per_channel_affine(x, T.full((3,), 0.1), T.ones(3), 1, 0, 8)": _STRAIGHT,
+    "T.fake_quantize_per_tensor_affine(x, T.tensor(0.1), T.tensor(2), 0, 8)": _STRAIGHT,
     "T.normal(x, s * 0)": "random",
     "T.poisson(x * 0)": "random",
     "T.nextafter(x, v)": "steps from number to number",
@@ -54,7 +58,7 @@ MORE = [
 ]  # fmt: skip
 REAL = {"F.prelu(x - 0.5, s)", "F.prelu(x - 0.5, T.stack([s, s * 2, s * 3]))", "F.linear_cross_entropy(a.mT, p, r)"}
 # Random, without a derivative by intent or in PyTorch, in calls of APART, or recorded first in third derivatives.
-UNREACHED = {"binomial", "normal", "poisson", "random_", "nextafter", "no_gradient", "igammac", "opaque", "rrelu_with_noise",
+UNREACHED = {"fake_quantize_per_tensor_affine_cachemask", "fake_quantize_per_tensor_affine_cachemask_tensor_qparams", "fake_quantize_per_channel_affine_cachemask", "binomial", "normal", "poisson", "random_", "nextafter", "no_gradient", "igammac", "opaque", "rrelu_with_noise",
              "dropout_backward", "scaled", "ctc_loss", "ctc_loss_backward", "as_strided_read", "pool_gather_op",
              "take_rows", "geqrf_op", "ldl_op", "log_standard_gamma", "log_gamma_slope", "von_mises"}  # fmt: skip
 HERMITIAN = "p"  # must stay so while it is varied

@@ -79,7 +79,7 @@ def test_nothing_is_exported_to_onnx() -> None:
 def test_graphs_of_cuda_are_named_alone() -> None:
     with pytest.raises(RuntimeError, match="there is no GPU"):
         torch.cuda.CUDAGraph()
-    assert model_zoo.load_url is torch.hub.load_state_dict_from_url and model_zoo.tqdm([1]) == [1]
+    assert model_zoo.load_url is torch.hub.load_state_dict_from_url and list(model_zoo.tqdm([1])) == [1]
 
 
 @pytest.fixture

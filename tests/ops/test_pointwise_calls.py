@@ -22,6 +22,7 @@ OF_ONE = [
 # Random, of several results, of fewer digits, or of a shape that elements with values alone do not have.
 APART = {
     "x.to(T.float32)", "F.rrelu(x - 0.5, 0.1, 0.1, training=True)", "F.dropout(x, 1.0)",
+    "T.fake_quantize_per_tensor_affine(x, 0.1, 2, 0, 8)", "T.fake_quantize_per_channel_affine(x, T.full((3,), 0.1), T.ones(3), 1, 0, 8)", "T.fake_quantize_per_tensor_affine(x, T.tensor(0.1), T.tensor(2), 0, 8)",
     "F.alpha_dropout(x, 1.0, True)", "T.frexp(x)", "T.view_as_complex(x.unflatten(-1, (2, 2)))",
 }  # fmt: skip
 

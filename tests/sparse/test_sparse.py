@@ -112,8 +112,7 @@ def test_of_dense_tensors_and_back() -> None:
     assert x.to_dense() is x and x.to_sparse(layout=torch.sparse_csr).is_sparse_csr and x.to_sparse(1).dense_dim() == 1
     s.to_dense().square().sum().backward()
     assert x.grad.tolist() == [[0.0, 4.0], [6.0, 0.0]]
-    with pytest.raises(NotImplementedError, match="sparse_csc"):
-        x.to_sparse(layout=torch.sparse_csc)
+    assert x.to_sparse(layout=torch.sparse_csc).ccol_indices().tolist() == [0, 1, 2]
     found = torch.sparse.spdiags(torch.arange(6.0).reshape(2, 3), torch.tensor([0, 1]), (3, 3))
     assert found.to_dense().tolist() == [[0.0, 4.0, 0.0], [0.0, 1.0, 5.0], [0.0, 0.0, 2.0]]
     assert torch.sparse_coo_tensor((2, 3)).to_dense().tolist() == [[0.0] * 3] * 2
@@ -132,8 +131,9 @@ def test_parts_that_do_not_fit_are_refused() -> None:
                         (lambda: torch.sparse_csr_tensor([0, 2], [0], [1.0], (1, 1)), "do not fit")):  # fmt: skip
         with pytest.raises(RuntimeError, match=words):
             make()
-    with pytest.raises(NotImplementedError, match="CSC"):
-        torch.sparse_csc_tensor([0], [0], [1.0])
+    for name in ("csc", "bsr", "bsc"):
+        with pytest.raises(RuntimeError, match=f"sparse_{name}_tensor"):
+            getattr(torch, f"sparse_{name}_tensor")([0], [0], [1.0])
 
 
 def test_what_is_not_written_for_them_is_refused_by_name(matrix) -> None:

@@ -21,7 +21,7 @@ _PACKAGES = "packages of code and tensors in one file are not here: keep the cod
 _CODE = "code compiled against PyTorch's C++ interface cannot run on rushlight's tensors"
 _INNER = "it serves PyTorch's own tests or tools, and means nothing without its C++ parts"
 _FUNCTIONAL = "step an optimizer object: the functions beneath PyTorch's are not here"
-_SPARSE = "sparse tensors are COO and CSR here, and their parts are copied by indices().clone() and values().clone()"
+_SPARSE = "sparse tensors are of two parts here, which are copied by indices().clone() and values().clone()"
 _LEGACY = "it is of an interface that PyTorch itself has given up"
 _TRACES = (
     "torch.fx has symbolic_trace, Graph, GraphModule, Interpreter and ShapeProp; passes for compilers are not here"

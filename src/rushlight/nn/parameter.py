@@ -69,6 +69,9 @@ class _Marking(type):
         return "_mark" in cls.__dict__ and isinstance(instance, Tensor) and cls._mark in instance.__dict__
 
 
+_ParameterMeta = _BufferMeta = _Marking  # as PyTorch calls it
+
+
 @switched_off
 class Parameter(Tensor, metaclass=_Marking):
     """A tensor that is registered as a parameter when it is assigned to an attribute of a Module.

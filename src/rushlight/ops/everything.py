@@ -16,6 +16,7 @@ from rushlight.ops.elementwise import (
     fill,
     logic,
     power,
+    quantize,
     rectifier,
     recurrent,
     rounding,

@@ -63,9 +63,9 @@ def _bytearray(data: bytes = b"", *encoding: object) -> bytearray:
 
 
 def _layout(name: str) -> layout:
-    from rushlight.tensor import sparse_coo, sparse_csr, strided
+    from rushlight.tensor import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 
-    for kind in (strided, sparse_coo, sparse_csr):
+    for kind in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc):
         if name == repr(kind):
             return kind
     raise TypeError(f"tensors of layout {name} are not supported")

@@ -140,15 +140,15 @@ def _rebuild_tensor_v3(
 
 
 def _rebuild_sparse_tensor(layout: layout, data: Any) -> Tensor:
-    from rushlight.sparse.construct import sparse_coo_tensor, sparse_csr_tensor
+    from rushlight.sparse.construct import sparse_compressed_tensor, sparse_coo_tensor
 
     try:
         if str(layout) == "torch.sparse_coo":
             indices, values, size, *coalesced = data
             made = sparse_coo_tensor(indices, values, _ints(size))
             return made.coalesce() if coalesced == [True] else made
-        starts, columns, values, size = data
-        return sparse_csr_tensor(starts, columns, values, _ints(size))
+        starts, others, values, size = data
+        return sparse_compressed_tensor(starts, others, values, _ints(size), layout=layout)
     except RuntimeError as error:  # parts that do not fit
         raise ValueError(str(error)) from error
 

@@ -140,10 +140,10 @@ class Pickler(_PICKLER):  # type: ignore[misc]
 
     def _reduce_sparse(self, t: Any) -> Any:
         """A sparse tensor: its layout and parts.  As in PyTorch, without whether it requires grad."""
-        places = t._indices_of if t.is_sparse_csr else (t._indices_of,)
+        places = (t._indices_of,) if t.is_sparse else t._indices_of
         size, values = Size(t._sizes), t._values_of.detach()
         self._keep.extend((size, values))
-        return _SPARSE, (t.layout, (*places, values, size) if t.is_sparse_csr else (*places, values, size, t._sorted))
+        return _SPARSE, (t.layout, (*places, values, size, t._sorted) if t.is_sparse else (*places, values, size))
 
     def _reduce_tensor(self, t: Tensor) -> Any:
         if Rows.sparse and t.layout is not strided:

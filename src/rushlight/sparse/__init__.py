@@ -1,4 +1,4 @@
-"""``torch.sparse``: functions of sparse tensors.  Layouts COO and CSR are here; the others are refused."""
+"""``torch.sparse``: functions of sparse tensors.  In the layouts COO, CSR, CSC, BSR and BSC."""
 
 from __future__ import annotations
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
 from rushlight.dispatch.named import named as torch
 from rushlight.dispatch.options import check_options
+from rushlight.sparse.parts import BLOCKS, COLUMNS
 from rushlight.sparse.tensor import made
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rushlight.basics.devices import device
     from rushlight.sparse.tensor import Sparse
+    from rushlight.tensor import layout
 
 __all__ = ["sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
            "sparse_csr_tensor"]  # fmt: skip
@@ -85,46 +87,101 @@ def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Se
 
     crow_indices: where each row begins, (rows + 1); col_indices, values: (N).  Raises RuntimeError for parts that do not fit.
     """
-    columns, found = _parts("sparse_csr_tensor", col_indices, values, dtype, device)
-    starts, _ = _parts("sparse_csr_tensor", crow_indices, found, None, None)
-    if starts.dim() != 1 or columns.dim() != 1 or found.shape != columns.shape:
-        raise RuntimeError("sparse_csr_tensor: expected crow_indices, col_indices and values of one dimension, the last two of one "
-                           f"length, got {list(starts.shape)}, {list(columns.shape)} and {list(found.shape)}")  # fmt: skip
+    return _compressed(_OF["sparse_csr_tensor"], crow_indices, col_indices, values, size, dtype, device, requires_grad)
+
+
+def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[int] | None = None, *,
+                      dtype: dtypes.dtype | None = None, device: device | str | int | None = None,
+                      pin_memory: bool = False, requires_grad: bool = False,
+                      check_invariants: bool | None = None) -> Sparse:  # fmt: skip
+    """A sparse matrix in the layout CSC.
+
+    ccol_indices: where each column begins, (columns + 1); row_indices, values: (N).  Raises RuntimeError for parts that do not fit.
+
+    >>> import rushlight as torch
+    >>> torch.sparse_csc_tensor([0, 1, 2], [1, 0], [3.0, 4.0]).to_dense()
+    tensor([[0., 4.],
+            [3., 0.]])
+    """
+    return _compressed(_OF["sparse_csc_tensor"], ccol_indices, row_indices, values, size, dtype, device, requires_grad)
+
+
+def sparse_bsr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Sequence[int] | None = None, *,
+                      dtype: dtypes.dtype | None = None, device: device | str | int | None = None,
+                      pin_memory: bool = False, requires_grad: bool = False,
+                      check_invariants: bool | None = None) -> Sparse:  # fmt: skip
+    """A sparse matrix in blocks, in the layout BSR.
+
+    crow_indices: where each row of blocks begins, (rows + 1); col_indices: (N), values: (N, height, width) of a block.  Raises
+    RuntimeError for parts that do not fit.
+    """
+    return _compressed(_OF["sparse_bsr_tensor"], crow_indices, col_indices, values, size, dtype, device, requires_grad)
+
+
+def sparse_bsc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[int] | None = None, *,
+                      dtype: dtypes.dtype | None = None, device: device | str | int | None = None,
+                      pin_memory: bool = False, requires_grad: bool = False,
+                      check_invariants: bool | None = None) -> Sparse:  # fmt: skip
+    """A sparse matrix in blocks, in the layout BSC.
+
+    ccol_indices: where each column of blocks begins, (columns + 1); row_indices: (N), values: (N, height, width) of a block.
+    Raises RuntimeError for parts that do not fit.
+    """
+    return _compressed(_OF["sparse_bsc_tensor"], ccol_indices, row_indices, values, size, dtype, device, requires_grad)
+
+
+def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any, size: Sequence[int] | None = None, *,
+                             dtype: dtypes.dtype | None = None, layout: layout | None = None,
+                             device: device | str | int | None = None, pin_memory: bool = False,
+                             requires_grad: bool = False, check_invariants: bool | None = None) -> Sparse:  # fmt: skip
+    """A sparse matrix in the layout given: CSR, CSC, BSR or BSC.  Raises RuntimeError for others."""
+    if layout is None or layout not in _OF.values():
+        raise RuntimeError(f"sparse_compressed_tensor expected sparse compressed tensor layout but got {layout}")
+    return _compressed(layout, compressed_indices, plain_indices, values, size, dtype, device, requires_grad)
+
+
+_OF = {"sparse_csr_tensor": sparse_csr, "sparse_csc_tensor": sparse_csc, "sparse_bsr_tensor": sparse_bsr,
+       "sparse_bsc_tensor": sparse_bsc}  # fmt: skip
+
+
+def _compressed(kind: layout, starts: Any, others: Any, values: Any, size: Sequence[int] | None, dtype: dtypes.dtype | None,
+                device: device | str | int | None, requires_grad: bool) -> Sparse:  # fmt: skip
+    """A matrix of a compressed layout, of its parts."""
+    name = f"{kind.name}_tensor"
+    others, found = _parts(name, others, values, dtype, device)
+    starts, _ = _parts(name, starts, found, None, None)
+    dims = 3 if kind in BLOCKS else 1
+    if starts.dim() != 1 or others.dim() != 1 or found.dim() != dims or found.shape[0] != len(others):
+        what = "values of three, blocks" if kind in BLOCKS else "values of one dimension"
+        raise RuntimeError(f"{name}: expected two parts of the places of one dimension and {what}, the last two of one length, got "
+                           f"{list(starts.shape)}, {list(others.shape)} and {list(found.shape)}")  # fmt: skip
+    block = tuple(found.shape[1:]) if kind in BLOCKS else (1, 1)
+    counted = (len(starts) - 1, int(others.max()) + 1 if len(others) else 0)
     if size is None:
-        size = (len(starts) - 1, int(columns.max()) + 1 if len(columns) else 0)
-    fits = (
-        len(starts) == size[0] + 1
-        and int(starts[0]) == 0
-        and int(starts[-1]) == len(columns)
-        and bool((starts.diff() >= 0).all())
-    )
-    if not fits or (len(columns) and (int(columns.min()) < 0 or int(columns.max()) >= size[1])):
-        raise RuntimeError(f"sparse_csr_tensor: rows that begin at {starts.tolist()[:8]} with {len(columns)} columns do not fit a matrix "
-                           f"of size {list(size)}")  # fmt: skip
+        rows, columns = counted[::-1] if kind in COLUMNS else counted
+        size = (rows * block[0], columns * block[1])
+    _check_compressed(name, kind, starts, others, tuple(size), block)
     if found is values and requires_grad:
         found = found.detach()
-    result = made((starts, columns), found, tuple(size), True, True)
+    result = made((starts, others), found, tuple(size), True, kind)
     return result.requires_grad_() if requires_grad else result
 
 
-WHY = "layouts CSC, BSR and BSC are not here: torch.sparse_csr_tensor and torch.sparse_coo_tensor are"
-
-
-def sparse_csc_tensor(*args: object, **kwargs: object) -> NoReturn:
-    """Refused: raises NotImplementedError."""
-    raise NotImplementedError(f"sparse_csc_tensor: {WHY}")
-
-
-def sparse_bsr_tensor(*args: object, **kwargs: object) -> NoReturn:
-    """Refused: raises NotImplementedError."""
-    raise NotImplementedError(f"sparse_bsr_tensor: {WHY}")
-
-
-def sparse_bsc_tensor(*args: object, **kwargs: object) -> NoReturn:
-    """Refused: raises NotImplementedError."""
-    raise NotImplementedError(f"sparse_bsc_tensor: {WHY}")
-
-
-def sparse_compressed_tensor(*args: object, **kwargs: object) -> NoReturn:
-    """Refused: raises NotImplementedError."""
-    raise NotImplementedError(f"sparse_compressed_tensor: {WHY}")
+def _check_compressed(
+    name: str, kind: layout, starts: Tensor, others: Tensor, size: tuple[int, ...], block: tuple[int, ...]
+) -> None:
+    """Raise RuntimeError unless the parts are those of a matrix of this size in these blocks."""
+    whole = len(size) == 2 and not any(n % b if b else n for n, b in zip(size, block, strict=True))
+    across = [n // b if b else 0 for n, b in zip(size, block, strict=True)] if whole else [0, 0]
+    first, second = across[::-1] if kind in COLUMNS else across
+    fits = (
+        whole
+        and len(starts) == first + 1
+        and int(starts[0]) == 0
+        and int(starts[-1]) == len(others)
+        and bool((starts.diff() >= 0).all())
+    )
+    if not fits or (len(others) and (int(others.min()) < 0 or int(others.max()) >= second)):
+        line, place = ("columns", "rows") if kind in COLUMNS else ("rows", "columns")
+        raise RuntimeError(f"{name}: {line} that begin at {starts.tolist()[:8]} with {len(others)} {place} do not fit a matrix of size "
+                           f"{list(size)}")  # fmt: skip

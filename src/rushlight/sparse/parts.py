@@ -9,11 +9,22 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 
 from rushlight.basics.size import Size
-from rushlight.tensor import Tensor, sparse_coo, sparse_csr
+from rushlight.tensor import Tensor, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 
 if TYPE_CHECKING:
     from rushlight.basics import devices, dtypes
     from rushlight.engine.node import Node
+
+
+COLUMNS = (sparse_csc, sparse_bsc)  # layouts that say where columns begin; of the other compressed ones it is rows
+BLOCKS = (sparse_bsr, sparse_bsc)  # layouts whose values are blocks of a matrix
+KINDS = {
+    sparse_coo: "Sparse",
+    sparse_csr: "SparseCsr",
+    sparse_csc: "SparseCsc",
+    sparse_bsr: "SparseBsr",
+    sparse_bsc: "SparseBsc",
+}
 
 
 class Parts(Tensor):
@@ -23,7 +34,7 @@ class Parts(Tensor):
     _values_of: Tensor  # (N, *dense dimensions)
     _sizes: tuple[int, ...]
     _sorted: bool  # whether no place occurs twice and they are in order
-    _csr: bool
+    _layout: Any  # of torch.layout
 
     def _refuse(self, name: str) -> NoReturn:
         raise NotImplementedError(f"{name}: not implemented for sparse tensors here; to_dense() makes an ordinary one")
@@ -49,18 +60,18 @@ class Parts(Tensor):
 
     @property
     def layout(self) -> Any:
-        """torch.sparse_coo or torch.sparse_csr."""
-        return sparse_csr if self._csr else sparse_coo
+        """torch.sparse_coo, sparse_csr, sparse_csc, sparse_bsr or sparse_bsc."""
+        return self._layout
 
     @property
     def is_sparse(self) -> bool:
         """Whether the layout is COO."""
-        return not self._csr
+        return self._layout is sparse_coo
 
     @property
     def is_sparse_csr(self) -> bool:
         """Whether the layout is CSR."""
-        return self._csr
+        return self._layout is sparse_csr
 
     @property
     def ndim(self) -> int:
@@ -112,7 +123,7 @@ class Parts(Tensor):
 
     def sparse_dim(self) -> int:
         """How many dimensions have indices."""
-        return 2 if self._csr else int(self._indices_of.shape[0])
+        return int(self._indices_of.shape[0]) if self.is_sparse else 2
 
     def dense_dim(self) -> int:
         """How many dimensions of the values are dense."""
@@ -127,7 +138,7 @@ class Parts(Tensor):
 
     def _coalesced_(self, coalesced: bool) -> Self:
         """Say that no place occurs twice and they are in order, or that it is not known: nothing is looked at."""
-        self._only(False, "_coalesced_")
+        self._only("_coalesced_", "coordinate", (sparse_coo,))
         self._sorted = coalesced
         return self
 
@@ -139,7 +150,7 @@ class Parts(Tensor):
 
     def indices(self) -> Tensor:
         """The places.  int64 (sparse dimensions, N).  Raises RuntimeError before `coalesce`."""
-        self._only(False, "indices")
+        self._only("indices", "coordinate", (sparse_coo,))
         self._need("indices")
         return self._indices_of
 
@@ -150,24 +161,34 @@ class Parts(Tensor):
 
     def crow_indices(self) -> Tensor:
         """Where rows begin.  (rows + 1)"""
-        self._only(True, "crow_indices")
+        self._only("crow_indices", "row compressed", (sparse_csr, sparse_bsr))
         return self._indices_of[0]
 
     def col_indices(self) -> Tensor:
         """The column of each value.  (N)"""
-        self._only(True, "col_indices")
+        self._only("col_indices", "row compressed", (sparse_csr, sparse_bsr))
+        return self._indices_of[1]
+
+    def ccol_indices(self) -> Tensor:
+        """Where columns begin.  (columns + 1)"""
+        self._only("ccol_indices", "column compressed", COLUMNS)
+        return self._indices_of[0]
+
+    def row_indices(self) -> Tensor:
+        """The row of each value.  (N)"""
+        self._only("row_indices", "column compressed", COLUMNS)
         return self._indices_of[1]
 
     def _named_places(self) -> dict[str, Tensor]:
         """The tensors that say where values are."""
-        if self._csr:
-            return {"crow_indices": self._indices_of[0], "col_indices": self._indices_of[1]}
-        return {"indices": self._indices_of}
+        if self.is_sparse:
+            return {"indices": self._indices_of}
+        names = ("ccol_indices", "row_indices") if self._layout in COLUMNS else ("crow_indices", "col_indices")
+        return dict(zip(names, self._indices_of, strict=True))
 
-    def _only(self, csr: bool, name: str) -> None:
-        if csr is not self._csr:
-            raise RuntimeError(f"{name} expected {'sparse row compressed' if csr else 'sparse coordinate'} tensor layout but got "
-                               f"{'SparseCsr' if self._csr else 'Sparse'}")  # fmt: skip
+    def _only(self, name: str, wanted: str, layouts: tuple[Any, ...]) -> None:
+        if self._layout not in layouts:
+            raise RuntimeError(f"{name} expected sparse {wanted} tensor layout but got {KINDS[self._layout]}")
 
     def _need(self, name: str) -> None:
         if not self._sorted:

@@ -205,7 +205,7 @@ def product_of_elements(a: Sparse, b: Sparse) -> Sparse:
     where, both = found(right, left._indices_of)
     values = left._values_of[both] * right._values_of[where[both]]
     out = made(left._indices_of[:, both], values, a._sizes, True, False)
-    return out.to_sparse_csr() if a._csr and b._csr else out
+    return out.to_sparse_csr() if a.is_sparse_csr and b.is_sparse_csr else out
 
 
 def masked(input: Tensor, mask: Tensor) -> Sparse:

@@ -22,10 +22,10 @@ from rushlight.dispatch.options import Nowhere
 from rushlight.engine.rows import Rows
 from rushlight.ops.create.legacy import type_string
 from rushlight.overrides.protocol import DisableTorchFunctionSubclass
-from rushlight.sparse.parts import Parts
+from rushlight.sparse.parts import BLOCKS, KINDS, Parts
 from rushlight.sparse.printing import shown
 from rushlight.sparse.product import product
-from rushlight.tensor import Tensor, sparse_csr
+from rushlight.tensor import Tensor, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 
 if TYPE_CHECKING:
     import builtins
@@ -56,9 +56,9 @@ class _Elsewhere(Nowhere):
 
 
 class Sparse(Parts):
-    """A tensor in the layout COO, or of two dimensions in CSR.
+    """A tensor in the layout COO, or of two dimensions in CSR, CSC, BSR or BSC.
 
-    Made by `sparse_coo_tensor`, `sparse_csr_tensor` and `Tensor.to_sparse`.
+    Made by `sparse_coo_tensor`, `sparse_csr_tensor` and their like, and by `Tensor.to_sparse`.
     """
 
     @classmethod
@@ -103,12 +103,12 @@ class Sparse(Parts):
 
     def _with(self, values: Tensor) -> Sparse:
         """The same places with other values."""
-        return made(self._indices_of, values, self._sizes, self._sorted, self._csr)
+        return made(self._indices_of, values, self._sizes, self._sorted, self._layout)
 
     def type(self, dtype: dtypes.dtype | builtins.type | str | None = None, non_blocking: bool = False) -> Sparse | str:
         """Without a dtype the name of this tensor's type, else the tensor in it: a dtype, or a type or its name."""
         if dtype is None:
-            return type_string(self.dtype).replace("torch.", "torch.sparse_csr." if self._csr else "torch.sparse.")
+            return type_string(self.dtype).replace("torch.", "torch.sparse." if self.is_sparse else f"{self._layout}.")
         if isinstance(dtype, str):
             dtype = dtype.replace("torch.sparse.", "torch.")
         return self._with(self._values_of.type(getattr(dtype, "dtype", dtype)))
@@ -124,7 +124,7 @@ class Sparse(Parts):
 
         Raises RuntimeError for what is not sparse or has another shape, and for a leaf that requires grad.
         """
-        if not isinstance(other, Sparse) or other._sizes != self._sizes or other._csr is not self._csr:
+        if not isinstance(other, Sparse) or other._sizes != self._sizes or other._layout is not self._layout:
             raise RuntimeError(f"a sparse tensor of shape {list(self._sizes)} cannot become, in place, what is not of its layout and "
                                f"shape: got {type(other).__name__} of shape {list(other.shape)}")  # fmt: skip
         if self.requires_grad and self.is_leaf and modes.grad:
@@ -157,38 +157,62 @@ class Sparse(Parts):
         dense = flat.index_add(0, flat_places(coo._indices_of, lead), coo._values_of).reshape((*lead, *rest))
         return dense if dtype is None else dense.to(dtype)
 
-    def to_sparse(self, *args: Any, layout: Any = None, **options: Any) -> Sparse:
-        """Itself, or in the layout given."""
+    def to_sparse(
+        self, *args: Any, layout: Any = None, blocksize: Sequence[int] | None = None, **options: Any
+    ) -> Sparse:
+        """In the layout COO, or in the one given.  blocksize: of the layouts of blocks."""
+        if layout in BLOCKS:
+            if blocksize is None:
+                raise RuntimeError(f"to_sparse: conversion from {KINDS[self._layout]} to {KINDS[layout]} without blocksize argument given is "
+                                   "not supported")  # fmt: skip
+            return self.to_sparse_bsr(blocksize) if layout is sparse_bsr else self.to_sparse_bsc(blocksize)
+        if layout is sparse_csc:
+            return self.to_sparse_csc()
         return self.to_sparse_csr() if layout is sparse_csr else self.to_sparse_coo()
 
     def to_sparse_coo(self) -> Sparse:
         """In the layout COO."""
-        if not self._csr:
+        if self.is_sparse:
             return self
+        if not self.is_sparse_csr:
+            return importlib.import_module("rushlight.sparse.compressed").to_coo(self)
         starts, columns = self._indices_of
         rows = torch.repeat_interleave(torch.arange(len(starts) - 1), starts.diff().long())
-        return made(torch.stack([rows, columns.long()]), self._values_of, self._sizes, True, False)
+        return made(torch.stack([rows, columns.long()]), self._values_of, self._sizes, True, sparse_coo)
 
     def to_sparse_csr(self, dense_dim: int | None = None) -> Sparse:
         """In the layout CSR.  Raises RuntimeError for other than two dimensions."""
-        if self._csr:
+        if self.is_sparse_csr:
             return self
         if self.dim() != 2 or self.sparse_dim() != 2:
             raise RuntimeError(
                 f"to_sparse_csr: expected a matrix of two sparse dimensions, got shape {list(self._sizes)}"
             )
-        coo = self.coalesce()
-        counts = torch.bincount(coo._indices_of[0], minlength=self._sizes[0])
-        starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-        return made((starts, coo._indices_of[1]), coo._values_of, self._sizes, True, True)
+        coo = self.to_sparse_coo().coalesce()
+        places = (starts_of(coo._indices_of[0], self._sizes[0]), coo._indices_of[1])
+        return made(places, coo._values_of, self._sizes, True, sparse_csr)
+
+    def to_sparse_csc(self, dense_dim: int | None = None) -> Sparse:
+        """In the layout CSC.  Raises RuntimeError for other than two dimensions."""
+        return self if self._layout is sparse_csc else self.to_sparse_coo().t().to_sparse_csr().t()
+
+    def to_sparse_bsr(self, blocksize: Sequence[int], dense_dim: int | None = None) -> Sparse:
+        """In blocks of a size, rows of which are compressed.  Raises RuntimeError unless they fill the matrix."""
+        return importlib.import_module("rushlight.sparse.compressed").to_bsr(self, blocksize)
+
+    def to_sparse_bsc(self, blocksize: Sequence[int], dense_dim: int | None = None) -> Sparse:
+        """In blocks of a size, columns of which are compressed.  Raises RuntimeError unless they fill the matrix."""
+        return importlib.import_module("rushlight.sparse.compressed").to_bsc(self, blocksize)
 
     def t(self) -> Sparse:
         """The matrix with rows and columns exchanged."""
         return self.transpose(0, 1)
 
     def transpose(self, dim0: int, dim1: int) -> Sparse:
-        """With two sparse dimensions exchanged, in the layout COO."""
-        coo, n = self.to_sparse_coo(), self.dim()
+        """With two sparse dimensions exchanged: the compressed one is then the other."""
+        if not self.is_sparse:
+            return importlib.import_module("rushlight.sparse.compressed").turned(self, dim0, dim1)
+        coo, n = self, self.dim()
         order, sizes = list(range(coo.sparse_dim())), list(self._sizes)
         a, b = dim0 % n, dim1 % n
         if max(a, b) >= len(order):
@@ -229,8 +253,9 @@ class Sparse(Parts):
     def zeros_like(self, **options: Any) -> Sparse:
         """One of this shape without elements."""
         values = torch.zeros((0, *self._values_of.shape[1:]), dtype=options.get("dtype") or self.dtype)
-        if self._csr:
-            return made((self._indices_of[0] * 0, self._indices_of[1][:0]), values, self._sizes, True, True)
+        if not self.is_sparse:
+            places = (self._indices_of[0] * 0, self._indices_of[1][:0])
+            return made(places, values, self._sizes, True, self._layout)
         return made(self._indices_of[:, :0], values, self._sizes, True, False)
 
     empty_like = zeros_like
@@ -289,7 +314,7 @@ class Sparse(Parts):
         if isinstance(other, Sparse):
             return importlib.import_module("rushlight.sparse.places").product_of_elements(self, other)
         if isinstance(other, Tensor) and other.dim():
-            coo = self.coalesce() if not self._csr else self.to_sparse_coo()
+            coo = self.to_sparse_coo().coalesce()
             there = other.broadcast_to(self._sizes)[tuple(coo._indices_of)]
             return coo._with(coo._values_of * there)
         return self._with(self._values_of * other)
@@ -317,7 +342,12 @@ class Sparse(Parts):
         a, b = self.to_sparse_coo(), other.to_sparse_coo()
         values = torch.cat([a._values_of, alpha * b._values_of])
         total = made(torch.cat([a._indices_of, b._indices_of], 1), values, self._sizes, False, False).coalesce()
-        return total.to_sparse_csr() if self._csr and other._csr else total
+        return total if self.is_sparse or self._layout is not other._layout else self._in_this_layout(total)
+
+    def _in_this_layout(self, other: Sparse) -> Sparse:
+        """Another sparse tensor in the layout of this one, in blocks of its size."""
+        blocks = tuple(self._values_of.shape[1:3]) if self._layout in BLOCKS else None
+        return other.to_sparse(layout=self._layout, blocksize=blocks)
 
     def sub(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
         """The difference."""
@@ -410,10 +440,10 @@ class Sparse(Parts):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Sparse:
         indices, values = copy.deepcopy((self._indices_of, self._values_of), memo)
-        return made(indices, values, self._sizes, self._sorted, self._csr)
+        return made(indices, values, self._sizes, self._sorted, self._layout)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Callable[..., Sparse], tuple[Any, ...]]:
-        return made, (self._indices_of, self._values_of, self._sizes, self._sorted, self._csr)
+        return made, (self._indices_of, self._values_of, self._sizes, self._sorted, self._layout)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return shown(self)
@@ -459,15 +489,23 @@ def flat_places(indices: Tensor, sizes: tuple[int, ...]) -> Tensor:
     return flat
 
 
+def starts_of(sorted_rows: Tensor, rows: int) -> Tensor:
+    """Where each row begins among elements that are sorted by rows, and where the last ends.  (N) -> (rows + 1)"""
+    counts = torch.bincount(sorted_rows, minlength=rows)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
 def made(
-    indices: Tensor | tuple[Tensor, Tensor], values: Tensor, sizes: tuple[int, ...], is_sorted: bool, csr: bool
-) -> Sparse:
-    """A sparse tensor of these parts, which are not looked at."""
+    indices: Tensor | tuple[Tensor, Tensor], values: Tensor, sizes: tuple[int, ...], is_sorted: bool,
+    kind: Any,
+) -> Sparse:  # fmt: skip
+    """A sparse tensor of these parts, which are not looked at.  kind: a layout; False for COO, True for CSR."""
     Rows.sparse = True
     probe = np.broadcast_to(np.zeros((), values._held.dtype), tuple(sizes)).view(_Elsewhere)
     t = Tensor._make_subclass(Sparse, torch.empty(0))  # type: ignore[attr-defined]
     t._array = probe  # whoever asks it for values is refused
-    t._indices_of, t._values_of, t._sizes, t._sorted, t._csr = indices, values, tuple(sizes), is_sorted, csr
+    t._indices_of, t._values_of, t._sizes, t._sorted = indices, values, tuple(sizes), is_sorted
+    t._layout = (sparse_csr if kind else sparse_coo) if isinstance(kind, bool) else kind
     return t
 
 
@@ -502,4 +540,4 @@ def sparse_product(a: Sparse, b: Sparse) -> Sparse:
     out = made(
         torch.stack([rows[which], columns[place].long()]), values, (a._sizes[0], b._sizes[1]), False, False
     ).coalesce()
-    return out.to_sparse_csr() if a._csr else out
+    return out if a.is_sparse else a._in_this_layout(out) if a._layout not in BLOCKS else out

@@ -264,12 +264,12 @@ def _compare_tensors(actual: Tensor, expected: Tensor, rules: Rules) -> str | No
 
 def _compare_sparse(a: Sparse, e: Sparse, rules: Rules) -> str | None:
     """Two sparse tensors of one layout: how many elements are there, where, and which."""
-    kind = "COO" if a.layout is sparse_coo else "CSR"
+    kind = str(a.layout).rpartition("_")[2].upper()
     if a.layout is sparse_coo:
         a, e = a.coalesce(), e.coalesce()
     if a._nnz() != e._nnz():
         return f"The number of specified values in sparse {kind} tensors does not match: {a._nnz()} != {e._nnz()}"
-    for name in ("indices",) if kind == "COO" else ("crow_indices", "col_indices"):
+    for name in a._named_places():
         found = _compare_values(getattr(a, name)(), getattr(e, name)(), 0.0, 0.0, False)
         if found is not None:
             return found.replace("Tensor-likes", f"Sparse {kind} {name}")

@@ -6,16 +6,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from rushlight.engine.conform import tensor_functions
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, sparse_bsc, sparse_bsr, sparse_coo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rushlight.basics.dtypes import dtype
     from rushlight.tensor import layout
 
 SPARSE = "rushlight.sparse.tensor"  # of a higher floor, imported when it is first asked for
-PLACES, GRADIENTS = "rushlight.sparse.places", "rushlight.sparse.gradients"
+PLACES, GRADIENTS, COMPRESSED = "rushlight.sparse.places", "rushlight.sparse.gradients", "rushlight.sparse.compressed"
 
 
 def to_dense(self: Tensor, dtype: dtype | None = None, *, masked_grad: Any = None) -> Tensor:
@@ -33,17 +33,32 @@ def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
     return to_sparse_coo(self).to_sparse_csr(dense_dim)
 
 
+def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
+    """The elements of a matrix that are not zero, in the layout CSC.  Raises RuntimeError for other than a matrix."""
+    return to_sparse_coo(self).to_sparse_csc(dense_dim)
+
+
+def to_sparse_bsr(self: Tensor, blocksize: Sequence[int], dense_dim: int | None = None) -> Tensor:
+    """The blocks of a matrix that are not zero, in the layout BSR.  Raises RuntimeError unless they fill a matrix."""
+    return _later(COMPRESSED, "bsr_of_dense")(self, blocksize)
+
+
+def to_sparse_bsc(self: Tensor, blocksize: Sequence[int], dense_dim: int | None = None) -> Tensor:
+    """The blocks of a matrix that are not zero, in the layout BSC.  Raises RuntimeError unless they fill a matrix."""
+    return to_sparse_bsr(self.t(), blocksize[::-1]).t()
+
+
 def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: layout | None = None, blocksize: Any = None,
               dense_dim: int | None = None) -> Tensor:  # fmt: skip
     """The elements that are not zero, in the layout COO, or in the one given.
 
-    sparse_dim: how many of the first dimensions have indices, all by default.  Raises NotImplementedError for layouts other
-    than torch.sparse_coo and torch.sparse_csr.
+    sparse_dim: how many of the first dimensions have indices, all by default; blocksize: of the layouts of blocks.  Raises
+    RuntimeError for other than a matrix where the layout is compressed.
     """
-    if layout is not None and str(layout) not in ("torch.sparse_coo", "torch.sparse_csr"):
-        raise NotImplementedError(f"to_sparse: expected layout torch.sparse_coo or torch.sparse_csr, got {layout}")
-    if str(layout) == "torch.sparse_csr":
-        return to_sparse_csr(self, dense_dim)
+    if layout is not None and layout is not sparse_coo:
+        if blocksize is not None and layout in (sparse_bsr, sparse_bsc):
+            return (to_sparse_bsr if layout is sparse_bsr else to_sparse_bsc)(self, blocksize)
+        return to_sparse_coo(self).to_sparse(layout=layout, blocksize=blocksize)
     return importlib.import_module(SPARSE).from_dense(self, sparse_dim)
 
 
@@ -115,5 +130,6 @@ def _later(module: str, name: str) -> Callable[..., Any]:
 
 tensor_functions.update({name: _later(GRADIENTS, f) for name, f in
                          (("sparse", "tensor_of"), ("sparse_total", "total"), ("rows", "rows_of"))})  # fmt: skip
-for _method in (dense_dim, smm, sparse_dim, sspaddmm, sparse_mask, to_dense, to_sparse, to_sparse_coo, to_sparse_csr):
+for _method in (dense_dim, smm, sparse_dim, sspaddmm, sparse_mask, to_dense, to_sparse, to_sparse_bsc, to_sparse_bsr,
+                to_sparse_coo, to_sparse_csc, to_sparse_csr):  # fmt: skip
     setattr(Tensor, _method.__name__, _method)
