@@ -165,3 +165,14 @@ def test_ctc_loss_of_nothing_is_refused(shape: tuple[int, ...]) -> None:
 
 def test_grouped_heads_want_a_dimension_of_heads() -> None:
     agree(lambda t: [t.nn.functional.scaled_dot_product_attention(*[t.ones(3, 4)] * 3, enable_gqa=True)])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["mean", "nanmean"])
+def test_means_of_more_elements_than_16_bits_count(name: str, dtype: str) -> None:
+    def call(t: Any) -> list[Any]:
+        x = t.linspace(0, 1, 70000).to(getattr(t, dtype)).requires_grad_()
+        y = getattr(x, name)()
+        return [y, t.autograd.grad(y, x, t.tensor(1000.0, dtype=y.dtype))[0][:3], x.detach().reshape(2, -1).mean(1)]
+
+    agree(call)

@@ -12,7 +12,7 @@ from rushlight.kernels.reference.special import in_blocks
 from rushlight.ops.elementwise.convert import cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rushlight.basics.arrays import Array
     from rushlight.tensor import Tensor
@@ -30,10 +30,32 @@ def require(fits: bool, name: str, x: Array | Tensor, wanted: str = "a floating-
 def constant(name: str, **arguments: Tensor | None) -> None:
     """Raise RuntimeError where gradients are recorded for an argument that an operator has none for: it would be lost."""
     for argument, x in arguments.items():
-        if x is not None and modes.grad and x.requires_grad:
+        if x is not None and modes.grad and any(of.requires_grad for of in under(x)):
             raise RuntimeError(
                 f"The function '{name}' is not differentiable with respect to argument '{argument}'. This input cannot have "
                 "requires_grad True."
+            )
+
+
+def under(x: Tensor) -> Iterator[Tensor]:
+    """A tensor, and those of all samples that batched levels see in it."""
+    yield x
+    while getattr(x._array, "samples", False):
+        x = x._array.tensor  # type: ignore[attr-defined]
+        yield x
+
+
+def still(name: str, **arguments: Tensor | None) -> None:
+    """As `constant`, and raise NotImplementedError where an argument has a tangent: it would be lost as well."""
+    constant(name, **arguments)
+    for argument, x in arguments.items():
+        if (
+            x is not None
+            and modes.forward_grad
+            and any(level in modes.levels for of in under(x) for level in of._tangents or ())
+        ):
+            raise NotImplementedError(
+                f"Trying to use forward AD with {name} that does not support it: there is no derivative by '{argument}'"
             )
 
 

@@ -17,7 +17,7 @@ from rushlight.dispatch.dims import common_shape
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import up
-from rushlight.ops.elementwise.floats import constant, widened
+from rushlight.ops.elementwise.floats import still, widened
 from rushlight.ops.loss.loss import check_tensors, folded, reduced, reduction_of, share
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     if target.dtype != input.dtype:
         raise RuntimeError(f"binary_cross_entropy: Found dtype {target.dtype} of target but expected {input.dtype}")
     check_fits("binary_cross_entropy", input, weight)
-    constant("binary_cross_entropy", weight=weight)
+    still("binary_cross_entropy", weight=weight)
     return bce_op(input, target, weight, reduction)
 
 

@@ -23,7 +23,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.unmade import Unmade
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import converting, function, op
-from rushlight.ops.elementwise.floats import constant, require, wide
+from rushlight.ops.elementwise.floats import require, still, wide
 from rushlight.ops.loss.loss import check_tensors, folded, reduction_of
 from rushlight.ops.norm.softmax import log_softmax_op, softmax_op
 from rushlight.tensor import Tensor, wrap
@@ -143,7 +143,7 @@ def check_target(name: str, shape: Any, target: Any, weight: Tensor | None) -> N
 def check_class_weights(name: str, input: Tensor, weight: Tensor | None) -> None:
     """Raise RuntimeError for weights of classes of another dtype than the input's, which autocast does not make the same, and for
     such as require grad."""
-    constant(name, weight=weight)
+    still(name, weight=weight)
     if weight is None or weight.dtype is input.dtype:
         return
     if modes.autocast is None or float64 in (weight.dtype, input.dtype):

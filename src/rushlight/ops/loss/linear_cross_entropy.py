@@ -16,7 +16,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import up
-from rushlight.ops.elementwise.floats import constant
+from rushlight.ops.elementwise.floats import still
 from rushlight.ops.linear.matmul import linear
 from rushlight.ops.loss.cross_entropy import check_target, coefficients, cross_entropy, over
 from rushlight.ops.loss.loss import check_tensors, reduction_of
@@ -151,7 +151,7 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
     shape = tuple(linear_weight.shape[:-1])
     if len(shape) == 1 and input.ndim == 2 and target.ndim == 1 and not target.dtype.is_floating_point:
         check_target("linear_cross_entropy", (input.shape[0], *shape), target, weight)
-        constant("linear_cross_entropy", weight=weight)
+        still("linear_cross_entropy", weight=weight)
         rows = rows_at_once(shape[0], getattr(options, "batch_chunk_size", None))
         smoothing = float(label_smoothing)
         return fused_op(input, linear_weight, linear_bias, target, weight, reduction, ignore, smoothing, rows)

@@ -180,7 +180,14 @@ def mean_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = Fa
 
 @mean_op.grad("input")
 def _(g: Array | Tensor, input_shape: tuple[int, ...], dim: tuple[int, ...] | None, keepdim: bool) -> Array | Tensor:
-    return spread(g / max(count(input_shape, dim), 1), input_shape, dim, keepdim)
+    return spread(over(g, max(count(input_shape, dim), 1)), input_shape, dim, keepdim)
+
+
+def over(g: Array | Tensor, n: int) -> Array | Tensor:
+    """g / n, where n may be beyond the 16 bits of an array."""
+    if isinstance(g, Tensor) or g.dtype not in HALVES:
+        return g / n
+    return np.asarray(np.divide(g, n, dtype=np.float32)).astype(g.dtype)
 
 
 def in_dtype(name: str, input: Tensor, dtype: dtype | None) -> Tensor:
@@ -352,5 +359,8 @@ def nanmean(
         known = cast(input == input, array.dtype)
         return nansum(input, dim, keepdim, dtype=dtype) / sum_op(known, where, keepdim)
     valid = fold(np.add, ~np.isnan(array), where, keepdim, dtype=np.int64)
-    many = valid.astype(array.real.dtype if dtype is None else numpy_dtype("nanmean", dtype))
-    return nansum(input, dim, keepdim, dtype=dtype) / many
+    kind = array.real.dtype if dtype is None else numpy_dtype("nanmean", dtype)
+    found = nansum(input, dim, keepdim, dtype=dtype)
+    if kind not in HALVES:
+        return found / valid.astype(kind)
+    return cast(cast(found, np.dtype(np.float32)) / valid.astype(np.float32), kind)  # a count may be beyond 16 bits
