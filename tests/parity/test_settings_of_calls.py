@@ -176,3 +176,19 @@ def test_means_of_more_elements_than_16_bits_count(name: str, dtype: str) -> Non
         return [y, t.autograd.grad(y, x, t.tensor(1000.0, dtype=y.dtype))[0][:3], x.detach().reshape(2, -1).mean(1)]
 
     agree(call)
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+def test_transforms_say_which_lengths_and_dimensions_they_take(name: str) -> None:
+    for n in (-1, 0, 1, 4, None):
+        agree(lambda t, n=n: [getattr(t.fft, name)(t.tensor([1.0, 2.0, -1.0]), n).resolve_conj()])
+    for dim in (None, (0, 1), (-1,), 0):
+        agree(lambda t, dim=dim: [getattr(t.fft, name + "2")(t.arange(6.0).reshape(2, 3), dim=dim).resolve_conj()])
+
+
+@pytest.mark.parametrize("name", ["fftfreq", "rfftfreq"])
+@pytest.mark.parametrize("n", [0, 1, 4, 5])
+@pytest.mark.parametrize("d", [1.0, 0.0, -2.0])
+def test_frequencies_of_no_elements_and_of_no_spacing(name: str, n: int, d: float) -> None:
+    for dtype in (None, "float64", "int64", "complex64"):
+        agree(lambda t, dtype=dtype: [getattr(t.fft, name)(n, d, dtype=dtype and getattr(t, dtype))])

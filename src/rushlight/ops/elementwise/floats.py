@@ -41,7 +41,7 @@ def under(x: Tensor) -> Iterator[Tensor]:
     """A tensor, and those of all samples that batched levels see in it."""
     yield x
     while getattr(x._array, "samples", False):
-        x = x._array.tensor  # type: ignore[attr-defined]
+        x = x._array.tensor
         yield x
 
 

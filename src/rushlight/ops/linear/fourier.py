@@ -229,9 +229,13 @@ def _publish(name: str) -> None:
     kind, forward = KINDS[name]
 
     def one(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+        if n is not None and n < 1:
+            raise RuntimeError(f"fft_{name}: Invalid number of data points ({n}) specified")
         return kind(name, input, None if n is None else (n,), (dim,), norm, forward)
 
-    def two(input: Tensor, s: Any = None, dim: int | Sequence[int] | None = (-2, -1), norm: Any = None) -> Tensor:
+    def two(input: Tensor, s: Any = None, dim: int | Sequence[int] = (-2, -1), norm: Any = None) -> Tensor:
+        if dim is None:
+            raise TypeError(f"fft_{name}2(): argument 'dim' must be tuple of ints, not NoneType")
         return kind(f"{name}2", input, s, dim, norm, forward)
 
     def several(input: Tensor, s: Any = None, dim: Any = None, norm: Any = None) -> Tensor:
@@ -265,20 +269,32 @@ def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     return input.roll([(input.shape[d] + 1) // 2 for d in dims], list(dims))
 
 
-def _frequencies(values: Array, dtype: Any, requires_grad: bool) -> Tensor:
-    t = wrap(values.astype((dtype or dtypes.get_default_dtype()).numpy))
-    return t.requires_grad_(requires_grad)
+def _frequencies(name: str, n: int, d: float, dtype: Any, requires_grad: bool) -> Tensor:
+    """Those of `np.fft`, also of no elements and of a spacing of 0.  Raises RuntimeError for a negative n, for integers."""
+    kind = dtype or dtypes.get_default_dtype()
+    if n < 0:
+        raise RuntimeError(f"{name}: Trying to create tensor with negative dimension {n}: [{n}]")
+    if not kind.is_floating_point:
+        kinds = {True: NotImplementedError, False: RuntimeError}
+        raise kinds[kind.is_complex](f"{name} requires a floating point dtype, got {kind}")
+    if n and d:
+        values = getattr(np.fft, name)(n, d)
+    else:
+        steps = np.arange(n // 2 + 1) if name == "rfftfreq" else np.roll(np.arange(-(n // 2), n - n // 2), n - n // 2)
+        with np.errstate(all="ignore"):
+            values = steps * (1 / np.float64(n * d))
+    return wrap(np.asarray(values).astype(kind.numpy)).requires_grad_(requires_grad)
 
 
 @function(ns=NS, out=True)
 def fftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, layout: layout | None = None,
             device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The frequencies of fft of length n and sample spacing d: (n)"""
-    return _frequencies(np.fft.fftfreq(n, d), dtype, requires_grad)
+    return _frequencies("fftfreq", n, d, dtype, requires_grad)
 
 
 @function(ns=NS, out=True)
 def rfftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, layout: layout | None = None,
              device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The frequencies of rfft of length n and sample spacing d: (n // 2 + 1)"""
-    return _frequencies(np.fft.rfftfreq(n, d), dtype, requires_grad)
+    return _frequencies("rfftfreq", n, d, dtype, requires_grad)
