@@ -17,6 +17,7 @@ from rushlight.dispatch.compute import HALVES, check_kind, compute
 from rushlight.dispatch.fast_inplace import changed_at_once
 from rushlight.dispatch.keeping.bits import narrowed
 from rushlight.dispatch.keeping.gates import follow, gates_of, worthwhile
+from rushlight.dispatch.keeping.masks import keep_masks
 from rushlight.dispatch.keeping.rebuilt import may_rebuild, pass_on, rebuilt, watch
 from rushlight.dispatch.keeping.watched import note_written
 from rushlight.engine import anomaly, inplace
@@ -225,6 +226,8 @@ def make_node(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], edges: tu
     node = new(op.node_type())
     node.seq, node.edges, node.extra, node.plan, node.statics = next_seq(), edges, None, plan, statics
     node.saved, node.versions = save_inputs(plan, flat, statics)
+    if plan.save_inputs:
+        keep_masks(node)
     node.shapes = tuple([shape_of(x) for x in flat]) if plan.needs_shapes else None
     node.aux = save_aux(aux, op) if plan.save_aux and aux is not None else None
     node.outs = None

@@ -24,6 +24,7 @@ from rushlight.dispatch.call import (
 )
 from rushlight.dispatch.keeping.bits import narrowed
 from rushlight.dispatch.keeping.gates import follow
+from rushlight.dispatch.keeping.masks import keep_masks
 from rushlight.dispatch.quick import applied
 from rushlight.engine import inplace
 from rushlight.engine.node import next_seq
@@ -136,6 +137,8 @@ def record(op: Op, table: dict[Any, Any], t: Tensor, inputs: tuple[Any, ...], st
     node.shapes = tuple([shape_of(x) for x in inputs]) if plan.needs_shapes else None
     if plan.save_inputs:
         (op.saver or keep_inputs)(node, inputs, plan.save_inputs, t)
+        if op.free:
+            keep_masks(node)
     else:
         node.saved = NOTHING[: len(inputs)]
     if plan.save_outs:

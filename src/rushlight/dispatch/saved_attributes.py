@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.dispatch.keeping.masks import Mask
 from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.plan import OpNode, fetch
 from rushlight.engine.saved import Packed, PackedResults, SavedOutput, SavedTensor, freed
@@ -140,7 +141,11 @@ class OperatorsTensor(SavedTensor):
         if name in op.tensors:
             kept = node.saved[op.tensors.index(name)]
             return (
-                kept.tensor(None) if kept.__class__ is Rebuilt else kept if isinstance(kept, (Tensor, Packed)) else None
+                kept.tensor(None)
+                if kept.__class__ in (Rebuilt, Mask)
+                else kept
+                if isinstance(kept, (Tensor, Packed))
+                else None
             )
         if name in op.out_names:
             out = node.outs[op.out_names.index(name)]

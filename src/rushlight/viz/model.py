@@ -10,6 +10,7 @@ import numpy as np
 
 from rushlight.autograd.function import FunctionNode
 from rushlight.basics import dtypes
+from rushlight.dispatch.keeping.masks import Mask
 from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.plan import OpNode
 from rushlight.engine.node import AccumulateGrad, Node
@@ -90,7 +91,7 @@ def kept_by(node: Any) -> Iterator[Kept]:
     elif isinstance(node, OpNode):
         op = node.plan.op
         for i, entry in enumerate(node.saved or ()):
-            if isinstance(entry, (Tensor, Packed)):
+            if isinstance(entry, (Tensor, Packed, Mask)):
                 yield Kept("self" if i == 0 and op.input_name(0) == "input" else op.input_name(i), array_of(entry))
         for name, entry in zip(op.out_names, node.outs or ()):
             if entry is not None:
@@ -108,6 +109,8 @@ def array_of(entry: Any) -> Any:
         return entry.array
     if isinstance(entry, Packed):
         return None
+    if isinstance(entry, Mask):
+        return entry.memory
     if isinstance(entry, Rebuilt):
         return None  # it is computed again
     return entry._array if isinstance(entry, Tensor) else getattr(entry, "array", entry)  # relu's bits
