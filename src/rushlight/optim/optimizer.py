@@ -287,6 +287,7 @@ class Optimizer:
     # What estimates ask ------------------------------------------------------------------------------
 
     _shared: ClassVar[frozenset[str]] = frozenset()  # state that is one tensor for all parameters
+    _ordering: ClassVar[int] = 0  # bytes that a step needs for each row of a sparse gradient
 
     def _layout(self, shape: tuple[int, ...], dtype: Any, group: dict[str, Any]) -> dict[str, Any] | None:
         """Shape and dtype of each tensor that is kept for a parameter; None if a step of a small one is to show it."""

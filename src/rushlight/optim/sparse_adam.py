@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import enable_grad, no_grad
+from rushlight.kernels.reference.optim import BLOCK
 from rushlight.optim.optimizer import Optimizer, ParamsT
 from rushlight.optim.options import check, check_betas, check_lr, given, number
 from rushlight.optim.stepper import zeros
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
 
 __all__ = ["SparseAdam"]
 
@@ -28,6 +34,8 @@ class SparseAdam(Optimizer):
     State of a parameter: step, exp_avg, exp_avg_sq, the last two dense.  Raises ValueError for sparse and complex parameters, and, when it
     steps, RuntimeError for dense gradients.
     """
+
+    _ordering = 40  # five numbers each: rows are put in the order of their places
 
     def __init__(
         self,
@@ -75,11 +83,11 @@ class SparseAdam(Optimizer):
         if not state:
             state.update(step=0, exp_avg=zeros(p), exp_avg_sq=zeros(p))
         state["step"] += 1
-        grad = grad.coalesce()
-        at, values = tuple(grad.indices()), grad.values()
-        if not values.numel():
-            return
-        values = -values if group["maximize"] else values
+        for at, values in _pieces(grad):
+            self._change(p, at, -values if group["maximize"] else values, state, group)
+
+    def _change(self, p: Tensor, at: Any, values: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """Change the elements of a parameter at some places, each named once."""
         beta1, beta2 = (number(beta) for beta in group["betas"])
         mean: Any = self._moved(state["exp_avg"], at, values, beta1)
         square: Any = self._moved(state["exp_avg_sq"], at, values * values, beta2)
@@ -93,3 +101,33 @@ class SparseAdam(Optimizer):
         found = former + (values - former) * (1 - beta)
         moment.index_put_(at, found)
         return found
+
+
+def _pieces(grad: Any) -> Iterator[tuple[tuple[Tensor, ...], Tensor]]:
+    """The places of a sparse gradient and their values, each place once, in order, a block of numbers at a time."""
+    indices, values = grad._indices(), grad._values()
+    step = max(BLOCK // max(values[:1].numel(), 1), 1)
+    if grad.is_coalesced():
+        for i in range(0, len(values), step):
+            yield tuple(indices[:, i : i + step]), values[i : i + step]
+        return
+    lead = tuple(grad.shape[: len(indices)])
+    key = np.ravel_multi_index(tuple(indices.numpy()), lead) if lead else np.zeros(len(values), np.int64)
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    first = np.flatnonzero(np.diff(key, prepend=-1))  # where each place begins among those in order
+    del key
+    ends = np.append(first, len(order))
+    for i in range(0, len(first), step):
+        places = slice(first[i], ends[min(i + step, len(first))])
+        rows = np.repeat(np.arange(len(first[i : i + step])), np.diff(ends[i : i + step + 1]))
+        at = indices[:, wrap(order[first[i : i + step]])]
+        yield tuple(at), _added(values, order[places], rows, len(first[i : i + step]), step)
+
+
+def _added(values: Tensor, order: Array, rows: Array, count: int, step: int) -> Tensor:
+    """Sums of values, a block of them at a time.  order: which, rows: into which of `count` rows"""
+    total = values.new_zeros((count, *values.shape[1:]))
+    for i in range(0, len(order), step):
+        total.index_add_(0, wrap(rows[i : i + step]), values[wrap(order[i : i + step])])
+    return total

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.arrays import Array
-from rushlight.dispatch.keeping.blocks import LARGE
+from rushlight.dispatch.keeping.blocks import BLOCK, LARGE
 from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.keeping.spare import spare
 from rushlight.dispatch.plan import arguments, fetch
@@ -169,7 +169,10 @@ class DryRun(Run):
             made = formula.shapes(*(given[name] for name in arguments(formula.shapes)))
             return made if formula.joint else (made,)
         if formula.goes_in_blocks(node.plan.op):  # what is for an operand that was broadcast is summed later
-            return [self.made(g.shape, g.dtype, node.plan.op.name) if need else None for need in needs]
+            whole = [self.made(g.shape, g.dtype, node.plan.op.name) if need else None for need in needs]
+            if formula.raw is not None and g.size >= LARGE:  # a block of each result, and one on the way to it
+                self.tally.work(min(g.size // 8, BLOCK) * g.itemsize * (1 + sum(needs)), node.plan.op.name)
+            return whole
         out = []
         for (place, *_), need in zip(places, needs, strict=True):
             over = given.get(f"{node.plan.op.tensors[place]}_spare")

@@ -217,7 +217,8 @@ class Rehearsal:
         state, name = self.states[id(p)], type(optimizer).__name__
         arrays = (p._held, None if p._grad is None else p._grad._held, *state)
         self.tally.worked(STEP_WORK, name, 0, self.tally.uses(arrays), (*arrays, p._held, *state))
-        self.tally.work(optimizer._work(p._held, group), name)
+        rows = 0 if p._grad is None or p._grad._held.shape == p._held.shape else len(p._grad._held)
+        self.tally.work(optimizer._work(p._held, group) + optimizer._ordering * rows, name)
 
 
 def forget(p: Tensor) -> None:
