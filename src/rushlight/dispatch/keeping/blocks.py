@@ -65,6 +65,11 @@ def by_blocks(fn: Callable[..., Any], g: Array, *args: Any) -> Any:
     return tuple(results) if several else results[0]
 
 
+def in_blocks(fn: Callable[..., Any], like: Array, *args: Any) -> Any:
+    """fn(*args), block by block where `like`, whose shape the result has, is large."""
+    return by_blocks(fn, like, *args) if like.size >= LARGE else fn(*args)
+
+
 def _layout(g: Array, args: tuple[Any, ...]) -> Array:
     """What results are laid out as: the gradient, or where that is one of few numbers repeated, an operand of its shape."""
     if _repeats(g):

@@ -15,10 +15,13 @@ from rushlight.basics import caller
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.clamp import where as choose
 from rushlight.ops.elementwise.shared import keep
 from rushlight.ops.index.masked import masked_fill
+from rushlight.ops.index.scatter import gather_adjoint, gather_op
+from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import broadcast, reshape_op
 from rushlight.tensor import Tensor, wrap
 
@@ -57,19 +60,53 @@ def placed(x: Tensor, size: int, padding: str, align: bool) -> Tensor:
     return x.nan_to_num(0.0) if np.isnan(x._array).any() else x
 
 
-def corner(input: Tensor, index: list[Any], zeros: bool) -> Tensor:
-    """Elements of input (N, C, *S) at integer positions `index`, one array (N, *L) for each dimension: (N, C, *L)."""
-    n, c, *spatial = input.shape
+def picked(input: Any, at: Any, inside: Any) -> Any:
+    """Elements of input (N, C, S) at places (N, 1, L), 0 where these are not inside: (N, C, L)."""
+    shape = (*raw(input).shape[:2], raw(at).shape[2])
+    return keep(gather_op(input, broadcast(at, shape), 2), broadcast(inside, shape))
+
+
+@op(ns=None, name="grid_corner", masks=("at", "inside"))
+def weighed(input: Array, weight: Array, at: Array, inside: Array) -> Array:
+    """`picked` times weights, which keeps no element of its own.  (N, C, S), (N, 1, L), (N, 1, L), (N, 1, L) -> (N, C, L)"""
+    values = picked(input, at, inside)
+    values *= weight
+    return np.asarray(values)
+
+
+@weighed.shape
+def _(input: Array, weight: Array, at: Array, inside: Array) -> list[shapes.Made]:
+    return [shapes.Made((*input.shape[:2], at.shape[2]), input.dtype)]
+
+
+@weighed.grad("input")
+def _(g: Any, input_shape: tuple[int, ...], weight: Any, at: Any, inside: Any) -> Any:
+    shape = raw(g).shape
+    return gather_adjoint(keep(g * weight, broadcast(inside, shape)), broadcast(at, shape), input_shape, 2)
+
+
+@weighed.grad("weight")
+def _(g: Any, input: Any, at: Any, inside: Any) -> Any:
+    return sum_op(g * picked(input, at, inside), (1,), True)
+
+
+def places(index: list[Any], spatial: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Integer positions, one array (N, *L) for each dimension, as places in a flat image, and whether they are inside: (N, 1, L)."""
     inside: Any = True
     flat: Any = 0
     for i, s in zip(index, spatial, strict=True):
         inside = inside & (i >= 0) & (i < s)
         flat = flat * s + np.clip(i, 0, s - 1)
-    points = flat.shape[1:]
-    count = math.prod(points)
-    at = broadcast(wrap(flat.reshape(n, 1, count)), (n, c, count))
-    values = reshape_op(reshape_op(input, (n, c, math.prod(spatial))).gather(2, at), (n, c, *points))
-    return keep(values, wrap(np.broadcast_to(inside[:, None], values._array.shape))) if zeros else values
+    shape = (len(flat), 1, math.prod(flat.shape[1:]))
+    return wrap(flat.reshape(shape)), wrap(inside.reshape(shape))
+
+
+def corner(input: Tensor, index: list[Any], weight: Tensor | None = None) -> Tensor:
+    """Elements of input (N, C, *S) at integer positions `index`, one array (N, *L) for each dimension, times weights (N, *L): (N, C, *L)."""
+    n, c, *spatial = input.shape
+    flat, (at, inside) = reshape_op(input, (n, c, math.prod(spatial))), places(index, tuple(spatial))
+    found = picked(flat, at, inside) if weight is None else weighed(flat, reshape_op(weight, at.shape), at, inside)
+    return reshape_op(found, (n, c, *index[0].shape[1:]))
 
 
 def integers(x: Array) -> Array:
@@ -88,8 +125,7 @@ def linear(input: Tensor, where: list[Any], padding: str, align: bool) -> Any:
         for x, base, bit in zip(where, low, bits, strict=True):
             part = x - wrap(base) if bit else wrap(base + 1) - x
             weight = part if weight is None else weight * part
-        values = corner(input, [integers(b + bit) for b, bit in zip(low, bits, strict=True)], True)
-        term = values * reshape_op(weight, (weight.shape[0], 1, *weight.shape[1:]))
+        term = corner(input, [integers(b + bit) for b, bit in zip(low, bits, strict=True)], weight)
         total = term if total is None else total + term
     return total
 
@@ -101,7 +137,7 @@ def nearest(input: Any, where: list[Any], padding: str, align: bool) -> Any:
     # The positions are constants here, yet the grid takes part in the graph, with a gradient of zero.
     point = sum(where)
     zero = masked_fill(point, wrap(np.ones(point.shape, np.bool_)), 0.0)
-    return corner(input, index, True) + zero.unsqueeze(1)
+    return corner(input, index) + zero.unsqueeze(1)
 
 
 def cubic(input: Any, where: list[Any], padding: str, align: bool) -> Any:
@@ -115,8 +151,7 @@ def cubic(input: Any, where: list[Any], padding: str, align: bool) -> Any:
         for shift, base, size in zip((i, j), low, spatial, strict=True):
             at = placed(wrap(base + (shift - 1)), size, padding, align)
             index.append(integers(at._array))
-        weight = weights[0][i] * weights[1][j]
-        term = corner(input, index, True) * reshape_op(weight, (weight.shape[0], 1, *weight.shape[1:]))
+        term = corner(input, index, weights[0][i] * weights[1][j])
         total = term if total is None else total + term
     return total
 

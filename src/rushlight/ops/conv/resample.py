@@ -10,6 +10,7 @@ import numpy as np
 from rushlight.basics import caller, dtypes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.keeping.blocks import BLOCK, LARGE
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.convert import to_dtype
 
@@ -19,20 +20,39 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
+MATRIX = 1 << 20  # elements up to which the matrix of an adjoint is made whole
+STEP = 256  # columns of a piece of a larger one
+
+
 @op(ns=None, linear=True, batch=families.shifted)
 def resample_op(input: Array, dim: int, taps: tuple[Any, ...]) -> Array:
     """Along `dim`, output i is the sum over t of weights[i, t] * input[index[i, t]].  taps: (index, weights), (L, T)"""
     index, weights = taps
     if weights is None:
         return input.take(index[:, 0], axis=dim)
-    shape = [1] * input.ndim
-    shape[dim] = -1
+    dim %= input.ndim
+    weights = weights.astype(input.dtype).reshape(*weights.shape, *[1] * (input.ndim - dim - 1))
+    if not input.flags.c_contiguous or input.size < LARGE:
+        return _weighed(input, dim, index, weights)
+    outer = input.shape[:dim]
+    rows, out = (
+        input.reshape(-1, *input.shape[dim:]),
+        np.empty((*outer, len(index), *input.shape[dim + 1 :]), input.dtype),
+    )
+    into, step = out.reshape(-1, *out.shape[dim:]), max(BLOCK * math.prod(outer) // max(out.size, 1), 1)
+    for i in range(0, len(rows), step):
+        into[i : i + step] = _weighed(rows[i : i + step], 1, index, weights)
+    return out
+
+
+def _weighed(input: Array, dim: int, index: Array, weights: Array) -> Array:
+    """The weighted sum of the elements that each output is made of.  index: (L, T), weights: (L, T, 1, ...)"""
     total: Any = None
     for t in range(index.shape[1]):
         part = input.take(index[:, t], axis=dim)
-        part *= weights[:, t].astype(input.dtype).reshape(shape)
+        part *= weights[:, t]
         total = part if total is None else np.add(total, part, out=total)
-    return total
+    return np.asarray(total)
 
 
 @resample_op.shape
@@ -46,9 +66,22 @@ resample_op.grad("input")(lambda g, input_shape, dim, taps: resample_adjoint_op(
 
 @op(ns=None, linear=True, shape=shapes.sized, batch=families.shifted)
 def resample_adjoint_op(input: Array, size: tuple[int, ...], dim: int, taps: tuple[Any, ...]) -> Array:
-    """The adjoint of `resample_op`: a product with the (S, L) matrix of the taps."""
+    """The adjoint of `resample_op`: a product with the (S, L) matrix of the taps, a large one in pieces along its diagonal."""
     index, weights = taps
-    matrix = np.zeros((size[dim], input.shape[dim]), input.dtype)
+    if size[dim] * input.shape[dim] <= MATRIX:
+        return _adjoint(input, size[dim], dim, index, weights)
+    out, before = np.zeros(size, input.dtype), (slice(None),) * (dim % input.ndim)
+    for start in range(0, input.shape[dim], STEP):
+        part = slice(start, start + STEP)
+        low, high = int(index[part].min()), int(index[part].max()) + 1
+        some = None if weights is None else weights[part]
+        out[(*before, slice(low, high))] += _adjoint(input[(*before, part)], high - low, dim, index[part] - low, some)
+    return out
+
+
+def _adjoint(input: Array, size: int, dim: int, index: Array, weights: Array | None) -> Array:
+    """As `resample_adjoint_op`, to a size along `dim`, at once."""
+    matrix = np.zeros((size, input.shape[dim]), input.dtype)
     columns = np.arange(input.shape[dim])
     for t in range(index.shape[1]):
         np.add.at(matrix, (index[:, t], columns), 1 if weights is None else weights[:, t].astype(input.dtype))

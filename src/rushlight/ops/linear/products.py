@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import caller
-from rushlight.dispatch import call
+from rushlight.dispatch import call, families, shapes
+from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim, wrap_dims
 from rushlight.dispatch.operands import raw
-from rushlight.dispatch.registry import function
+from rushlight.dispatch.registry import function, op
 from rushlight.engine import inplace
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.convert import cast
@@ -309,14 +310,20 @@ def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
 # Cross product -------------------------------------------------------------------------------------
 
 
-def crossed(input: Tensor, other: Tensor, dim: int) -> Tensor:
-    """Cross products along dimension `dim`, of size 3, of broadcast tensors."""
-    from rushlight.ops.shape.rearrange import roll_op
+@op(ns=None, name="linalg_cross", promote="arith", half=None, refuse="b", shape=shapes.same, batch=families.along_both)
+def crossed(input: Array, other: Array, dim: int) -> Array:
+    """Cross products along dimension `dim`, of size 3, of one shape.  (*), (*) -> (*)"""
+    out = np.empty(input.shape, input.dtype)
+    a, b, into = (np.moveaxis(x, dim, 0) for x in (input, other, out))
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        np.multiply(a[j], b[k], out=into[i, ...])
+        into[i, ...] -= a[k] * b[j]
+    return out
 
-    def rolled(x: Tensor, by: int) -> Tensor:
-        return roll_op(x, (by,), (dim,))
 
-    return rolled(input, -1) * rolled(other, 1) - rolled(input, 1) * rolled(other, -1)
+crossed.grad("input")(lambda g, other, dim: crossed(conj(other), g, dim))
+crossed.grad("other")(lambda g, input, dim: crossed(g, conj(input), dim))
 
 
 def broadcast_pair(name: str, input: Tensor, other: Tensor) -> tuple[Any, Any]:

@@ -14,6 +14,7 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch.compute import check_broadcast
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import common_shape
+from rushlight.dispatch.keeping.blocks import in_blocks
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import up
@@ -56,13 +57,18 @@ def _entropy(x: Array, t: Array, weight: Array | None = None) -> Array:
     return out
 
 
-@bce_op.grad("input")
-def _(
-    g: Array | Tensor, input: Array | Tensor, target: Array | Tensor, weight: Array | Tensor | None, reduction: str
-) -> Any:
-    g, input, target, weight = widened(g * share(reduction, input), input, target, weight)
+def _bce_slope(g: Any, input: Any, target: Any, weight: Any) -> Any:
     slope = (input - target) / ops.clamp_min(input * (1 - input), 1e-12)
     return slope * (g if weight is None else g * weight)
+
+
+def _bce_raw(g: Array, input: Array, target: Array, weight: Array | None, reduction: str) -> Any:
+    return in_blocks(_bce_slope, input, *widened(g * share(reduction, input), input, target, weight))
+
+
+@bce_op.grad("input", raw=_bce_raw)
+def _(g: Tensor, input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Any:
+    return _bce_slope(*widened(g * share(reduction, input), input, target, weight))
 
 
 @bce_op.grad("target")
@@ -254,12 +260,22 @@ def soft_margin_op(input: Array, target: Array, reduction: str) -> Array:
     return folded(lambda x, t: softplus_of_minus(np.asarray(t * x)), reduction, input, target)
 
 
-@soft_margin_op.grad("input", "target")
-def _(
-    g: Array | Tensor, input: Array | Tensor, target: Array | Tensor, reduction: str, needs: tuple[bool, ...]
-) -> tuple[Any, ...]:
-    slope = ops.sigmoid(-(target * input)) * (g * -share(reduction, input, target))
+def _soft_margin_slopes(g: Any, input: Any, target: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    slope = ops.sigmoid(-(target * input)) * g
     return (slope * target if needs[0] else None), (slope * input if needs[1] else None)
+
+
+def _soft_margin_raw(g: Array, input: Array, target: Array, reduction: str, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    g = g * -share(reduction, input, target)
+    if input.shape != target.shape:
+        return _soft_margin_slopes(g, input, target, needs)
+    found: tuple[Any, ...] = in_blocks(_soft_margin_slopes, input, g, input, target, needs)
+    return found
+
+
+@soft_margin_op.grad("input", "target", raw=_soft_margin_raw)
+def _(g: Tensor, input: Tensor, target: Tensor, reduction: str, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    return _soft_margin_slopes(g * -share(reduction, input, target), input, target, needs)
 
 
 @function(ns=F)
