@@ -30,7 +30,7 @@ _TRACES = (
 # Modules, with all that lies below them; the longest that fits counts.
 MODULES = {
     "torch.autograd.profiler_legacy": f"{_LEGACY}: torch.profiler.profile is here", "torch.nn.attention.varlen": _DEVICE,
-    "torch.sparse.semi_structured": _DEVICE, "torch.utils.collect_env": f"{_INNER}: `rushlight doctor` says what this machine has",
+    "torch.sparse.semi_structured": _DEVICE, "torch.utils.collect_env": f"{_INNER}: get_pretty_env_info() and `rushlight doctor` say what this machine has",
     "torch.utils.show_pickle": f"{_INNER}: torch.load(weights_only=True) runs nothing that is in a file",
     "torch.accelerator": _DEVICE, "torch.ao": _QUANTIZED, "torch.backends": _DEVICE, "torch.compiler": _COMPILER, "torch.cpu": _DEVICE,
     "torch.cuda": _DEVICE, "torch.distributed": _PROCESSES, "torch.export": _COMPILER, "torch.fx": _TRACES,

@@ -19,6 +19,7 @@ ALIASES = {
     "functorch": "rushlight.compat.functorch",
     "torchviz": "rushlight.compat.torchviz",  # needs Graphviz, and PyTorch
     "torch.backends": "rushlight.compat.backends",  # rushlight.backends is what operators compute with
+    "torch.utils.collect_env": "rushlight.compat.collect_env",
     "torch.utils.model_zoo": "rushlight.compat.model_zoo",
     "torch.ops": "rushlight.library.namespaces",  # rushlight.ops is what declares operators
     "torch._ops": "rushlight.library.operators",

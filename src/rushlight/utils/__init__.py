@@ -21,6 +21,10 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module(f"rushlight.compat.rooms.{name}")
+    if name == "collect_env":
+        import importlib
+
+        return importlib.import_module("rushlight.compat.collect_env")
     if name == "swap_tensors":
         from rushlight.utils.swapping import swap_tensors
 
