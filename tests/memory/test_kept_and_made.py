@@ -38,6 +38,9 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Callable[[], Any], ...], float,
     "bilinear": (lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), (images,), 0.1, 10, 12.5),
     "bicubic": (lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), (images,), 0.1, 10, 12.5),
     "cross": (lambda a, b: torch.linalg.cross(a, b), (points, points), 0.1, 1.5, 7.5),
+    "greatest of bags": (
+        lambda w: F.embedding_bag(torch.randint(0, 1024, (1024, 32)), w, mode="max"), (lambda: torch.randn(1024, 1024).requires_grad_(),), 4.5, 5.5, 9
+    ),
     "grid_sample": (lambda x, grid: F.grid_sample(x, grid, align_corners=False), (images, where), 6, 20, 28),
 }  # fmt: skip
 

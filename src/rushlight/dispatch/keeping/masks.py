@@ -124,11 +124,10 @@ def mask_of(tensor: Tensor) -> Tensor | Mask:
 
 def keep_masks(node: OpNode) -> None:
     """Have a node be told when nobody else holds the masks that it was given."""
-    for i, x in enumerate(node.saved):
-        if x is not None and x.__class__ is Tensor and x._held.dtype is BOOL:
-            saved = list(node.saved)
-            saved[i] = mask_of(x)
-            node.saved = saved
+    for x in node.saved:
+        if x.__class__ is Tensor and x._held.dtype is BOOL and x._held.nbytes >= LARGE:
+            node.saved = [mask_of(x) if x.__class__ is Tensor and x._held.dtype is BOOL else x for x in node.saved]
+            return
 
 
 def holders(mask: Mask) -> tuple[int, ...]:

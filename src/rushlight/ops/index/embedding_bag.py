@@ -11,6 +11,7 @@ from rushlight.basics import caller
 from rushlight.dispatch import shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.keeping.blocks import BLOCK
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.kernels.dispatch import parts_of_rows
@@ -125,7 +126,8 @@ def bag_max_op(weight: Array, indices: Array, bag: Array, bags: int) -> tuple[Ar
     Keeps which row each maximum is of, -1 in empty bags.
     """
     width = weight.shape[1]
-    out, chosen = np.zeros((bags, width), weight.dtype), np.full((bags, width), -1, np.int64)
+    kind = np.int32 if len(weight) < 1 << 31 else np.int64
+    out, chosen = np.zeros((bags, width), weight.dtype), np.full((bags, width), -1, kind)
     limits = np.searchsorted(bag, np.arange(bags + 1))
     for b in range(bags):
         own = indices[limits[b] : limits[b + 1]]
@@ -143,8 +145,11 @@ bag_max_op.grad("weight")(lambda g, chosen, weight_shape: put_rows(g, chosen, we
 def put_rows(grad: Array, chosen: Array, count: int) -> Array:
     """out[chosen[i, j], j] += grad[i, j], but for negative ones.  (B, D), (B, D) -> (count, D)"""
     out = np.zeros((count, grad.shape[1]), grad.dtype)
-    i, j = np.nonzero(chosen >= 0)
-    np.add.at(out, (chosen[i, j], j), grad[i, j])
+    step = max(1, BLOCK // max(1, grad.shape[1]))
+    for start in range(0, len(grad), step):
+        some, given = chosen[start : start + step], grad[start : start + step]
+        i, j = np.nonzero(some >= 0)
+        np.add.at(out, (some[i, j], j), given[i, j])
     return out
 
 
