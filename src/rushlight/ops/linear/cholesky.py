@@ -68,9 +68,7 @@ def positive(A: Array) -> Array:
     """For each matrix 0, or the order of the leading minor that is not positive definite.  (*, N, N) -> (*) int32"""
     info = np.zeros(A.shape[:-2], np.int32)
     for i in np.ndindex(*A.shape[:-2]):
-        try:
-            np.linalg.cholesky(A[i])
-        except np.linalg.LinAlgError:
+        if not _minor(A[i]):
             info[i] = next((k for k in range(1, A.shape[-1] + 1) if not _minor(A[i][:k, :k])), A.shape[-1])
     return info
 
@@ -83,10 +81,9 @@ def positive_op(A: Array) -> Array:
 
 def _minor(A: Array) -> bool:
     try:
-        np.linalg.cholesky(A)
+        return not np.isnan(np.linalg.cholesky(A)).any()
     except np.linalg.LinAlgError:
         return False
-    return True
 
 
 @function(ns=NS, out=True, autocast="float32")
@@ -95,7 +92,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     matrix("cholesky", A, True)
     found = cholesky_op(A, upper)
     if not A._meta and np.isnan(np.diagonal(everything(found._array), 0, -2, -1)).any():
-        info = positive(everything(A._array))
+        info = positive(everything((mH(A) if upper else A)._array))
         raise LinAlgError(f"linalg.cholesky:{first_bad(info)} The factorization could not be completed because the input is "
                           f"not positive-definite (the leading minor of order {int(info[info > 0].ravel()[0])} is not "
                           "positive-definite).")  # fmt: skip
@@ -107,8 +104,9 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
     """The factor, and for each matrix 0 or the order of the minor that is not positive definite."""
     matrix("cholesky_ex", A, True)
     if check_errors:
-        cholesky(A)
-    return pack("linalg_cholesky_ex", ("L", "info"), (cholesky_op(A, upper), positive_op(A.detach())))
+        cholesky(A, upper=upper)
+    looked_at = mH(A.detach()) if upper else A.detach()
+    return pack("linalg_cholesky_ex", ("L", "info"), (cholesky_op(A, upper), positive_op(looked_at)))
 
 
 @function(name="cholesky", method=True, out=True)

@@ -131,9 +131,12 @@ def first_bad(bad: Any) -> str:
 
 
 def guarded_solve(A: Array, B: Array) -> Array:
-    """A^-1 B; of singular matrices, infinities."""
+    """A^-1 B; of singular matrices, infinities, and of those with a NaN, NaN, which pivoting may step over."""
     try:
-        return np.linalg.solve(A, B)
+        out = np.linalg.solve(A, B)
+        if (unknown := np.isnan(A).any((-2, -1))).any():
+            out[np.broadcast_to(unknown, out.shape[:-2])] = np.nan
+        return out
     except np.linalg.LinAlgError:
         batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
         A, B = np.broadcast_to(A, (*batch, *A.shape[-2:])), np.broadcast_to(B, (*batch, *B.shape[-2:]))
@@ -348,7 +351,16 @@ def qr_torch(input: Tensor, some: bool = True) -> Any:
 @op(autocast="float32", shown="linalg_svd", ns=None, outputs=("U", "S", "Vh"), batch=families.leading)
 def svd_op(A: Array, full_matrices: bool) -> tuple[Array, ...]:
     """The singular value decomposition.  (*, M, N) -> (*, M, K), (*, K), (*, K, N)"""
-    return tuple(np.linalg.svd(A, full_matrices))
+    return svd_of(A, full_matrices)
+
+
+def svd_of(A: Array, *args: bool, **options: bool) -> Any:
+    """NumPy's SVD.  Raises LinAlgError, the one of PyTorch, for matrices that are not finite."""
+    try:
+        return np.linalg.svd(A, *args, **options)
+    except np.linalg.LinAlgError:
+        raise LinAlgError("linalg.svd: The algorithm failed to converge because the input matrix contained non-finite "
+                          "values.") from None  # fmt: skip
 
 
 def refuse_phases(name: str, what: str, turned: Array | Tensor) -> None:

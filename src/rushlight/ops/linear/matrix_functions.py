@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 def cofactors(A: Array) -> Array:
     """The matrix of cofactors, det(A) A^-T where A is not singular: from the SVD, whose factors never are."""
-    U, S, Vh = np.linalg.svd(A)
+    U, S, Vh = base.svd_of(A)
     n = S.shape[-1]
     others = np.ones_like(S)
     for i in range(n):
@@ -257,7 +257,7 @@ def pinv_op(A: Array, atol: Any, rtol: float | None, hermitian: bool) -> Array:
 
 def _factors(A: Array, hermitian: bool) -> Any:
     if not hermitian:
-        return np.linalg.svd(A, False)
+        return base.svd_of(A, False)
     L, V = np.linalg.eigh(A)
     return V, L, np.conj(np.swapaxes(V, -1, -2))
 
@@ -312,7 +312,7 @@ def matrix_rank(
     a = A._array
     if 0 in a.shape[-2:]:
         return wrap(np.zeros(a.shape[:-2], np.int64))
-    S = np.abs(np.linalg.eigvalsh(a)) if hermitian else np.linalg.svd(a, compute_uv=False)
+    S = np.abs(np.linalg.eigvalsh(a)) if hermitian else base.svd_of(a, compute_uv=False)
     return wrap(np.asarray((S > np.asarray(threshold(S, a.shape, atol, rtol))[..., None]).sum(-1)))
 
 
@@ -380,7 +380,7 @@ def matrix_power(A: Tensor, n: int) -> Any:
         given = f"they are {A.shape[-2]} by {A.shape[-1]} matrices" if len(A.shape) > 1 else f"got {list(A.shape)}"
         raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but {given}")
     if n == 0:
-        return A * 0 + like(np.eye(A.shape[-1]), A)
+        return A.masked_fill(wrap(np.ones((), np.bool_)), 0) + like(np.eye(A.shape[-1]), A)
     if n < 0:
         A, n = base.inv(A), -n
     result = None
