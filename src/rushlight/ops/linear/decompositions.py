@@ -351,13 +351,14 @@ def qr_torch(input: Tensor, some: bool = True) -> Any:
 @op(autocast="float32", shown="linalg_svd", ns=None, outputs=("U", "S", "Vh"), batch=families.leading)
 def svd_op(A: Array, full_matrices: bool) -> tuple[Array, ...]:
     """The singular value decomposition.  (*, M, N) -> (*, M, K), (*, K), (*, K, N)"""
-    return svd_of(A, full_matrices)
+    return tuple(svd_of(A, full_matrices))
 
 
-def svd_of(A: Array, *args: bool, **options: bool) -> Any:
+def svd_of(A: Array, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     """NumPy's SVD.  Raises LinAlgError, the one of PyTorch, for matrices that are not finite."""
+    svd: Any = np.linalg.svd
     try:
-        return np.linalg.svd(A, *args, **options)
+        return svd(A, full_matrices, compute_uv)
     except np.linalg.LinAlgError:
         raise LinAlgError("linalg.svd: The algorithm failed to converge because the input matrix contained non-finite "
                           "values.") from None  # fmt: skip
