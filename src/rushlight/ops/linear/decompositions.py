@@ -354,14 +354,15 @@ def svd_op(A: Array, full_matrices: bool) -> tuple[Array, ...]:
     return tuple(svd_of(A, full_matrices))
 
 
-def svd_of(A: Array, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+NOT_FINITE = "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
+
+
+def svd_of(A: Array, full_matrices: bool = True) -> Any:
     """NumPy's SVD.  Raises LinAlgError, the one of PyTorch, for matrices that are not finite."""
-    svd: Any = np.linalg.svd
     try:
-        return svd(A, full_matrices, compute_uv)
+        return np.linalg.svd(A, full_matrices)
     except np.linalg.LinAlgError:
-        raise LinAlgError("linalg.svd: The algorithm failed to converge because the input matrix contained non-finite "
-                          "values.") from None  # fmt: skip
+        raise LinAlgError(NOT_FINITE) from None
 
 
 def refuse_phases(name: str, what: str, turned: Array | Tensor) -> None:

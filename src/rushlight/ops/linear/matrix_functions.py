@@ -312,7 +312,10 @@ def matrix_rank(
     a = A._array
     if 0 in a.shape[-2:]:
         return wrap(np.zeros(a.shape[:-2], np.int64))
-    S = np.abs(np.linalg.eigvalsh(a)) if hermitian else base.svd_of(a, compute_uv=False)
+    try:
+        S = np.abs(np.linalg.eigvalsh(a)) if hermitian else np.linalg.svd(a, compute_uv=False)
+    except np.linalg.LinAlgError:
+        raise base.LinAlgError(base.NOT_FINITE) from None
     return wrap(np.asarray((S > np.asarray(threshold(S, a.shape, atol, rtol))[..., None]).sum(-1)))
 
 
