@@ -96,21 +96,22 @@ def scatter(statements: list[str], reference: Side) -> dict[str, Array]:
         }
 
 
-HALVES = re.compile(r"torch\.tensor\([^()]*(?:\('-?(?:nan|inf)'\)[^()]*)*, dtype=torch\.(b?float16)\)")
+ROUNDED = re.compile(r"torch\.tensor\([^()]*(?:\('-?(?:nan|inf)'\)[^()]*)*, dtype=torch\.(b?float16|float32)\)")
+BITS = {"bfloat16": 7, "float16": 10, "float32": 23}  # behind the point
 
 
 def nearby(statements: list[str], reference: Side) -> dict[str, Array]:
-    """How far the reference is off in 16 bits, at most, where the program's leaves are other by some of their roundings.
+    """How far the reference is off in 16 or 32 bits, at most, where the program's leaves are other by some of their roundings.
 
     Where all but rounding cancels, it may happen to be off by nothing.
     """
     worst: dict[str, Array] = {}
-    for part in (1, 2, 3, -1, -2) if HALVES.search("\n".join(statements)) else ():
+    for part in (1, 2, 3, -1, -2) if ROUNDED.search("\n".join(statements)) else ():
 
         def other(leaf: re.Match[str], part: int = part) -> str:
-            return moved_numbers(leaf, part * 2.0 ** (-7 if leaf[1] == "bfloat16" else -10))
+            return moved_numbers(leaf, part * 2.0 ** -BITS[leaf[1]])
 
-        moved = [HALVES.sub(other, text) for text in statements]
+        moved = [ROUNDED.sub(other, text) for text in statements]
         right = truth(moved, reference)
         with reference.around():
             found = dict(arrays_of(run(moved, reference)))

@@ -39,7 +39,12 @@ def promoted(op: Op, arrays: list[Any]) -> list[Any]:
     if op.exact and wanted in HALVES:
         dimensions = any(x.__class__ is ndarray and x.ndim for x in arrays)
         return [x if x is None else cast(x, FLOAT32 if is_number(x, dimensions) else wanted) for x in arrays]
-    return [x if x is None or (x.__class__ is ndarray and x.dtype == wanted) else cast(x, wanted) for x in arrays]
+    found = [x if x is None or (x.__class__ is ndarray and x.dtype == wanted) else cast(x, wanted) for x in arrays]
+    if (
+        op.knows_numbers and target.category >= dtypes.FLOAT and target is not dtypes.float16
+    ):  # in which a number is an array to PyTorch too
+        found[1:] = [x if x.__class__ is float else y for x, y in zip(arrays[1:], found[1:], strict=True)]
+    return found
 
 
 def check_wide(op: Op, arrays: list[Any]) -> None:

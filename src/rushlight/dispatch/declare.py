@@ -82,6 +82,9 @@ class Op:
     scales: Any = None  # the ufunc of two arrays in whose place it may run where 16-bit numbers meet Python's
     numbers: bool = False  # whether two Python numbers will do, and give a tensor
     exact: bool = False  # whether Python's numbers beside 16-bit tensors stay in float32
+    knows_numbers: bool = (
+        False  # whether a float behind its first input reaches the forward as it is: another form than an array
+    )
     takes_number: Any = None  # (node, position): whether that input is a number as which PyTorch has another form
     # Formulas as source, for real arrays: of the few operators for which a call costs as much as the work.
     inline: Mapping[str, str] = NO_SOURCE

@@ -302,7 +302,9 @@ CHANGES: dict[str, Piece] = {
     ),
     "squeeze_": lambda w, x: f"{x}.squeeze_()",
     "unsqueeze_": lambda w, x: f"{x}.unsqueeze_({dim(w, x)})",
-    "as_strided_": lambda w, x: f"{x}.as_strided_({strided(w, x)})",
+    "as_strided_": lambda w, x: (
+        x if viewed(w, x) and not value(w, x)._is_view() else f"{x}.as_strided_({strided(w, x)})"
+    ),
     "data": lambda w, x: f"{x}.data.{w.rng.choice(('mul_(2)', 'add_(1)', 'zero_()'))}",
     "fill_diagonal_": lambda w, x: f"{x}.fill_diagonal_({w.rng.choice(NUMBERS[:4])})",
     "tril_": lambda w, x: f"{x}.{w.rng.choice(('tril_', 'triu_'))}()",

@@ -10,10 +10,12 @@ from importlib import resources
 from string import Template
 from typing import Any
 
+import numpy as np
+
 from rushlight.kernels import allocator
 from rushlight.memory.advice import advisor
 from rushlight.memory.counting.units import duration, share, size
-from rushlight.memory.recordings.recording import CATEGORIES, Recording
+from rushlight.memory.recordings.recording import CATEGORIES, MARK, Recording
 from rushlight.memory.recordings.replay import Breakdown, breakdown, phases, settled
 from rushlight.memory.reports import page
 from rushlight.memory.snapshots import snapshots
@@ -223,6 +225,18 @@ def when(recording: Recording, moment: int) -> str:
         return "at the beginning"
     phase = next((name for start, stop, name in phases(recording) if start <= moment < stop), "")
     return f"at {duration(int(recording.time[moment] - recording.time[0]))}" + (f", in {phase}" if phase else "")
+
+
+def refusals(recording: Recording) -> list[str]:
+    """What was asked for and not given, a line for each of the last."""
+    at = [
+        e for e in np.flatnonzero(recording.action == MARK) if recording.marks[recording.value[e]].startswith(REFUSED)
+    ]
+    told = [f"{recording.marks[recording.value[e]]}, {when(recording, int(e))}" for e in at[-SHOWN:]]
+    return [f"{len(at) - SHOWN:,} times out of memory before"] * (len(at) > SHOWN) + told
+
+
+REFUSED, SHOWN = "out of memory", 3
 
 
 # Advice -------------------------------------------------------------------------------------------------

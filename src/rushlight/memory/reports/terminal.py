@@ -16,7 +16,17 @@ from rushlight.memory.advice import advisor
 from rushlight.memory.counting.units import duration, share, size
 from rushlight.memory.recordings.recording import CATEGORIES, Recording
 from rushlight.memory.recordings.replay import Breakdown, breakdown, near, phases, settled, timeline
-from rushlight.memory.reports.reports import COLORS, EMPTY, Source, difference, is_something, shown, subtitle, when
+from rushlight.memory.reports.reports import (
+    COLORS,
+    EMPTY,
+    Source,
+    difference,
+    is_something,
+    refusals,
+    shown,
+    subtitle,
+    when,
+)
 
 __all__ = ["text_report"]
 
@@ -70,7 +80,12 @@ def text_report(
     at_peak = breakdown(one)
     peaks = [(at_peak, name), *((breakdown(settled(other)), called) for other, called in every[1:])]
     parts = [
-        [paint.bold(f"{name}: peak {size(at_peak.total)} {when(one, at_peak.moment)}"), told, ends(one)],
+        [
+            paint.bold(f"{name}: peak {size(at_peak.total)} {when(one, at_peak.moment)}"),
+            told,
+            ends(one),
+            *refusals(one),
+        ],
         chart(one, max(wide, 40), paint),
         categories(peaks, wide, paint),
         places("module", at_peak.modules, at_peak.total, wide),

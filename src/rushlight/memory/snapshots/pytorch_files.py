@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.memory.counting.units import size
 from rushlight.memory.recordings.recording import ALLOC, CATEGORIES, FREE, MARK, PHASE, PHASES, Frame, Recording
 
 LARGEST = 1 << 53  # what a size must be below
@@ -121,9 +122,8 @@ class Reader:
         """A moment with a text."""
         text = text_of(event, "user_metadata", text_of(event, "name", ""))[:200]
         if action == "oom":
-            text = (
-                f"out of memory: asked for {whole(event, 'size', 0):,} bytes, {whole(event, 'device_free', 0):,} free"
-            )
+            asked, free = whole(event, "size", 0), whole(event, "device_free", 0)
+            text = f"out of memory: asked for {size(asked)} with {size(free)} free on the device"
         self.marks.append(text or action)
         self.rows.append((self.time, MARK, -1, len(self.marks) - 1))
 
@@ -143,8 +143,9 @@ class Reader:
             return -1
         place = self.known.get(id(frames))
         if place is None:
-            found = tuple(frame(of(f, "a frame")) for f in as_list(frames, "frames")[:1000])
-            place = self.known[id(frames)] = self.stacks.setdefault(found, len(self.stacks))
+            found = lines([frame(of(f, "a frame")) for f in as_list(frames, "frames")[:1000]])
+            place = self.stacks.setdefault(found, len(self.stacks)) if found else -1
+            self.known[id(frames)] = place
         return place
 
     def segment(self, segment: dict[str, Any]) -> None:
@@ -231,6 +232,18 @@ def frames_of(block: dict[str, Any]) -> Any:
 def frame(value: dict[str, Any]) -> Frame:
     """One line of a stack."""
     return Frame(text_of(value, "filename"), whole(value, "line", 0), text_of(value, "name"))
+
+
+def lines(stack: list[Frame]) -> tuple[Frame, ...]:
+    """The lines of Python outside PyTorch, innermost first; those inside where there are no others.  None of native code,
+    which stands first in a stack recorded with `stacks="all"`.
+    """
+    python = tuple(f for f in stack if f.filename != "??" and not f.filename.endswith(NATIVE))
+    return tuple(f for f in python if not any(part in f.filename for part in OF_PYTORCH)) or python
+
+
+NATIVE = (".cpp", ".cc", ".c", ".cxx", ".cu", ".cuh", ".h", ".hpp", ".so")
+OF_PYTORCH = ("site-packages/torch/", "dist-packages/torch/")
 
 
 # Checks: everything of a foreign file is what it should be, or the error says what and where ---------------

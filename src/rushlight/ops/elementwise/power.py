@@ -100,23 +100,35 @@ QUICK: dict[Any, Any] = {
     1: lambda x: x.copy(),
     2: lambda x: np.multiply(x, x),
     3: lambda x: np.multiply(x, np.multiply(x, x)),
-    0.5: np.sqrt,
-    -0.5: lambda x: np.true_divide(1, np.sqrt(x)),
     -1: lambda x: np.true_divide(1, x),
     -2: lambda x: np.true_divide(1, np.multiply(x, x)),
 }
+# Of -inf and -0 roots are other numbers than powers are: PyTorch takes roots for Python's numbers alone.
+ROOTS: dict[Any, Any] = {0.5: np.sqrt, -0.5: lambda x: np.true_divide(1, np.sqrt(x))}
 
 
 def _power(x: Array, exponent: Array | float) -> Array:
     if x.dtype.kind in "iu":
         return _integer_power(x, exponent)
-    if exponent.__class__ is not ndarray or exponent.ndim == 0:
-        quick = QUICK.get(exponent if exponent.__class__ is not ndarray else exponent.item())
+    by: Any = exponent
+    number = by.__class__ is not ndarray
+    if number or by.ndim == 0:
+        by = by if number else by.item()
+        quick = QUICK.get(by) or (ROOTS.get(by) if number or x.dtype.kind == "c" else None)
         if quick is not None:
             return np.asarray(quick(x)).astype(x.dtype, copy=False)
     if x.dtype.kind == "c":
         return _complex_power(x, exponent)
-    return np.power(x, exponent)
+    return _no_roots(x, exponent, np.power(x, exponent))
+
+
+def _no_roots(x: Array, exponent: Any, out: Any) -> Array:
+    """Powers whose exponents are 0.5: NumPy takes roots where one exponent is that of many numbers."""
+    half = exponent == 0.5
+    if not np.any(half):
+        return out
+    out = np.where(half, np.abs(out), out)
+    return np.where(half & (x == -np.inf), out.dtype.type(np.inf), out)
 
 
 def _complex_power(x: Any, exponent: Any) -> Array:
@@ -201,7 +213,16 @@ def log_of(x: complex) -> complex:
     return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
 
 
-@elementwise(promote="arith", name="pow", ns=None, inplace=False, refuse="b", half="float32", takes_number=held_number)
+@elementwise(
+    promote="arith",
+    name="pow",
+    ns=None,
+    inplace=False,
+    refuse="b",
+    half="float32",
+    knows_numbers=True,
+    takes_number=held_number,
+)
 def pow_op(input: Array, other: Array) -> Array:
     """input ** other, broadcast.  (*), (*) -> (*)"""
     return _power(input, other)

@@ -301,7 +301,12 @@ def ldexp_(input: Tensor, other: Tensor | complex) -> Tensor:
 
 
 def exponent_for(input: Any, other: Any) -> Any:
-    """A floating-point exponent: of 16 bits beside complex numbers, whose parts have 32 at least, in float32."""
+    """A floating-point exponent as it is raised: one without dimensions with the precision of both, but for one of 16 bits
+    beside float32; one of 16 bits beside complex numbers, whose parts have 32 at least, in float32.
+    """
+    base, exponent = dtypes.of(raw(input).dtype), dtypes.of(raw(other).dtype)
+    if raw(other).ndim == 0 and not exponent.is_complex and base is not dtypes.float32:
+        return to_dtype(other, dtypes.promote_types(base, exponent).to_real())
     halves = is_complex(raw(input).dtype) and raw(other).dtype.itemsize == 2
     return to_dtype(other, dtypes.float32) if halves else other
 

@@ -339,9 +339,9 @@ def broadcast_pair(name: str, input: Tensor, other: Tensor) -> tuple[Any, Any]:
 
 @function(method=True, out=True)
 def cross(input: Tensor, other: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Cross products along `dim`, of size 3 (without it, the first such).  (*), (*) -> (*)"""
+    """Cross products along `dim`, of size 3 in both (without it, the first such of `input`).  (*), (*) -> (*)"""
+    shape, extents = raw(input).shape, raw(other).shape
     a, b = broadcast_pair("cross", input, other)
-    shape = raw(a).shape
     if dim is None:
         caller.warn_once("Using torch.cross without specifying the dim arg is deprecated. Please either pass the dim explicitly or "
                          "simply use torch.linalg.cross, whose default dim is the last.")  # fmt: skip
@@ -349,9 +349,9 @@ def cross(input: Tensor, other: Tensor, dim: int | Sequence[int] | None = None) 
         if dim is None:
             raise RuntimeError(f"no dimension of size 3 in input of shape {list(shape)}")
     dim = wrap_dim(dim, len(shape))
-    if shape[dim] != 3:
+    if shape[dim] != 3 or extents[dim] != 3:
         raise RuntimeError(
-            f"linalg.cross: inputs dimension {dim} must have length 3. Got {shape[dim]} and {shape[dim]}"
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {shape[dim]} and {extents[dim]}"
         )
     return crossed(a, b, dim)
 
