@@ -303,3 +303,11 @@ def test_a_custom_function_of_a_sparse_tensor_that_requires_grad_is_refused(layo
     assert Dense.apply(x.detach(), y).requires_grad
     with torch.no_grad():
         assert not Dense.apply(x, y).requires_grad
+
+
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_a_dense_tensor_made_sparse_has_the_gradient_of_the_elements_that_are_stored(layout: str) -> None:
+    x = torch.tensor([[1.0, 0, 2], [0, 3, 0]], requires_grad=True)
+    rows = torch.tensor([1.0, 5.0, 9.0])
+    (getattr(x, layout)() @ torch.arange(6.0).reshape(3, 2)).sum().backward()
+    assert x.grad is not None and x.grad.equal(rows * (x.detach() != 0))
