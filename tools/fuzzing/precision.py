@@ -60,19 +60,22 @@ def shaken_back(statements: list[str], reference: Side) -> dict[str, Array]:
 
 
 # Where the least change may make a large one.
-SHARP = re.compile(r"==|!=|[<>]|clamp|round|sgn|sign|relu|floor|ceil|int64")
+JUMPS = r"==|!=|[<>]|round|sgn|sign|floor|ceil|int64"
+SHARP = re.compile(rf"{JUMPS}|clamp|relu")  # slopes jump, too
 GROWN = 1e-4  # to what part of the largest number a part in 10^13 may grow, and still is rounding
 
 
-def shaken_leaves(statements: list[str], reference: Side, part: float = 1e-13) -> dict[str, Array]:
+def shaken_leaves(
+    statements: list[str], reference: Side, part: float = 1e-13, sharp: re.Pattern[str] = SHARP
+) -> dict[str, Array]:
     """Arrays that the program leaves when the numbers of its leaves are other by about that part; none where that may be
-    seen otherwise than as rounding."""
+    seen otherwise than as rounding: where what is sharp is called."""
 
     def other(leaf: re.Match[str]) -> str:
         return moved_numbers(leaf, part)
 
     moved = [re.sub(r"torch\.tensor\([^()]*, dtype=torch\.float64\)", other, text) for text in statements]
-    if moved == statements or any(SHARP.search(text) for text in statements):
+    if moved == statements or any(sharp.search(text) for text in statements):
         return {}
     with reference.around():
         return dict(arrays_of(run(moved, reference)))
@@ -84,7 +87,8 @@ def scatter(statements: list[str], reference: Side) -> dict[str, Array]:
     All are moved to the same side: where the program jumps, all of them have jumped, and only what a rounding makes of
     one of them makes another. `sin(exp(25))` has no digit that says anything.
     """
-    runs = [shaken_leaves(statements, reference, part * 1e-15) for part in range(1, 7)]
+    jumps = re.compile(JUMPS)
+    runs = [shaken_leaves(statements, reference, part * 1e-15, jumps) for part in range(1, 7)]
     with np.errstate(all="ignore"):
         return {
             name: np.max(values, axis=0) - np.min(values, axis=0)

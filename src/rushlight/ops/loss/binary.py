@@ -10,6 +10,7 @@ import numpy as np
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
+from rushlight.basics.state import modes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.compute import check_broadcast
 from rushlight.dispatch.declare import Array
@@ -284,6 +285,8 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = 
     """log(1 + e^(-target * input)) with targets 1 and -1, reduced.  (*), (*) -> () or (*)"""
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("soft_margin_loss", input=input, target=target)
+    if modes.autocast is not None:
+        input, target = modes.autocast("float32", [input, target])
     if input.dtype.category < dtypes.FLOAT or input.dtype.category < target.dtype.category:
         wanted = target.dtype if target.dtype.category >= dtypes.FLOAT else dtypes.float32
         raise RuntimeError(f"soft_margin_loss: result type {older(wanted)} can't be cast to the desired output type "

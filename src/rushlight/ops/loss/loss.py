@@ -14,6 +14,7 @@ from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
+from rushlight.basics.state import modes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
@@ -319,6 +320,8 @@ def huber_loss(
     """
     reduction = reduction_of(reduction)
     check_tensors("huber_loss", input=input, target=target)
+    if modes.autocast is not None:
+        input, target = modes.autocast("float32", [input, target])
     own = input.dtype
     require_castable("huber_loss", input, target)
     input, target = alike("huber_loss", input, target)
