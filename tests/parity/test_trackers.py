@@ -60,6 +60,101 @@ def formulas(t: Any) -> Any:
             f.convert_num_with_suffix(10**7, "M"), f.convert_to_percent_str(1, 0), f.convert_to_percent_str(1, 3), f.normalize_tuple(3)]  # fmt: skip
 
 
+def counted(t: Any, run: Callable[[], Any], **options: Any) -> Any:
+    with room(t, "flop_counter").FlopCounterMode(display=False, **options) as counter:
+        run()
+    assert counter.get_total_flops() == sum(counter.flop_counts["Global"].values())
+    return {module: {str(op): n for op, n in ops.items()} for module, ops in counter.get_flop_counts().items() if ops}
+
+
+PRODUCTS = {
+    "bmm": lambda t, a, b, c, m, n: t.bmm(a, b), "baddbmm": lambda t, a, b, c, m, n: t.baddbmm(c, a, b),
+    "addmm": lambda t, a, b, c, m, n: t.addmm(c[0], m, n), "a vector": lambda t, a, b, c, m, n: m @ n[:, 0],
+    "folded": lambda t, a, b, c, m, n: t.matmul(a, n), "broadcast": lambda t, a, b, c, m, n: a[:, None] @ b[None],
+    "labels": lambda t, a, b, c, m, n: t.einsum("bij,bjk->bik", a, b), "layer": lambda t, a, b, c, m, n: t.nn.functional.linear(a, n.T, n[0]),
+    "no bias": lambda t, a, b, c, m, n: t.nn.functional.linear(a, n.T), "frozen": lambda t, a, b, c, m, n: t.mm(m, n.detach()),
+    "chain": lambda t, a, b, c, m, n: t.linalg.multi_dot([m, n, n.T]), "distances": lambda t, a, b, c, m, n: t.cdist(a, a),
+    "second order": lambda t, a, b, c, m, n: t.autograd.grad((m @ n).pow(2).sum(), m, create_graph=True)[0],
+    "convolution": lambda t, a, b, c, m, n: t.nn.functional.conv1d(c, a, padding=1, stride=2),
+    "groups": lambda t, a, b, c, m, n: t.nn.functional.conv1d(t.cat([c, c], 1), t.cat([a, a]), padding=2, groups=2),
+    "transposed": lambda t, a, b, c, m, n: t.nn.functional.conv_transpose1d(c, t.cat([a, b[:, :3, :4]]).transpose(0, 1), stride=2, output_padding=1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PRODUCTS)
+def test_operations_of_products_forward_and_backward_are_pytorchs(case: str) -> None:
+    def found(t: Any) -> Any:
+        a, b, c, m, n = (t.ones(*s, requires_grad=True) for s in ((2, 3, 4), (2, 4, 5), (2, 3, 5), (3, 4), (4, 5)))
+        return counted(t, lambda: PRODUCTS[case](t, a, b, c, m, n).sum().backward())
+
+    assert found(rushlight) == found(torch)
+
+
+def test_operations_by_modules_are_pytorchs_of_one_that_is_used_twice_too() -> None:
+    def found(t: Any) -> Any:
+        layer = t.nn.Linear(4, 4)
+        net = t.nn.Sequential(layer, t.nn.Sequential(t.nn.Tanh(), layer), t.nn.Conv1d(3, 2, 1))
+        return counted(t, lambda: net(t.ones(3, 4)).sum().backward())
+
+    assert found(rushlight) == found(torch)
+
+
+def own_formulas(t: Any) -> Any:
+    """An operator of the user's with a formula, and operators of the package's that are given others."""
+    counting, aten = room(t, "flop_counter"), t.ops.aten
+
+    @t.library.custom_op("flops_of_tests::twice", mutates_args=())
+    def twice(x: t.Tensor) -> t.Tensor:
+        return (x.mm(x) * 2).clone()
+
+    twice.register_fake(lambda x: x.new_empty(x.shape))
+    target, x, y = t.ops.flops_of_tests.twice, t.ones(3, 3), t.ones(3, 3, requires_grad=True)
+    out = [counted(t, lambda: (target(x), x.mm(x)))]
+
+    @counting.register_flop_formula(target)
+    def formula(x_shape, *args, out_shape=None, **kwargs):
+        return 1000 * x_shape[0] + out_shape[1]
+
+    out.append(counted(t, lambda: target(x)))
+    out.append(counted(t, lambda: target(x), custom_mapping={target: lambda x, out_shape: 5}))
+    raw = {aten.add: lambda x, y, out_shape: x.numel(), aten.mm: lambda a, b, out_shape: 7}
+    out.append(counted(t, lambda: (x + x).mm(y).sum().backward(), custom_mapping=raw))
+    out += [
+        refused(lambda: counting.register_flop_formula(target)(formula))[0],
+        refused(lambda: counting.register_flop_formula(3)(formula))[0],
+    ]
+    return out
+
+
+def test_formulas_of_ones_own_count_as_pytorchs() -> None:
+    assert own_formulas(rushlight) == own_formulas(torch)
+
+
+def test_the_table_tells_modules_operators_and_parts() -> None:
+    net = rushlight.nn.Sequential(rushlight.nn.Linear(40, 50), rushlight.nn.Linear(50, 20, bias=False))
+    with rushlight.utils.flop_counter.FlopCounterMode(display=False) as counter:
+        net(rushlight.ones(7, 40))
+        rushlight.ones(7, 40).mm(rushlight.ones(40, 3))
+    assert counter.get_table().splitlines() == [
+        "Module              FLOP    % Total",
+        "---------------  -------  ---------",
+        "Global           43.680K    100.00%",
+        " - aten.addmm    28.000K     64.10%",
+        " - aten.mm       15.680K     35.90%",
+        " Sequential      42.000K     96.15%",
+        "  - aten.addmm   28.000K     64.10%",
+        "  - aten.mm      14.000K     32.05%",
+        "  Sequential.0   28.000K     64.10%",
+        "   - aten.addmm  28.000K     64.10%",
+        "  Sequential.1   14.000K     32.05%",
+        "   - aten.mm     14.000K     32.05%",
+    ]
+    assert (
+        "Sequential.0" not in counter.get_table(1)
+        and len(rushlight.utils.flop_counter.FlopCounterMode().get_table()) > 30
+    )
+
+
 @pytest.mark.parametrize("requires_grad", [False, True])
 def test_modules_are_known_while_they_run(requires_grad: bool) -> None:
     assert tracked(rushlight, requires_grad) == tracked(torch, requires_grad)

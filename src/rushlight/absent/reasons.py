@@ -75,7 +75,6 @@ NAMES = {
     "torch.autograd.variable": ((r"VariableMeta", _LEGACY),),
     "torch.nn.utils.spectral_norm": ((r"SpectralNorm\w+", f"{_LEGACY}: torch.nn.utils.parametrizations.spectral_norm is here"),),
     "torch.return_types": ((r"all_return_types|pytree_register_structseq", _COMPILER),),
-    "torch.utils.flop_counter": ((r"register_flop_formula", "operators are counted by their shapes, custom ones not at all"),),
     "torch.utils.hooks": ((r"BackwardHook|warn_if_has_hooks", f"{_INNER}: Module.register_full_backward_hook is here"),),
     "torch.optim": ((r"swap_in\w+", _FUNCTIONAL),),
     "torch.nn.functional": ((r"\w*(scaled|grouped)\w*mm|ScalingType|SwizzleType", _DEVICE), (r"assert_int_or_pair", SCRIPT)),

@@ -17,6 +17,10 @@ it, in whichever thread sees the end:
 
     message(what, start, stop)
 
+Operators that are not the package's own run through observers that have a method for it, which returns what `run()` does:
+
+    around(operator, values, by_name, run) -> result
+
 `kind` is one of the numbers below; `what` an operator, a node, a leaf tensor, a custom function or a name.
 """
 

@@ -99,6 +99,9 @@ class Borrowed:
             )
         return self._function(*args, **kwargs)
 
+    def __str__(self) -> str:
+        return f"aten.{self.__name__}"
+
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
 

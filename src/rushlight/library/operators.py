@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.function import Function
+from rushlight.basics.events import observers
 from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import tree_flatten, tree_leaves, tree_unflatten
 from rushlight.library.schema import FunctionSchema
@@ -189,7 +191,7 @@ class OpOverload:
                 f"Could not run '{self.name()}' with arguments from the 'CPU' backend: nothing was registered for it. "
                 "Register a function for the CPU with torch.library.register_kernel or Library.impl"
             )
-        result = kernel(*values, **by_name)
+        result = watched(self, values, by_name, partial(kernel, *values, **by_name))
         if self.opaque:
             self.check_apart(result, values)
         for argument, value in zip(self._schema.arguments, [*values, *by_name.values()], strict=True):
@@ -213,6 +215,14 @@ class OpOverload:
 
     def __repr__(self) -> str:
         return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
+
+
+def watched(op: OpOverload, values: list[Any], by_name: dict[str, Any], run: Callable[[], Any]) -> Any:
+    """The result of `run`, around which observers come that have a method for operators like this one."""
+    for watcher in observers():
+        if hasattr(watcher, "around"):
+            run = partial(watcher.around, op, values, by_name, run)
+    return run()
 
 
 def changed(value: Tensor) -> None:

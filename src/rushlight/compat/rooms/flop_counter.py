@@ -1,19 +1,27 @@
 """Count the multiplications and additions of products, convolutions and attention, by module and operator.
 
-As in PyTorch's counter: an addition and a multiplication are two, and everything else is nothing.
+As in PyTorch's counter: an addition and a multiplication are two, and everything else is nothing, unless a formula is given.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
+from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics import caller
 from rushlight.basics.events import NODE, OPERATOR, Observation
+from rushlight.basics.state import modes
+from rushlight.basics.tree import tree_leaves, tree_map
+from rushlight.compat.rooms import flop_calls, flop_formulas
 from rushlight.compat.rooms.flop_formulas import (  # noqa: F401  the formulas by their names
     addmm_flop,
     baddbmm_flop,
     bmm_flop,
+    conv_backward_flop,
+    conv_flop,
     conv_flop_count,
     convert_num_with_suffix,
     convert_to_percent_str,
@@ -27,20 +35,91 @@ from rushlight.compat.rooms.flop_formulas import (  # noqa: F401  the formulas b
     sdpa_flop_count,
     suffixes,
 )
-from rushlight.library.namespaces import aten
+from rushlight.library.namespaces import Borrowed, aten
+from rushlight.library.operators import OpOverload, OpOverloadPacket
 from rushlight.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from rushlight.ops.python.aten import Overloads
 
 if TYPE_CHECKING:
+    from rushlight.dispatch.declare import Op
     from rushlight.tensor import Tensor
 
-__all__ = ["FlopCounterMode"]
+__all__ = ["FlopCounterMode", "register_flop_formula"]
+
+PACKETS = Borrowed, Overloads, OpOverloadPacket
+flop_registry: dict[Any, Callable[..., Any]] = {}
+
+
+def shape_wrapper(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A formula of shapes as one of tensors."""
+
+    @wraps(f)
+    def of_tensors(*args: Any, out_val: Any = None, **kwargs: Any) -> Any:
+        args, kwargs, out_shape = tree_map(get_shape, (args, kwargs, out_val))
+        return f(*args, out_shape=out_shape, **kwargs)
+
+    return of_tensors
+
+
+def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator that gives operators a formula: how many operations a call takes.
+
+    targets: an operator as `torch.ops` has it, or several in a list.  The formula gets the shapes of the arguments and
+    `out_shape`, that of the result; with `get_raw`, the arguments as they are and `out_val`.  Raises ValueError for what is no
+    operator, RuntimeError for one that has a formula.
+
+    >>> import rushlight as torch
+    >>> from rushlight.compat.rooms.flop_counter import FlopCounterMode, register_flop_formula
+    >>> counter = FlopCounterMode(display=False, custom_mapping={torch.ops.aten.exp: lambda x, out_shape: 10 * x.numel()})
+    >>> with counter:
+    ...     _ = torch.ones(3, 4).exp()
+    >>> counter.get_total_flops()
+    120
+    """
+
+    def register(formula: Callable[..., Any]) -> Callable[..., Any]:
+        counts = formula if get_raw else shape_wrapper(formula)
+        for target in tree_leaves(targets):
+            if not isinstance(target, PACKETS):
+                raise ValueError(
+                    f"register_flop_formula(targets): each is an operator, as torch.ops.mylib.foo is, got {target} of {type(target)}"
+                )
+            check_runs(target)
+            if target in flop_registry:
+                raise RuntimeError(f"duplicate registrations for {target}: it has a formula already")
+            flop_registry[target] = counts
+        return counts
+
+    return register
+
+
+def check_runs(target: Any) -> None:
+    """Raise NotImplementedError for a gradient of the package's own: it is no operator here, so nothing would be counted."""
+    name = str(target)
+    if name.startswith("aten.") and "_backward" in name and target not in flop_registry:
+        raise NotImplementedError(
+            f"a formula for {name}: gradients are computed by formulas here, of which the counter knows those of products, "
+            "convolutions and attention alone; give the operator of forward one, or count in a custom operator"
+        )
+
+
+def _own() -> None:
+    """The formulas of the package's own operators."""
+    for name, formula in (("mm", mm_flop), ("addmm", addmm_flop), ("bmm", bmm_flop), ("baddbmm", baddbmm_flop), ("convolution", conv_flop),
+                          ("convolution_backward", conv_backward_flop), ("_scaled_dot_product_flash_attention", sdpa_flop),
+                          ("_scaled_dot_product_flash_attention_backward", sdpa_backward_flop)):  # fmt: skip
+        flop_registry[getattr(aten, name)] = shape_wrapper(formula)
+
+
+_own()
 
 
 class FlopCounterMode:
     """Within the block, count the floating-point operations of this thread, forward and backward.
 
     mods: taken for PyTorch's sake; modules are known by their calls.  depth: how many levels of modules the table shows;
-    display: print the table at the end of the block.  custom_mapping: refused, with NotImplementedError.
+    display: print the table at the end of the block.  custom_mapping: formulas by operator, as `register_flop_formula` takes
+    them, which count before others.  An operator in place, and one inside of a custom operator, is not counted.
 
     >>> import rushlight as torch
     >>> from rushlight.compat.rooms.flop_counter import FlopCounterMode
@@ -54,54 +133,53 @@ class FlopCounterMode:
 
     def __init__(self, mods: Any = None, depth: int = 2, display: bool = True,
                  custom_mapping: dict[Any, Any] | None = None) -> None:  # fmt: skip
-        if custom_mapping:
-            raise NotImplementedError(
-                "FlopCounterMode: expected custom_mapping=None: operators are counted by their shapes"
-            )
+        if mods is not None:
+            caller.warn("FlopCounterMode: mods is not needed, modules are known by their calls")
+        for target in custom_mapping or ():
+            check_runs(target)
+        self.flop_registry = {
+            **flop_registry,
+            **{k: v if getattr(v, "_get_raw", False) else shape_wrapper(v) for k, v in (custom_mapping or {}).items()},
+        }
+        self._within = 0  # of custom operators, how many run
+        self._others = {k: v for k, v in self.flop_registry.items() if not isinstance(k, OpOverloadPacket)}
         self.depth, self.display = depth, display
-        self._counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
         self._inside: list[str] = []
-        self._made_in: dict[
-            int, tuple[Any, tuple[str, ...], int]
-        ] = {}  # of a node: itself, its modules, forward's count
+        # Of a node: itself, its modules, and the call that made it.
+        self._made_in: dict[int, tuple[Any, tuple[str, ...], flop_calls.Call]] = {}
         self._names: dict[int, str] = {}
 
     def get_total_flops(self) -> int:
         """All operations."""
-        return sum(self._counts["Global"].values())
+        return sum(self.flop_counts["Global"].values())
 
     def get_flop_counts(self) -> dict[str, dict[Any, int]]:
         """By the name of a module, and "Global" for all: by operator, how many."""
-        return {
-            module: {getattr(aten, name): n for name, n in counts.items()} for module, counts in self._counts.items()
-        }
-
-    @property
-    def flop_counts(self) -> dict[str, dict[Any, int]]:
-        """What `get_flop_counts` returns."""
-        return self.get_flop_counts()
+        return {module: dict(counts) for module, counts in self.flop_counts.items()}
 
     def get_table(self, depth: int | None = None) -> str:
-        """Modules and operators with their operations, as text."""
+        """Modules and operators with their operations, as text; of all of them where no module has all."""
         depth = self.depth if depth is None else depth
-        shown = sorted(
-            (name for name in self._counts if name.count(".") < depth), key=lambda name: (name != "Global", name)
-        )
-        rows = [("Module", "FLOP", "% Total")]
-        total = self.get_total_flops() or 1
-        for name in shown:
-            counts = self._counts[name]
-            level = 0 if name == "Global" else name.count(".") + 1
-            for label, value in ((name, sum(counts.values())), *((f" - aten.{op}", n) for op, n in counts.items())):
-                rows.append((" " * level + label, f"{value:,}", f"{100 * value / total:.2f}%"))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join(f"{a:{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows)
+        names = sorted(n for n in self.flop_counts if n != "Global" and (depth is None or n.count(".") < depth))
+        rows = [row for name in names for row in self._rows(name, name.count("."))]
+        total = self.get_total_flops()
+        if "Global" in self.flop_counts and all(sum(self.flop_counts[n].values()) < total for n in names):
+            rows = [*self._rows("Global", 0), *((f" {name}", n, part) for name, n, part in rows)]
+        return flop_formulas.table(rows or [("Global", "0", "0%")])
+
+    def _rows(self, name: str, level: int) -> list[tuple[str, str, str]]:
+        """A module, and each of its operators: how many, and the part of the whole."""
+        total, counts = self.get_total_flops(), self.flop_counts[name]
+        suffix, indent = get_suffix_str(total), " " * level
+        return [(indent + shown, convert_num_with_suffix(n, suffix), convert_to_percent_str(n, total))
+                for shown, n in ((name, sum(counts.values())), *((f" - {op}", n) for op, n in counts.items()))]  # fmt: skip
 
     # As a context ------------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> FlopCounterMode:
-        self._counts.clear()
-        self._counts["Global"]
+        self.flop_counts.clear()
+        self.flop_counts["Global"]
         self._hooks = [register_module_forward_pre_hook(self._enter_module),
                        register_module_forward_hook(self._leave_module, always_call=True)]  # fmt: skip
         self._watch = Observation(self)
@@ -123,9 +201,8 @@ class FlopCounterMode:
         name = self._names.get(id(module)) if self._inside else None
         if name is None:
             name = type(module).__name__
-            self._names = {
-                id(m): f"{name}.{path}" if path else name for path, m in module.named_modules()
-            } | self._names
+            found = module.named_modules(remove_duplicate=False)
+            self._names = {id(m): f"{name}.{path}" if path else name for path, m in found} | self._names
         self._inside.append(name)
 
     def _leave_module(self, module: Any, args: tuple[Tensor, ...], output: Tensor) -> None:
@@ -135,35 +212,51 @@ class FlopCounterMode:
     # As an observer ----------------------------------------------------------------------------------------------------
 
     def begin(self, kind: int, what: Any, inputs: Any, statics: Any) -> None:
-        """What begins: a node of an operator that was counted costs as much for each gradient."""
-        if kind != NODE or id(what) not in self._made_in:
+        """What begins: a node of an operator that was counted, unless its formula runs on tensors, which are seen themselves."""
+        if kind != NODE or self._within or modes.grad or id(what) not in self._made_in:
             return
-        node, modules, count = self._made_in[id(what)]
+        node, modules, call = self._made_in[id(what)]
         op = node.plan.op
-        times = op.counted.times
-        if times is None:
-            times = sum(
-                node.edges[op.tensors.index(name)] is not None for name in op.cost.requests if name in op.tensors
-            )
-        self._count(modules, op.counted.backward, int(times * count))
+        needs = [edge is not None for edge in node.edges[: len(op.tensors)]]
+        for name, args, out in flop_calls.backward(op, call, needs):
+            self._count(modules, getattr(aten, name), args, {}, out)
 
     def end(self, kind: int, what: Any, inputs: Any, statics: Any, token: Any, result: Any) -> None:
         """What ended: an operator."""
-        if kind != OPERATOR or what.counted is None or result is None:
+        if kind != OPERATOR or self._within or result is None:
             return
-        found, name = what.cost(inputs, statics), what.counted.forward
-        if what.counted.alone and inputs[what.added] is None:
-            name = what.counted.alone
         modules = tuple(dict.fromkeys(self._inside))
-        self._count(modules, name, found)
+        if what.counted is None:
+            for target in self._asked(what):
+                self._count(modules, target, (*inputs, *statics), {}, result)
+            return
+        call = flop_calls.forward(what, inputs, statics, result)
+        self._count(modules, getattr(aten, call[0]), call[1], {}, call[2])
         made = result[0] if isinstance(result, (tuple, list)) else result
         node = getattr(made, "_edge", None)
         node = getattr(node, "node", node)
         if node is not None:
-            self._made_in[id(node)] = node, modules, found
+            self._made_in[id(node)] = node, modules, call
 
-    def _count(self, modules: tuple[str, ...], name: str, count: int) -> None:
-        if not count:
-            return
+    def around(self, op: OpOverload, values: Any, by_name: Any, run: Callable[[], Any]) -> Any:
+        """A custom operator: counted as a whole where it has a formula, else by its parts where it is nothing but them."""
+        target = op.overloadpacket
+        if target not in self.flop_registry and set(op.kernels) == {"CompositeImplicitAutograd"}:
+            return run()
+        self._within += 1
+        try:
+            result = run()
+        finally:
+            self._within -= 1
+        if target in self.flop_registry and not self._within:
+            self._count(tuple(dict.fromkeys(self._inside)), target, tuple(values), by_name, result)
+        return result
+
+    def _asked(self, op: Op) -> list[Any]:
+        """Under which names this operator has a formula that somebody gave."""
+        return [k for k in self._others if k.__name__ == op.name or k.__name__ in op.aten]
+
+    def _count(self, modules: tuple[str, ...], target: Any, args: Any, by_name: Any, result: Any) -> None:
+        count = self.flop_registry[target](*args, **by_name, out_val=result)
         for module in ("Global", *modules):
-            self._counts[module][name] += count
+            self.flop_counts[module][target] += count

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["addmm_flop", "baddbmm_flop", "bmm_flop", "conv_flop_count", "convert_num_with_suffix", "convert_to_percent_str", "get_shape",
-           "get_suffix_str", "mm_flop", "normalize_tuple", "sdpa_backward_flop", "sdpa_backward_flop_count", "sdpa_flop",
-           "sdpa_flop_count"]  # fmt: skip
+__all__ = ["addmm_flop", "baddbmm_flop", "bmm_flop", "conv_backward_flop", "conv_flop", "conv_flop_count", "convert_num_with_suffix",
+           "convert_to_percent_str", "get_shape", "get_suffix_str", "mm_flop", "normalize_tuple", "sdpa_backward_flop", "sdpa_backward_flop_count", "sdpa_flop",
+           "sdpa_flop_count", "table"]  # fmt: skip
 
 Shape = Sequence[int]
 suffixes = ["", "K", "M", "B", "T"]
@@ -47,6 +47,32 @@ def conv_flop_count(x_shape: Shape, w_shape: Shape, out_shape: Shape, transposed
     """Of a convolution.  (n, c, *), (out, c / groups, *), (n, out, *)."""
     places = (x_shape if transposed else out_shape)[2:]
     return math.prod(places) * math.prod(w_shape[2:]) * x_shape[0] * w_shape[0] * w_shape[1] * 2
+
+
+def conv_flop(x_shape: Shape, w_shape: Shape, _bias: Any, _stride: Any, _padding: Any, _dilation: Any, transposed: bool, *args: Any,
+              out_shape: Any = None, **kwargs: Any) -> int:  # fmt: skip
+    """As `conv_flop_count`, of the arguments of `aten.convolution`."""
+    return conv_flop_count(x_shape, w_shape, out_shape, transposed)
+
+
+def conv_backward_flop(grad_out_shape: Shape, x_shape: Shape, w_shape: Shape, _bias: Any, _stride: Any, _padding: Any, _dilation: Any,
+                       transposed: bool, _output_padding: Any, _groups: Any, output_mask: Sequence[bool], out_shape: Any,
+                       **kwargs: Any) -> int:  # fmt: skip
+    """Of the gradients of a convolution by its input and its weight, as far as `output_mask` wants them.
+
+    Groups are not looked at in that by the weight, which so counts all pairs of channels, as in PyTorch's counter.
+    """
+    found = 0
+    if output_mask[0]:
+        found += conv_flop_count(grad_out_shape, w_shape, get_shape(out_shape[0]), not transposed)
+    if output_mask[1]:
+        moved, kernel = (grad_out_shape, x_shape) if transposed else (x_shape, grad_out_shape)
+        found += conv_flop_count(_swapped(moved), _swapped(kernel), _swapped(get_shape(out_shape[1])))
+    return found
+
+
+def _swapped(shape: Shape) -> Shape:
+    return [shape[1], shape[0], *shape[2:]]
 
 
 def sdpa_flop_count(query_shape: Shape, key_shape: Shape, value_shape: Shape) -> int:
@@ -100,3 +126,12 @@ def convert_num_with_suffix(number: int, suffix: str) -> str:
 def convert_to_percent_str(num: int, denom: int) -> str:
     """A part of a whole in percent; "0%" of nothing."""
     return "0%" if denom == 0 else f"{num / denom:.2%}"
+
+
+def table(rows: Sequence[tuple[str, str, str]]) -> str:
+    """Modules, their operations and parts in columns."""
+    head = "Module", "FLOP", "% Total"
+    widths = [max(map(len, column), default=0) for column in zip(*rows, strict=True)]
+    widths = [max(width, len(title) + 2) for width, title in zip(widths, head, strict=True)]
+    lines = [head, tuple("-" * width for width in widths), *rows]
+    return "\n".join(f"{a:{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}".rstrip() for a, b, c in lines)

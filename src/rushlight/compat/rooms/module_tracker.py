@@ -48,8 +48,9 @@ class ModuleTracker:
     def _name(self, module: Module) -> str:
         if module not in self._names:
             root = type(module).__name__
-            for path, each in module.named_modules():
-                self._names.setdefault(each, f"{root}.{path}" if path else root)
+            last = {m: f"{root}.{path}" if path else root for path, m in module.named_modules(remove_duplicate=False)}
+            for each, name in last.items():
+                self._names.setdefault(each, name)
         return self._names[module]
 
     def _in_backward(self, tensors: list[Tensor], change: Callable[[], None]) -> None:

@@ -31,8 +31,8 @@ def check_overload(name: str, overload: str) -> None:
 class Overloads:
     """An operator by name; every overload of it is the operator itself."""
 
-    def __init__(self, name: str):
-        self.name, self.op = name, OPS[name]
+    def __init__(self, name: str, shown: str = ""):
+        self.name, self.op, self.__name__ = name, OPS[name], shown or name
 
     def __getattr__(self, overload: str) -> Op:
         check_overload(self.name, overload)
@@ -45,6 +45,9 @@ class Overloads:
     def __call__(self, *args: object, **kwargs: object) -> Tensor:
         return self.op.call(*args, **kwargs)
 
+    def __str__(self) -> str:
+        return f"aten.{self.__name__}"
+
     def __repr__(self) -> str:
         return f"<operator {self.name}>"
 
@@ -53,4 +56,4 @@ def __getattr__(name: str) -> Overloads:
     known = name if name in OPS else next((op.name for op in OPS.values() if name in op.aten), None)
     if known is None:
         raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute {name!r}")
-    return Overloads(known)
+    return Overloads(known, name)
