@@ -332,8 +332,25 @@ def test_dtypes_that_are_there_by_name_alone() -> None:
     assert torch.float8_e4m3fn != torch.float8_e5m2 and torch.float8_e4m3fn.is_floating_point
     assert torch.finfo(torch.float8_e4m3fn).max == 448 and torch.finfo(torch.float8_e5m2).bits == 8
     for make in (torch.zeros(2).to, lambda kind: torch.zeros(2, dtype=kind), lambda kind: torch.ones(1).type(kind)):
-        with pytest.raises(NotImplementedError, match=r"torch\.float8_e5m2 is there by name alone"):
-            make(torch.float8_e5m2)
+        assert make(torch.float8_e5m2).dtype is torch.float8_e5m2
+        with pytest.raises(NotImplementedError, match=r"torch\.quint8 is there by name alone"):
+            make(torch.quint8)
+
+
+def test_numbers_of_8_bits_are_kept_and_moved_and_hardly_computed_with() -> None:
+    x = torch.tensor([[0.5, 300.0], [1e9, -torch.inf]]).to(torch.float8_e4m3fn)
+    assert x.tolist() == [[0.5, 288.0], [448.0, -448.0]]
+    assert x.flip(0).t()[1].tolist() == [-448.0, 288.0]
+    assert (x * x).tolist() == [[0.25, 448.0], [448.0, 448.0]]
+    with pytest.raises(
+        NotImplementedError, match=r"not implemented for 'Float8_e4m3fn': .* convert them with x\.float"
+    ):
+        x + 1
+    with pytest.raises(RuntimeError, match="Promotion for Float8 Types is not supported"):
+        x * torch.ones(2, 2)
+    powers = torch.tensor([0.0, 1.0, -3.0, 1e38, torch.nan]).to(torch.float8_e8m0fnu)
+    assert powers.view(torch.uint8).tolist() == [0, 127, 129, 253, 255]
+    assert powers[1:3].tolist() == [1.0, 4.0]
 
 
 @pytest.mark.parametrize("uneven", [[[], [1]], [[[]], [[], []]], [[[]], [[1.0]]], [[], [[]]]])

@@ -18,9 +18,11 @@ IN_C = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat
 
 def older(dtype: Any) -> str:
     """Float, Double, Long, ...  dtype: one of tensors, or of NumPy."""
-    return OLDER.get(dtype.name) or str(dtype.name).replace("uint", "UInt")
+    name = str(dtype.name)
+    return OLDER.get(name) or (name.capitalize() if name.startswith("float8") else name.replace("uint", "UInt"))
 
 
 def in_c(dtype: Any) -> str:
     """float, double, long int, ...  dtype: one of tensors, or of NumPy."""
-    return IN_C.get(dtype.name, str(dtype.name))
+    name = str(dtype.name)
+    return f"c10::{name.capitalize()}" if name.startswith("float8") else IN_C.get(name, name)

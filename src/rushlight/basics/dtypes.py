@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import ml_dtypes
 import numpy as np
 
-from rushlight.basics import caller
+from rushlight.basics import caller, eights
+from rushlight.basics.dtype_words import older
 
 BOOL, INTEGER, FLOAT, COMPLEX = range(4)
 _py_float, _py_int, _py_bool = float, int, bool  # their names are dtypes below
@@ -35,7 +36,7 @@ class dtype:
         self.name, self.numpy, self.category = name, np.dtype(numpy), category
         self.itemsize = self.numpy.itemsize
         self.is_floating_point, self.is_complex = category == FLOAT, category == COMPLEX
-        self.is_signed = category != BOOL and not name.startswith("uint")
+        self.is_signed = category != BOOL and not name.startswith("uint") and name != "float8_e8m0fnu"
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -55,7 +56,9 @@ class dtype:
         return {complex32: float16, complex64: float32, complex128: float64}.get(self, self)
 
     def to_complex(self) -> dtype:
-        """The complex dtype whose parts are of this one."""
+        """The complex dtype whose parts are of this one.  Raises RuntimeError for one of 8 bits."""
+        if self in EIGHTS:
+            refuse_promotion(self, complex64)
         return {float32: complex64, float64: complex128, float16: complex32, bfloat16: complex64}.get(self, self)
 
 
@@ -83,25 +86,7 @@ ALIASES = {"half": float16, "float": float32, "double": float64, "chalf": comple
 HALVES = (float16.numpy, bfloat16.numpy)
 
 
-class NamedDtype(dtype):
-    """A dtype of 8-bit floating-point numbers: to be compared and asked for its size; no tensor has it."""
-
-    __slots__ = ()
-
-    def __init__(self, name: str):
-        self.name, self.category, self.itemsize = name, FLOAT, 1
-        self.is_floating_point, self.is_complex, self.is_signed = True, False, True
-
-    @property
-    def numpy(self) -> Any:
-        """Refused: raises NotImplementedError."""
-        raise NotImplementedError(
-            f"torch.{self.name} is there by name alone: tensors of 8-bit floating-point numbers are not; use float16 or "
-            "bfloat16"
-        )
-
-
-class QuantizedDtype(NamedDtype):
+class QuantizedDtype(dtype):
     """A dtype of quantized numbers: to be compared and asked for its size, for tables by dtype; no tensor has it."""
 
     __slots__ = ()
@@ -118,15 +103,17 @@ class QuantizedDtype(NamedDtype):
         )
 
 
+EIGHTS = tuple(dtype(name, getattr(ml_dtypes, name), FLOAT) for name in eights.NAMES)
+float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu = EIGHTS  # moved, and seldom computed with
 NAMED = (
-    *map(NamedDtype, ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")),
+    *EIGHTS,
     *(
         QuantizedDtype(name, size)
         for name, size in (("qint8", 1), ("quint8", 1), ("qint32", 4), ("quint4x2", 1), ("quint2x4", 1))
     ),
 )
 COMPLEX_KINDS = "cW"  # of NumPy dtypes: its own, and complex32, which NumPy's functions do not take for complex
-_BY_NUM = {d.numpy.num: d for d in ALL}
+_BY_NUM = {d.numpy.num: d for d in (*ALL, *EIGHTS)}
 _BY_NUM[np.dtype(np.longlong).num] = int64
 _BY_NUM[np.dtype(np.ulonglong).num] = uint64
 _default = [float32]
@@ -170,8 +157,8 @@ def get_default_dtype() -> dtype:
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Set the dtype of new floating-point tensors.  Raises TypeError unless `d` is a floating-point dtype."""
-    if not isinstance(d, dtype) or not d.is_floating_point:
+    """Set the dtype of new floating-point tensors.  Raises TypeError unless `d` is a floating-point dtype of 16 bits or more."""
+    if not isinstance(d, dtype) or not d.is_floating_point or d in EIGHTS:
         raise TypeError(f"only floating-point types are supported as the default type, got {d!r}")
     _default[0] = d
 
@@ -185,6 +172,8 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     """
     if type1 is type2:
         return type1
+    if type1 in EIGHTS or type2 in EIGHTS:
+        refuse_promotion(type1, type2)
     low, high = sorted((type1, type2), key=lambda d: d.category)
     if high.category == COMPLEX and low.category >= FLOAT:
         return promote_types(low.to_real(), high.to_real()).to_complex()
@@ -193,6 +182,14 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     if {type1, type2} == {float16, bfloat16}:
         return float32
     return of(np.promote_types(type1.numpy, type2.numpy))
+
+
+def refuse_promotion(type1: dtype, type2: dtype) -> NoReturn:
+    """Raise RuntimeError for numbers of 8 bits beside those of another dtype."""
+    raise RuntimeError(
+        f"Promotion for Float8 Types is not supported, attempted to promote {older(type1)} and {older(type2)}: convert one "
+        "of them, as with x.float()"
+    )
 
 
 def scalar_category(value: Any) -> Any:
@@ -250,13 +247,12 @@ class finfo:
         d = (type or get_default_dtype()).to_real()
         if not d.is_floating_point:
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle {d!r}")
-        kind = getattr(ml_dtypes, d.name) if isinstance(d, NamedDtype) else d.numpy
-        info: Any = ml_dtypes.finfo(kind)  # type: ignore[no-untyped-call]
+        info: Any = ml_dtypes.finfo(d.numpy)  # type: ignore[no-untyped-call]
         self.dtype: str = d.name
         self.bits: Any = info.bits
         self.eps, self.max, self.min = (type_float(v) for v in (info.eps, info.max, info.min))
         self.tiny = self.smallest_normal = type_float(info.tiny)
-        self.resolution = 10.0**-info.precision
+        self.resolution = 1.0 if d in EIGHTS else 10.0**-info.precision
 
     def __repr__(self) -> str:
         return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "

@@ -10,6 +10,7 @@ import numpy as np
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
 from rushlight.basics.dtype_words import older
+from rushlight.basics.eights import EIGHTS
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes, special
@@ -25,6 +26,7 @@ from rushlight.engine.conform import tensor_functions
 from rushlight.engine.node import Port, Severed, edge_of, next_seq
 from rushlight.engine.saved import Constant, Copying, Packed, PackedResults, SavedOutput, Sparing, active_hooks
 from rushlight.engine.views import make_view
+from rushlight.kernels.dispatch import recast
 from rushlight.overrides.public import unfit
 from rushlight.signs import to_hold, turn, turned
 from rushlight.storage import InferenceStorage, dependents
@@ -357,11 +359,11 @@ def store(op: Op, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> t
     """Compute into `target`, without a temporary where the operator is a ufunc of matching dtypes."""
     if op.refuse:
         check_kind(op, arrays)
-    if op.ufunc is not None and target.dtype not in HALVES and target.dtype.kind in "fc":
+    if op.ufunc is not None and target.dtype not in HALVES and target.dtype.kind in "fc" and target.dtype.num < 256:
         if op.promote in ("arith", "float") and fits_into(op.ufunc, target, arrays):
             getattr(backend, op.ufunc)(*arrays, out=target)
             return ()
-    direct = op.half is None and target.dtype.kind != "W"
+    direct = op.half is None and target.dtype.kind != "W" and target.dtype not in EIGHTS
     if op.into is not None and (direct or target.dtype is F32 or target.dtype is F64):
         others = arrays[1:] if op.sequence is None else [*arrays[1 : op.sequence], tuple(arrays[op.sequence :])]
         made = op.into(target, *others, *statics)
@@ -412,7 +414,7 @@ def write(name: str, target: Array, value: Array) -> None:
     if value.shape != target.shape:
         raise RuntimeError(f"{name}: output with shape {list(target.shape)} doesn't match the broadcast shape "
                            f"{list(value.shape)}")  # fmt: skip
-    target[...] = value
+    target[...] = recast(value, target.dtype) if target.dtype in EIGHTS else value
 
 
 def check_single_writes(name: str, array: Array) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.basics.dtypes import is_complex, real_of
+from rushlight.basics.eights import EIGHTS, FINITE, computes, refuse
 from rushlight.basics.errors import explained
 from rushlight.dispatch.dims import two_sizes
 from rushlight.kernels.dispatch import SMALL, in_float32_blocks, recast, rounded, widened
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 ndarray = np.ndarray
 HALVES = dtypes.HALVES
+BFLOAT16 = dtypes.bfloat16.numpy.num  # NumPy's own dtypes have smaller numbers, others of ml_dtypes greater ones
 FLOAT32, COMPLEX64, COMPLEX32 = np.dtype(np.float32), np.dtype(np.complex64), dtypes.complex32.numpy
 
 
@@ -88,7 +90,7 @@ def cast(x: Array | complex, dtype: np.dtype[Any]) -> Array:
     if dtype.kind in "iu" and isinstance(x, (int, float)) and not isinstance(x, bool):
         bits = 8 * dtype.itemsize
         return np.array(int(x) & ((1 << bits) - 1), np.uint64).astype(dtype)
-    return np.asarray(x).astype(dtype)
+    return recast(np.asarray(x), dtype)
 
 
 def fitted(name: str, value: Any, dtype: np.dtype[Any], halves: bool = False) -> Array:
@@ -103,7 +105,7 @@ def fitted(name: str, value: Any, dtype: np.dtype[Any], halves: bool = False) ->
             refuse_overflow(name, dtype)
         value = value.real
     with np.errstate(all="ignore"):
-        found = np.asarray(value).astype(dtype)
+        found = recast(np.asarray(value), dtype)
     if (dtype in OVERFLOWING or (halves and dtype in HALVES)) and np.isinf(found) and not np.isinf(value):
         refuse_overflow(name, dtype)
     return found
@@ -145,8 +147,11 @@ def compute(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[
     if op.refuse:
         check_kind(op, arrays)
     for x in arrays:
-        if x.__class__ is ndarray and x.dtype.kind == "W" and op.complex_half != "moves":
-            return in_complex64(op, arrays, statics)
+        if x.__class__ is ndarray and x.dtype.num > BFLOAT16 and (op.complex_half != "moves" or op.name in FINITE):
+            if x.dtype.kind != "W":
+                return in_float32(op, arrays, statics)
+            if op.complex_half != "moves":
+                return in_complex64(op, arrays, statics)
     half = None
     if op.half is not None or op.ufunc is not None:
         for x in arrays:
@@ -190,6 +195,19 @@ def in_complex64(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[t
     narrow = {COMPLEX64: COMPLEX32, FLOAT32: dtypes.float16.numpy}
     with np.errstate(over="ignore"):
         return tuple(x.astype(narrow[x.dtype]) if x.dtype in narrow else x for x in outs), aux
+
+
+def in_float32(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """As `compute`, of arrays of 8 bits: in float32, the results rounded.
+
+    Raises NotImplementedError for all but a few operators, as PyTorch does: most numbers that follow are none of 8 bits.
+    """
+    small = next(x.dtype for x in arrays if x.__class__ is ndarray and x.dtype in EIGHTS)
+    if not computes(op.name, small):
+        refuse(op.shown, small)
+    wide = [recast(x, FLOAT32) if x.__class__ is ndarray and x.dtype in EIGHTS else x for x in arrays]
+    outs, aux = compute(op, wide, statics)
+    return tuple(recast(x, small) if x.dtype == FLOAT32 else x for x in outs), aux
 
 
 def refuse_complex32(name: str) -> NoReturn:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.basics.eights import refuse
 from rushlight.basics.handles import Hooks
 from rushlight.basics.state import modes
 from rushlight.engine.conform import Holders, tensor_functions
@@ -178,6 +179,8 @@ def add_in_place(leaf: Tensor, g: Array) -> bool:
             leaf._grad = tensor_functions["sparse_total"](grad, wrap(g))
             return True
         refuse_inference(grad)
+        if g.itemsize == 1:
+            refuse("add", g.dtype)
         if dependents:
             settle(grad._held)
         if grad._bits:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import numpy as np
 
 from rushlight.basics.dtypes import is_complex, real_of
+from rushlight.basics.eights import refuse
 from rushlight.basics.state import modes
 from rushlight.engine.deferred import Deferred
 from rushlight.engine.rows import Rows
@@ -143,7 +144,9 @@ class Holders:
 
 
 def add_arrays(total: Any, g: Any) -> Any:
-    """total + g, in place where only the run holds `total`."""
+    """total + g, in place where only the run holds `total`.  Raises NotImplementedError for numbers of 8 bits."""
+    if total.dtype.itemsize == 1:
+        refuse("add", total.dtype)
     if getrefcount(total) <= Holders.buffer and total.base is None and total.flags.writeable:
         if g.__class__ is not ndarray:
             return g.into(total)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rushlight.basics import eights
 from rushlight.kernels.native import loader
 
 Array = NDArray[Any]
@@ -92,11 +93,22 @@ def recast(x: Array, dtype: np.dtype[Any]) -> Array:
             return widened(x)
         if x.dtype == FLOAT32 and is_half(dtype):
             return rounded(x, dtype)
+    if x.itemsize == 1 or dtype.itemsize == 1:
+        x = of_eights(x, dtype)
     if 0 in x.strides and x.dtype != dtype and x.size > 1:
         out = ordered(x, dtype)
         np.copyto(out, x, casting="unsafe")
         return out
     return x.astype(dtype, copy=False)
+
+
+def of_eights(x: Array, dtype: np.dtype[Any]) -> Array:
+    """``x``, on its way to ``dtype``: numbers of 8 bits in float32, and rounded to 8 bits where ``dtype`` asks for that."""
+    if x.dtype == dtype:
+        return x
+    if x.dtype in eights.EIGHTS:
+        x = eights.widened(x)
+    return eights.narrowed(x, dtype) if dtype in eights.EIGHTS else x
 
 
 def ordered(x: Array, dtype: np.dtype[Any]) -> Array:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.dtypes import is_complex, real_of
+from rushlight.basics.eights import EIGHTS, refuse
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 def as_real(array: Array) -> Array:
     """A complex array as the reals that it consists of, in a last dimension of size 2; a real array as it is."""
+    if array.itemsize == 1 and array.dtype in EIGHTS:
+        refuse("step of an optimizer", array.dtype)
     if not is_complex(array.dtype):
         return array
     real = real_of(array)

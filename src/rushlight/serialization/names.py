@@ -87,7 +87,7 @@ def _table() -> dict[str, Any]:
     from rushlight.serialization import rebuild
     from rushlight.tensor import Tensor, strided
 
-    table: dict[str, Any] = {f"torch.{d.name}": d for d in dtypes.ALL}
+    table: dict[str, Any] = {f"torch.{d.name}": d for d in (*dtypes.ALL, *dtypes.EIGHTS)}
     table |= {f"torch.{alias}": d for alias, d in dtypes.ALIASES.items()}
     table |= {repr(kind): kind for kind in (UNTYPED, *STORAGE_TYPES.values())}
     table |= {f"torch._utils.{f.__name__}": f for f in rebuild.FUNCTIONS}

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import importlib
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rushlight.basics import dtypes
 from rushlight.basics.errors import explained
 from rushlight.dispatch.options import values
 from rushlight.serialization.atomic import replacing_path
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import ModuleType
 
+    from rushlight.basics.arrays import Array
     from rushlight.basics.devices import device
 
 __all__ = ["load_file", "save_file"]
@@ -51,4 +55,26 @@ def load_file(filename: str | os.PathLike[str], device: device | str | int | Non
     """Read tensors by name.  device: only the CPU.  Raises what the library does for damaged files."""
     if str(device) != "cpu":
         raise RuntimeError(f"load_file: tensors are read to the CPU, and device={device!r} was asked for")
-    return {name: wrap(array) for name, array in _library().load_file(os.fspath(filename)).items()}
+    library = _library()
+    try:
+        return {name: wrap(array) for name, array in library.load_file(os.fspath(filename)).items()}
+    except AttributeError:  # the library looks for numbers of 8 bits among the names of NumPy
+        return {name: wrap(array) for name, array in _by_bytes(Path(filename).read_bytes())}
+
+
+_WORDS = {
+    "BF16": "bfloat16",
+    "BOOL": "bool",
+    "C64": "complex64",
+    "F8_E8M0": "float8_e8m0fnu",
+    "F8_E4M3": "float8_e4m3fn",
+}
+_KINDS = {"F": "float", "I": "int", "U": "uint"}
+
+
+def _by_bytes(data: bytes) -> Iterator[tuple[str, Array]]:
+    """Names and arrays of the bytes of a file."""
+    for name, found in importlib.import_module("safetensors").deserialize(data):
+        word = found["dtype"]
+        dtype = getattr(dtypes, _WORDS.get(word) or _KINDS[word[0]] + word[1:].lower())
+        yield name, np.array(np.frombuffer(found["data"], dtype.numpy)).reshape(found["shape"])

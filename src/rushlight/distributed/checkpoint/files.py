@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["CheckpointException", "FileSystemReader", "FileSystemWriter", "StorageReader", "StorageWriter"]
 
 METADATA, FORMAT = ".metadata", "rushlight.distributed.checkpoint 1"
-DTYPES = {d.name: d.numpy for d in dtypes.ALL}
+DTYPES = {d.name: d.numpy for d in (*dtypes.ALL, *dtypes.EIGHTS)}
 
 
 class CheckpointException(RuntimeError):

@@ -9,6 +9,7 @@ import numpy as np
 from rushlight.basics import caller, dtypes
 from rushlight.basics.dtypes import is_complex, real_of, warn_of_lost_parts
 from rushlight.basics.foreign import is_theirs, kind_of
+from rushlight.kernels.dispatch import recast
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def checked(array: Array, dtype: np.dtype[Any], data: float | list[Any] | tuple[
         return array
     if array.dtype.kind == "O":
         if dtype.kind in "fcWVb":
-            return array.astype(np.bool_ if dtype.kind == "b" else np.float64).astype(dtype)
+            return recast(array.astype(np.bool_ if dtype.kind == "b" else np.float64), dtype)
         raise ValueError("Overflow when unpacking long long")
     if is_complex(array.dtype) and not is_complex(dtype):
         raise TypeError("must be real number, not complex")
@@ -59,7 +60,7 @@ def checked(array: Array, dtype: np.dtype[Any], data: float | list[Any] | tuple[
     if array.dtype == np.uint64 and dtype == np.int64:
         raise ValueError("Overflow when unpacking long long")
     with np.errstate(all="ignore"):
-        return array.astype(dtype)
+        return recast(array, dtype)
 
 
 def convert(array: Array, dtype: np.dtype[Any]) -> Array:
@@ -70,7 +71,7 @@ def convert(array: Array, dtype: np.dtype[Any]) -> Array:
         warn_of_lost_parts(dtypes.of(array.dtype), dtypes.of(dtype))
         array = real_of(array)
     with np.errstate(all="ignore"):
-        return array.astype(dtype)
+        return recast(array, dtype)
 
 
 def nested_array(data: list[Any] | tuple[float, ...], dtype: np.dtype[Any] | None, name: str) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.basics.devices import device as device_class
 from rushlight.basics.dtypes import warn_of_lost_parts
+from rushlight.basics.eights import EIGHTS, widened
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import special
 from rushlight.dispatch import call, families, shapes
@@ -82,6 +83,8 @@ def converted(array: Any, dtype: Any) -> Array:
     """A copy of `array` in another dtype: numbers out of an integer's range as C converts them, without warnings."""
     if array.dtype.kind == "W" or dtype.kind == "W":
         return through_complex64(array, dtype)
+    if array.dtype in EIGHTS:
+        array = widened(array)
     if array.dtype.kind == "V" and dtype.kind in "iu":
         array = array.astype(np.float32)
     if array.dtype.kind == "f" and dtype.kind == "u" and dtype.itemsize < 8:

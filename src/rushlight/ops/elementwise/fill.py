@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.eights import EIGHTS
 from rushlight.basics.state import modes, special
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import fitted
@@ -15,6 +16,7 @@ from rushlight.dispatch.named import named
 from rushlight.dispatch.options import strides_of
 from rushlight.dispatch.registry import function, op
 from rushlight.engine import inplace
+from rushlight.kernels.dispatch import recast
 from rushlight.ops.create.factories import fill_array
 from rushlight.ops.create.like_new import zeros_like
 from rushlight.ops.elementwise.convert import copy_into
@@ -69,7 +71,7 @@ def fill_in_place(input: Array, value: float) -> Array:
 def fill_tensor(input: Array, value: Array) -> Array:
     """A 0-d tensor in the shape and dtype of `input`.  (*), () -> (*)"""
     out = np.empty_like(input)
-    out[...] = value.astype(input.dtype)
+    out[...] = recast(value, input.dtype)
     return out
 
 
@@ -122,7 +124,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
 def zero_(input: Tensor) -> Tensor:
     """Set every element to zero.  (*) -> (*)"""
     if isinstance(input, Tensor) and untracked(input):
-        return put(input, "zero_", 0)
+        return put(input, "zero_", fitted("zero_", 0, input._array.dtype) if input._array.dtype in EIGHTS else 0)
     return call.apply_inplace(fill_in_place.op, (input,), (0,))
 
 

@@ -127,7 +127,7 @@ def nested(array: Array, indent: int, write: Any, summarize: bool) -> str:
 
 def body(array: Any, indent: int) -> str:
     """The elements of an array of at least one element."""
-    if array.dtype.kind == "V" or array.dtype == np.float16:
+    if array.dtype.kind == "V" or (array.dtype.kind == "f" and array.itemsize < 4):
         array = array.astype(np.float32)
     if array.dtype.kind == "W":
         array = array.astype(np.complex64)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
+from rushlight.basics.eights import EIGHTS
 from rushlight.basics.errors import explained
 from rushlight.basics.state import modes
 from rushlight.dispatch.dims import wrap_dim
@@ -210,7 +212,7 @@ for _name, _number in (("__float__", _float), ("__int__", _int), ("__complex__",
 def numpy(self: Tensor, *, force: bool = False) -> Array:
     """The tensor as a NumPy array on the same memory.
 
-    Raises RuntimeError for tensors that require grad, unless `force`; TypeError for bfloat16 and complex32.
+    Raises RuntimeError for tensors that require grad, unless `force`; TypeError for bfloat16, complex32 and 8 bits.
     """
     if not force and (modes.grad or modes.grad_asked) and edge_of(self) is not None:
         raise explained(
@@ -221,8 +223,10 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
         word = "conj" if self._bits & CONJ else "neg"
         raise RuntimeError(f"Can't call numpy() on Tensor that has {'conjugate' if word == 'conj' else 'negative'} bit set. "
                            f"Use tensor.resolve_{word}().numpy() instead.")  # fmt: skip
-    if self._held.dtype.kind == "V":
-        raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such dtype. Use tensor.float().numpy().")
+    if self._held.dtype.kind == "V" or self._held.dtype in EIGHTS:
+        raise TypeError(
+            f"Got unsupported ScalarType {older(self.dtype)}: NumPy has no such dtype. Use tensor.float().numpy()."
+        )
     if self._held.dtype.kind == "W":
         raise TypeError("Got unsupported ScalarType ComplexHalf: NumPy has no such dtype. Use tensor.cfloat().numpy().")
     return turned(self._held, self._bits) if self._bits else expose(self._array).view()

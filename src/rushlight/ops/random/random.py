@@ -11,6 +11,7 @@ import numpy as np
 
 from rushlight.basics import dtypes, events
 from rushlight.basics.dtype_words import older
+from rushlight.basics.eights import EIGHTS, refuse
 from rushlight.basics.state import special
 from rushlight.dispatch import randomness
 from rushlight.dispatch.dims import as_int
@@ -62,6 +63,8 @@ def uniform_array(shape: tuple[int, ...], dtype: Any, generator: Any, low: float
         return source(generator).random(shape, dtype)
     if dtypes.is_complex(dtype):
         return pairs(uniform_array((*shape, 2), dtypes.of(dtype).to_real().numpy, generator, low, high), dtype)
+    if dtype in EIGHTS:
+        refuse("uniform", dtype)
     if dtype not in (F32, F64, *HALVES):
         raise RuntimeError(
             f"\"uniform\" not implemented for '{dtypes.of(dtype).name}': it needs a floating-point dtype"
@@ -88,6 +91,8 @@ def normal_array(shape: tuple[int, ...], dtype: Any, generator: Any) -> Array:
         return pairs(both, dtype)
     if dtype.kind == "W":
         return normal_array(shape, np.dtype(np.complex64), generator).astype(dtype)
+    if dtype in EIGHTS:
+        refuse("normal", dtype)
     raise RuntimeError(f"\"normal\" not implemented for '{dtypes.of(dtype).name}': it needs a floating-point dtype")
 
 

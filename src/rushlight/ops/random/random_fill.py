@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import caller, dtypes
+from rushlight.basics.eights import EIGHTS, refuse
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.by_sample import per_sample
@@ -59,6 +60,8 @@ def redraw(name: str, self: Tensor, draw: Callable[..., Any], kinds: str = "fVcW
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(self)}")
     if self._array.dtype.kind not in kinds:
         raise RuntimeError(f"{name}(): not implemented for {self.dtype}")
+    if self._array.dtype in EIGHTS:
+        refuse(name, self._array.dtype)
     randomness.check_target(self)
     return call.apply_inplace(drawn.op, (self,), (draw,))
 
