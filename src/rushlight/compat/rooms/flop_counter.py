@@ -15,8 +15,9 @@ from rushlight.basics import caller
 from rushlight.basics.events import NODE, OPERATOR, Observation
 from rushlight.basics.state import modes
 from rushlight.basics.tree import tree_leaves, tree_map
-from rushlight.compat.rooms import flop_calls, flop_formulas
-from rushlight.compat.rooms.flop_formulas import (  # noqa: F401  the formulas by their names
+from rushlight.compat.rooms.flops import calls as flop_calls
+from rushlight.compat.rooms.flops import formulas as flop_formulas
+from rushlight.compat.rooms.flops.formulas import (  # noqa: F401  the formulas by their names
     addmm_flop,
     baddbmm_flop,
     bmm_flop,
@@ -61,7 +62,7 @@ def shape_wrapper(f: Callable[..., Any]) -> Callable[..., Any]:
     return of_tensors
 
 
-def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def register_flop_formula(targets: object, get_raw: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A decorator that gives operators a formula: how many operations a call takes.
 
     targets: an operator as `torch.ops` has it, or several in a list.  The formula gets the shapes of the arguments and
@@ -93,7 +94,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Call
     return register
 
 
-def check_runs(target: Any) -> None:
+def check_runs(target: object) -> None:
     """Raise NotImplementedError for a gradient of the package's own: it is no operator here, so nothing would be counted."""
     name = str(target)
     if name.startswith("aten.") and "_backward" in name and target not in flop_registry:
@@ -131,7 +132,7 @@ class FlopCounterMode:
 
     passive = False  # as an observer: it is told before and after
 
-    def __init__(self, mods: Any = None, depth: int = 2, display: bool = True,
+    def __init__(self, mods: object = None, depth: int = 2, display: bool = True,
                  custom_mapping: dict[Any, Any] | None = None) -> None:  # fmt: skip
         if mods is not None:
             caller.warn("FlopCounterMode: mods is not needed, modules are known by their calls")
@@ -211,7 +212,7 @@ class FlopCounterMode:
 
     # As an observer ----------------------------------------------------------------------------------------------------
 
-    def begin(self, kind: int, what: Any, inputs: Any, statics: Any) -> None:
+    def begin(self, kind: int, what: Any, inputs: Any, statics: tuple[Any, ...]) -> None:
         """What begins: a node of an operator that was counted, unless its formula runs on tensors, which are seen themselves."""
         if kind != NODE or self._within or modes.grad or id(what) not in self._made_in:
             return
@@ -221,7 +222,7 @@ class FlopCounterMode:
         for name, args, out in flop_calls.backward(op, call, needs):
             self._count(modules, getattr(aten, name), args, {}, out)
 
-    def end(self, kind: int, what: Any, inputs: Any, statics: Any, token: Any, result: Any) -> None:
+    def end(self, kind: int, what: Any, inputs: Any, statics: tuple[Any, ...], token: object, result: Any) -> None:
         """What ended: an operator."""
         if kind != OPERATOR or self._within or result is None:
             return
@@ -238,7 +239,7 @@ class FlopCounterMode:
         if node is not None:
             self._made_in[id(node)] = node, modules, call
 
-    def around(self, op: OpOverload, values: Any, by_name: Any, run: Callable[[], Any]) -> Any:
+    def around(self, op: OpOverload, values: list[Any], by_name: dict[str, Any], run: Callable[[], Any]) -> Any:
         """A custom operator: counted as a whole where it has a formula, else by its parts where it is nothing but them."""
         target = op.overloadpacket
         if target not in self.flop_registry and set(op.kernels) == {"CompositeImplicitAutograd"}:
@@ -256,7 +257,9 @@ class FlopCounterMode:
         """Under which names this operator has a formula that somebody gave."""
         return [k for k in self._others if k.__name__ == op.name or k.__name__ in op.aten]
 
-    def _count(self, modules: tuple[str, ...], target: Any, args: Any, by_name: Any, result: Any) -> None:
+    def _count(
+        self, modules: tuple[str, ...], target: object, args: tuple[Any, ...], by_name: dict[str, Any], result: object
+    ) -> None:
         count = self.flop_registry[target](*args, **by_name, out_val=result)
         for module in ("Global", *modules):
             self.flop_counts[module][target] += count

@@ -14,7 +14,7 @@ Shape = Sequence[int]
 suffixes = ["", "K", "M", "B", "T"]
 
 
-def bmm_flop(a_shape: Shape, b_shape: Shape, out_shape: Shape | None = None, **kwargs: Any) -> int:
+def bmm_flop(a_shape: Shape, b_shape: Shape, out_shape: Shape | None = None, **kwargs: object) -> int:
     """Of a batch of products.  (b, m, k), (b, k, n).  Raises AssertionError for shapes that do not fit."""
     (batch, m, k), (other, inner, n) = a_shape, b_shape
     if batch != other:
@@ -24,20 +24,22 @@ def bmm_flop(a_shape: Shape, b_shape: Shape, out_shape: Shape | None = None, **k
     return batch * m * n * 2 * k
 
 
-def mm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Shape | None = None, **kwargs: Any) -> int:
+def mm_flop(a_shape: Shape, b_shape: Shape, *args: object, out_shape: Shape | None = None, **kwargs: object) -> int:
     """Of a product.  (m, k), (k, n).  Raises AssertionError for shapes that do not fit."""
     if a_shape[1] != b_shape[0]:
         raise AssertionError(f"matmul: inner dimensions must match (k == k2), got {a_shape[1]} and {b_shape[0]}")
     return bmm_flop((1, *a_shape), (1, *b_shape))
 
 
-def addmm_flop(self_shape: Shape, a_shape: Shape, b_shape: Shape, out_shape: Shape | None = None, **kwargs: Any) -> int:
+def addmm_flop(
+    self_shape: Shape, a_shape: Shape, b_shape: Shape, out_shape: Shape | None = None, **kwargs: object
+) -> int:
     """Of a product that is added to something: as of the product."""
     return mm_flop(a_shape, b_shape)
 
 
 def baddbmm_flop(
-    self_shape: Shape, a_shape: Shape, b_shape: Shape, out_shape: Shape | None = None, **kwargs: Any
+    self_shape: Shape, a_shape: Shape, b_shape: Shape, out_shape: Shape | None = None, **kwargs: object
 ) -> int:
     """Of a batch of products that is added to something: as of the products."""
     return bmm_flop(a_shape, b_shape)
@@ -49,15 +51,15 @@ def conv_flop_count(x_shape: Shape, w_shape: Shape, out_shape: Shape, transposed
     return math.prod(places) * math.prod(w_shape[2:]) * x_shape[0] * w_shape[0] * w_shape[1] * 2
 
 
-def conv_flop(x_shape: Shape, w_shape: Shape, _bias: Any, _stride: Any, _padding: Any, _dilation: Any, transposed: bool, *args: Any,
-              out_shape: Any = None, **kwargs: Any) -> int:  # fmt: skip
+def conv_flop(x_shape: Shape, w_shape: Shape, _bias: object, _stride: object, _padding: object, _dilation: object, transposed: bool, *args: object,
+              out_shape: Shape = (), **kwargs: object) -> int:  # fmt: skip
     """As `conv_flop_count`, of the arguments of `aten.convolution`."""
     return conv_flop_count(x_shape, w_shape, out_shape, transposed)
 
 
-def conv_backward_flop(grad_out_shape: Shape, x_shape: Shape, w_shape: Shape, _bias: Any, _stride: Any, _padding: Any, _dilation: Any,
-                       transposed: bool, _output_padding: Any, _groups: Any, output_mask: Sequence[bool], out_shape: Any,
-                       **kwargs: Any) -> int:  # fmt: skip
+def conv_backward_flop(grad_out_shape: Shape, x_shape: Shape, w_shape: Shape, _bias: object, _stride: object, _padding: object, _dilation: object,
+                       transposed: bool, _output_padding: object, _groups: object, output_mask: Sequence[bool], out_shape: Sequence[Shape],
+                       **kwargs: object) -> int:  # fmt: skip
     """Of the gradients of a convolution by its input and its weight, as far as `output_mask` wants them.
 
     Groups are not looked at in that by the weight, which so counts all pairs of channels, as in PyTorch's counter.
@@ -83,7 +85,12 @@ def sdpa_flop_count(query_shape: Shape, key_shape: Shape, value_shape: Shape) ->
 
 
 def sdpa_flop(
-    query_shape: Shape, key_shape: Shape, value_shape: Shape, *args: Any, out_shape: Shape | None = None, **kwargs: Any
+    query_shape: Shape,
+    key_shape: Shape,
+    value_shape: Shape,
+    *args: object,
+    out_shape: Shape | None = None,
+    **kwargs: object,
 ) -> int:
     """As `sdpa_flop_count`."""
     return sdpa_flop_count(query_shape, key_shape, value_shape)
@@ -97,8 +104,8 @@ def sdpa_backward_flop_count(grad_out_shape: Shape, query_shape: Shape, key_shap
     return 3 * scores + 2 * values
 
 
-def sdpa_backward_flop(grad_out_shape: Shape, query_shape: Shape, key_shape: Shape, value_shape: Shape, *args: Any,
-                       out_shape: Shape | None = None, **kwargs: Any) -> int:  # fmt: skip
+def sdpa_backward_flop(grad_out_shape: Shape, query_shape: Shape, key_shape: Shape, value_shape: Shape, *args: object,
+                       out_shape: Shape | None = None, **kwargs: object) -> int:  # fmt: skip
     """As `sdpa_backward_flop_count`."""
     return sdpa_backward_flop_count(grad_out_shape, query_shape, key_shape, value_shape)
 
@@ -108,7 +115,7 @@ def get_shape(i: Any) -> Any:
     return getattr(i, "shape", i)
 
 
-def normalize_tuple(x: Any) -> tuple[Any, ...]:
+def normalize_tuple(x: object) -> tuple[Any, ...]:
     """A tuple of one, or the tuple."""
     return x if isinstance(x, tuple) else (x,)
 

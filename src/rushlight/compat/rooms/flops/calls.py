@@ -6,24 +6,26 @@ Each function gives calls as (name, arguments, shape of the result), tensors amo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rushlight.compat.rooms.flop_formulas import get_shape
+from rushlight.compat.rooms.flops.formulas import get_shape
 
 if TYPE_CHECKING:
-    from rushlight.dispatch.declare import Op
+    from rushlight.dispatch.declare import Array, Op
+    from rushlight.tensor import Tensor
 
 __all__ = ["Call", "backward", "forward"]
 
 Call = tuple[str, tuple[Any, ...], Any]
+Shape = tuple[int, ...]
 SUMMED = {"addmm": "mm", "baddbmm": "bmm"}  # with something added to the product: the products of their backward
 
 
-def forward(op: Op, inputs: Sequence[Any], statics: Sequence[Any], result: Any) -> Call:
+def forward(op: Op, inputs: Sequence[Any], statics: Sequence[Any], result: Tensor | Array | tuple[Any, ...]) -> Call:
     """The call that PyTorch's counter would see of an operator that is counted."""
-    shapes, out = [None if x is None else tuple(x.shape) for x in inputs], _shape(result)
-    return RULES[op.name](shapes, statics, out)
+    shapes: list[Any] = [None if x is None else tuple(x.shape) for x in inputs]
+    return RULES[op.name](shapes, statics, _shape(result))
 
 
 def backward(op: Op, call: Call, needs: Sequence[bool]) -> list[Call]:
@@ -39,7 +41,7 @@ def backward(op: Op, call: Call, needs: Sequence[bool]) -> list[Call]:
     return [(product, (out, _turned(b)), a)] * by_a + [(product, (_turned(a), out), b)] * by_b
 
 
-def _shape(result: Any) -> Any:
+def _shape(result: Tensor | Array | tuple[Any, ...]) -> Shape:
     made = result[0] if isinstance(result, tuple | list) else result
     return tuple(get_shape(made))
 
@@ -52,16 +54,16 @@ def _folded(shape: tuple[int, ...], batch: tuple[int, ...]) -> tuple[int, ...]:
     return (math.prod(batch), *shape[-2:])
 
 
-def _mm(shapes: list[Any], statics: Sequence[Any], out: Any) -> Call:
+def _mm(shapes: Sequence[Shape], statics: Sequence[Any], out: Shape) -> Call:
     return "mm", (shapes[0], shapes[1]), out
 
 
-def _bmm(shapes: list[Any], statics: Sequence[Any], out: Any) -> Call:
+def _bmm(shapes: Sequence[Shape], statics: Sequence[Any], out: Shape) -> Call:
     batch = out[:-2]
     return "bmm", tuple(_folded(s, batch) for s in shapes[:2]), _folded(out, batch)
 
 
-def _linear(shapes: list[Any], statics: Sequence[Any], out: Any) -> Call:
+def _linear(shapes: Sequence[Shape], statics: Sequence[Any], out: Shape) -> Call:
     """One product of rows, to which a row may be added."""
     x, w, bias = shapes
     rows = math.prod(x[:-1])
@@ -69,20 +71,20 @@ def _linear(shapes: list[Any], statics: Sequence[Any], out: Any) -> Call:
     return ("mm" if bias is None else "addmm"), factors if bias is None else (bias, *factors), (rows, w[0])
 
 
-def _addmm(shapes: list[Any], statics: Sequence[Any], out: Any) -> Call:
+def _addmm(shapes: Sequence[Shape], statics: Sequence[Any], out: Shape) -> Call:
     if len(out) == 2:
         return "addmm", tuple(shapes), out
     return "baddbmm", (shapes[0], *(_folded(s, out[:-2]) for s in shapes[1:])), _folded(out, out[:-2])
 
 
-def _einsum(shapes: list[Any], statics: Sequence[Any], out: Any) -> Call:
+def _einsum(shapes: Sequence[Shape], statics: Sequence[Any], out: Shape) -> Call:
     """A batch of products: of the labels that all have, those that one has, and those that are summed."""
     a, b, (la, lb, lo) = shapes[0], shapes[1], statics
     sizes: dict[Any, int] = {}
     for label, n in (*zip(la, a, strict=True), *zip(lb, b, strict=True)):
         sizes[label] = max(n, sizes.get(label, n))
 
-    def many(labels: Any) -> int:
+    def many(labels: Iterable[int]) -> int:
         return math.prod(sizes[label] for label in labels)
 
     batch = many(n for n in lo if n in la and n in lb)
@@ -91,25 +93,25 @@ def _einsum(shapes: list[Any], statics: Sequence[Any], out: Any) -> Call:
     return "bmm", ((batch, rows, summed), (batch, summed, columns)), (batch, rows, columns)
 
 
-def _convolution(shapes: list[Any], statics: Sequence[Any], out: Any) -> Call:
+def _convolution(shapes: Sequence[Shape], statics: Sequence[Any], out: Shape) -> Call:
     (x, w, bias), (stride, padding, dilation, groups) = shapes, statics
     return "convolution", (x, w, bias, stride, padding, dilation, False, [0] * len(stride), groups), out
 
 
-def _transposed(shapes: list[Any], statics: Sequence[Any], out: Any) -> Call:
+def _transposed(shapes: Sequence[Shape], statics: Sequence[Any], out: Shape) -> Call:
     (x, w), (_, stride, padding, dilation, groups) = shapes, statics
     extra = [n - ((m - 1) * s - 2 * p + d * (k - 1) + 1)
              for n, m, s, p, d, k in zip(out[2:], x[2:], stride, padding, dilation, w[2:], strict=True)]  # fmt: skip
     return "convolution", (x, w, None, stride, padding, dilation, True, extra, groups), out
 
 
-def _convolution_backward(args: tuple[Any, ...], out: Any, needs: Sequence[bool]) -> Call:
+def _convolution_backward(args: tuple[Any, ...], out: Shape, needs: Sequence[bool]) -> Call:
     x, w, bias, *how = args
     mask = [*needs, False][:3]
     return "convolution_backward", (out, x, w, bias, *how, mask), (x, w, bias)
 
 
-def _attention(shapes: list[Any], statics: Sequence[Any], out: Any) -> Call:
+def _attention(shapes: Sequence[Shape], statics: Sequence[Any], out: Shape) -> Call:
     """Of four dimensions, as PyTorch's kernels see it, each key for the heads that share it."""
     query, *others = ((*(1,) * (4 - len(s)), *s) for s in shapes[:3])
     rest = (math.prod(query[:-3]), query[-3])

@@ -1,0 +1,1 @@
+"""What counting floating-point operations knows: formulas, and which calls operators are to a counter."""
