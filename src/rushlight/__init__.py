@@ -31,6 +31,8 @@ with _paused():  # the searches for garbage among what an import makes would tak
     from rushlight.basics.dtypes import ALL as _DTYPES
     from rushlight.basics.dtypes import NAMED as _NAMED_DTYPES
     from rushlight.basics.dtypes import dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
+    from rushlight.basics.schemes import SCHEMES as _SCHEMES
+    from rushlight.basics.schemes import qscheme
     from rushlight.basics.size import Size
     from rushlight.dispatch.registry import NAMESPACES as _NAMESPACES
     from rushlight.engine.modes import (
@@ -47,9 +49,9 @@ with _paused():  # the searches for garbage among what an import makes would tak
     from rushlight.tensor import Tensor, layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided  # noqa: F401
     from rushlight.version import __version__
 
-    for _public in (Tensor, Size, Generator, device, dtype, layout, finfo, iinfo):
+    for _public in (Tensor, Size, Generator, device, dtype, layout, finfo, iinfo, qscheme):
         _public.__module__ = "rushlight"  # where they are known
-    globals().update({d.name: d for d in (*_DTYPES, *_NAMED_DTYPES)}, **_DTYPE_ALIASES)
+    globals().update({d.name: d for d in (*_DTYPES, *_NAMED_DTYPES)}, **_DTYPE_ALIASES, **{s.name: s for s in _SCHEMES})
     _attach(_NAMESPACES, autograd)  # before anything takes a function from there
     globals().update(_NAMESPACES[""])
     _allocator.install(build=False)  # so that all memory is counted; the kernels may have to be compiled first

@@ -259,13 +259,17 @@ class finfo:
                 f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})")  # fmt: skip
 
 
+_STORED = {"qint8": np.int8, "quint8": np.uint8, "qint32": np.int32, "quint4x2": np.uint8, "quint2x4": np.uint8}
+
+
 class iinfo:
     """Numerical limits of an integer dtype: bits, max, min."""
 
     def __init__(self, type: dtype):
         if type.category != INTEGER:
             raise TypeError(f"torch.iinfo() requires an integer input type, got {type!r}")
-        info = np.iinfo(type.numpy)
+        # Of quantized numbers, the bits that each has: two or four of quint4x2 and quint2x4 lie in a byte.
+        info = np.iinfo(_STORED[type.name] if isinstance(type, QuantizedDtype) else type.numpy)
         self.dtype, self.bits, self.max, self.min = type.name, info.bits, info.max, info.min
 
     def __repr__(self) -> str:

@@ -17,6 +17,7 @@ from rushlight.ops.elementwise import (
     logic,
     power,
     quantize,
+    quantize_watched,
     rectifier,
     recurrent,
     rounding,
