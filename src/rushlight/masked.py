@@ -34,6 +34,11 @@ def _limits(dtype: Any) -> tuple[Any, Any]:
     return info.min, info.max
 
 
+def _extremes(x: Any, mask: Tensor | None, which: int) -> Any:
+    """`x` with the smallest (0) or the largest (1) value of its dtype where it is masked out."""
+    return x if mask is None else _filled(x, mask, _limits(x.dtype)[which])
+
+
 def _filled(input: Tensor, mask: Any, value: Any) -> Any:
     """`input` with `value` where it is masked out."""
     if mask is None:
@@ -132,7 +137,7 @@ def amax(
 ) -> Any:
     """Largest element over `dim` where `mask` is True; the dtype's smallest value where there is none.  (*) -> (*)"""
     x: Any = _as(input, dtype)
-    return _filled(x, mask, _limits(x.dtype)[0]).amax(_dims(x, dim), keepdim)
+    return _extremes(x, mask, 0).amax(_dims(x, dim), keepdim)
 
 
 def amin(
@@ -145,7 +150,7 @@ def amin(
 ) -> Any:
     """Smallest element over `dim` where `mask` is True; the dtype's largest value where there is none.  (*) -> (*)"""
     x: Any = _as(input, dtype)
-    return _filled(x, mask, _limits(x.dtype)[1]).amin(_dims(x, dim), keepdim)
+    return _extremes(x, mask, 1).amin(_dims(x, dim), keepdim)
 
 
 def argmax(
@@ -158,7 +163,7 @@ def argmax(
 ) -> Any:
     """Index of the largest element where `mask` is True, as PyTorch in the dtype of the input.  (*) -> (*)"""
     x: Any = _as(input, dtype)
-    return _filled(x, mask, _limits(x.dtype)[0]).argmax(dim, keepdim).to(x.dtype)
+    return _extremes(x, mask, 0).argmax(dim, keepdim).to(x.dtype)
 
 
 def argmin(
@@ -171,7 +176,7 @@ def argmin(
 ) -> Any:
     """Index of the smallest element where `mask` is True, as PyTorch in the dtype of the input.  (*) -> (*)"""
     x: Any = _as(input, dtype)
-    return _filled(x, mask, _limits(x.dtype)[1]).argmin(dim, keepdim).to(x.dtype)
+    return _extremes(x, mask, 1).argmin(dim, keepdim).to(x.dtype)
 
 
 def median(
