@@ -58,8 +58,8 @@ NAMES = {
          r"Benchmark\w+|ThroughputBenchmark|FatalError|import_ir_module\w*|parse_(ir|schema|type_comment)|merge_type_from_type_comment|"
          r"unify_type_list|fork|wait|\w*ir_module\w*|get_num_\w+|set_num_\w+|\w*[lL]ogger|init_num_threads|autocast_(in|de)crement_nesting",
          SCRIPT),
-        (r"\w*quantize\w*|q_\w+|qscheme|fbgemm_\w+|\w*_quant\w*|q(u?int)\w+|per_\w+_affine\w*|choose_qparams_\w+|int_repr|dequantize|[qu]?int[1-7]|"
-         r"bits\w+|quint\w+|qint\w+|q\w+_scale\w*|fake_quant\w*|fused_moving_avg_obs_fake_quant", _QUANTIZED),
+        (r"\w*quantize\w*|q_\w+|fbgemm_\w+|\w*_quant\w*|q(u?int)\w+|choose_qparams_\w+|int_repr|dequantize|[qu]?int[1-7]|"
+         r"bits\w+|quint\w+|qint\w+|q\w+_scale\w*|fake_quant\w*", _QUANTIZED),
         (r"(cudnn|miopen|mkldnn|mps|vulkan|xpu)_\w+|is_vulkan_available|batch_norm_(backward|elemt|gather|stats|update)\w*|\w*cudnn\w*", _DEVICE),
         (r"\w+Storage|storage_\w+", "storages know bytes: Tensor.untyped_storage() and Tensor.storage() give them"),
         (r"(c?col|crow|row)?_?indices_copy|values_copy|resize_as_sparse_|native_norm", _SPARSE),
