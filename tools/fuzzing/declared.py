@@ -132,6 +132,21 @@ def digits_of_logcumsumexp(difference: Difference) -> bool:
     )
 
 
+EXPONENTIAL = re.compile(r"torch\.linalg\.matrix_exp\((.*?)\)( if |$)")
+
+
+def by_its_series(line: str) -> str:
+    """A statement with the exponentials of matrices as 64th powers of sums of powers."""
+    term = r"torch.linalg.matrix_power((\1) / 64, k) / float(__import__('math').factorial(k))"
+    return EXPONENTIAL.sub(rf"torch.linalg.matrix_power(sum({term} for k in range(24)), 64)\2", line)
+
+
+def gradient_of_matrix_exp(difference: Difference) -> bool:
+    """Whether PyTorch has rushlight's gradients of exponentials of matrices once it computes those by their series."""
+    told = difference.step is None and any(map(EXPONENTIAL.search, difference.statements))
+    return told and reference_otherwise(difference, by_its_series)
+
+
 SATURATED = re.compile(r"(binary_cross_entropy\(\w+\.sigmoid\(\))")
 
 
@@ -221,7 +236,7 @@ def follows_its_base(difference: Difference) -> bool:
         return False
     target = re.search(r"(\w+)(?:\[.*?\])?(?:\.\w+_\(| [-+*/]?= )", statement(difference).split("\n")[-1])
     made = target and re.search(rf"(?m)^\s*{target[1]} = (v\d+[.\[]|torch\.tensor\(.*\)\.view\()", text(difference))
-    return bool(made) and f"{target[1]}.requires_grad" not in text(difference)  # type: ignore[index]
+    return bool(made) and not re.search(rf"{target[1]}\.requires_grad(_\((?!False)| = True)", text(difference))  # type: ignore[index]
 
 
 def not_a_number(difference: Difference) -> bool:
@@ -488,6 +503,11 @@ DECLARED: tuple[Declared, ...] = (
     Declared("`special.*` functions without a derivative", special_without_derivative),
     Declared("gradients of `func.linearize`", linearized),
     Declared("a third derivative of `norm` and `renorm`", third_of_norm),
+    Declared("gradient of `matrix_exp` where what comes from above is larger than the matrix", gradient_of_matrix_exp),
+    Declared(
+        "an operator that PyTorch's own formulas apply in place",
+        lambda d: refused_by(d, "is being called inside the PyTorch framework", by="reference"),
+    ),
     Declared("forward mode of `logcumsumexp`", digits_of_logcumsumexp),
     Declared("gradients of `binary_cross_entropy` by its target", saturated),
     Declared("a tangent given to `make_dual` and changed with its dual in place", written_into_a_tangent),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..program import Writer
 from .base import Kind, with_torch
 from .pieces import leaf, loss, tensor, value
@@ -11,6 +13,20 @@ SUM = "[None if g is None else (tuple(g.shape), g.sum().item()) for g in ({0} if
 
 # Nodes that are a part of one of rushlight's: they have other inputs.
 COMPOSED = ("Addmm", "UnsafeView", "Squeeze", "AsStrided", "Mean", "Addmv")
+
+
+# An index of several entries is one node here, and several in PyTorch.
+ENTRIES = ("Select", "Slice", "Unsqueeze", "Index")
+
+
+def divided(tensor: Any) -> bool:
+    """Whether the node of a tensor of PyTorch's may be a part of one of rushlight's, which has another input."""
+    node, name = tensor.grad_fn, type(tensor.grad_fn).__name__
+    of_number = name.startswith("Unfold") and not node._saved_self_sym_sizes
+    below = [type(function).__name__ for function, _ in node.next_functions]
+    of_index = [other for other in below if other.startswith(ENTRIES)]
+    index = name.startswith(ENTRIES) and (of_index or (name.startswith("Index") and not tensor.dim()))
+    return bool(name.startswith(COMPOSED) or of_number or index)
 
 
 def draw(w: Writer) -> None:
@@ -71,8 +87,7 @@ def register(w: Writer, x: str) -> None:
     """One hook of any kind on the tensor or its node."""
     label, has_node = w.fresh("H"), value(w, x).grad_fn is not None
     node = f"{x}.grad_fn"
-    name = type(value(w, x).grad_fn).__name__
-    composed = has_node and (name.startswith(COMPOSED) or (name.startswith("Index") and not value(w, x).dim()))
+    composed = has_node and divided(value(w, x))
     kind = w.one("tensor", "tensor", "retain", "pre", "post", "accumulate", "multi", "capture")
     if kind == "post" and composed:
         return
