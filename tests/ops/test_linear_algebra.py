@@ -70,6 +70,13 @@ def test_gradients_of_functions_of_a_matrix(fn, kind):
     check_gradients(fn, draw(3, 3, kind=kind) + 2 * np.eye(3), tol=1e-5)
 
 
+def test_no_digits_are_lost_to_a_large_gradient_of_an_exponential():
+    a = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64, requires_grad=True)
+    result = torch.linalg.matrix_exp(a)
+    small, large = (torch.autograd.grad((result * c).sum(), a, retain_graph=True)[0] / c for c in (1.0, 1e15))
+    torch.testing.assert_close(small, large, rtol=1e-13, atol=0)
+
+
 @KINDS
 def test_gradients_of_solves_and_of_a_wide_qr(kind):
     check_gradients(torch.linalg.solve, draw(3, 3, kind=kind), draw(3, 2, kind=kind), tol=1e-5)

@@ -547,7 +547,7 @@ OPERATORS: tuple[Declared, ...] = (
             and not np.any(d.subject.facts["value"])
         ),
     ),
-    Declared("gradient of `kl_div` by targets of 0", of_some("kl_div", lambda x: x == 0)),
+    Declared("gradient of `kl_div` by targets of 0 and infinity", of_some("kl_div", lambda x: (x == 0) | np.isinf(x))),
     Declared(
         "second derivative and tangent of `atan2`",
         at("atan2|arctan2", lambda *operands: np.all([x == 0 for x in operands], axis=0), "gt"),
