@@ -1,5 +1,7 @@
 """Linear algebra and Fourier transforms: identities that define them, and gradients against differences."""
 
+import math
+
 import numpy as np
 import pytest
 from tests.ops.numeric import check_gradients
@@ -68,6 +70,37 @@ def test_solves_and_inverses(kind):
 ], ids=range(14))  # fmt: skip
 def test_gradients_of_functions_of_a_matrix(fn, kind):
     check_gradients(fn, draw(3, 3, kind=kind) + 2 * np.eye(3), tol=1e-5)
+
+
+@pytest.mark.parametrize(("size", "wanted"), [(1, 1.0), (2, math.nan)])
+def test_gradient_of_the_determinant_of_what_is_not_a_number(size, wanted):
+    a = torch.full((size, size), math.nan, requires_grad=True)
+    with np.errstate(invalid="ignore"):
+        torch.linalg.det(a).backward()
+    np.testing.assert_array_equal(a.grad.numpy(), np.full((size, size), wanted, np.float32))
+
+
+def test_matrices_without_elements_need_not_be_square():
+    tall = torch.ones(3, 0)
+    assert torch.linalg.pinv(tall, hermitian=True).shape == (0, 3)
+    assert torch.linalg.matrix_rank(tall, hermitian=True).item() == 0
+    assert torch.linalg.cond(tall, 1).item() == 0
+
+
+def test_a_tolerance_that_does_not_fit_the_batch_is_refused():
+    with pytest.raises(RuntimeError, match="broadcast"):
+        torch.linalg.matrix_rank(torch.ones(2, 3, 3), atol=torch.ones(3))
+
+
+def test_an_exponential_is_exact_beside_one_of_what_is_not_a_number():
+    a = torch.tensor([[[9.0, 8.0], [7.0, 6.0]], [[math.nan, 0.0], [0.0, 1.0]]], dtype=torch.float64)
+    assert torch.equal(torch.linalg.matrix_exp(a)[0], torch.linalg.matrix_exp(a[0]))
+
+
+def test_exponentials_are_batched_by_vmap(recwarn):
+    a = torch.tensor([[[9.0, 8.0], [7.0, 6.0]], [[0.5, 0.0], [0.0, 1.0]]], dtype=torch.float64)
+    assert torch.equal(torch.func.vmap(torch.linalg.matrix_exp)(a), torch.linalg.matrix_exp(a))
+    assert not recwarn.list
 
 
 def test_no_digits_are_lost_to_a_large_gradient_of_an_exponential():

@@ -21,6 +21,7 @@ from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.linear import decompositions as base
 from rushlight.ops.linear.decompositions import NS, inverse, is_complex, like, mH, mT, pack
+from rushlight.ops.shape.moved_views import broadcast_shapes
 from rushlight.ops.shape.reshape import reshape_op
 from rushlight.tensor import Tensor, wrap
 
@@ -33,15 +34,21 @@ if TYPE_CHECKING:
 
 
 def cofactors(A: Array) -> Array:
-    """The matrix of cofactors, det(A) A^-T where A is not singular: from the SVD, whose factors never are."""
-    U, S, Vh = base.svd_of(A)
+    """The matrix of cofactors, det(A) A^-T where A is not singular: from the SVD, whose factors never are.
+
+    That of one number is 1, whatever it is; those of more are NaN where one is infinite or NaN.
+    """
+    if A.shape[-1] == 1:
+        return np.ones_like(A)
+    lost = ~np.isfinite(A).all((-2, -1))[..., None, None]
+    U, S, Vh = base.svd_of(np.where(lost, 0, A) if lost.any() else A)
     n = S.shape[-1]
     others = np.ones_like(S)
     for i in range(n):
         others[..., i] = np.prod(np.delete(S, i, -1), -1)
     turn = np.linalg.det(U) * np.linalg.det(Vh)
     C = np.conj((U * others[..., None, :]) @ Vh) * turn[..., None, None]
-    return C.astype(A.dtype)
+    return np.asarray(np.where(lost, math.nan, C) if lost.any() else C, A.dtype)
 
 
 @op(shown="linalg_det", ns=None, batch=families.leading)
@@ -220,8 +227,8 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
         return S[..., 0] / S[..., -1] if p != -2 else S[..., -1] / S[..., 0]
     if p not in ("fro", "nuc", 1, -1, math.inf, -math.inf):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
-    base.matrix("cond", A, True)
-    if A.shape[-1] == 0:
+    base.matrix("cond", A, 0 not in A.shape)
+    if 0 in A.shape:
         return base.real_part(A).sum((-2, -1))
     if p == "nuc":
         S = base.svdvals(A)
@@ -282,7 +289,7 @@ def pinv(
     rtol: float | Tensor | None = None,
 ) -> Tensor:
     """The Moore-Penrose inverse.  A: (*, M, N) -> (*, N, M); singular values below max(atol, rtol * largest) count as 0."""
-    base.matrix("pinv", A, hermitian)
+    base.matrix("pinv", A, hermitian and 0 not in A.shape)
     rtol = rcond if rtol is None else rtol
     if 0 in A.shape:
         return wrap(np.zeros((*A.shape[:-2], A.shape[-1], A.shape[-2]), A._array.dtype)) + mT(A) * 0
@@ -306,7 +313,7 @@ def matrix_rank(
     rtol: float | Tensor | None = None,
 ) -> Tensor:
     """The number of singular values that do not count as zero.  A: (*, M, N) -> (*) int64"""
-    base.matrix("matrix_rank", A, hermitian)
+    base.matrix("matrix_rank", A, hermitian and 0 not in A.shape)
     if tol is not None:
         atol, rtol = tol, 0.0
     a = A._array
@@ -316,7 +323,14 @@ def matrix_rank(
         S = np.abs(np.linalg.eigvalsh(a)) if hermitian else np.linalg.svd(a, compute_uv=False)
     except np.linalg.LinAlgError:
         raise base.LinAlgError(base.NOT_FINITE) from None
-    return wrap(np.asarray((S > np.asarray(threshold(S, a.shape, atol, rtol))[..., None]).sum(-1)))
+    least = np.asarray(threshold(S, a.shape, *_fitting(S.shape[:-1], atol, rtol)))
+    return wrap(np.asarray((S > least[..., None]).sum(-1)))
+
+
+def _fitting(batch: tuple[int, ...], *tolerances: Any) -> tuple[Any, ...]:
+    """The tolerances, one number or some, for a batch of matrices.  Raises RuntimeError if they do not fit it."""
+    broadcast_shapes(batch, *[t.shape for t in tolerances if isinstance(t, Tensor)])
+    return tolerances
 
 
 @function(ns=NS, out=True, autocast="float32")
@@ -403,7 +417,6 @@ PADE_13 = (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353
 
 
 @function(ns=NS, autocast="off")
-@per_sample
 def matrix_exp(A: Tensor) -> Tensor:
     """The exponential of matrices, by scaling and squaring with a Pade approximant (Higham 2005).  A: (*, N, N)"""
     if isinstance(A, Tensor) and A._array.dtype in dtypes.HALVES:
@@ -411,8 +424,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     base.matrix("matrix_exp", A, True)
     if 0 in A.shape:
         return A.clone()
-    size = 0.0 if A._meta else float(np.abs(A._array).sum(-2).max())
-    squarings = max(0, math.ceil(math.log2(size / 4.25))) if size > 4.25 and math.isfinite(size) else 0
+    squarings = 0 if A._meta else _squarings(everything(A._array))  # of all samples of a vmap
     A = A / (1 << squarings)
     eye, b = like(np.eye(A.shape[-1]), A), PADE_13
     A2 = A @ A
@@ -427,6 +439,13 @@ def matrix_exp(A: Tensor) -> Tensor:
 
 
 function(name="matrix_exp", method=True)(matrix_exp)
+
+
+def _squarings(A: Array) -> int:
+    """How often the exponentials are squared, after as many halvings of the largest matrix of finite numbers."""
+    sizes = np.abs(A).sum(-2).max(-1)
+    size = sizes[np.isfinite(sizes)].max(initial=0)
+    return max(0, math.ceil(math.log2(size / 4.25))) if size > 4.25 else 0
 
 
 @function(ns=NS, out=True, autocast="float32")
