@@ -40,7 +40,7 @@ def cofactors(A: Array) -> Array:
     """
     if A.shape[-1] == 1:
         return np.ones_like(A)
-    lost = ~np.isfinite(A).all((-2, -1))[..., None, None]
+    lost = np.logical_not(np.isfinite(A).all((-2, -1), keepdims=True))
     U, S, Vh = base.svd_of(np.where(lost, 0, A) if lost.any() else A)
     n = S.shape[-1]
     others = np.ones_like(S)
