@@ -312,6 +312,21 @@ class Tensor(TensorMethods):
         self._grad = None
 
     @property
+    def grad_dtype(self) -> dtypes.dtype:
+        """The dtype of this leaf's gradient: its own; another is refused.  Raises RuntimeError where it is no leaf."""
+        if not self.is_leaf:
+            raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+        return self.dtype
+
+    @grad_dtype.setter
+    def grad_dtype(self, value: dtypes.dtype | None) -> None:
+        if value is not self.grad_dtype:
+            raise NotImplementedError(
+                f"grad_dtype: rushlight's gradients have the dtype of their tensor, {self.dtype}; got {value}. A step in backward "
+                "(torch.optim.in_backward) frees each gradient before the next is made, which saves more than 16 bits"
+            )
+
+    @property
     def data(self) -> Tensor:
         """The same memory outside the graph, with a version counter of its own.  Inside `vmap` RuntimeError, as in PyTorch."""
         if self._held.__class__ is np.ndarray and not self._inference:

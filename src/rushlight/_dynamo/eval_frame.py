@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from rushlight._dynamo.backends.registry import lookup_backend
+from rushlight._dynamo.backends.registry import get_default_backend, lookup_backend
 from rushlight.basics.caller import warn
 from rushlight.nn.base.registry import HOOK_FLAGS, HOOKS
 from rushlight.nn.modules.module import Module
@@ -71,7 +71,7 @@ def compiled(model: Any, backend: Any = None, mode: str | None = None, options: 
     Raises RuntimeError for a mode that does not exist and for a mode beside options, InvalidBackend for the name of a
     backend that does not exist, and AssertionError for what cannot be called.
     """
-    _check(model, backend, mode, options)
+    _check(model, get_default_backend() if backend is None else backend, mode, options)
     if isinstance(model, OptimizedModule):
         model = model._orig_mod
     if isinstance(model, Module):
@@ -82,11 +82,11 @@ def compiled(model: Any, backend: Any = None, mode: str | None = None, options: 
 def _check(model: Any, backend: Any, mode: str | None, options: dict[str, Any] | None) -> None:
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
-    if backend in (None, "inductor") and mode is not None and mode not in _MODES:
+    if backend == "inductor" and mode is not None and mode not in _MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
-    if backend is not None and lookup_backend(backend).__module__ != lookup_backend.__module__:
+    if lookup_backend(backend).__module__ != lookup_backend.__module__:
         warn(f"torch.compile: {backend!r} is not called: programs run as they are, no graph of them is captured")
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import importlib
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import numpy as np
 
@@ -98,6 +98,10 @@ class Sparse(Parts):
         if name in ZERO_STAYS and isinstance(first, Sparse):
             return first._on_values(name)
         raise NotImplementedError(f"{name}: not implemented for sparse tensors here; to_dense() makes an ordinary one")
+
+    def numpy(self, *, force: bool = False) -> NoReturn:
+        """None: NumPy has no sparse arrays.  Raises TypeError."""
+        raise TypeError("can't convert a sparse tensor to numpy. Use Tensor.to_dense() first.")
 
     # Other forms -------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rushlight._dynamo.exc import InvalidBackend
 
-__all__ = ["list_backends", "lookup_backend", "register_backend"]
+__all__ = ["get_default_backend", "list_backends", "lookup_backend", "register_backend", "set_default_backend"]
 
 _DEBUG = (
     "aot_eager aot_eager_decomp_partition aot_eager_decomp_partition_crossref aot_eager_decomp_partition_with_mode "
@@ -18,6 +18,7 @@ _known: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("cudagraphs", "inductor", "openxla", "tvm"), ()),
 }
 _registered: dict[str, Callable[..., Any]] = {}
+_default: list[str | Callable[..., Any]] = ["inductor"]
 
 
 def register_backend(
@@ -44,6 +45,18 @@ def lookup_backend(compiler_fn: Any) -> Callable[..., Any]:
     if compiler_fn not in _known:
         raise InvalidBackend(compiler_fn)
     return _registered.get(compiler_fn, _as_it_is)
+
+
+def get_default_backend() -> str | Callable[..., Any]:
+    """The backend of `torch.compile` where none is given."""
+    return _default[0]
+
+
+def set_default_backend(backend: str | Callable[..., Any] | None) -> None:
+    """Choose it, by name or itself; None is "inductor".  Raises InvalidBackend for names that are not known."""
+    if backend is not None:
+        lookup_backend(backend)
+    _default[0] = "inductor" if backend is None else backend
 
 
 def _as_it_is(gm: Any, example_inputs: Any, **options: Any) -> Any:

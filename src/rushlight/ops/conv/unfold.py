@@ -179,4 +179,4 @@ def _channel_shuffle(input: Tensor, groups: int) -> Tensor:
 
 
 function(name="channel_shuffle", aliases=("native_channel_shuffle",))(_channel_shuffle)
-function(name="channel_shuffle", ns="nn.functional")(_channel_shuffle)
+function(name="channel_shuffle", ns="nn.functional", aliases=("native_channel_shuffle",))(_channel_shuffle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,10 +126,12 @@ Tensor.type = known_as(type_, "type", "Tensor")  # type: ignore[method-assign]
 
 @function()
 def typename(obj: object) -> str:
-    """The name of an object's type; of tensors that of their tensor type."""
+    """The name of an object's type, or of a class or function; of tensors that of their tensor type."""
     if isinstance(obj, Tensor):
         return obj.type()
-    kind = type(obj)
+    if isinstance(obj, ModuleType):
+        return obj.__name__
+    kind: Any = obj if hasattr(obj, "__qualname__") else type(obj)
     module = "" if kind.__module__ in ("builtins", "__builtin__", None) else f"{kind.__module__}."
     return module + kind.__qualname__
 
