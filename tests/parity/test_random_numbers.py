@@ -74,6 +74,19 @@ EXACT: dict[str, Callable[[Any], list[Any]]] = {
         t.distributions.Categorical(t.rand(4, 3)).sample(),
         t.tensor(list(t.utils.data.WeightedRandomSampler([0.1, 0.5, 0.4], 1))),
     ],
+    "dropout of channels": lambda t: [
+        t.nn.functional.dropout1d(t.ones(2, 40, 3), 0.3),
+        t.nn.functional.dropout2d(t.ones(2, 40, 1, 2), 0.7),
+        t.nn.functional.dropout3d(t.ones(2, 40, 1, 1, 2)),
+        t.native_dropout(t.ones(40), 0.3, True)[1],
+    ],
+    "fractional pools": lambda t: (
+        [
+            t.nn.functional.fractional_max_pool2d(t.rand(2, 3, 20, 30).to(kind), 3, output_size=(7, 9))
+            for kind in (t.float32, t.float64)
+        ]
+        + [t.nn.functional.fractional_max_pool3d(t.rand(3, 9, 20, 30), 2, output_size=(4, 7, 9))]
+    ),
     "geometric_": lambda t: [t.empty(40).geometric_(0.3)],
     "layers": lambda t: [
         *t.nn.Linear(7, 9).parameters(),
@@ -138,6 +151,10 @@ CLOSE: dict[str, Callable[[Any], list[Any]]] = {
         t.normal(t.zeros(20), 2.0),
         t.normal(0.0, 1.0, (5,)),
         t.normal(1.0, t.ones(30)),
+    ],
+    "dropout of what selu gives": lambda t: [
+        t.nn.functional.feature_alpha_dropout(t.ones(2, 40, 3), 0.3, True),
+        t.nn.functional.alpha_dropout(t.ones(40), 0.3, True),
     ],
     "others": lambda t: [t.empty(40).cauchy_(1, 2), t.empty(40).log_normal_(0.5, 0.7)],
     "exponential": lambda t: [

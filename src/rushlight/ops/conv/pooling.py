@@ -387,7 +387,8 @@ def fractional_max_pool(name: str, n: int, input: Tensor, kernel: int | Sequence
         if o + k - 1 > s or o < 0:
             raise RuntimeError(f"{name}: pool size {k} and output size {o} too large relative to input size {s}")
     if samples is None:
-        u = randomness.fresh(default_generator.numpy.random, (*x.shape[:2], n))
+        kind = np.float64 if x.dtype.itemsize == 8 else np.float32
+        u = randomness.fresh(lambda size: default_generator.numpy.random(size, kind), (*x.shape[:2], n))
     else:
         u = samples.detach().reshape(-1, *samples.shape[-2:])[: x.shape[0]].expand(*x.shape[:2], n)  # more are allowed
     at = fractional_indices_op(x.detach(), u, kernel, out)

@@ -108,7 +108,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     if p == 0 or not training or not input._array.size:
         return input
     if randomness.innermost() is not None:
-        keep = randomness.fresh(lambda shape: uniform(shape) >= p, input._array.shape)
+        keep = kept(p, input._array.shape)
         return (_scaled_ if inplace else scaled)(input, keep, 0.0 if p >= 1 else 1 / (1 - p))
     found = (_dropout_ if inplace else dropout_op)(input, p, draw())
     if not inplace and found._edge is not None:
@@ -116,9 +116,9 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return found
 
 
-def uniform(shape: tuple[int, ...]) -> Array:
-    """Numbers evenly from [0, 1), from the default generator."""
-    return default_generator.numpy.random(shape)
+def kept(p: float, shape: tuple[int, ...]) -> Tensor:
+    """Which elements stay: True with probability 1 - `p`, by the numbers of the default generator that PyTorch would take."""
+    return randomness.fresh(lambda size: default_generator.numpy.random(size) < 1 - p, shape)
 
 
 @function(ns="")
@@ -127,7 +127,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     array = input._array
     if train is False or p == 0:
         return input.clone(), wrap(np.ones(array.shape, bool))
-    keep = randomness.fresh(lambda shape: uniform(shape) >= p, array.shape)
+    keep = kept(p, array.shape)
     return scaled(input, keep, 0.0 if p >= 1 else 1 / (1 - p)), keep
 
 
@@ -175,7 +175,7 @@ _by_channel_ = inplace_of(by_channel.op)
 def kept_channels(input: Tensor, p: float) -> Tensor:
     """Which channels of (N, C, *) stay: bool (N, C, 1...)."""
     shape = input._array.shape
-    return randomness.fresh(lambda size: uniform(size) >= p, (*shape[:2], *(1,) * (len(shape) - 2)))
+    return kept(p, (*shape[:2], *(1,) * (len(shape) - 2)))
 
 
 def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
@@ -290,7 +290,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     """
 
     def keep() -> Tensor:
-        return randomness.fresh(lambda shape: uniform(shape) >= p, input._array.shape)
+        return kept(p, input._array.shape)
 
     return alpha_any("alpha_dropout", input, p, training, inplace, keep)
 
