@@ -19,6 +19,17 @@ def images() -> Any:
     return torch.randn(4, 16, 128, 128).requires_grad_()
 
 
+def eight_of(classes: int) -> Any:
+    """Eight labels for each of as many rows."""
+    target = torch.full((classes, classes), -1)
+    target[:, :8] = torch.arange(8 * classes).view(classes, 8) % classes
+    return target
+
+
+def signals() -> Any:
+    return torch.randn(4, 1 << 18).requires_grad_()
+
+
 def probabilities() -> Any:
     return torch.rand(1024, 1024).requires_grad_()
 
@@ -37,6 +48,13 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Callable[[], Any], ...], float,
     "soft_margin_loss": (lambda p: F.soft_margin_loss(p, torch.rand(1024, 1024)), (probabilities,), 4.1, 5.5, 6),
     "bilinear": (lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), (images,), 0.1, 10, 12.5),
     "bicubic": (lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), (images,), 0.1, 10, 12.5),
+    "abs": (lambda x: (x * 2).abs(), (images,), 0.3, 5.5, 8),
+    "l1_loss": (lambda x: F.l1_loss(x * 2, torch.zeros(4, 16, 128, 128)), (images,), 0.3, 9.5, 8),
+    "threshold": (lambda x: F.threshold(x * 2, 0.1, 20.0), (images,), 0.2, 5.5, 9.3),
+    "local_response_norm": (lambda x: F.local_response_norm(x, 5), (images,), 0.1, 3, 8),
+    "logcumsumexp": (lambda x: torch.logcumsumexp(x, 1), (probabilities,), 0.1, 1.5, 6.5),
+    "multilabel_margin_loss": (lambda x: F.multilabel_margin_loss(x, eight_of(1024)), (probabilities,), 8.2, 17, 8.5),
+    "stft": (lambda x: torch.stft(x, 512, 128, window=torch.hann_window(512), return_complex=True), (signals,), 2.2, 7.5, 11),
     "cross": (lambda a, b: torch.linalg.cross(a, b), (points, points), 0.1, 1.5, 7.5),
     "greatest of bags": (
         lambda w: F.embedding_bag(torch.randint(0, 1024, (1024, 32)), w, mode="max"), (lambda: torch.randn(1024, 1024).requires_grad_(),), 4.5, 5.5, 9
@@ -50,6 +68,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Callable[[], Any], ...], float,
 def test_no_more_is_kept_and_made_than(name: str) -> None:
     call, makers, kept, forward, backward = CASES[name]
     for _ in range(2):
+        y = None  # and what its graph holds
         inputs = [make() for make in makers]
         before = memory.current()
         memory.reset_peak()

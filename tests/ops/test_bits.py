@@ -35,6 +35,8 @@ OPERATORS = {
     "fmax": (lambda a, b, low: torch.fmax(a, b), 1),
     "fmin": (lambda a, b, low: torch.fmin(a, b), 1),
     "nan_to_num": (lambda a, b, low: a.nan_to_num(), 1),
+    "threshold": (lambda a, b, low: torch.nn.functional.threshold(a, 0.1, 20.0), 1),
+    "threshold_": (lambda a, b, low: torch.nn.functional.threshold_(a * 1, 0.1, 20.0), 1),
 }
 
 

@@ -1,4 +1,7 @@
-"""Masks that operators were given, as one bit an element once nobody else holds them: gradients and errors as when they are kept."""
+"""Masks that operators were given, and the sides of 0 of what they were, as bits once nobody else holds them.
+
+Gradients and errors are as when they are kept.
+"""
 
 from __future__ import annotations
 
@@ -210,3 +213,98 @@ def test_an_estimate_knows_of_it() -> None:
     found = memory.estimate(model, (x,), loss=lambda y, _: y.sum()).peak
     assert abs(measured - found) < 0.5 * COUNT, (found, measured)
     assert measured < 5 * x.nbytes
+
+
+F = torch.nn.functional
+SIDES: dict[str, Callable[[Any, Any], Any]] = {
+    "abs": lambda x, y: (x - y).abs().sum(),
+    "mean of abs": lambda x, y: (x - y).abs().mean(),
+    "of a view": lambda x, y: (x - y).view(8, -1).abs().sum(),
+    "l1_loss": lambda x, y: F.l1_loss(x * 2, y),
+    "l1_loss, other way round": lambda x, y: F.l1_loss(y, x * 2, reduction="sum"),
+    "l1_loss, no reduction": lambda x, y: (F.l1_loss(x * 2, y, reduction="none") * 1.5).sum(),
+    "l1_loss of two": lambda x, y: F.l1_loss(x * 2, x * x + y),
+}
+
+
+def sides_of(y: Any) -> Any:
+    """What abs or l1_loss below a tensor keeps."""
+    node = y.grad_fn
+    while node.plan.op.sides is None:
+        node = next(n for n, _ in node.next_functions if n is not None)
+    return node.saved
+
+
+def pair(dtype: Any = torch.float32) -> tuple[Any, Any]:
+    x = leaf().detach()
+    y = x.roll(1)
+    y.view(-1)[20:30] = x.view(-1)[20:30] * 2
+    return x.to(dtype).requires_grad_(), y.to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("name", SIDES)
+def test_sides_of_0_give_the_same_gradients(name: str, dtype: Any) -> None:
+    found = []
+    for enabled in (True, False):
+        x, y = pair(dtype)
+        former = memory.recompute_cheap(enabled)
+        loss = SIDES[name](x, y)
+        memory.recompute_cheap(former)
+        if enabled:
+            assert sides_of(loss)[0].memory.nbytes * 4 == COUNT and sides_of(loss)[0].storage is None
+        (once,) = torch.autograd.grad(loss, x, retain_graph=True)
+        (again,) = torch.autograd.grad(loss, x, create_graph=True)
+        found.append((once.float().numpy(), again.detach().float().numpy()))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_what_anybody_holds_of_abs_is_kept_and_shown_itself() -> None:
+    x, y = pair()
+    d = x - y
+    loss = d.abs().sum()
+    assert loss.grad_fn.next_functions[0][0]._saved_self is d
+    array = d.detach().numpy()
+    del d
+    (kept,) = sides_of(loss)
+    assert kept.array is not None and np.shares_memory(kept.array, array)
+    (found,) = torch.autograd.grad(loss, x, create_graph=True)
+    np.testing.assert_array_equal(found.detach().numpy(), np.nan_to_num(np.sign(array)))
+
+
+def test_changes_of_what_abs_saved_are_found() -> None:
+    x, y = pair()
+    d = x - y
+    loss = d.abs().sum()
+    d.add_(1)
+    del d
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    target = y.clone()
+    loss = F.l1_loss(x * 2, target)
+    target.add_(1)  # the prediction is bits by now
+    loss.backward()
+    target, prediction = y.clone(), x * 2
+    loss = F.l1_loss(prediction, target)
+    target.add_(1)
+    del prediction
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_sides_of_0_in_batches_tangents_and_stores() -> None:
+    x, y = pair()
+    (wanted,) = torch.autograd.grad(F.l1_loss(x, y), x)
+    rows = torch.vmap(torch.func.grad(lambda a, b: F.l1_loss(a * 1.0, b)))(x.detach(), y)
+    np.testing.assert_array_equal(rows.numpy() / 8, wanted.numpy())
+    loss = F.l1_loss(x * 1.0, y)
+    (several,) = torch.autograd.grad(loss, x, torch.tensor([1.0, 2.0]), is_grads_batched=True)
+    np.testing.assert_array_equal(several[1].numpy(), 2 * wanted.numpy())
+    v = torch.randn(SHAPE)
+    _, tangent = torch.func.jvp(lambda a: (a - y).abs(), (x.detach(),), (v,))
+    np.testing.assert_array_equal(tangent.numpy(), v.numpy() * np.nan_to_num(np.sign((x - y).detach().numpy())))
+    for store in (stores.cpu, stores.disk):
+        with store():
+            loss = F.l1_loss(x * 1.0, y)
+        assert torch.autograd.grad(loss, x)[0].equal(wanted)

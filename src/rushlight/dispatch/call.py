@@ -20,6 +20,7 @@ from rushlight.dispatch.keeping.bits import narrowed
 from rushlight.dispatch.keeping.gates import follow, gates_of, worthwhile
 from rushlight.dispatch.keeping.masks import keep_masks
 from rushlight.dispatch.keeping.rebuilt import may_rebuild, pass_on, rebuilt, watch
+from rushlight.dispatch.keeping.sides import keep_sides
 from rushlight.dispatch.keeping.watched import note_written
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.conform import tensor_functions
@@ -184,6 +185,8 @@ def record(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], results: tup
             node = make_node(op, flat, statics, edges, mask, aux)
             node.shape, node.dtype = t._held.shape, t._held.dtype
             t._edge = node
+            if op.sides is not None:
+                keep_sides(node)
             node.outs = save_outputs(node, results)
             if op.cheap:
                 watch(node, t)

@@ -67,6 +67,8 @@ class Op:
     behind: str = ""  # of what it is made again: its "input", or the two of a "sum" or a "product"
     over: bool = False  # whether it may be made again over its first input, where that was made for it alone
     gates: Callable[..., Array] | None = None  # (result, statics): a mask that says all that the gradient asks of it
+    # (all inputs that it saves): where what it makes of them is under 0, and where over, which is all that the gradient asks
+    sides: Callable[..., tuple[Array, Array]] | None = None
     planes: int = (
         0  # how many bits an element of its auxiliary result takes, which are kept of it: see `keeping.bits`; 0: all
     )

@@ -25,6 +25,7 @@ from rushlight.dispatch.call import (
 from rushlight.dispatch.keeping.bits import narrowed
 from rushlight.dispatch.keeping.gates import follow
 from rushlight.dispatch.keeping.masks import keep_masks
+from rushlight.dispatch.keeping.sides import keep_sides
 from rushlight.dispatch.quick import applied
 from rushlight.engine import inplace
 from rushlight.engine.node import next_seq
@@ -139,6 +140,8 @@ def record(op: Op, table: dict[Any, Any], t: Tensor, inputs: tuple[Any, ...], st
         (op.saver or keep_inputs)(node, inputs, plan.save_inputs, t)
         if op.free:
             keep_masks(node)
+        if op.sides is not None:
+            keep_sides(node)
     else:
         node.saved = NOTHING[: len(inputs)]
     if plan.save_outs:

@@ -19,6 +19,7 @@ from rushlight.dispatch import fast
 from rushlight.dispatch.call import apply, shape_of
 from rushlight.dispatch.compute import check_broadcast
 from rushlight.dispatch.keeping import rebuilt
+from rushlight.dispatch.keeping.sides import keep_sides
 from rushlight.dispatch.plan import OpNode, Plan
 from rushlight.dispatch.quick import unrecorded
 from rushlight.engine.node import Severed, edge_of, next_seq
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 NAMES: dict[str, Any] = {
     "BEYOND": 1 << 63, "BOOL": np.dtype(bool), "Constant": Constant, "I64": np.dtype(np.int64), "F32": fast.F32, "F64": fast.F64, "LEAF": LEAF, "Tensor": Tensor, "asarray": np.asarray,
     "check_broadcast": check_broadcast, "completed": fast.completed, "edge_of": edge_of, "keep_rest": fast.keep_rest,
+    "keep_sides": keep_sides,
     "ndarray": np.ndarray, "bare": bare, "next_seq": next_seq, "note_view": fast.note_view, "Severed": Severed,
     "record": fast.record, "rebuilt": rebuilt, "shape_of": shape_of, "slow": fast.slow, "special": special,
     "PLAIN": (Tensor, float, int), "UNRECORDED": UNRECORDED, "general": partial(fast.slow, run=apply), "modes": modes,
@@ -204,7 +206,8 @@ def node_source(op: Op, scope: dict[str, Any], mask: int, number: bool = False) 
     return NODE.format(
         node_type="Full" if keeps else "Slim", plan=f"plan{mask}", edges=edges, saved=f"({', '.join(saved)},)",
         versions=f"None if {untouched} else ({', '.join(versions)},)" if tensors else "None",
-        rest="\n".join([f"keep_rest(node, t, {shapes})"] * keeps + ["if result.nbytes >= rebuilt.LARGE:\n    rebuilt.watch(node, t)"] * op.cheap),
+        rest="\n".join([f"keep_rest(node, t, {shapes})"] * keeps + ["if result.nbytes >= rebuilt.LARGE:\n    rebuilt.watch(node, t)"] * op.cheap
+                       + ["if result.nbytes >= rebuilt.LARGE:\n    x = None  # nobody is to hold it\n    keep_sides(node)"] * (op.sides is not None)),
     )  # fmt: skip
 
 

@@ -142,7 +142,7 @@ class OperatorsTensor(SavedTensor):
             kept = node.saved[op.tensors.index(name)]
             return (
                 kept.tensor(None)
-                if kept.__class__ in (Rebuilt, Mask)
+                if isinstance(kept, (Rebuilt, Mask))
                 else kept
                 if isinstance(kept, (Tensor, Packed))
                 else None

@@ -66,6 +66,11 @@ def same(input: Array) -> list[Made]:
     return [like(input)]
 
 
+def same_and_mask(input: Array) -> list[Made]:
+    """One result like the input, and a mask of its elements."""
+    return [like(input), like(input)._replace(dtype=np.dtype(bool))]
+
+
 def dense(input: Array) -> list[Made]:
     """One result like the input, in C order."""
     return [packed(input)]

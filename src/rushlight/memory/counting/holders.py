@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from rushlight.dispatch.keeping.masks import Mask
 from rushlight.dispatch.keeping.unmade import place_of
 from rushlight.engine.node import Node
 from rushlight.engine.saved import Packed, PackedResults
@@ -72,6 +73,8 @@ def saved_arrays(node: Any) -> Iterator[Any]:
         if isinstance(item, Tensor):
             if place_of(item) is None:  # else nothing is there yet
                 yield present(item)
+        elif isinstance(item, Mask):
+            yield item.memory
         elif item is not None and isinstance(getattr(item, "array", None), np.ndarray):
             yield item.array
         else:

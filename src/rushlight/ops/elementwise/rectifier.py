@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from rushlight.dispatch.registry import NAMESPACES, elementwise, function, inpla
 from rushlight.generator import default_generator
 from rushlight.kernels.dispatch import up
 from rushlight.ops.elementwise.floats import is_float, require
-from rushlight.ops.elementwise.shared import limited
+from rushlight.ops.elementwise.shared import limited, recording
 from rushlight.ops.random.random import source
 from rushlight.tensor import Tensor, wrap
 
@@ -428,25 +429,23 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return _hardswish_(input) if inplace else hardswish_op(input)
 
 
-@op(ns=None, name="threshold",
-    grads={"input": lambda g, input, threshold: gated(g, outside(input, -math.inf, threshold))}, shape=shapes.same, repeatable=True, batch=families.targeted, pointwise=True)  # fmt: skip
-def threshold_op(input: Array, threshold: float, value: float) -> Array:
+@op(ns=None, name="threshold", aux=("above",), planes=1, grads={"input": lambda g, above: gated(g, above)},
+    shape=shapes.same_and_mask, repeatable=True, batch=families.targeted, pointwise=True)  # fmt: skip
+def threshold_op(input: Array, threshold: float, value: float) -> Any:
     """input where over `threshold`, else `value`.  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "threshold", input, "a real number's dtype")
     out = input.copy()
-    np.copyto(
-        out,
-        fitted("threshold", value, input.dtype, True),
-        where=input <= fitted("threshold", threshold, input.dtype, True),
-    )
-    return out
+    return out, *_raised("threshold", out, threshold, value)
 
 
-def _threshold_into(x: Any, threshold: float, value: float) -> None:
-    np.copyto(x, fitted("threshold_", value, x.dtype, True), where=x <= fitted("threshold_", threshold, x.dtype, True))
+def _raised(name: str, x: Array, threshold: float, value: float) -> tuple[Array | None]:
+    """Put `value` into an array where it is not over `threshold`; where that is."""
+    under = np.asarray(x <= fitted(name, threshold, x.dtype, True))
+    np.copyto(x, fitted(name, value, x.dtype, True), where=under)
+    return (np.logical_not(under, out=under) if recording() else None,)
 
 
-threshold_op.into(_threshold_into)
+threshold_op.into(partial(_raised, "threshold_"))
 _threshold_ = inplace_of(threshold_op.op)
 
 

@@ -12,6 +12,8 @@ from rushlight.basics.dtypes import is_complex
 from rushlight.dispatch import call, families
 from rushlight.dispatch.compute import refuse_complex32
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.keeping.blocks import in_blocks
+from rushlight.dispatch.keeping.sides import of_zero
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, op, publish_inplace
 from rushlight.dispatch.results import named
@@ -28,7 +30,14 @@ if TYPE_CHECKING:
 
 
 @elementwise(
-    promote="arith", half=None, aliases=("absolute",), refuse="b", inplace=False, complex_half="widens", foreach=True
+    promote="arith",
+    half=None,
+    aliases=("absolute",),
+    refuse="b",
+    inplace=False,
+    complex_half="widens",
+    foreach=True,
+    sides=of_zero,
 )
 def abs(input: Array) -> Array:
     """Absolute value; of complex tensors, real.  input: (*) -> (*)
@@ -40,7 +49,17 @@ def abs(input: Array) -> Array:
     return np.absolute(input)
 
 
-abs.grad("input", raw=lambda g, input: times(g, _sign(input)))(lambda g, input: g * sgn(input))
+def _abs_raw(g: Array, input: Array) -> Any:
+    return in_blocks(_signed, g, g, input) if input.dtype == np.int8 else times(g, _sign(input))
+
+
+def _signed(g: Array, sides: Array) -> Array:
+    """`g` times -1, 0 or 1, given in bytes.  (*), (*) -> (*)"""
+    signs = sides.astype(g.dtype)
+    return np.multiply(g, signs, out=signs)
+
+
+abs.grad("input", raw=_abs_raw)(lambda g, input: g * sgn(input))  # bytes in its place: see `sides`
 
 
 def _sign(x: Any) -> Array:

@@ -180,6 +180,7 @@ def check_weight(name: str, weight: Tensor, input: Tensor) -> None:
     broadcasts=("input", "target"),
     shape=shapes.loss,
     batch=families.pairs_of_elements,
+    sides=lambda x, t: (np.less(x, t), np.greater(x, t)),
 )
 def l1_op(input: Array, target: Array, reduction: str) -> Array:
     """|input - target|, reduced.  (*), (*) -> () or (*)"""
@@ -187,16 +188,21 @@ def l1_op(input: Array, target: Array, reduction: str) -> Array:
 
 
 def _l1_raw(g: Array, input: Array, target: Array, reduction: str, needs: tuple[bool, ...]) -> tuple[Array, ...]:
-    g, x, t = up(g, input, target)
-    d = np.asarray(x - t)
-    backend.sign(d, out=d)  # 0 of NaN, as the slope of abs
-    d *= g * d.dtype.type(share(reduction, x, t))
+    if input.dtype == np.int8:  # see `sides`
+        (g,) = up(g)
+        d = input.astype(g.dtype)
+    else:
+        g, x, t = up(g, input, target)
+        d = np.asarray(x - t)
+        backend.sign(d, out=d)  # 0 of NaN, as the slope of abs
+    d *= g * d.dtype.type(share(reduction, d))
     return both(d, needs)
 
 
 @l1_op.grad("input", "target", raw=_l1_raw)
 def _(g: Tensor, input: Tensor, target: Tensor, reduction: str, needs: tuple[bool, ...]) -> tuple[Tensor, ...]:
-    return both(ops.sign(input - target) * (g * share(reduction, input, target)), needs)
+    signs = ops.sign(input - target)
+    return both(signs * (g * share(reduction, signs)), needs)
 
 
 @function(ns=F)
