@@ -68,10 +68,7 @@ def _(input: Array, dims: tuple[int, ...]) -> int:
 
 @r2c_op.grad("input")
 def _(g: Array | Tensor, input_shape: tuple[int, ...], dims: tuple[int, ...], scale: float) -> Array | Tensor:
-    last = dims[-1]
-    pads = [(0, 0)] * len(input_shape)
-    pads[last] = (0, input_shape[last] - g.shape[last])
-    return c2c_op(pad_op(g, tuple(pads), 0), dims, scale, False).real
+    return c2r_op(g * weights(g, dims[-1], input_shape[dims[-1]], 0.5), dims, scale, input_shape[dims[-1]])
 
 
 @op(ns=None, linear=True, batch=families.shifted)
@@ -93,16 +90,22 @@ def _(input: Array, dims: tuple[int, ...], n: int) -> int:
 @c2r_op.grad("input")
 def _(g: Array | Tensor, input_shape: tuple[int, ...], dims: tuple[int, ...], scale: float, n: int) -> Array:
     y = r2c_op(g, dims, scale)
-    half = y.shape[dims[-1]]
-    # Every column of the half but the first, and the last of an even length, stands for two of the whole.
-    twice = np.full(half, 2.0)
-    twice[0] = 1
+    return y * weights(y, dims[-1], n, 2.0)
+
+
+def weights(y: Array | Tensor, dim: int, n: int, inner: float) -> Array | Tensor:
+    """`inner` for the columns of the half `y` that stand for two of n, and 1 for the first, and the last of an even length.
+
+    The transform to real numbers counts those twice, and that of real numbers leaves one of two out.
+    """
+    found = np.full(y.shape[dim], inner)
+    found[0] = 1
     if n % 2 == 0:
-        twice[-1] = 1
+        found[-1] = 1
     shape = [1] * len(y.shape)
-    shape[dims[-1]] = half
-    weights = twice.reshape(shape).astype(_real_of(y))
-    return y * (wrap(weights) if isinstance(y, Tensor) else weights)
+    shape[dim] = len(found)
+    made = found.reshape(shape).astype(_real_of(y))
+    return wrap(made) if isinstance(y, Tensor) else made
 
 
 def _real_of(y: Array | Tensor) -> type[Any]:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight import kernels
 from rushlight.basics import caller
+from rushlight.basics.state import modes
+from rushlight.dispatch import shapes
+from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import Named, named
-from rushlight.dispatch.registry import function
+from rushlight.dispatch.registry import function, op
+from rushlight.kernels.reference.fourier import complex_of, real_of
 from rushlight.levels.batch import everything
-from rushlight.ops.shape.strided import unfold, unfold_adjoint
+from rushlight.ops.linear.fourier import c2r_op, weights
+from rushlight.ops.shape.strided import unfold, unfold_adjoint, unfold_op
 from rushlight.tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 fft, functional = Named("fft"), Named("nn.functional")
+BLOCK = 1 << 17  # elements of windows that are transformed together
 
 
 def refuse(name: str, what: str) -> Any:
@@ -87,13 +98,70 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
     if window is None:
         without_window("A window was not provided. A rectangular window will be applied, which is known to cause spectral leakage. "
                        "Other windows such as torch.hann_window or torch.hamming_window are recommended to reduce it.")  # fmt: skip
-    shape = full_window(window, width, n_fft, input)
-    frames = unfold(signal, 1, n_fft, hop)
-    frames = frames if shape is None else frames * shape
-    transform = fft.rfft if one_sided(onesided, complex_values) and not complex_values else fft.fft
-    found = transform(frames, norm="ortho" if normalized else "backward").transpose(1, 2)
+    half = one_sided(onesided, complex_values) and not complex_values
+    found = transformed(signal, full_window(window, width, n_fft, input), n_fft, hop, normalized, half).transpose(1, 2)
     found = found if input.ndim == 2 else found.squeeze(0)
     return found if return_complex or return_complex is None else named.view_as_real(found)
+
+
+def transformed(signal: Tensor, window: Any, n_fft: int, hop: int, normalized: bool, half: bool) -> Any:
+    """The transforms of windows of a signal: of real numbers, where nothing looks on, of a few at a time."""
+    plain = half and window is not None and all(level.dry for level in modes.levels)
+    if plain and signal._held.dtype in (np.float32, np.float64) and signal._held.dtype == window._held.dtype:
+        return frames_op(signal, window, hop, 1 / math.sqrt(n_fft) if normalized else 1.0)
+    frames = unfold(signal, 1, n_fft, hop)
+    frames = frames if window is None else frames * window
+    return (fft.rfft if half else fft.fft)(frames, norm="ortho" if normalized else "backward")
+
+
+def _made(signal: Array, window: Array, hop: int) -> list[shapes.Made]:
+    count, n = (signal.shape[1] - len(window)) // hop + 1, len(window)
+    return [shapes.Made((len(signal), count, n // 2 + 1), complex_of(signal.dtype))]
+
+
+@op(ns=None, name="stft_frames", shape=_made)
+def frames_op(signal: Array, window: Array, hop: int, scale: float) -> Array:
+    """The transforms of windows (n) of a real signal, a few at a time.  (B, L), (n) -> (B, frames, n // 2 + 1)"""
+    ((shape, dtype, _),) = _made(signal, window, hop)
+    out = np.empty(shape, dtype)
+    for row, at, part in some_frames(signal, len(window), hop):
+        out[row, at] = kernels.fourier_half(part * window, (1,), scale)
+    return out
+
+
+def some_frames(signal: Array, n: int, hop: int) -> Iterator[tuple[int, slice, Array]]:
+    """Windows of a signal, as views: whose they are, which, and a few of them.  (B, L) -> (some, n)"""
+    frames, step = unfold_op.op.forward(signal, 1, n, hop), max(1, BLOCK // n)
+    for row in range(len(frames)):
+        for start in range(0, frames.shape[1], step):
+            yield row, slice(start, min(start + step, frames.shape[1])), frames[row, start : start + step]
+
+
+def _frames_raw(g: Array, signal: Array | None, window: Array | None, signal_shape: tuple[int, ...],
+                window_shape: tuple[int, ...], hop: int, scale: float, needs: tuple[bool, ...]) -> Any:  # fmt: skip
+    (n,), real = window_shape, real_of(g.dtype)
+    of_signal = np.zeros(signal_shape, real) if needs[0] else None
+    of_window = np.zeros(n, real) if needs[1] else None
+    inner = weights(g, 2, n, 0.5)[0]
+    given = np.broadcast_to(np.zeros((), real), signal_shape) if signal is None else signal
+    for row, at, part in some_frames(given, n, hop):
+        back = kernels.fourier_whole(g[row, at] * inner, (1,), scale, n)
+        if of_window is not None:
+            of_window += np.einsum("fn,fn->n", part, back)
+        if of_signal is not None:
+            back *= window
+            start, end = at.start * hop, (at.stop - 1) * hop + n
+            of_signal[row, start:end] += unfold_adjoint.op.forward(back, (end - start,), 0, n, hop)
+    return of_signal, of_window
+
+
+@frames_op.grad("signal", "window", raw=_frames_raw, uses={"signal": "window", "window": "signal"})
+def _(g: Tensor, signal: Tensor | None, window: Tensor | None, signal_shape: tuple[int, ...], window_shape: tuple[int, ...],
+      hop: int, scale: float, needs: tuple[bool, ...]) -> Any:  # fmt: skip
+    (n,) = window_shape
+    back = c2r_op(g * weights(g, 2, n, 0.5), (2,), scale, n)
+    of_signal = unfold_adjoint(back * window, signal_shape, 1, n, hop) if needs[0] else None
+    return of_signal, (unfold_op(signal, 1, n, hop) * back).sum((0, 1)) if needs[1] else None
 
 
 def padded(signal: Any, n_fft: int, width: int, center: bool, pad_mode: str, align: bool) -> Any:

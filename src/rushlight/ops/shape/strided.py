@@ -250,8 +250,10 @@ def unfold_adjoint(input: Array, shape: tuple[int, ...], dim: int, size: int, st
         view_at_windows = unfold_op.op.forward(out, dim, size, step)
         view_at_windows[...] = input
         return out
-    for k in range(size):
-        out[(*lead, slice(k, k + (n - 1) * step + 1, step))] += input[..., k]
+    for start in range(0, size if n else 0, step):  # parts of windows that lie beside each other
+        part = input[..., start : start + step]
+        beside = unfold_op.op.forward(out[(*lead, slice(start, None))], dim, part.shape[-1], step)[(*lead, slice(n))]
+        beside += part
     return out
 
 
