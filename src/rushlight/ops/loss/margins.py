@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.basics.dtype_words import older
+from rushlight.dispatch import shapes
 from rushlight.dispatch.by_sample import per_sample
+from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
-from rushlight.dispatch.registry import function
+from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
+from rushlight.ops.elementwise.shared import times
 from rushlight.ops.loss.loss import check_tensors, reduced, reduction_of
 from rushlight.tensor import wrap
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 F = "nn.functional"
+BLOCK = 1 << 17  # pairs of a label and a class that are made at a time
 
 
 @function(ns=F, autocast="float32")
@@ -204,16 +208,48 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
     check_tensors("multilabel_margin_loss", input=input, target=target)
     check_labels(input, target)
     classes = input.shape[-1] if input.ndim else 1
-    x, labels = input.reshape(-1, classes), target._array.reshape(-1, classes)
-    listed = np.logical_and.accumulate(labels >= 0, axis=1)
-    most = max(
-        int(listed.sum(1).max(initial=0)), 1
-    )  # labels of a row, which come first: no pairs are made for the rest
-    labels, listed = labels[:, :most], listed[:, :most]
-    safe = np.where(listed, labels, 0)
-    chosen = np.zeros(x.shape, bool)
-    np.logical_or.at(chosen, (np.nonzero(listed)[0], labels[listed]), True)
-    hinge = ops.clamp_min(1 - ops.gather(x, 1, wrap(safe)).unsqueeze(2) + x.unsqueeze(1), 0)
-    counts = wrap(listed[:, :, None] & ~chosen[:, None, :])
-    loss = ops.sum(ops.where(counts, hinge, ops.zeros_like(hinge.detach())), (1, 2)) / classes
+    loss = labels_op(input.reshape(-1, classes), target.reshape(-1, classes))
     return reduced(loss if input.ndim == 2 else loss.reshape(()), reduction)
+
+
+def margins(x: Array, target: Array) -> Iterator[tuple[slice, Array, Array, Array]]:
+    """For some rows at a time, and for one of the labels that each has: which rows, which of them have it, it, and 1 - (x[y] - x[i])
+    of all other classes i, 0 of labels.  (N, C), (N, C)"""
+    step = max(1, BLOCK // x.shape[1])
+    for start in range(0, len(x), step):
+        at = slice(start, start + step)
+        listed = np.logical_and.accumulate(target[at] >= 0, axis=1)
+        rows, columns = np.nonzero(listed)
+        labels = np.zeros(listed.shape, bool)
+        labels[rows, target[at][rows, columns]] = True
+        for k in range(int(listed.sum(1).max(initial=0))):
+            (having,) = np.nonzero(listed[:, k])
+            label = target[at][having, k]
+            apart = 1 - (x[at][having, label][:, None] - x[at][having])
+            apart[labels[having]] = 0
+            yield at, having, label, apart
+
+
+@op(ns=None, masks=("target",), shape=lambda input: [shapes.Made(input.shape[:1], input.dtype)])
+def labels_op(input: Array, target: Array) -> Array:
+    """The sum over labels and other classes of what they are apart less than 1, by the classes.  (N, C), (N, C) -> (N,)"""
+    found = np.zeros(len(input), input.dtype)
+    for at, having, _, apart in margins(input, target):
+        found[at][having] += np.maximum(apart, 0, out=apart).sum(1)
+    return found / input.dtype.type(input.shape[1])
+
+
+@op(ns=None, masks=("target",), shape=shapes.dense)
+def labels_slope(input: Array, target: Array) -> Array:
+    """The gradient of `labels_op` for each row, which changes where classes are 1 apart alone.  (N, C), (N, C) -> (N, C)"""
+    found = np.zeros(input.shape, input.dtype)
+    for at, having, label, apart in margins(input, target):
+        near = apart > 0
+        found[at][having] += near
+        found[at][having, label] -= near.sum(1)
+    return np.divide(found, input.shape[1], out=found)
+
+
+@labels_op.grad("input")
+def _(g: Array | Tensor, input: Array | Tensor, target: Array | Tensor) -> Array | Tensor:
+    return times(g[:, None], labels_slope(input, target))

@@ -6,7 +6,7 @@ What is saved: the input, and one mean and one reciprocal deviation a row, in fl
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from rushlight.ops.elementwise.floats import is_float, require, widened
 from rushlight.tensor import Tensor
 
 F = "nn.functional"
+BLOCK = 1 << 16  # elements of neighbouring channels that are computed together
 
 
 def flat(weight: Array | None) -> Array | None:
@@ -421,19 +422,38 @@ window_sum.grad("input")(lambda g, before, after: window_sum(g, after, before))
 @op(ns=None, name="local_response_norm", promote="float", shape=shapes.same, batch=families.images)
 def local_response_op(input: Array, size: int, alpha: float, beta: float, k: float) -> Array:
     """input / (k + alpha * mean of squares over `size` channels)^beta.  (N, C, *) -> (N, C, *)"""
-    return input * _response(input, size, alpha, k) ** -beta
+    return by_places(lambda x: x * _response(x, size, alpha, k) ** -beta, input.dtype, input)
+
+
+def by_places(fn: Callable[..., Any], dtype: Any, *arrays: Array) -> Array:
+    """fn(*arrays) of arrays (N, C, *), some of their places at a time."""
+    shape, size = arrays[0].shape, arrays[0].size
+    out = np.empty((shape[0], shape[1], size // max(shape[0] * shape[1], 1)), dtype)
+    flat, step = [x.reshape(out.shape) for x in arrays], max(1, BLOCK // max(shape[1], 1))
+    for n in range(shape[0] if size else 0):
+        for start in range(0, out.shape[2], step):
+            at = slice(n, n + 1), slice(None), slice(start, start + step)
+            out[at] = fn(*[x[at] for x in flat])
+    return out.reshape(shape)
 
 
 def _response(x: Array | Tensor, size: int, alpha: float, k: float) -> Array | Tensor:
     return window_sum(x * x, size // 2, (size - 1) // 2) * (alpha / size) + k
 
 
-@local_response_op.grad("input")
-def _(g: Array | Tensor, input: Array | Tensor, size: int, alpha: float, beta: float, k: float) -> Array | Tensor:
+def _local_slopes(g: Array | Tensor, input: Array | Tensor, size: int, alpha: float, beta: float, k: float) -> Any:
     g, input = widened(g, input)
     base = _response(input, size, alpha, k)
     spread = window_sum(g * input * base ** (-beta - 1), (size - 1) // 2, size // 2)
     return g * base**-beta - input * spread * (2 * alpha * beta / size)
+
+
+local_response_op.grad(
+    "input",
+    raw=lambda g, input, size, alpha, beta, k: by_places(
+        lambda g, x: _local_slopes(g, x, size, alpha, beta, k), input.dtype, g, input
+    ),
+)(_local_slopes)
 
 
 @function(ns=F)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.dispatch.results import named
+from rushlight.kernels.dispatch import is_half
 from rushlight.kernels.reference.scans import ends
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.complex_log import complex_logaddexp
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
     from rushlight.basics.dtypes import dtype
     from rushlight.tensor import Tensor
+
+BLOCK, LINES = 1 << 17, 2048  # elements of which factors are made together, and lines
 
 
 @op(ns=None, name="cumsum", linear=True, shape=shapes.same, batch=families.shifted)
@@ -122,8 +126,39 @@ def logcumsumexp_op(input: Array, dim: int) -> Array:
     return out
 
 
-@logcumsumexp_op.grad("input")
-def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int) -> Array | Tensor:
+def _slopes(g: Array, input: Array, out: Array, dim: int) -> Any:
+    """As the formula below, of some lines and places along them at a time."""
+    if not out.size or is_half(input.dtype):
+        return _log_slopes(g, input, out, dim)
+    n, behind = out.shape[dim], math.prod(out.shape[dim + 1 :])
+    shape = out.size // (n * behind), n, behind
+    g, x, y = (np.broadcast_to(each, out.shape).reshape(shape) for each in (g, input, out))
+    found, lines = np.empty(shape, np.result_type(g, y)), max(1, LINES // behind)
+    some = max(1, BLOCK // (min(lines, shape[0]) * behind))
+    for first in range(0, shape[0], lines):
+        last, part = None, slice(first, first + lines)
+        for stop in range(n, 0, -some):
+            start = max(stop - some, 0)
+            at, beyond = (part, slice(start, min(stop, n - 1))), (part, slice(start + 1, stop + 1))
+            factors = np.ascontiguousarray(conj(exp_difference(y[at], y[beyond])).swapaxes(0, 1))
+            at = part, slice(start, stop)
+            rows = np.array(g[at].swapaxes(0, 1), found.dtype, order="C")
+            last = running(rows, factors, last)
+            found[at] = conj(exp_difference(x[at], y[at])) * rows.swapaxes(0, 1)
+    return found.reshape(out.shape)
+
+
+def running(rows: Array, factors: Array, last: Array | None) -> Array:
+    """rows[k] += factors[k] * rows[k + 1] from the end, where `last` is, if anything; the first of them."""
+    for k in range(len(rows) - 1, -1, -1):
+        if last is not None:
+            rows[k] += factors[k] * last
+        last = rows[k]
+    return rows[0].copy()
+
+
+@logcumsumexp_op.grad("input", raw=_slopes)
+def _log_slopes(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int) -> Array | Tensor:
     if not raw(input).ndim:
         return g
     # sum over i >= k of g[i] exp(x[k] - out[i]), as exp(x[k] - out[k]) times a recurrence whose factors, exp(out[k] -
