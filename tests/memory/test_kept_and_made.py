@@ -26,6 +26,14 @@ def eight_of(classes: int) -> Any:
     return target
 
 
+def spread(x: Any) -> Any:
+    """A positive definite matrix, as a result of which nothing is kept."""
+    return x + 2048 * torch.eye(1024)
+
+
+FACTORS = (2.0 * torch.eye(512), torch.arange(1, 513, dtype=torch.int32), 2.0 * torch.eye(512))
+
+
 def signals() -> Any:
     return torch.randn(4, 1 << 18).requires_grad_()
 
@@ -54,6 +62,12 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Callable[[], Any], ...], float,
     "local_response_norm": (lambda x: F.local_response_norm(x, 5), (images,), 0.1, 3, 8),
     "logcumsumexp": (lambda x: torch.logcumsumexp(x, 1), (probabilities,), 0.1, 1.5, 6.5),
     "multilabel_margin_loss": (lambda x: F.multilabel_margin_loss(x, eight_of(1024)), (probabilities,), 8.2, 17, 8.5),
+    "qr": (lambda x: torch.linalg.qr(x * 2)[0], (probabilities,), 4.3, 48, 24),
+    "cholesky": (lambda x: torch.linalg.cholesky(spread(x)), (probabilities,), 0.1, 25, 17),
+    "slogdet of many": (lambda x: torch.linalg.slogdet(x.view(16, 256, 256))[1], (probabilities,), 0.1, 9, 8.5),
+    "lu_solve": (lambda b: torch.linalg.lu_solve(*FACTORS[:2], b.view(512, -1)), (probabilities,), 0.1, 21, 21),
+    "lu_solve, of the factor": (lambda b: torch.linalg.lu_solve(FACTORS[0] * 1.0, FACTORS[1], b.view(512, -1)), (probabilities,), 4.1, 25, 42),
+    "cholesky_solve": (lambda b: torch.cholesky_solve(b.view(512, -1), FACTORS[2]), (probabilities,), 0.1, 11, 15),
     "stft": (lambda x: torch.stft(x, 512, 128, window=torch.hann_window(512), return_complex=True), (signals,), 2.2, 7.5, 11),
     "cross": (lambda a, b: torch.linalg.cross(a, b), (points, points), 0.1, 1.5, 7.5),
     "greatest of bags": (

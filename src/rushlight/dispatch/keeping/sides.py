@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.dispatch.keeping.bits import BLOCK, rehearsed
+from rushlight.dispatch.keeping.bits import rehearsed
 from rushlight.dispatch.keeping.masks import ALONE, Mask, holders
 from rushlight.dispatch.keeping.rebuilt import LARGE, switch
 from rushlight.engine.node import Node, Port
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.plan import OpNode
     from rushlight.engine.node import Edge
+
+BLOCK = 1 << 16  # elements looked at together, while the input and what is made of it are still there
 
 
 class Side(Mask):

@@ -21,6 +21,7 @@ from rushlight.ops.linear.decompositions import (
     lower,
     matrix,
     mH,
+    mT,
     pack,
 )
 from rushlight.ops.linear.triangular import triangular_op
@@ -43,7 +44,16 @@ def cholesky_op(A: Array, upper: bool) -> Array:
     return np.conj(np.swapaxes(out, -1, -2)) if upper else out
 
 
-@cholesky_op.grad("A")
+def _raw(g: Array, out: Array, upper: bool) -> Any:
+    """As the formula below, in place."""
+    L, gL = (mH(out), mH(g)) if upper else (out, g)
+    phi = np.tril(mH(L) @ gL)
+    phi += mH(np.tril(phi, -1))
+    phi *= 0.5
+    return _between(mH(L), phi, True)
+
+
+@cholesky_op.grad("A", raw=_raw)
 def _(g: Array | Tensor, out: Array | Tensor, upper: bool) -> Array | Tensor:
     L, gL = (mH(out), mH(g)) if upper else (out, g)
     phi = mH(L) @ gL
@@ -152,11 +162,26 @@ def _(t_input: Tensor, input: Tensor, out: Tensor, upper: bool) -> Tensor:
     return -(out @ (change + mH(change)) @ out)
 
 
+@op(autocast="float32", shown="cholesky_solve", ns=None, batch=families.leading)
+def cholesky_solve_op(input: Array, input2: Array, upper: bool) -> Array:
+    """As `cholesky_solve`.  Its derivatives by the factor are those by all elements."""
+    factor = np.conj(mT(np.triu(input2))) if upper else np.tril(input2)
+    return triangular_op(mH(factor), triangular_op(factor, input, False), True)
+
+
+@cholesky_solve_op.grad("input", "input2", uses={"input": "input2", "input2": "input2 out"})
+def _(g: Array | Tensor, input2: Array | Tensor, out: Array | Tensor | None, upper: bool) -> Any:
+    back = cholesky_solve_op(g, input2, upper)
+    if out is None:
+        return back, None
+    both = back @ mH(out)
+    both = both + mH(both)
+    return back, -(input2 @ both if upper else both @ input2)
+
+
 @function(method=True, out=True, autocast="float32")
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
     """X with L L^H X = input (or U^H U X), given the factor L, `input2`.  input: (*, N, M), input2: (*, N, N)"""
     matrix("cholesky_solve", input2, True)
     matrix("cholesky_solve", input)
-    factor = factor_op(input2, upper)
-    factor = mH(factor) if upper else factor
-    return triangular_op(mH(factor), triangular_op(factor, input, False), True)
+    return cholesky_solve_op(input, input2, upper)

@@ -23,10 +23,12 @@ from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.results import named, return_types
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.shape.diagonal import diagonal_op, diagonal_zeros, tril, triu
 from rushlight.ops.shape.reshape import permute_op
 from rushlight.tensor import Tensor, wrap
 
 NS = "linalg"
+SOLVED = 1 << 17  # elements of matrices that are solved for together
 
 
 def mT(x: Array | Tensor) -> Any:
@@ -61,18 +63,27 @@ def is_complex(x: Array | Tensor) -> bool:
 
 def diagonal(x: Array | Tensor) -> Array | Tensor:
     """The diagonals of the last two dimensions.  (*, K, K) -> (*, K)"""
-    k = x.shape[-1]
-    return (x * like(np.eye(k), x)).sum(-1)
+    n = len(x.shape)
+    found: Array | Tensor = diagonal_op(x, 0, n - 2, n - 1)
+    return found
 
 
 def as_diagonal(v: Array | Tensor) -> Array | Tensor:
     """Diagonal matrices.  (*, K) -> (*, K, K)"""
-    return v[..., None] * like(np.eye(v.shape[-1]), v)
+    n = len(v.shape)
+    found: Array | Tensor = diagonal_zeros(v, (*v.shape, v.shape[-1]), 0, n - 1, n)
+    return found
 
 
 def lower(x: Array | Tensor, k: int = 0) -> Array | Tensor:
     """The lower triangle."""
-    return x * like(np.tri(x.shape[-2], x.shape[-1], k), x)
+    found: Array | Tensor = tril(x, k)
+    return found
+
+
+def upper(x: Array | Tensor, k: int = 0) -> Any:
+    """The upper triangle."""
+    return triu(x, k)
 
 
 @functools.cache
@@ -131,14 +142,24 @@ def first_bad(bad: Any) -> str:
 
 
 def guarded_solve(A: Array, B: Array) -> Array:
-    """A^-1 B; of singular matrices, infinities, and of those with a NaN, NaN, which pivoting may step over."""
+    """A^-1 B; of singular matrices, infinities, and of those with a NaN, NaN, which pivoting may step over.
+
+    NumPy makes copies of all in float64: of many matrices, some go at a time.
+    """
+    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    if batch and batch[0] > 1 and (A.size > SOLVED or B.size > SOLVED):
+        A, B = np.broadcast_to(A, (*batch, *A.shape[-2:])), np.broadcast_to(B, (*batch, *B.shape[-2:]))
+        out, some = np.empty(B.shape, np.result_type(A, B)), max(1, SOLVED * batch[0] // max(A.size, B.size))
+        for start in range(0, batch[0], some):
+            at = slice(start, start + some)
+            out[at] = guarded_solve(A[at], B[at])
+        return out
     try:
         out = np.linalg.solve(A, B)
         if (unknown := np.isnan(A).any((-2, -1))).any():
             out[np.broadcast_to(unknown, out.shape[:-2])] = np.nan
         return out
     except np.linalg.LinAlgError:
-        batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
         A, B = np.broadcast_to(A, (*batch, *A.shape[-2:])), np.broadcast_to(B, (*batch, *B.shape[-2:]))
         out = np.full(B.shape, np.inf, B.dtype)
         for i in np.ndindex(*batch):
@@ -287,10 +308,33 @@ def qr_op(A: Array, mode: str) -> tuple[Array, ...]:
     return tuple(qr_of(A, mode))
 
 
-@qr_op.grad("A")
-def _(g_Q: Array | Tensor, g_R: Array | Tensor, Q: Array | Tensor, R: Array | Tensor, mode: str) -> Array | Tensor:
+def _qr_raw(g_Q: Array, g_R: Array, Q: Array, R: Array, mode: str) -> Any:
+    """As the formula below, in place, and without copies of a triangle in float64."""
+    from rushlight.ops.linear.triangular import triangular_op
+
+    refuse_complete(Q, R, mode)
+    M = mH(g_Q) @ Q
+    np.subtract(R @ mH(g_R), M, out=M)
+    np.einsum("...ii->...i", M)[...] = real_part(np.einsum("...ii->...i", M)).copy()
+    low = np.tril(M, -1)
+    M = np.tril(M)
+    M += mH(low)
+    del low
+    turned = Q @ M
+    del M
+    turned += g_Q
+    return mH(triangular_op(R, mH(turned), True))
+
+
+def refuse_complete(Q: Array | Tensor, R: Array | Tensor, mode: str) -> None:
+    """Raise RuntimeError where the columns of Q beyond those of A are free."""
     if mode == "complete" and Q.shape[-2] > R.shape[-1]:
         raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
+
+
+@qr_op.grad("A", raw=_qr_raw)
+def _(g_Q: Array | Tensor, g_R: Array | Tensor, Q: Array | Tensor, R: Array | Tensor, mode: str) -> Array | Tensor:
+    refuse_complete(Q, R, mode)
     M = R @ mH(g_R) - mH(g_Q) @ Q
     low = lower(M, -1)
     middle = low + mH(low) + as_diagonal(real_part(diagonal(M)))

@@ -19,7 +19,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.convert import cast
-from rushlight.ops.linear.decompositions import floating, like, lower, matrix, mH, mT, pack
+from rushlight.ops.linear.decompositions import floating, like, lower, matrix, mH, mT, pack, upper
 from rushlight.ops.linear.triangular import triangular_op
 from rushlight.tensor import wrap
 
@@ -73,12 +73,17 @@ def permutation(pivots: Array, m: int) -> Array:
 
 def permutation_like(pivots: Array | Tensor, x: Array | Tensor, words: str = "") -> Any:
     """P, in the dtype and kind of `x`.  words: of the error for exchanges beyond the rows, where they may come from a user."""
-    given = everything(raw(pivots))
-    if words and given.size and not (given.min() >= 1 and given.max() <= raw(x).shape[-2]):
+    check_exchanges(pivots, raw(x).shape[-2], words)
+    return cast(permutation_op(pivots, raw(x).shape[-2]), raw(x).dtype)
+
+
+def check_exchanges(pivots: Array | Tensor, rows: int, words: str) -> None:
+    """Raise RuntimeError, of such words, for exchanges beyond the rows, where there are words."""
+    given = everything(raw(pivots)) if words else np.empty(0)
+    if given.size and not (given.min() >= 1 and given.max() <= rows):
         raise RuntimeError(
             f"{words}: got numbers from {given.min()} to {given.max()}. Did you properly pass the result of lu_factor?"
         )
-    return cast(permutation_op(pivots, raw(x).shape[-2]), raw(x).dtype)
 
 
 @op(ns=None, name="lu_permutation", half=None, batch=families.leading)
@@ -101,7 +106,7 @@ def _(g: Array | Tensor, LU: Array | Tensor, pivots: Array | Tensor) -> Array:
     m, n = raw(LU).shape[-2:]
     k = min(m, n)
     square, g1 = LU[..., :k, :k], g[..., :k, :k]
-    L, U = lower(square, -1) + like(np.eye(k), square), upper(square)
+    L, U = parts(square)
     gL, gU = lower(g1, -1), upper(g1)
     below = mT(triangular_op(conj_of(U), mT(g[..., k:, :]), True)) if m > n else None  # of the rows below: gL2 U^-H
     beside = triangular_op(mH(L), g[..., k:], True) if n > m else None
@@ -117,11 +122,6 @@ def _(g: Array | Tensor, LU: Array | Tensor, pivots: Array | Tensor) -> Array:
     if below is not None:
         found = named.cat([found, below], -2)
     return permutation_like(pivots, found) @ found
-
-
-def upper(x: Array | Tensor, k: int = 0) -> Any:
-    """The upper triangle."""
-    return x - lower(x, k - 1)
 
 
 def conj_of(x: Array | Tensor) -> Any:
@@ -175,12 +175,12 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
     return pack("linalg_lu_factor", ("LU", "pivots"), (LU, pivots))
 
 
-def parts(LU: Tensor) -> tuple[Any, Any]:
+def parts(LU: Array | Tensor) -> tuple[Any, Any]:
     """L and U of a packed factor."""
     m, n = LU.shape[-2:]
     k = min(m, n)
     L = lower(LU[..., :k], -1)
-    return L + like(np.eye(m, k), L), upper(LU[..., :k, :])
+    return L + like(np.eye(m, k, dtype=raw(L).dtype), L), upper(LU[..., :k, :])
 
 
 @function(ns=NS, out=True)
@@ -219,13 +219,41 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     check_lu_solve(LU, pivots, B, left)
     if not left:
         return mH(lu_solve(LU, pivots, mH(B), left=True, adjoint=not adjoint))
-    L, U = parts(LU)
-    P = permutation_like(
-        pivots, LU, "Pivots given to lu_solve must all be smaller or equal to LU.size(-2), and larger than 0"
+    check_exchanges(
+        pivots, LU.shape[-2], "Pivots given to lu_solve must all be smaller or equal to LU.size(-2), and larger than 0"
     )
+    return solve_op(LU, pivots.unsqueeze(-1), B, adjoint)
+
+
+def exchanged(x: Array | Tensor, pivots: Array | Tensor, back: bool) -> Any:
+    """P x, or P^T x with `back`, of the matrices P that exchange rows as `pivots` say."""
+    P = permutation_like(pivots, x)
+    return (mT(P) if back else P) @ x
+
+
+@op(autocast="float32", shown="linalg_lu_solve", ns=None, masks=("pivots",), batch=families.leading)
+def solve_op(LU: Array, pivots: Array, B: Array, adjoint: bool) -> Array:
+    """As `lu_solve` from the left, the exchanges as columns: (*, N, 1)."""
+    (L, U), pivots = parts(LU), pivots[..., 0]
     if adjoint:
-        return P @ triangular_op(mH(L), triangular_op(mH(U), B, False), True)
-    return triangular_op(U, triangular_op(L, mT(P) @ B, False), True)
+        return exchanged(triangular_op(mH(L), triangular_op(mH(U), B, False), True), pivots, False)
+    return triangular_op(U, triangular_op(L, exchanged(B, pivots, True), False), True)
+
+
+@solve_op.grad("LU", "B", uses={"LU": "LU pivots out", "B": "LU pivots"})
+def _(g: Array | Tensor, LU: Array | Tensor, pivots: Array | Tensor, out: Array | Tensor | None, adjoint: bool) -> Any:
+    (L, U), pivots = parts(LU), pivots[..., 0]
+    if adjoint:
+        half = triangular_op(L, exchanged(g, pivots, True), False)
+        back = triangular_op(U, half, True)
+        if out is None:
+            return None, back
+        turned = exchanged(out, pivots, True)
+        return -(lower(turned @ mH(half), -1) + upper(mH(L) @ turned @ mH(back))), back
+    half = triangular_op(mH(U), g, False)
+    turned = triangular_op(mH(L), half, True)
+    back = exchanged(turned, pivots, False)
+    return None if out is None else -(lower(turned @ mH(U @ out), -1) + upper(half @ mH(out))), back
 
 
 def check_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool) -> None:
