@@ -97,6 +97,7 @@ _FUNCTIONS |= dict.fromkeys(
 _FUNCTIONS |= dict.fromkeys(("eig", "lstsq", "matrix_rank", "solve", "symeig"), "rushlight.ops.python.removed")
 _FUNCTIONS["thread_safe_generator"] = "rushlight.random"
 _FUNCTIONS["OutOfMemoryError"] = "rushlight.cuda"
+_FUNCTIONS["Tag"] = "rushlight.library.tags"
 _FUNCTIONS |= dict.fromkeys(("gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"), "rushlight.nn.recurrent")
 _FUNCTIONS |= dict.fromkeys(
     ("Future", "GradScaler", "_assert", "frobenius_norm", "get_deterministic_debug_mode", "get_device_module",

@@ -94,3 +94,11 @@ def test_a_gradient_of_another_dtype_is_refused():
         x.grad_dtype = rushlight.bfloat16
     with pytest.raises(RuntimeError, match="leaf"):
         _ = (x * 2).grad_dtype
+
+
+def test_tags_of_operators():
+    ours, theirs = ({name: getattr(lib.Tag, name).value for name in dir(torch.Tag) if name[0] != "_" and name not in ("name", "value")}
+                    for lib in BOTH)  # fmt: skip
+    assert ours == theirs
+    rushlight.library.define("tagged::twice", "(Tensor x) -> Tensor", tags=rushlight.Tag.pt2_compliant_tag)
+    assert rushlight.ops.tagged.twice.default.tags == (rushlight.Tag.pt2_compliant_tag,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from rushlight.library import namespaces
@@ -10,6 +10,7 @@ from rushlight.library.checks import OpCheckError, opcheck
 from rushlight.library.custom import KEYS, CustomOpDef, custom_op, named
 from rushlight.library.operators import OpOverload, OpOverloadPacket
 from rushlight.library.schema import infer_schema, parsed
+from rushlight.library.tags import as_tags
 
 __all__ = ["CustomOpDef", "Library", "OpCheckError", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "impl_abstract",
            "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
@@ -50,7 +51,7 @@ class Library:
         if self.kind == "IMPL":
             raise RuntimeError("a Library of the kind 'IMPL' declares no operators: make it a 'FRAGMENT'")
         op = OpOverload(parsed(f"{self.ns}::{schema.strip()}"))
-        op.tags = tuple(tags) if isinstance(tags, Iterable) else (tags,)
+        op.tags = as_tags(tags)
         namespaces.register(op)
         name = op.name().partition("::")[2]
         return name
@@ -104,7 +105,9 @@ def overload(op: Any) -> OpOverload:
 
 def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = (), alias_analysis: str = "") -> None:
     """Declare an operator: ``define("my::twice", "(Tensor x) -> Tensor")``."""
-    namespaces.register(OpOverload(named(schema.strip(), qualname)))
+    op = OpOverload(named(schema.strip(), qualname))
+    op.tags = as_tags(tags)
+    namespaces.register(op)
 
 
 def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = None) -> Any:

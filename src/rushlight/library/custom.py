@@ -8,6 +8,7 @@ from typing import Any
 from rushlight.library import namespaces
 from rushlight.library.operators import OpOverload
 from rushlight.library.schema import FunctionSchema, infer_schema, parsed
+from rushlight.library.tags import as_tags
 
 __all__ = ["CustomOpDef", "custom_op"]
 
@@ -54,7 +55,7 @@ def custom_op(
     def make(function: Callable[..., Any]) -> CustomOpDef:
         text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
         op = CustomOpDef(named(text, name), function)
-        op._opoverload.tags = tuple(tags) if isinstance(tags, Iterable) else () if tags is None else (tags,)
+        op._opoverload.tags = as_tags(tags)
         op.register_kernel(device_types)(function)
         return op
 

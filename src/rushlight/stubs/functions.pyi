@@ -808,6 +808,7 @@ from rushlight.compat.placeholders import SymBoolType as SymBoolType
 from rushlight.compat.placeholders import SymFloat as SymFloat
 from rushlight.compat.placeholders import SymInt as SymInt
 from rushlight.compat.placeholders import SymIntType as SymIntType
+from rushlight.library.tags import Tag as Tag
 from rushlight.compat.placeholders import TensorType as TensorType
 from rushlight.compat.placeholders import TupleType as TupleType
 from rushlight.compat.placeholders import UnionType as UnionType
