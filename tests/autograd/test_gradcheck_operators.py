@@ -46,7 +46,7 @@ APART = {
         "its gradient is that by what goes into log_softmax, as in PyTorch: log_softmax's own takes away nothing more",
 }  # fmt: skip
 MORE = [
-    "T.acosh(x + 1)", "T.cholesky_inverse(L.cholesky(p))", "T.cholesky_solve(a[:3, :2], L.cholesky(p))", "L.cholesky(p, upper=True)",
+    "T.acosh(x + 1)", "T.cholesky_inverse(L.cholesky(p))", "T.stft(v.repeat(3), 4, 2, window=w, return_complex=True)", "L.cholesky(p, upper=True)",
     "F.batch_norm(h, T.zeros_like(v), T.ones_like(v) * 1.5, w, v)", "F.binary_cross_entropy(x, y, T.ones_like(y) * 1.5)", "F.nll_loss(c, r, T.ones_like(v[:3]) * 1.5)",
     "F.cross_entropy(c, r, T.ones_like(v[:3]) * 1.5, label_smoothing=0.2)", "T.igamma(T.ones_like(x), v)", "S.zeta(T.ones_like(x) + 1.5, v)",
     "L.eigh(p).eigenvectors.abs()", "L.svd(q).U.abs()", "L.qr(q).Q", "L.eig(p).eigenvectors.abs()", "L.solve_triangular(q.tril(), q, upper=False)",

@@ -22,7 +22,7 @@ ENTRIES = ("Select", "Slice", "Unsqueeze", "Index")
 def divided(tensor: Any) -> bool:
     """Whether the node of a tensor of PyTorch's may be a part of one of rushlight's, which has another input."""
     node, name = tensor.grad_fn, type(tensor.grad_fn).__name__
-    of_number = name.startswith("Unfold") and not node._saved_self_sym_sizes
+    of_number = name.startswith("Unfold") and getattr(node, "_saved_self_sym_sizes", None) == ()
     below = [type(function).__name__ for function, _ in node.next_functions]
     of_index = [other for other in below if other.startswith(ENTRIES)]
     index = name.startswith(ENTRIES) and (of_index or (name.startswith("Index") and not tensor.dim()))

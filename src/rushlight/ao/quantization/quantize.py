@@ -133,7 +133,7 @@ def prepare_qat(model: M, mapping: dict[Any, Any] | None = None, inplace: bool =
 
     >>> import rushlight as torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(2, 3))
-    >>> net.qconfig = torch.ao.quantization.get_default_qat_qconfig()
+    >>> net.qconfig = torch.ao.quantization.get_default_qat_qconfig("qnnpack")
     >>> type(torch.ao.quantization.prepare_qat(net)[0])
     <class 'rushlight.ao.nn.qat.Linear'>
     """

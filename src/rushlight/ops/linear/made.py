@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight.dispatch.shapes import Made
 from rushlight.ops.linear import decompositions as base
-from rushlight.ops.linear.cholesky import cholesky_inverse_op, cholesky_op, factor_op, positive_op
+from rushlight.ops.linear.cholesky import cholesky_inverse_op, cholesky_op, cholesky_solve_op, factor_op, positive_op
 from rushlight.ops.linear.lu import lu_op, permutation_op
 from rushlight.ops.linear.matrix_functions import det_op, pinv_op, slogdet_op
 from rushlight.ops.linear.triangular import triangular_op
@@ -47,6 +47,11 @@ def _(A: Array, B: Array, upper: bool) -> list[Made]:
 def _solution(A: Array, B: Array) -> list[Made]:
     batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     return [Made((*batch, *B.shape[-2:]), np.result_type(A.dtype, B.dtype))]
+
+
+@cholesky_solve_op.shape
+def _(input: Array, input2: Array, upper: bool) -> list[Made]:
+    return _solution(input2, input)
 
 
 @base.singular_op.shape
