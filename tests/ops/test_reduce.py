@@ -281,3 +281,9 @@ def test_masked() -> None:
         m.amax(x.bool(), mask=mask)
     with pytest.raises(ValueError):
         m.median(x.int(), 1, mask=mask)
+
+
+def test_gradient_of_logcumsumexp_of_one_number():
+    x = torch.tensor(0.5, requires_grad=True)
+    torch.logcumsumexp(x, 0).backward()
+    assert x.grad.item() == 1

@@ -128,7 +128,7 @@ def logcumsumexp_op(input: Array, dim: int) -> Array:
 
 def _slopes(g: Array, input: Array, out: Array, dim: int) -> Any:
     """As the formula below, of some lines and places along them at a time."""
-    if not out.size or is_half(input.dtype):
+    if not out.size or not out.ndim or is_half(input.dtype):
         return _log_slopes(g, input, out, dim)
     n, behind = out.shape[dim], math.prod(out.shape[dim + 1 :])
     shape = out.size // (n * behind), n, behind
