@@ -315,7 +315,7 @@ class Tensor(TensorMethods):
     def grad_dtype(self) -> dtypes.dtype:
         """The dtype of this leaf's gradient: its own; another is refused.  Raises RuntimeError where it is no leaf."""
         if not self.is_leaf:
-            raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+            raise RuntimeError("grad_dtype: expected a leaf, got a tensor that an operator made")
         return self.dtype
 
     @grad_dtype.setter

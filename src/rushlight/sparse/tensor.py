@@ -101,7 +101,7 @@ class Sparse(Parts):
 
     def numpy(self, *, force: bool = False) -> NoReturn:
         """None: NumPy has no sparse arrays.  Raises TypeError."""
-        raise TypeError("can't convert a sparse tensor to numpy. Use Tensor.to_dense() first.")
+        raise TypeError("numpy(): NumPy has no sparse arrays; to_dense() gives a tensor that it has")
 
     # Other forms -------------------------------------------------------------------------------------------------------
 

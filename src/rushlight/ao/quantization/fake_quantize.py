@@ -100,7 +100,7 @@ class FakeQuantize(FakeQuantizeBase):
         self.dtype, self.qscheme, self.ch_axis = seen.dtype, seen.qscheme, getattr(seen, "ch_axis", -1)
         if not (is_per_channel(self.qscheme) or is_per_tensor(self.qscheme)):
             raise AssertionError(
-                f"Only per channel and per tensor quantization are supported in fake quantize, got {self.qscheme}"
+                f"FakeQuantize: expected a scheme of the whole tensor or of channels, got {self.qscheme}"
             )
         whole = self.qscheme is not schemes.per_channel_affine_float_qparams
         self.register_buffer("scale", named.tensor([1.0], dtype=dtypes.float32))
@@ -148,7 +148,7 @@ class FakeQuantize(FakeQuantizeBase):
 def check_bounds(quant_min: int, quant_max: int, dtype: dtypes.dtype) -> None:
     """Raise AssertionError for a range that is none, or that a dtype has not."""
     if quant_min > quant_max:
-        raise AssertionError(f"quant_min must be less than or equal to quant_max, got {quant_min} and {quant_max}")
+        raise AssertionError(f"quant_min and quant_max: expected a range, got {quant_min} to {quant_max}")
     info = dtypes.iinfo(dtype)
     if info.min > quant_min:
         raise AssertionError(f"quant_min out of bound: {dtype} begins at {info.min}, got {quant_min}")
@@ -164,9 +164,7 @@ class FixedQParamsFakeQuantize(FakeQuantize):
         if type(self.activation_post_process) is not FixedQParamsObserver:
             raise AssertionError(f"{type(self).__name__}'s observer must be a {FixedQParamsObserver.__name__}")
         if not is_per_tensor(self.qscheme):
-            raise AssertionError(
-                f"Only per tensor quantization is supported in {type(self).__name__}, got {self.qscheme}"
-            )
+            raise AssertionError(f"{type(self).__name__}: expected a scheme of the whole tensor, got {self.qscheme}")
         self._observer_ctr = observer
         self.scale, self.zero_point = self.activation_post_process.scale, self.activation_post_process.zero_point
 
@@ -198,7 +196,9 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
         if not isinstance(
             self.activation_post_process, MovingAverageMinMaxObserver | MovingAveragePerChannelMinMaxObserver
         ):
-            raise AssertionError("Fused observer+fake_quant module only works with MovingAverageMinMaxObserver")
+            raise AssertionError(
+                "FusedMovingAvgObsFakeQuantize: expected an observer of running means, such as MovingAverageMinMaxObserver"
+            )
         self._switches(dtypes.int64)
         self.is_symmetric_quant = self.qscheme in schemes.SYMMETRIC
 

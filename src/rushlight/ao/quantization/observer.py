@@ -109,9 +109,7 @@ class UniformQuantizationObserverBase(ObserverBase):
         super().__init__(dtype=dtype, is_dynamic=is_dynamic, **kwargs)
         self.qscheme, self.reduce_range = qscheme, reduce_range
         if reduce_range:
-            caller.warn(
-                "Please use quant_min and quant_max to specify the range for observers; reduce_range will be deprecated"
-            )
+            caller.warn("reduce_range is going to be removed: give the range by quant_min and quant_max")
         self._made = {} if factory_kwargs is None else {k: v for k, v in factory_kwargs.items() if v is not None}
         self.register_buffer("eps", named.tensor([eps], **self._made))
         if qscheme not in schemes.SCHEMES:
@@ -125,7 +123,7 @@ class UniformQuantizationObserverBase(ObserverBase):
             quant_min, quant_max, self.has_customized_qrange, dtype, reduce_range
         )
         if qscheme in schemes.SYMMETRIC and reduce_range and dtype is QUINT8:
-            raise NotImplementedError("Cannot reduce range for symmetric quantization for quint8")
+            raise NotImplementedError("reduce_range: a symmetric range of quint8 cannot be halved")
 
     def _keep_limits(self, low: float | list[float], high: float | list[float]) -> None:
         self.register_buffer("min_val", named.tensor(low, **self._made))
@@ -139,14 +137,7 @@ class UniformQuantizationObserverBase(ObserverBase):
             kept.copy_(value)
 
     def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *rest: Any
     ) -> None:
         if local_metadata.get("version") in (None, 1):  # which had no such buffer
             state_dict[f"{prefix}eps"] = named.tensor([EPS])
@@ -154,9 +145,7 @@ class UniformQuantizationObserverBase(ObserverBase):
             kept, given = getattr(self, name, None), state_dict.get(prefix + name)
             if kept is not None and given is not None and kept.shape != given.shape:
                 kept.resize_(given.shape)
-        super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     def _calculate_qparams(self, min_val: Tensor, max_val: Tensor) -> tuple[Tensor, Tensor]:
         """The scale and the zero point of limits, one each or one for each channel."""
@@ -193,7 +182,7 @@ class UniformQuantizationObserverBase(ObserverBase):
 
     def reset_min_max_vals(self) -> None:
         """Forget what was seen.  Raises NotImplementedError where an observer does not know how."""
-        raise NotImplementedError("Cannot reset min/max values in the given observer.")
+        raise NotImplementedError(f"reset_min_max_vals: {type(self).__name__} cannot forget its limits")
 
 
 _ObserverBase = UniformQuantizationObserverBase
@@ -201,7 +190,7 @@ _ObserverBase = UniformQuantizationObserverBase
 
 def _check_per_tensor(observer: object, qscheme: Scheme) -> None:
     if not is_per_tensor(qscheme):
-        raise NotImplementedError(f"{type(observer).__name__}'s qscheme only support torch.per_tensor_symmetric and "
+        raise NotImplementedError(f"{type(observer).__name__}: expected a qscheme of the whole tensor, torch.per_tensor_symmetric or "
                                   f"torch.per_tensor_affine, got {qscheme}")  # fmt: skip
 
 
@@ -246,7 +235,7 @@ class MovingAverageMinMaxObserver(MinMaxObserver):
     ) -> None:
         _check_per_tensor(self, qscheme)
         if is_dynamic and averaging_constant != 1:
-            raise NotImplementedError("MovingAverageMinMaxObserver doesn't support dynamic quantization for averaging constant of "
+            raise NotImplementedError("MovingAverageMinMaxObserver: limits of one call (is_dynamic) need an averaging_constant of 1, got "
                                       f"{averaging_constant}")  # fmt: skip
         super().__init__(dtype=dtype, qscheme=qscheme, is_dynamic=is_dynamic, **kwargs)
         self.averaging_constant = averaging_constant
@@ -278,11 +267,11 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         name = type(self).__name__
         if not is_per_channel(qscheme):
             raise NotImplementedError(
-                f"{name}'s qscheme only support torch.per_channel_symmetric, torch.per_channel_affine and "
+                f"{name}: expected a qscheme of channels, torch.per_channel_symmetric, torch.per_channel_affine or "
                 f"torch.per_channel_affine_float_qparams, got {qscheme}"
             )
         if is_dynamic:
-            raise NotImplementedError(f"{name} doesn't support dynamic quantization")
+            raise NotImplementedError(f"{name}: there are no limits of channels of one call (is_dynamic)")
         super().__init__(dtype=dtype, qscheme=qscheme, is_dynamic=is_dynamic, **kwargs)
         self.ch_axis = ch_axis
         self._keep_limits([], [])
@@ -338,7 +327,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
     ) -> None:
         _check_per_tensor(self, qscheme)
         if is_dynamic:
-            raise NotImplementedError("HistogramObserver doesn't support dynamic quantization")
+            raise NotImplementedError("HistogramObserver: there is no histogram of one call (is_dynamic)")
         super().__init__(dtype=dtype, qscheme=qscheme, is_dynamic=is_dynamic, **kwargs)
         self.bins, self.upsample_rate = bins, histograms.FINER
         self.register_buffer("histogram", named.zeros(bins, **self._made))
@@ -349,7 +338,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
         """`x_orig` as it is; what is infinite in it is not counted."""
         x: Any = x_orig.detach()
         if x.isinf().any():
-            caller.warn("torch.inf detected in input tensor, ignoring input")
+            caller.warn("HistogramObserver: the input has infinite elements, and is not counted")
             x = x[x.abs() != math.inf]
         if not x.numel():
             return x_orig
@@ -368,7 +357,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
     def calculate_qparams(self) -> Any:
         """The scale and the zero point of the limits by which least is lost."""
         if self.min_val == math.inf and self.max_val == -math.inf:
-            caller.warn("must run observer before calling calculate_qparams. Returning default scale and zero point")
+            caller.warn("calculate_qparams: nothing was seen yet, so the scale is 1 and the zero point 0")
             return named.tensor([1.0]), named.tensor([0])
         return self._calculate_qparams(*histograms.searched(self))
 
@@ -379,7 +368,7 @@ class FixedQParamsObserver(ObserverBase):
     def __init__(self, scale: float, zero_point: int, dtype: DType = QUINT8, qscheme: Scheme = AFFINE, quant_min: int = 0,
                  quant_max: int = 255, is_dynamic: bool = False, **kwargs: Any) -> None:  # fmt: skip
         if is_dynamic:
-            raise NotImplementedError("FixedQParamsObserver doesn't support dynamic quantization")
+            raise NotImplementedError("FixedQParamsObserver: what is given does not change by call (is_dynamic)")
         super().__init__(dtype=dtype, is_dynamic=is_dynamic, **kwargs)
         self.quant_min, self.quant_max, self.qscheme = quant_min, quant_max, qscheme
         self.register_buffer("scale", named.tensor([scale], dtype=dtypes.float32))
@@ -403,7 +392,7 @@ class _Blind(ObserverBase):
 
     def calculate_qparams(self) -> NoReturn:
         """Refused: nothing is known of limits.  Raises Exception, as in PyTorch."""
-        raise Exception(f"calculate_qparams should not be called for {type(self).__name__}")
+        raise Exception(f"calculate_qparams: {type(self).__name__} sees no limits to make them of")
 
 
 class PlaceholderObserver(_Blind):
@@ -417,7 +406,7 @@ class PlaceholderObserver(_Blind):
         self.quant_min, self.quant_max = quant_min, quant_max
         self.eps, self.custom_op = EPS if eps is None else eps, custom_op_name
         if compute_dtype:
-            caller.warn("Please use `is_dynamic` instead of `compute_dtype`, which will be deprecated")
+            caller.warn("compute_dtype is going to be removed: give is_dynamic in its place")
 
     def extra_repr(self) -> str:
         """Its settings."""

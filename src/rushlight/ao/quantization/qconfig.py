@@ -42,8 +42,8 @@ class QConfig(_Pair):
     def __new__(cls, activation: Maker, weight: Maker) -> QConfig:
         if isinstance(activation, Module) or isinstance(weight, Module):
             raise ValueError(
-                "QConfig received observer instance, please pass observer class instead. Use MyObserver.with_args(x=1) to override "
-                "arguments to constructor if needed"
+                "QConfig: expected what makes observers, got an observer: give its class, or Observer.with_args(...) for one "
+                "with arguments"
             )
         return super().__new__(cls, activation, weight)
 
@@ -85,11 +85,9 @@ def get_default_qat_qconfig(backend: str = "x86", version: int = 1) -> QConfig:
 
 def _check(name: str, backend: str, version: int, versions: tuple[int, ...]) -> None:
     if backend not in BACKENDS:
-        raise AssertionError(f"backend: {backend} not supported. backend must be one of {BACKENDS}")
+        raise AssertionError(f"backend: expected one of {BACKENDS}, got {backend!r}")
     if version not in versions:
-        raise AssertionError(
-            f"Version number: {version} in {name} is not supported. Version number must be {' or '.join(map(str, versions))}"
-        )
+        raise AssertionError(f"{name}: expected version {' or '.join(map(str, versions))}, got {version}")
 
 
 def _same(a: Maker, b: Maker) -> bool:

@@ -121,7 +121,9 @@ def prepare(model: M, inplace: bool = False, allow_list: Iterable[Any] | None = 
     model = model if inplace else copy.deepcopy(model)
     propagate_qconfig_(model)
     if not any(getattr(m, "qconfig", None) for m in model.modules()):
-        caller.warn("None of the submodule got qconfig applied: assign `.qconfig` to the model or its submodules")
+        caller.warn(
+            "prepare: no layer has a qconfig, so nothing is observed: assign `.qconfig` to the model or its layers"
+        )
     _add_observer_(model, set(allow_list or OBSERVED), set(observer_non_leaf_module_list or ()))
     return model
 
@@ -138,7 +140,7 @@ def prepare_qat(model: M, mapping: dict[Any, Any] | None = None, inplace: bool =
     <class 'rushlight.ao.nn.qat.Linear'>
     """
     if not model.training:
-        raise AssertionError("prepare_qat only works on models in training mode")
+        raise AssertionError("prepare_qat: expected a model in training mode: call train() before")
     classes = ROUNDING if mapping is None else mapping
     model = model if inplace else copy.deepcopy(model)
     propagate_qconfig_(model)

@@ -36,7 +36,7 @@ def validate_qmin_qmax(quant_min: int, quant_max: int) -> None:
     if not quant_min <= 0 <= quant_max:
         raise AssertionError(f"a range that is given must include 0, got {quant_min} to {quant_max}")
     if quant_min >= quant_max:
-        raise AssertionError(f"qmin must be strictly less than qmax, got {quant_min} and {quant_max}")
+        raise AssertionError(f"a range that is given must have two steps or more, got {quant_min} to {quant_max}")
 
 
 def calculate_qmin_qmax(
@@ -50,9 +50,7 @@ def calculate_qmin_qmax(
         return STEPS.get(dtype.name, ((0, 15),) * 2)[bool(reduce_range)]
     bits = {"qint8": 8, "int8": 8, "qint32": 32, "int32": 32}.get(dtype.name)
     if bits and not 0 < quant_max - quant_min + 1 <= 1 << bits:
-        raise AssertionError(
-            f"quantization range should be positive and not exceed the maximum bit range (={1 << bits}), got {quant_min} to {quant_max}"
-        )
+        raise AssertionError(f"a range of {dtype} has {1 << bits} steps at most, got {quant_min} to {quant_max}")
     return (quant_min // 2, quant_max // 2) if reduce_range else (quant_min, quant_max)
 
 
@@ -62,10 +60,10 @@ def check_min_max_valid(min_val: Tensor, max_val: Tensor) -> bool:
     if not unseen and (min_val.dim() == 0 or max_val.dim() == 0):
         unseen = bool(min_val == float("inf") and max_val == float("-inf"))
     if unseen:
-        caller.warn("must run observer before calling calculate_qparams. Returning default values.")
+        caller.warn("calculate_qparams: nothing was seen yet, so the scale is 1 and the zero point 0")
         return False
     if bool((min_val > max_val).any()):
-        raise AssertionError(f"min {min_val} should be less than max {max_val}")
+        raise AssertionError(f"limits: expected a minimum under the maximum, got {min_val} and {max_val}")
     return True
 
 

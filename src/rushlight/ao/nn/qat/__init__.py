@@ -38,7 +38,7 @@ class _Rounding:
     ) -> None:
         super().__init__(*args, device=device, dtype=dtype, **kwargs)  # type: ignore[call-arg]
         if not qconfig:
-            raise AssertionError("qconfig must be provided for QAT module")
+            raise AssertionError(f"{type(self).__name__}: the argument qconfig is missing")
         self.qconfig = qconfig
         self.weight_fake_quant = qconfig.weight(factory_kwargs={"device": device, "dtype": dtype})
 
@@ -47,10 +47,10 @@ class _Rounding:
         """Such a layer with the parameters of another, whose `qconfig` says how to round.  Raises AssertionError for others."""
         if type(mod) is not cls._FLOAT_MODULE:
             raise AssertionError(
-                f"qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}, got {type(mod).__name__}"
+                f"qat.{cls.__name__}.from_float: expected a {cls._FLOAT_MODULE.__name__}, got {type(mod).__name__}"
             )
         if not getattr(mod, "qconfig", None):
-            raise AssertionError("Input float module must have a valid qconfig defined")
+            raise AssertionError(f"qat.{cls.__name__}.from_float: the layer has no qconfig")
         made = cls(
             *(getattr(mod, name) for name in cls._SETTINGS),
             bias=mod.bias is not None,
