@@ -185,11 +185,34 @@ def function(name: str, value: Any, method: bool = False) -> Iterator[str]:
     forms = (types.OF_METHODS if method else types.OF_FUNCTIONS).get(name) or types.OVERLOADS.get(name)
     if forms:
         for given, result in forms:
-            shown = f"{first}, {given}" if given else first
+            shown = [first, *([given] if given else []), *keyword_out(result, value, method or "*" in given, given)]
             yield "@overload"
-            yield f"def {name}({typed(shown)}) -> {typed(result_name(result))}: ..."
+            yield f"def {name}({typed(', '.join(shown))}) -> {typed(result_name(result))}: ..."
         return
-    yield f"def {name}({', '.join(parameters(name, value, method))}) -> {typed(result_type(name, value))}: ..."
+    result = result_type(name, value)
+    given = list(parameters(name, value, method))
+    given += keyword_out(result, value, method, ", ".join(given))
+    yield f"def {name}({', '.join(given)}) -> {typed(result)}: ..."
+
+
+def keyword_out(result: str, value: Any, method: bool, given: str) -> list[str]:
+    """The keyword `out` of a function that takes it without showing it."""
+    if method or re.search(r"\bout:", given) or not takes_out(value):
+        return []
+    several = result.startswith(("results.", "tuple")) or result in named_results()
+    star = [] if re.search(r"\*(,|\w+:)", given) else ["*"]
+    place = "tuple[Tensor, ...] | list[Tensor]" if several else "Tensor"
+    return [*star, f"out: {place} | None = ..."]
+
+
+def takes_out(value: Any) -> bool:
+    """Whether a function has the keyword `out`: an operator that computes, or what was given it."""
+    while value is not None:
+        operator = getattr(value, "op", None)
+        if hasattr(value, "without_out") or (operator is not None and not operator.view):
+            return True
+        value = getattr(value, "__wrapped__", None)
+    return False
 
 
 def typed(text: str) -> str:

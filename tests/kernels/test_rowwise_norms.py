@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import rushlight
 from rushlight import kernels as K
 
 Array = np.ndarray[Any, Any]
@@ -206,3 +207,14 @@ def test_what_is_below_zero_becomes_zero_in_the_same_pass(dtype, shape):
     want = np.maximum(K.batch_apply(x, mean, rstd, w, b), np.array(0, dtype))
     found = K.batch_apply(x, mean, rstd, w, b, True)
     np.testing.assert_array_equal(found.view(f"u{found.itemsize}"), want.view(f"u{found.itemsize}"))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_constant_is_normalized_to_zero(path: str, dtype: str) -> None:
+    F = rushlight.nn.functional
+    rows = rushlight.from_numpy(np.repeat(np.linspace(-9, 9, 6).astype(dtype)[:, None], 1003, 1))
+    columns = rows.reshape(1, 6, 1003).expand(4, 6, 1003)
+    found = {"layer_norm": F.layer_norm(rows, (1003,)), "instance_norm": F.instance_norm(columns),
+             "group_norm": F.group_norm(columns, 6), "batch_norm": F.batch_norm(columns, None, None, training=True)}  # fmt: skip
+    for name, out in found.items():
+        assert not out.abs().max(), name

@@ -602,3 +602,53 @@ def test_the_second_derivative_of_half_a_norm_stays_within_float16():
         (g,) = torch.autograd.grad(torch.norm(x, 0.5), x, create_graph=True)
         found.append(torch.autograd.grad((g * torch.arange(1.0, 25.0, dtype=dtype)).sum(), x)[0].double().numpy())
     np.testing.assert_allclose(found[0], found[1], rtol=0.05, atol=0.05 * float(np.abs(found[1]).max()))
+
+
+# Constants --------------------------------------------------------------------------------------------------------
+
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(8, 257), (3, 100_003)])
+@pytest.mark.parametrize("value", [0.1, -7.3, 1e3])
+def test_a_constant_has_no_variance_though_its_mean_is_rounded(dtype, shape, value):
+    x = torch.full(shape, value, dtype=dtype)
+    for found in (x.var(1), x.std(1), x.var(), torch.var_mean(x, 1)[0], torch.std_mean(x.t(), 0)[0]):
+        same(found, 0)
+    beside = x.clone()
+    beside[0, ::2] = 2 * value
+    assert (beside.var(1) != 0).tolist() == [True, *[False] * (len(x) - 1)]
+
+
+def test_a_constant_has_a_deviation_without_slope():
+    x = torch.full((4, 257), 0.1).requires_grad_()
+    x.std(1).sum().backward()
+    same(x.grad, 0)
+
+
+# `out=` -----------------------------------------------------------------------------------------------------------
+
+
+def test_out_of_another_size_lies_in_memory_as_the_result_would():
+    x = torch.arange(6.0).reshape(2, 3)
+    for f in (
+        lambda **to: torch.exp(x.t(), **to),
+        lambda **to: torch.add(x.t(), 1, **to),
+        lambda **to: torch.mm(x.t(), x, **to),
+    ):
+        out = torch.empty(0)
+        assert f(out=out) is out and out.stride() == f().stride() and out.equal(f())
+
+
+@pytest.mark.parametrize("make", [
+    lambda out: torch.ones(3, out=out), lambda out: torch.linspace(0, 1, 3, out=out), lambda out: torch.randn(3, out=out),
+])  # fmt: skip
+def test_what_is_made_from_sizes_resizes_out_without_a_warning(make):
+    assert make(torch.ones(2)).shape == (3,)  # warnings are errors here
+
+
+def test_slice_scatter_with_out():
+    x, out = torch.ones(4, 3), torch.empty(0)
+    assert torch.slice_scatter(x, torch.zeros(2, 3), 0, 1, 3, out=out) is out
+    same(out.sum(1), [3, 0, 0, 3])

@@ -47,6 +47,11 @@ assert_type(torch.linalg.svd(x).S, Tensor)
 assert_type(x.split(2), tuple[Tensor, ...])
 assert_type(next(iter(x)), Tensor)
 
+# Results in memory that is there
+with torch.no_grad():
+    assert_type(torch.exp(x, out=torch.empty(3, 4)), Tensor)
+    torch.sort(x, out=(torch.empty(3, 4), torch.empty(3, 4, dtype=torch.int64)))
+
 
 # Models, losses, optimizers
 class Net(nn.Module):

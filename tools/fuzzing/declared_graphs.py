@@ -541,6 +541,15 @@ GRAPHS: tuple[Declared, ...] = (
             and re.search(r"\.(t|transpose|swap\w+|squeeze|unsqueeze)_\(", text(d)) is not None
         ),
     ),
+    Declared(
+        "a real or imaginary part whose shape was changed in place",
+        lambda d: (
+            refused_by(d, "doesn't match the broadcast shape", by="reference")
+            and re.search(r"backward\(|grad\(", statement(d)) is not None
+            and re.search(r"\.(real|imag)\b|view_as_real", text(d)) is not None
+            and re.search(r"\.(t|transpose|swap\w+|squeeze|unsqueeze)_\(", text(d)) is not None
+        ),
+    ),
     Declared("hooks registered after `unsqueeze_`", hooks_around_a_change),
     Declared("names in the graph", hooks_of_one_node),
     Declared(

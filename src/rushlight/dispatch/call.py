@@ -462,8 +462,8 @@ def general(op: Op) -> Callable[..., Any]:
     return call
 
 
-def write_out(name: str, out: Tensor, result: Any) -> Any:
-    """Store a result (or each of several) in `out`, which takes its shape."""
+def write_out(name: str, out: Tensor, result: Any, warns: bool = True) -> Any:
+    """Store a result (or each of several) in `out`, which takes its shape.  warns: of elements that are lost by that."""
     if isinstance(result, tuple):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"{name}(): argument 'out' must be a tuple of {len(result)} Tensors")
@@ -482,11 +482,11 @@ def write_out(name: str, out: Tensor, result: Any) -> Any:
     inplace.check(out, False)
     check_cast(name, result._held, out._held)
     if out._held.shape != result._held.shape:
-        if out._held.size:
+        if out._held.size and warns:
             caller.warn(
                 f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not "
                 f"match the required output shape {list(result.shape)}.")  # fmt: skip
-        tensor_functions["resize"](out, result._held.shape)
+        tensor_functions["resize_like"](out, result._held)
     check_single_writes(name, out._held)
     if modes.mutation is not None:
         modes.mutation.before_change(out)

@@ -244,7 +244,7 @@ def filled(name: str, out: Tensor | None, t: Tensor, by_count: bool = False) -> 
     if by_count and isinstance(out, Tensor) and out._held.size == t._array.size:
         t._array = t._array.reshape(out._held.shape)
 
-    return write_out(name, out, t)  # type: ignore[no-any-return]
+    return write_out(name, out, t, warns=name == "arange")  # type: ignore[no-any-return]
 
 
 def strides_of(array: Array) -> tuple[int, ...]:

@@ -55,6 +55,7 @@ def moving(name: str, same_dtype: bool = False) -> Callable[[Any], Any]:
                 check_dtypes(name, out, result)
             return call.write_out(name, out, result)
 
+        outer.without_out = fn  # type: ignore[attr-defined]
         return outer
 
     return add

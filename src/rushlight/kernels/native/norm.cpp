@@ -1,9 +1,10 @@
 // Layer, RMS, group and batch normalisation with gradients.
 //
-// Means are taken first and deviations from them second, while the row lies in cache: as exact as Welford's
-// way and faster.  Gradients of weights are summed in blocks of rows that depend on the shape alone, so that
+// Means are taken first and deviations from them second, while the row lies in cache, and the mean once more from
+// the deviations where these are lost beside it: as exact as Welford's way and faster.  Gradients of weights are summed in blocks of rows that depend on the shape alone, so that
 // the result does not depend on the number of threads.
 #include <cmath>
+#include <limits>
 
 #include "memory.h"
 #include "reduce.h"
@@ -36,6 +37,31 @@ template <class T> RL_INLINE double sum_squares(const T *x, T mean, long n) {
     return total;
 }
 
+template <class T> RL_INLINE double sum_deviations(const T *x, T mean, long n) {
+    double total = 0;
+    for (long at = 0; at < n; at += kRun) {
+        long end = at + kRun < n ? at + kRun : n;
+        T s = 0;
+#pragma omp simd reduction(+ : s)
+        for (long i = at; i < end; ++i) s += x[i] - mean;
+        total += s;
+    }
+    return total;
+}
+
+// Whether n elements lie so near to their mean that its rounding counts: a constant is to have no variance.
+template <class T> RL_INLINE bool beside_mean(double squares, double mean, double n) {
+    return squares < mean * mean * n * std::numeric_limits<T>::epsilon();
+}
+
+// The squared deviations from the mean, summed; makes the mean exact where they are lost beside it.
+template <class T> RL_INLINE double spread(const T *x, T &mean, long n) {
+    double squares = sum_squares(x, mean, n);
+    if (!beside_mean<T>(squares, mean, n)) return squares;
+    mean = (T)(mean + sum_deviations(x, mean, n) / n);
+    return sum_squares(x, mean, n);
+}
+
 // o = (x - mean) * rstd * w + b, w and b per element or absent
 template <class T> static void affine_row(const T *x, T *o, T mean, T rstd, const T *w, const T *b, long n) {
     if (w && b) {
@@ -57,7 +83,7 @@ static void row_norm(const T *x, const T *w, const T *b, T *o, T *mean, T *rstd,
         for (long r = begin; r < end; ++r) {
             const T *row = x + r * C;
             T m = kCenter ? (T)(sum(row, C) / C) : T(0);
-            T s = T(1) / std::sqrt((T)(sum_squares(row, m, C) / C) + T(eps));
+            T s = T(1) / std::sqrt((T)((kCenter ? spread(row, m, C) : sum_squares(row, m, C)) / C) + T(eps));
             if (kCenter) mean[r] = m;
             rstd[r] = s;
             affine_row(row, o + r * C, m, s, w, b, C);
@@ -138,7 +164,7 @@ static void group_norm(const T *x, const T *w, const T *b, T *o, T *mean, T *rst
         for (long r = begin; r < end; ++r) {
             const T *row = x + r * D * S;
             T m = (T)(sum(row, D * S) / (D * S));
-            T s = T(1) / std::sqrt((T)(sum_squares(row, m, D * S) / (D * S)) + T(eps));
+            T s = T(1) / std::sqrt((T)(spread(row, m, D * S) / (D * S)) + T(eps));
             mean[r] = m;
             rstd[r] = s;
             for (long d = 0; d < D; ++d) {
@@ -244,7 +270,14 @@ template <class T> static void batch_stats(const T *x, T *mean, T *var, long N, 
             double m = 0, v = 0, count = (double)N * S;
             Plane<T>{N, C, S}.runs(c, [&](long at, long n) { m += sum(x + at, n); });
             m /= count;
-            Plane<T>{N, C, S}.runs(c, [&](long at, long n) { v += sum_squares(x + at, (T)m, n); });
+            Plane<T> plane{N, C, S};
+            plane.runs(c, [&](long at, long n) { v += sum_squares(x + at, (T)m, n); });
+            if (beside_mean<T>(v, m, count)) {
+                double off = 0;
+                plane.runs(c, [&](long at, long n) { off += sum_deviations(x + at, (T)m, n); });
+                m = (T)m + off / count, v = 0;
+                plane.runs(c, [&](long at, long n) { v += sum_squares(x + at, (T)m, n); });
+            }
             mean[c] = (T)m, var[c] = (T)(v / count);
         }
     });

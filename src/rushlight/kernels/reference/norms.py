@@ -42,10 +42,24 @@ def _dots(a: Array, b: Array) -> Array:
     return total.astype(a.dtype)
 
 
+def _centred(x: Array, mean: Array) -> tuple[Array, Array]:
+    """Deviations from the mean over the last dimension, and their squares summed.  (*, C), (*) -> (*, C), (*)
+
+    Makes `mean` exact where the deviations are lost beside it: a constant is to have no variance, though its mean is rounded.
+    """
+    out = x - mean[..., None]
+    squares = _dots(out, out)
+    if (squares < mean * mean * (x.shape[-1] * np.finfo(x.dtype).eps)).any():
+        mean += out.sum(axis=-1) / x.shape[-1]
+        out = x - mean[..., None]
+        squares = _dots(out, out)
+    return out, squares
+
+
 def layer_norm(x: Array, weight: Maybe, bias: Maybe, eps: float) -> tuple[Array, Array, Array]:
     mean = x.sum(axis=1) / x.shape[1]  # as x.mean is computed, which warns of rows without elements
-    out = x - mean[:, None]
-    rstd = _rstd(_dots(out, out) / x.shape[1], eps)
+    out, squares = _centred(x, mean)
+    rstd = _rstd(squares / x.shape[1], eps)
     out *= rstd[:, None]
     return _finish(out, weight, bias), mean, rstd
 
@@ -82,8 +96,8 @@ def group_norm(x: Array, groups: int, weight: Maybe, bias: Maybe, eps: float) ->
     n, c, s = x.shape
     rows = x.reshape(n, groups, c // groups * s)
     mean = rows.mean(axis=2)
-    out = rows - mean[:, :, None]
-    rstd = _rstd(_dots(out, out) / rows.shape[2], eps)
+    out, squares = _centred(rows, mean)
+    rstd = _rstd(squares / rows.shape[2], eps)
     out *= rstd[:, :, None]
     column = [a if a is None else a[:, None] for a in (weight, bias)]
     return _finish(out.reshape(n, c, s), *column), mean, rstd
@@ -107,9 +121,19 @@ def group_norm_backward(
 
 
 def batch_stats(x: Array) -> tuple[Array, Array]:
+    count = x.shape[0] * x.shape[2]
     mean = x.mean(axis=(0, 2))
+    squares = _squares(x, mean)
+    if (squares < mean * mean * (count * np.finfo(x.dtype).eps)).any():
+        mean += (x - mean[:, None]).sum(axis=(0, 2)) / count
+        squares = _squares(x, mean)
+    return mean, squares / count
+
+
+def _squares(x: Array, mean: Array) -> Array:
+    """Squared deviations from the mean of each channel, summed.  (N, C, S), (C) -> (C)"""
     d = x - mean[:, None]
-    return mean, _dots(d, d).sum(axis=0, dtype=np.float64).astype(d.dtype) / (x.shape[0] * x.shape[2])
+    return _dots(d, d).sum(axis=0, dtype=np.float64).astype(d.dtype)
 
 
 def batch_apply(x: Array, mean: Array, rstd: Array, weight: Maybe, bias: Maybe, positive: bool = False) -> Array:

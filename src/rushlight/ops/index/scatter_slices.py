@@ -78,7 +78,7 @@ def same_kind(input: Tensor, src: Tensor) -> Tensor:
     return src if raw(src).dtype == raw(input).dtype else cast(src, raw(input).dtype)
 
 
-@function(method=True)
+@function(method=True, out=True)
 def slice_scatter(
     input: Tensor,
     src: Tensor,

@@ -46,9 +46,22 @@ def squared_distance(x: Array, middle: Array) -> Array:
 
 
 def squared_deviations(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
-    """The sum of |x - mean|**2 over `dim`."""
-    middle = fold(np.add, x, dim, True) / max(count(x.shape, dim), 1)
+    """The sum of |x - mean|**2 over `dim`.  The mean is made exact where all lies so near to it that its rounding counts."""
+    n = max(count(x.shape, dim), 1)
+    middle = fold(np.add, x, dim, True) / n
+    total = fold_of(np.add, squared_distance, x, dim, keepdim, middle)
+    if not beside(total, middle, n):
+        return total
+    middle += fold_of(np.add, np.subtract, x, dim, True, middle) / n
     return fold_of(np.add, squared_distance, x, dim, keepdim, middle)
+
+
+def beside(squares: Array, middle: Array, n: int) -> bool:
+    """Whether deviations are lost beside a mean: a constant is to have no variance, though its mean is rounded."""
+    with np.errstate(all="ignore"):
+        size = np.square(np.abs(middle)).reshape(squares.shape)
+        size *= n * np.finfo(squares.dtype).eps
+        return bool((squares < size).any())
 
 
 def divided(total: Array, shape: tuple[int, ...], dim: tuple[int, ...] | None, correction: float) -> Any:

@@ -116,7 +116,12 @@ def resize_as(self: Tensor, other: Tensor) -> Tensor:
     return resize_(alias(self), *other._held.shape)
 
 
-tensor_functions["resize"] = lambda out, shape: resize_to(out, shape, steps_of(shape, out._held.itemsize))
+def resize_like(out: Tensor, result: Array) -> None:
+    """Give what `out=` names the shape of a result, and its order in memory."""
+    resize_to(out, result.shape, empty_in_format(result, out._held.dtype, preserve_format).strides)
+
+
+tensor_functions["resize_like"] = resize_like
 function(method=False)(resize_as_)
 for _method in (resize_, resize_as_, resize, resize_as):
     setattr(Tensor, _method.__name__, _method)
