@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
+EPSILON = {np.dtype(c): c(np.finfo(c).eps) for c in (np.float16, np.float32, np.float64)}
+
+
 def squared_distance(x: Array, middle: Array) -> Array:
     """|x - middle|**2, real."""
     off = np.asarray(x - middle)
@@ -58,10 +61,8 @@ def squared_deviations(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> 
 
 def beside(squares: Array, middle: Array, n: int) -> bool:
     """Whether deviations are lost beside a mean: a constant is to have no variance, though its mean is rounded."""
-    with np.errstate(all="ignore"):
-        size = np.square(np.abs(middle)).reshape(squares.shape)
-        size *= n * np.finfo(squares.dtype).eps
-        return bool((squares < size).any())
+    size = middle * middle if middle.dtype.kind != "c" else middle.real**2 + middle.imag**2
+    return bool((squares < size.reshape(squares.shape) * (n * EPSILON[squares.dtype])).any())
 
 
 def divided(total: Array, shape: tuple[int, ...], dim: tuple[int, ...] | None, correction: float) -> Any:
