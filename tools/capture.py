@@ -196,7 +196,8 @@ class Recorder:
             raise NotImplementedError(
                 f"capture: {what.name} changes a tensor in place, and values are written once here"
             )
-        if kind == events.DRAW or "seed" in getattr(what, "static_names", ()):
+        names = () if kind == events.DRAW else what.static_names
+        if kind == events.DRAW or "state" in names or ("drop" in names and statics[names.index("drop")] is not None):
             name = what if kind == events.DRAW else what.name
             raise NotImplementedError(f"capture: {name} draws numbers, which would be the same in each step")
 

@@ -11,7 +11,9 @@ import pytest
 
 from rushlight import kernels as K
 from rushlight.kernels import attention as attention_module
+from rushlight.kernels.coins import coins
 from rushlight.kernels.native import loader
+from rushlight.kernels.twister import Twister
 
 Array = np.ndarray[Any, Any]
 
@@ -82,7 +84,7 @@ def test_rows_that_see_nothing_are_zero(path: str, rng: np.random.Generator) -> 
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("drop", [None, (0.0, 1)])  # of whole heads at once, and block by block
+@pytest.mark.parametrize("drop", [None, (0.0, Twister(1).ahead(0))])  # of whole heads at once, and block by block
 def test_attention_to_one_place_alone_has_no_gradient_to_the_bit(
     path: str, rng: np.random.Generator, dtype: str, drop: Any
 ) -> None:
@@ -234,10 +236,17 @@ def test_embedding_backward(path: str, rng: np.random.Generator) -> None:
     np.testing.assert_allclose(K.embedding_backward(g, idx, 6, 2), want, rtol=1e-12)
 
 
+def state(seed: int) -> np.ndarray:
+    """Of a generator with this seed."""
+    return Twister(seed).ahead(0)
+
+
 @pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
-def test_dropout(path: str, rng: np.random.Generator, p: float) -> None:
+def test_dropout(path: str, p: float) -> None:
     x = np.ones((301, 333), "f4")
-    out, bits = K.dropout(x, p, rng)
+    begin = state(7)
+    out, bits = K.dropout(x, p, begin)
+    np.testing.assert_array_equal(begin, state(7))
     assert bits.nbytes == (x.size + 7) // 8
     assert abs((out == 0).mean() - p) < 0.01
     if p < 1:
@@ -249,16 +258,51 @@ def test_dropout_is_the_same_natively_and_without(rng: np.random.Generator) -> N
     if not loader.tables():
         pytest.skip("no native kernels here")
     x = rng.standard_normal(100_003).astype("f4")
-    native = K.dropout(x, 0.2, np.random.default_rng(3))
+    native = K.dropout(x, 0.2, state(3))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loader, "_tables", {})
-        plain = K.dropout(x, 0.2, np.random.default_rng(3))
+        plain = K.dropout(x, 0.2, state(3))
     np.testing.assert_array_equal(native[0], plain[0])
     np.testing.assert_array_equal(native[1], plain[1])
 
 
+@pytest.mark.parametrize("order", [(1, 0, 2), (2, 0, 1), (0, 2, 1)])
+def test_dropout_in_the_order_of_memory(path: str, rng: np.random.Generator, order: tuple[int, ...]) -> None:
+    lies = rng.standard_normal((5, 7, 11))
+    x = lies.transpose(np.argsort(order))
+    plain, bits = K.dropout(lies, 0.4, state(5))
+    for into in (None, np.empty_like(x), x.copy(order="K")):
+        out, same = K.dropout(x, 0.4, state(5), order, into)
+        np.testing.assert_array_equal(out.transpose(order), plain)
+        np.testing.assert_array_equal(bits, same)
+        assert out.strides == x.strides
+        assert into is None or np.shares_memory(out, into)
+    np.testing.assert_array_equal(K.dropout_backward(np.ascontiguousarray(x), bits, 0.4, order), out)
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "columns"), [(3, 7, 7), (40, 1000, 1), (129, 33, 21), (2, 0, 0), (0, 5, 3), (1, 5000, 4999)]
+)
+def test_coins_are_the_numbers_of_the_generator(path: str, rows: int, width: int, columns: int) -> None:
+    generator, going = Twister(11), state(11)
+    for p in (0.3, 1.0, 0.0):
+        kept = generator.random((rows, width))[:, :columns] < p
+        np.testing.assert_array_equal(coins(going, p, rows, width, columns), np.packbits(kept, bitorder="little"))
+        np.testing.assert_array_equal(going, generator.ahead(0))
+
+
+@pytest.mark.parametrize("count", [0, 1, 623, 624, 625, 1248, 100_003])
+def test_a_generator_goes_ahead_as_if_it_had_drawn(path: str, count: int) -> None:
+    one, other = Twister(1), Twister(1)
+    for _ in range(3):
+        before = one.ahead(0)
+        np.testing.assert_array_equal(one.ahead(count), before)
+        other.words(count)
+        np.testing.assert_array_equal(one.words(5), other.words(5))
+
+
 def test_dropout_bits_are_independent() -> None:
-    _, bits = K.dropout(np.ones(800_000, "f4"), 0.5, np.random.default_rng(1))
+    _, bits = K.dropout(np.ones(800_000, "f4"), 0.5, state(1))
     kept = np.unpackbits(bits, bitorder="little") * 2.0 - 1
     for lag in (1, 2, 3, 4, 8, 16):
         assert abs((kept[lag:] * kept[:-lag]).mean()) < 0.005

@@ -152,6 +152,17 @@ CLOSE: dict[str, Callable[[Any], list[Any]]] = {
         t.normal(0.0, 1.0, (5,)),
         t.normal(1.0, t.ones(30)),
     ],
+    "dropout": lambda t: [
+        t.nn.functional.dropout(t.ones(5), 0.3),
+        t.nn.functional.dropout(t.ones(100, 7, dtype=t.float64), 0.1, inplace=True),
+        t.nn.functional.dropout(t.ones(313, dtype=t.bfloat16)),
+        t.nn.functional.dropout(t.ones(40), 1.0),
+        t.dropout(t.ones(40), 0.25, True),
+    ],
+    "dropout of what lies otherwise": lambda t: [
+        t.nn.functional.dropout(x, 0.3)
+        for x in (t.ones(40, 7).t(), t.ones(40, 7)[:, ::2], t.ones(3, 1).expand(3, 5), t.ones(2, 3, 4).permute(1, 2, 0))
+    ],
     "dropout of what selu gives": lambda t: [
         t.nn.functional.feature_alpha_dropout(t.ones(2, 40, 3), 0.3, True),
         t.nn.functional.alpha_dropout(t.ones(40), 0.3, True),
@@ -170,6 +181,22 @@ CLOSE: dict[str, Callable[[Any], list[Any]]] = {
         t.nn.init.orthogonal_(t.empty(12, 15)),
         t.nn.init.trunc_normal_(t.empty(12, 15)),
         t.nn.init.sparse_(t.empty(12, 15), 0.3),
+    ],
+    "attention with dropout": lambda t: [
+        t.nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.3, **more)
+        for q, k, v, more in (
+            (*t.randn(3, 2, 4, 33, 8), {}),
+            (*t.randn(3, 2, 4, 33, 8), {"is_causal": True}),
+            (t.randn(2, 4, 9, 8), *t.randn(2, 2, 2, 7, 8), {"enable_gqa": True}),
+            (*t.randn(3, 5, 8), {"attn_mask": t.ones(5, 5, dtype=t.bool).tril()}),
+            (*t.randn(3, 1, 2, 600, 8), {"is_causal": True}),
+        )
+    ],
+    "layers with dropout": lambda t: [
+        t.nn.Transformer(16, 4, 2, 2, 32, batch_first=True)(t.randn(2, 7, 16), t.randn(2, 5, 16)),
+        t.nn.MultiheadAttention(16, 4, dropout=0.3)(*t.randn(3, 7, 2, 16))[1],
+        t.nn.LSTM(5, 6, 3, dropout=0.4, batch_first=True, bidirectional=True)(t.randn(4, 7, 5))[0],
+        t.nn.GRU(5, 6, 3, dropout=0.4)(t.nn.utils.rnn.pack_sequence([t.randn(6, 5), t.randn(4, 5)]))[0].data,
     ],
     "rrelu": lambda t: [t.nn.functional.rrelu(t.randn(20), training=True)],
     "distributions": lambda t: [
@@ -193,7 +220,8 @@ CLOSE: dict[str, Callable[[Any], list[Any]]] = {
 
 
 # Where MKL makes them for PyTorch, as it does on some processors, it draws others from the same seed.
-BY_MKL = {"bernoulli of one number", "multinomial without replacement", "multinomial of one", "exponential"}
+BY_MKL = {"bernoulli of one number", "multinomial without replacement", "multinomial of one", "exponential", "dropout", "dropout of channels",
+          "dropout of what lies otherwise", "dropout of what selu gives", "attention with dropout", "layers with dropout"}  # fmt: skip
 
 
 def draws_by_mkl() -> bool:
@@ -250,6 +278,26 @@ def test_states_go_from_one_library_to_the_other(seed: int) -> None:
         numbers = [t.randn(count, generator=g).numpy() for t, g in zip((rushlight, torch), swapped, strict=True)]
         np.testing.assert_allclose(*numbers, rtol=2e-5, atol=2e-6)
     assert swapped[0].initial_seed() == swapped[1].initial_seed() == seed
+
+
+def test_a_transformer_with_dropout_trains_as_in_pytorch() -> None:
+    if draws_by_mkl():
+        pytest.skip("PyTorch draws these by MKL on this processor")
+    losses = []
+    for t in (rushlight, torch):
+        t.manual_seed(0)
+        layers = t.nn.TransformerEncoder(t.nn.TransformerEncoderLayer(16, 2, 32, 0.2, batch_first=True), 2)
+        model = t.nn.Sequential(t.nn.Embedding(11, 16), layers, t.nn.Dropout(0.1), t.nn.Linear(16, 11))
+        optimizer, found = t.optim.AdamW(model.parameters(), lr=0.01), []
+        for _ in range(10):
+            tokens = t.randint(11, (4, 9))
+            loss = t.nn.functional.cross_entropy(model(tokens)[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        losses.append(found)
+    np.testing.assert_allclose(*losses, rtol=1e-3)
 
 
 def test_a_model_trains_as_in_pytorch() -> None:

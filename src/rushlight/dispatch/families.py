@@ -115,7 +115,6 @@ masked = Family("A number, for all samples or one for each, where a mask is true
 # Random
 parametric = Family("Draws whose parameters are tensors.")
 drawn = Family("Draws in the shape of the input: for all samples, or for one and the same in all.")
-dropout = Family("Dropout by a seed.")
 
 # Strided
 strided = Family("A view by strides of each sample, where it lies in the memory of all.")

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rushlight.kernels import products
+from rushlight.kernels.coins import coins
 from rushlight.kernels.dispatch import FLOAT32, Array, contiguous, is_half, native, rounded, up
-from rushlight.kernels.gather import dropout, dropout_backward
+from rushlight.kernels.gather import dropout_backward
 from rushlight.kernels.native import loader
 from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import attention as reference
@@ -35,7 +36,7 @@ exports(
 _BLOCK = 1 << 18  # scores at once: 1 MB of float32, within the second-level cache
 
 
-Drop = tuple[float, int] | None
+Drop = tuple[float, Array] | None  # the probability, and the state from which is drawn which are dropped
 
 
 class _Block(NamedTuple):
@@ -48,13 +49,13 @@ class _Block(NamedTuple):
     first: int  # the block's first row under a causal mask, else -1
 
 
-def blocks_of(shape: tuple[int, int, int, int], causal: bool) -> Iterator[_Block]:
-    """The blocks of scores (B, H, L, S) that exist one after the other."""
+def blocks_of(shape: tuple[int, int, int, int], causal: bool, in_order: bool = False) -> Iterator[_Block]:
+    """The blocks of scores (B, H, L, S) that exist one after the other.  in_order: each behind the former in memory, too."""
     batch, heads, length, width = shape
     rows = max(1, min(length, _BLOCK // max(width, 1)))
     if causal:
         rows = min(rows, max(64, length // 4))  # what lies right of the diagonal is skipped by blocks
-    together = max(1, min(heads, _BLOCK // max(rows * width, 1)))
+    together = max(1, min(heads, _BLOCK // max(rows * width, 1))) if rows >= length or not in_order else 1
     many = max(1, min(batch, _BLOCK // max(rows * width * heads, 1))) if rows >= length else 1
     for b in range(0, batch, many):
         for h in range(0, heads, together):
@@ -253,14 +254,15 @@ def sdpa(
         return out, lse
     scores = _Scores(q, k, mask, scale)
     buffer = _buffer(q, k, is_causal)
-    for number, block in enumerate(blocks_of((*q.shape[:3], k.shape[2]), is_causal)):
+    state = None if drop is None else drop[1].copy()
+    for block in blocks_of((*q.shape[:3], k.shape[2]), is_causal, drop is not None):
         p = scores.products(block, q, k, buffer)
         part = np.empty(p.shape[:3], q.dtype)
         scores.kernels.attention_softmax(*scores.arguments(block, p, part))
         at = (block.b, block.heads, block.rows)
         lse[at] = part
         if drop is not None:
-            dropout(p, drop[0], _seed(drop, number), out=p)
+            dropout_backward(p, _kept(p, drop[0], state, k.shape[2]), drop[0], out=p)
         np.matmul(p, v[block.b, block.heads, : block.columns], out=out[at])
     return out, lse
 
@@ -309,9 +311,9 @@ def sdpa_backward(
     grads[2][...] = 0
     gmask = np.zeros(mask.shape, q.dtype) if mask_grad and mask is not None else None
     buffers = _buffer(q, k, is_causal), _buffer(q, k, is_causal)
-    for number, block in enumerate(blocks_of((*q.shape[:3], k.shape[2]), is_causal)):
-        seeded = None if drop is None else (drop[0], _seed(drop, number))
-        d = _backward_block(block, scores, (g, q, k, v, lse), grads, buffers, seeded)
+    going = None if drop is None else (drop[0], drop[1].copy())
+    for block in blocks_of((*q.shape[:3], k.shape[2]), is_causal, drop is not None):
+        d = _backward_block(block, scores, (g, q, k, v, lse), grads, buffers, going)
         if gmask is not None:
             _add_mask_grad(gmask, d, block, scores)
     return (*grads, gmask) if mask_grad else tuple(grads)
@@ -330,7 +332,8 @@ def _backward_block(
     rows, columns = (block.b, block.heads, block.rows), (block.b, block.heads, slice(0, block.columns))
     p = scores.products(block, q, k, buffers[0])
     scores.kernels.attention_again(*scores.arguments(block, p, contiguous(lse[rows])))
-    kept, bits = (p, None) if drop is None else dropout(p, *drop)
+    bits = None if drop is None else _kept(p, *drop, k.shape[2])
+    kept = p if drop is None or bits is None else dropout_backward(p, bits, drop[0])
     grads[2][columns] += np.matmul(kept.swapaxes(-1, -2), g[rows])
     d = scores.products(block, g, v, buffers[1])
     if drop is not None and bits is not None:
@@ -344,18 +347,15 @@ def _backward_block(
     return d
 
 
-def _seed(drop: tuple[float, int], number: int) -> int:
-    """The seed of a block's dropout."""
-    return (drop[1] + number * 0xD1342543DE82EF95) & (2**64 - 1)
+def _kept(scores: Array, p: float, state: Any, width: int) -> Array:
+    """Bits for a block of scores: of rows of `width` the first ones, which it has.  `state` goes on."""
+    return coins(state, 1 - p, math.prod(scores.shape[:3]), width, scores.shape[3])
 
 
-def sdpa_dropout_mask(shape: tuple[int, int, int, int], is_causal: bool, drop: tuple[float, int]) -> Array:
-    """What :func:`sdpa` multiplies the probabilities (B, H, L, S) by: 0 or 1 / (1 - p); 0 where it computes none."""
-    out = np.zeros(shape)
-    for number, block in enumerate(blocks_of(shape, is_causal)):
-        part = out[block.b, block.heads, block.rows, : block.columns]
-        part[...] = dropout(np.ones(part.shape), drop[0], _seed(drop, number))[0]
-    return out
+def sdpa_dropout_mask(shape: tuple[int, int, int, int], drop: tuple[float, Array]) -> Array:
+    """Which of the probabilities (B, H, L, S) :func:`sdpa` keeps, bool."""
+    bits = coins(drop[1].copy(), 1 - drop[0], 1, math.prod(shape))
+    return np.unpackbits(bits, count=math.prod(shape), bitorder="little").astype(bool).reshape(shape)
 
 
 def _add_mask_grad(gmask: Array, d: Array, block: _Block, scores: _Scores) -> None:

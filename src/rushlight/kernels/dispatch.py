@@ -111,12 +111,12 @@ def of_eights(x: Array, dtype: np.dtype[Any]) -> Array:
     return eights.narrowed(x, dtype) if dtype in eights.EIGHTS else x
 
 
-def ordered(x: Array, dtype: np.dtype[Any]) -> Array:
-    """Uninitialized memory without gaps, in the order of an array that has some or overlaps itself.
+def memory_order(x: Array) -> list[int]:
+    """The dimensions of an array as they lie in memory, outermost first.
 
-    Dimensions with strides of 0, along which it is expanded, stay where they are; NumPy would put them innermost.
+    Those with strides of 0, along which it is expanded, stay where they are; NumPy would put them innermost.
     """
-    order = list(range(x.ndim))  # outermost first
+    order = list(range(x.ndim))
     for i in range(x.ndim - 2, -1, -1):
         for k in range(i + 1, x.ndim):
             out, inner = order[i], order[k]
@@ -126,6 +126,12 @@ def ordered(x: Array, dtype: np.dtype[Any]) -> Array:
             if a > b:
                 break
             order[i], order[k], i = inner, out, k
+    return order
+
+
+def ordered(x: Array, dtype: np.dtype[Any]) -> Array:
+    """Uninitialized memory without gaps, in the order of an array that has some or overlaps itself."""
+    order = memory_order(x)
     made = np.empty([x.shape[i] for i in order], dtype)
     return made.transpose(np.argsort(order)) if order != sorted(order) else made
 

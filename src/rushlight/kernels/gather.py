@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from rushlight.basics.errors import explained
+from rushlight.kernels.coins import coins
 from rushlight.kernels.dispatch import (
     FLOAT32,
     Array,
@@ -38,11 +39,11 @@ exports(
     index_add_rows="aaannn>n",
     cross_entropy="aaaaaa" + "nnnd" + ">n",
     cross_entropy_backward="aaaaaa" + "nnnnd" + ">n",
-    dropout="aaanuud",
     dropout_backward="aaand",
 )
 
 Maybe = Array | None
+Order = tuple[int, ...] | None
 INT64 = np.dtype(np.int64)
 
 
@@ -188,30 +189,23 @@ def cross_entropy_backward(
     return out
 
 
-def dropout(x: Array, p: float, generator: np.random.Generator | int, out: Maybe = None) -> tuple[Array, Array]:
+def dropout(x: Array, p: float, state: Array, order: Order = None, out: Maybe = None) -> tuple[Array, Array]:
     """Each element times 1 / (1 - p) with probability 1 - p, else times 0.
 
     x: (*) float.  Returns out (*) and the mask as bits ((n + 7) // 8,) uint8, element 0 in the lowest bit of byte 0:
-    one 32nd of a float32 mask.  One number is drawn from ``generator``, or is it; every element's bit follows from
-    it and the element's position, so that native and reference agree and threads do not matter.  `out`, of the shape and
-    dtype of x and C-contiguous, is written instead of a new array; it may be x.
+    one 32nd of a float32 mask.  state: of a generator (see :func:`coins`), which stays as it is: the same one gives the same mask.
+    order: of the dimensions, outermost first, in which elements count and results lie; None as they are.  `out`, of the shape and
+    dtype of x, is written instead of a new array; it may be x.
     """
-    seed = generator if isinstance(generator, int) else int(generator.integers(0, 2**64, dtype=np.uint64))
-    limit = round(p * 2**32)
-    scale = 0.0 if p >= 1 else 1.0 / (1.0 - p)
-    x = contiguous(x)
-    table = native(x.dtype)
-    if table is None:
-        bits = reference.keep_bits(x.size, seed, limit)
-        return put(dropout_backward(x, bits, p), out), bits
-    bits = np.empty((x.size + 7) // 8, np.uint8)
-    target = np.empty(x.shape, x.dtype) if out is None or not dense(out) else out
-    table.dropout(x, target, bits, x.size, seed, limit, scale)
-    return put(target, out), bits
+    bits = coins(state.copy(), 1 - p, 1, x.size)
+    return dropout_backward(x, bits, p, order, out), bits
 
 
-def dropout_backward(g: Array, bits: Array, p: float, out: Maybe = None) -> Array:
-    """g * mask / (1 - p), the mask as :func:`dropout` returned it."""
+def dropout_backward(g: Array, bits: Array, p: float, order: Order = None, out: Maybe = None) -> Array:
+    """g * mask / (1 - p), the mask as :func:`dropout` returned it.  order, out: as there; `out` may be g."""
+    if order is not None:
+        into = None if out is None else out.transpose(order)
+        return dropout_backward(g.transpose(order), bits, p, None, into).transpose(np.argsort(order))
     scale = 0.0 if p >= 1 else 1.0 / (1.0 - p)
     g = contiguous(g)
     table = native(g.dtype)

@@ -41,6 +41,15 @@ def shuffle(numbers: Array, drawn: Array) -> None:
     numbers[...] = order
 
 
+def tossed(state: Array, limit: int, count: int) -> Array:
+    """(count) bool, True where the lowest 53 bits of two words are below `limit`; see `coins`."""
+    generator, found = Twister(0), np.empty(count, bool)
+    generator._memory[...] = state
+    generator.fill(found, lambda some: (generator.words64(some) & np.uint64((1 << 53) - 1)) < limit)
+    state[...] = generator._memory
+    return found
+
+
 def _box_muller(u: Array) -> None:
     """Numbers in [0, 1), (*, 16), made normal."""
     radius = np.sqrt(-2 * np.log(1 - u[..., :8]))
@@ -107,6 +116,17 @@ class Twister(np.random.Generator):
         found = np.empty(count, np.uint32)
         with self.bit_generator.lock:
             table.words(self.address, found, count)
+        return found
+
+    def ahead(self, count: int) -> Array:
+        """The state as it is, (625) uint32, from which others draw the next `count` words: it goes on by those."""
+        with self.bit_generator.lock:
+            found = self._memory.copy()
+            table = loader.tables().get(("bytes", "digests"))
+            if table is not None:
+                table.skip(self.address, count)
+        if table is None:
+            self.bit_generator.random_raw(count, output=False)
         return found
 
     def words64(self, count: int) -> Array:

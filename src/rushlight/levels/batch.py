@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 UFUNCS = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
           "invert": "bitwise_not", "absolute": "abs", "multiply": "mul", "subtract": "sub", "divide": "div",
           "true_divide": "div", "negative": "neg", "conjugate": "conj", "power": "pow",
-          "isneginf": "isneginf"}  # fmt: skip
+          "rint": "round"}  # fmt: skip
 MEANINGS = {"item": ".item()", "reshape": "the values of a tensor in control flow (if, while, and, bool())",
             "tolist": ".tolist()", "__array__": ".numpy()", "__getitem__": "its elements"}  # fmt: skip
 

@@ -99,40 +99,9 @@ template <class T> static void cross_entropy(Entropy<T> k, T *loss, T *lse) {
     });
 }
 
-// The splitmix64 generator at position i (Steele, Lea, Flood 2014): any position, in any order.
-RL_INLINE uint64_t splitmix(uint64_t seed, uint64_t i) {
-    uint64_t z = seed + (i + 1) * 0x9E3779B97F4A7C15ull;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-    return z ^ (z >> 31);
-}
-
-// A byte of keep bits for elements 8i to 8i + 7, from four draws of two 32-bit halves.
-RL_INLINE uint8_t keep_bits(uint64_t seed, long byte, uint64_t limit) {
-    unsigned bits = 0;
-    for (int k = 0; k < 4; ++k) {
-        uint64_t z = splitmix(seed, (uint64_t)byte * 4 + k);
-        bits |= (unsigned)((z & 0xffffffffu) >= limit) << (2 * k);
-        bits |= (unsigned)((z >> 32) >= limit) << (2 * k + 1);
-    }
-    return (uint8_t)bits;
-}
-
 template <class T> static void scale_by_bits(const T *x, const uint8_t *bits, T *o, long begin, long end, T scale) {
 #pragma omp simd
     for (long i = begin; i < end; ++i) o[i] = x[i] * ((bits[i >> 3] >> (i & 7)) & 1 ? scale : T(0));
-}
-
-template <class T>
-static void dropout(const T *x, T *o, uint8_t *bits, long n, uint64_t seed, uint64_t limit, T scale) {
-    parallel_for((n + 7) / 8, kGrain / 8, [=](long begin, long end) {
-        for (long first = begin; first < end; first += 512) {  // stays in the first-level cache
-            long last = first + 512 < end ? first + 512 : end;
-#pragma omp simd
-            for (long i = first; i < last; ++i) bits[i] = keep_bits(seed, i, limit);
-            scale_by_bits(x, bits, o, first * 8, last * 8 < n ? last * 8 : n, scale);
-        }
-    });
 }
 
 template <class T> static void dropout_backward(const T *g, const uint8_t *bits, T *o, long n, T scale) {
@@ -199,14 +168,6 @@ template <class T> static void add_weights(Entropy<T> &k) {
             });                                                                                                \
         });                                                                                                    \
         return outside;                                                                                        \
-    }                                                                                                          \
-    RL_EXPORT void rl_dropout_##S(Array *x_, Array *o_, Array *bits_, long n, uint64_t seed, uint64_t limit,   \
-                                  double scale) {                                                              \
-        rl::Call call("dropout");                                                                              \
-        const T *x = call.in<T>("input", x_, n);                                                               \
-        T *o = call.out<T>("out", o_, n);                                                                      \
-        uint8_t *bits = call.out<uint8_t>("bits", bits_, (n + 7) / 8);                                         \
-        call.run([=] { rl::dropout<T>(x, o, bits, n, seed, limit, (T)scale); });                               \
     }                                                                                                          \
     RL_EXPORT void rl_dropout_backward_##S(Array *g_, Array *bits_, Array *o_, long n, double scale) {         \
         rl::Call call("dropout_backward");                                                                     \

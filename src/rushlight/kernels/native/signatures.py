@@ -7,7 +7,7 @@ Raise ``ABI`` when the meaning of one changes.
 
 from __future__ import annotations
 
-ABI = 24
+ABI = 25
 
 # twister.cpp: state, output, elements; the first number, how far they reach and where they end.  (Its Python is imported when it is asked for.)
 SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
@@ -16,8 +16,9 @@ SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
 HALVES: dict[str, str] = {"widen": "aan", "narrow": "aan"}
 
 # ``rl_<name>_bytes``.  digest.cpp: bytes, how many, where to start; returns the digest.  twister.cpp: state, where words
-# go, how many; and numbers, how far behind each but the last that lies which it changes places with, how many
-BYTES: dict[str, str] = {"digest": "anu>n", "words": "uan", "shuffle": "aan"}
+# go, how many; and numbers, how far behind each but the last that lies which it changes places with, how many; a state and how many
+# words it goes on by; and one, where its bits go, rows, how many are drawn for each and kept of them, below what a number sets its bit
+BYTES: dict[str, str] = {"digest": "anu>n", "words": "uan", "shuffle": "aan", "skip": "un", "coins": "aannnu"}
 
 # ``rl_<name>_bf16``: of bfloat16 numbers, computed in float32 and rounded once.
 MAPS: dict[str, str] = {}

@@ -1,5 +1,7 @@
 // Numbers of the Mersenne Twister (Matsumoto and Nishimura, 1998), made of the state where NumPy keeps it, and numbers put into another
 // order.
+#include <algorithm>
+
 #include "common.h"
 
 namespace rl {
@@ -74,6 +76,66 @@ void evenly(Twister *t, double *out, long n, double start, double span, double e
     }
 }
 
+// Goes on by as many words without making numbers of them.
+void skip(Twister *t, long count) {
+    while (count > kWords - t->position) {
+        count -= kWords - t->position;
+        twist(t->words);
+        t->position = 0;
+    }
+    t->position += (int)count;
+}
+
+// Bits in the order in which they come, the lowest of a byte first.
+struct Bits {
+    uint8_t *out, waiting[8 + kWords / 2 + 1];
+    long held = 0;
+
+    void add(const uint8_t *bits, long n) {
+        std::memcpy(waiting + held, bits, n);
+        held += n;
+        const long bytes = held / 8;
+        for (long i = 0; i < bytes; ++i) {
+            uint64_t eight;
+            std::memcpy(&eight, waiting + 8 * i, 8);
+            *out++ = (uint8_t)(eight * 0x0102040810204080u >> 56);  // byte i, 0 or 1, becomes bit i of the uppermost
+        }
+        held -= 8 * bytes;
+        std::memmove(waiting, waiting + 8 * bytes, held);
+    }
+
+    void end() {
+        const uint8_t none[8] = {};
+        if (held) add(none, 8 - held);
+    }
+};
+
+// Coins: set where the number in [0, 2^53) of two words is below `limit`.  Of each `n` that are drawn the first `columns` are kept.
+void coins(Twister *t, uint8_t *out, long rows, long n, long columns, uint64_t limit) {
+    Bits bits{out};
+    uint32_t upper = 0;  // of a pair that the end of the state parts
+    bool parted = false;
+    long column = 0;
+    each_words(t, 2 * rows * n, [&](long, const uint32_t *w, long count) {
+        uint8_t below[kWords / 2 + 1];
+        long made = 0, first = 0;
+        if (parted) below[made++] = ((uint64_t)(upper & 0x1fffffu) << 32 | w[first++]) < limit;
+        const long pairs = (count - first) / 2;
+#pragma omp simd
+        for (long i = 0; i < pairs; ++i)
+            below[made + i] = ((uint64_t)(w[first + 2 * i] & 0x1fffffu) << 32 | w[first + 2 * i + 1]) < limit;
+        made += pairs;
+        parted = (count - first) % 2;
+        upper = w[count - 1];
+        for (long i = 0; i < made;) {
+            const long end = column < columns ? columns : n, some = std::min(made - i, end - column);
+            if (column < columns) bits.add(below + i, some);
+            i += some, column = column + some == n ? 0 : column + some;
+        }
+    });
+    bits.end();
+}
+
 }  // namespace
 }  // namespace rl
 
@@ -105,4 +167,16 @@ RL_EXPORT void rl_shuffle_bytes(Array *numbers_, Array *drawn_, long n) {
     call.run([=] {
         for (long i = 0; i + 1 < n; ++i) std::swap(numbers[i], numbers[i + drawn[i]]);
     });
+}
+
+RL_EXPORT void rl_coins_bytes(Array *state_, Array *bits_, long rows, long n, long columns, uint64_t limit) {
+    rl::Call call("coins");
+    uint32_t *state = call.out<uint32_t>("state", state_, rl::kWords + 1);
+    uint8_t *bits = call.out<uint8_t>("bits", bits_, (rows * columns + 7) / 8);
+    call.run([=] { rl::coins((rl::Twister *)state, bits, rows, n, columns, limit); });
+}
+
+RL_EXPORT void rl_skip_bytes(uint64_t state, long count) {
+    rl::Call call("skip");
+    call.run([=] { rl::skip((rl::Twister *)state, count); });
 }

@@ -73,24 +73,6 @@ def cross_entropy_backward(
     return out
 
 
-def _splitmix(seed: int, positions: Array) -> Array:
-    z = np.uint64(seed) + (positions + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
-def keep_bits(n: int, seed: int, limit: int) -> Array:
-    """A bit an element, lowest first: set where the element's 32-bit draw is at least ``limit``."""
-    bits = np.empty((n + 7) // 8, np.uint8)
-    for start in range(0, len(bits), BLOCK // 8):
-        stop = min(start + BLOCK // 8, len(bits))
-        draws = _splitmix(seed, np.arange(start * 4, stop * 4, dtype=np.uint64))
-        halves = np.stack([draws & np.uint64(0xFFFFFFFF), draws >> np.uint64(32)], axis=1)
-        bits[start:stop] = np.packbits(halves.reshape(-1) >= np.uint64(limit), bitorder="little")
-    return bits
-
-
 def scale_by_bits(x: Array, bits: Array, scale: float) -> Array:
     """x * scale where the bit is set, x * 0 elsewhere.  x: contiguous."""
     out = np.empty_like(x)

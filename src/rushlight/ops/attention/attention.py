@@ -108,7 +108,7 @@ def attention_op(query: Array, key: Array, value: Array, mask: Array | None, is_
                  groups: int, drop: tuple[Any, ...] | None) -> tuple[Array, ...]:  # fmt: skip
     """softmax(query key^T scale + mask) value.  (*, L, E), (*, S, E), (*, S, V), broadcast (*, L, S) -> (*, L, V)
 
-    groups: how many heads of the query share one of the key. drop: None, or the probability of dropout and its seed.
+    groups: how many heads of the query share one of the key. drop: None, or the probability of dropout and the state from which is drawn.
     """
     heads = Heads(query, key, value, groups)
     q, k, v = heads.queries(query), heads.keys(key), heads.keys(value)
@@ -182,7 +182,7 @@ def _(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
       groups: int, drop: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:  # fmt: skip
     many, kept = (tuple(key.shape), tuple(value.shape)), None
     if drop is not None:
-        kept = kept_probabilities(query, key, value, is_causal, groups, drop)
+        kept = kept_probabilities(query, key, value, groups, drop)
     key, value = repeated(key, groups), repeated(value, groups)
     p = probabilities(query, key, mask, is_causal, scale)
     gp = ops.matmul(g, value.mT)
@@ -194,13 +194,18 @@ def _(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
             d if needs[3] else None)  # fmt: skip
 
 
-def kept_probabilities(
-    query: Tensor, key: Tensor, value: Tensor, is_causal: bool, groups: int, drop: tuple[float, ...]
-) -> Tensor:
+def scores_of(query: Tensor, key: Tensor, value: Tensor, groups: int) -> int:
+    """How many scores (*, L, S) there are."""
+    q, k, v = (x._array.shape[:-2] for x in (query, key, value))
+    batch = joint_batch(q, k, v, groups)
+    return math.prod(batch) * query._array.shape[-2] * key._array.shape[-2]
+
+
+def kept_probabilities(query: Tensor, key: Tensor, value: Tensor, groups: int, drop: tuple[float, Array]) -> Tensor:
     """Which probabilities (*, L, S) dropout keeps."""
     heads = Heads(query._array, key._array, value._array, groups)
     shape = *heads.queries(query._array).shape[:3], key.shape[-2]
-    return wrap(heads.unfolded(backend.sdpa_dropout_mask(shape, is_causal, drop)) > 0)
+    return wrap(heads.unfolded(backend.sdpa_dropout_mask(shape, drop)))
 
 
 def repeated(x: Any, groups: int) -> Tensor:
@@ -316,5 +321,5 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Te
     if dropout_p > 0 and special.count and (innermost() is not None or owned((query, key, value, attn_mask))):
         p = probabilities(query, repeated(key, groups), attn_mask, is_causal, scale)
         return ops.matmul(dropout(p, dropout_p), repeated(value, groups))
-    drop = (float(dropout_p), draw()) if dropout_p > 0 else None
+    drop = (float(dropout_p), draw(scores_of(query, key, value, groups))) if dropout_p > 0 else None
     return attention_op(query, key, value, attn_mask, bool(is_causal), float(scale), groups, drop)

@@ -13,11 +13,13 @@ import numpy as np
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller
 from rushlight.basics.foreign import kind_of
+from rushlight.basics.state import modes
 from rushlight.dispatch import families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.rebuilt import watch
 from rushlight.dispatch.registry import function, inplace_of, op
 from rushlight.generator import default_generator
+from rushlight.kernels.dispatch import memory_order
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.floats import require
 from rushlight.ops.elementwise.rectifier import publish_inplace
@@ -26,58 +28,54 @@ from rushlight.tensor import Tensor, wrap
 F = "nn.functional"
 
 
-def draw() -> int:
-    """64 random bits from the default generator."""
-    return int(default_generator.numpy.words64(1)[0])
+def draw(count: int) -> Array:
+    """The state of the default generator, (625) uint32, which goes on by the words that PyTorch takes for `count` elements."""
+    computed = not (modes.levels and any(level.dry for level in modes.levels))
+    return default_generator.numpy.ahead(2 * count * computed)
 
 
-@op(
-    ns=None,
-    name="native_dropout",
-    aux=("bits",),
-    repeatable=True,
-    batch=families.dropout,
-    again=25,
-    behind="input",
-    over=True,
-)
-def dropout_op(input: Array, p: float, seed: int) -> Array:
-    """`input` / (1 - p) with probability 1 - p, else 0, by element; `seed` decides where.  (*) -> (*)"""
+@op(ns=None, name="native_dropout", aux=("bits",), repeatable=True, again=25, behind="input", over=True)
+def dropout_op(input: Array, p: float, order: tuple[int, ...] | None, state: Any) -> Array:
+    """`input` / (1 - p) with probability 1 - p, else 0, by element; the `state` of a generator decides where.  (*) -> (*)
+
+    order: of the dimensions in memory, outermost first, in which numbers are drawn; None where it is that of the dimensions.
+    """
     require(input.dtype.kind in "fc", "dropout", input)
-    return backend.dropout(input, p, seed)
+    return backend.dropout(input, p, state, order)
 
 
 @dropout_op.shape
-def _(input: Array) -> list[shapes.Made]:
-    return [shapes.packed(input), shapes.Made(((input.size + 7) // 8,), np.dtype(np.uint8))]
+def _(input: Array, order: tuple[int, ...] | None) -> list[shapes.Made]:
+    return [shapes.Made(input.shape, input.dtype, order), shapes.Made(((input.size + 7) // 8,), np.dtype(np.uint8))]
 
 
-@op(ns=None, masks=("bits",), shape=shapes.dense_grad, over=True)
-def dropout_backward(grad: Array, bits: Array, p: float) -> Array:
+@op(ns=None, masks=("bits",), over=True)
+def dropout_backward(grad: Array, bits: Array, p: float, order: tuple[int, ...] | None) -> Array:
     """`grad` / (1 - p) where the bit is set, else 0.  (*), ((n + 7) // 8,) uint8 -> (*)"""
-    return backend.dropout_backward(grad, bits, p)
+    return backend.dropout_backward(grad, bits, p, order)
 
 
-def _scaled_into(x: Any, bits: Array, p: float) -> None:
-    backend.dropout_backward(x, bits, p, out=x)
+@dropout_backward.shape
+def _(grad: Array, order: tuple[int, ...] | None) -> list[shapes.Made]:
+    return [shapes.Made(grad.shape, grad.dtype, order)]
+
+
+def _scaled_into(x: Any, bits: Array, p: float, order: tuple[int, ...] | None) -> None:
+    backend.dropout_backward(x, bits, p, order, out=x)
 
 
 dropout_backward.into(_scaled_into)
 dropout_op.op.declare("remade", (dropout_backward.op, ("bits",)))
-dropout_backward.grad("grad")(lambda g, bits, p: dropout_backward(g, bits, p))
+dropout_backward.grad("grad")(lambda g, bits, p, order: dropout_backward(g, bits, p, order))
 
 
-dropout_op.grad("input", raw=lambda g, bits, p: backend.dropout_backward(g, bits, p))(
-    lambda g, bits, p: dropout_backward(g, bits, p)
+dropout_op.grad("input", raw=lambda g, bits, p, order: backend.dropout_backward(g, bits, p, order))(
+    lambda g, bits, p, order: dropout_backward(g, bits, p, order)
 )
 
 
-def _dropout_into(x: Array, p: float, seed: int) -> tuple[Array, ...]:
-    whole = x if x.flags.c_contiguous else None
-    out, bits = backend.dropout(x, p, seed, out=whole)
-    if out is not x:
-        x[...] = out
-    return (bits,)
+def _dropout_into(x: Array, p: float, order: tuple[int, ...] | None, state: Any) -> tuple[Array, ...]:
+    return (backend.dropout(x, p, state, order, out=x)[1],)
 
 
 dropout_op.into(_dropout_into)
@@ -110,7 +108,9 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     if randomness.innermost() is not None:
         keep = kept(p, input._array.shape)
         return (_scaled_ if inplace else scaled)(input, keep, 0.0 if p >= 1 else 1 / (1 - p))
-    found = (_dropout_ if inplace else dropout_op)(input, p, draw())
+    array = input._array
+    order = None if array.flags.c_contiguous else tuple(memory_order(array))
+    found = (_dropout_ if inplace else dropout_op)(input, p, order, draw(array.size if p < 1 else 0))
     if not inplace and found._edge is not None:
         watch(found._edge, found)
     return found

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from rushlight.dispatch import families
-from rushlight.dispatch.declare import OPS
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.tensor import wrap
 from rushlight.transforms.batching.given import Given
@@ -32,12 +31,3 @@ def drawn(c: Given) -> Any:
         return c.run(c.values)
     one = c.run((wrap(np.empty(c.shapes[0], c.values[0]._array.dtype)),))
     return broadcast(one, (c.size, *c.shapes[0]))
-
-
-@families.dropout.batched
-def dropout(c: Given) -> Any:
-    """Dropout by a seed."""
-    if c.level.randomness == "different" or c.op.out_count != 1:
-        return c.run(c.values)
-    noise = c.run((wrap(np.ones(c.shapes[0], c.values[0]._array.dtype)),))
-    return c.run((c.values[0], noise), (), OPS["mul"])
