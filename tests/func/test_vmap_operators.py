@@ -21,7 +21,8 @@ from rushlight.transforms.batching import rule_of
 SAMPLES = 3
 F = T.nn.functional
 # A target that all samples share cannot take what differs between them.
-REAL = {"F.rrelu(x - 0.5, 0.1, 0.1, training=True)"}  # compares with zero
+REAL = {"F.rrelu(x - 0.5, 0.1, 0.1, training=True)",  # compares with zero
+        "F.grid_sample(h, h[..., :2].permute(0, 2, 3, 1)[..., :2] * 2 - 1, mode='nearest', align_corners=False)"}  # rounds places  # fmt: skip
 SINGLE_WAY = {"x.clone().fill_(s)", "x.clone().copy_(y)"}
 
 
