@@ -14,6 +14,9 @@ from rushlight.kernels.twister import Twister, shuffle
 
 UNTEMPERED = 0x12DD9BB3  # of the state: the word drawn of it has all bits set
 
+RATES = np.tile([0.0, 0.01, 0.7, 3.0, 9.99, 10.0, 40.0, 1e5], 50)
+TRIALS, CHANCES = np.meshgrid([0.0, 1.0, 7.0, 100.0, 1e6], [0.0, 0.01, 0.3, 0.5, 0.9, 1.0])
+
 DRAWS: dict[str, Callable[[Twister], Any]] = {
     "random": lambda g: [g.random(n, dtype) for n in (1, 7, 624, 5000) for dtype in (np.float32, np.float64)],
     "into": lambda g: [g.random(out=np.empty((3, 5), np.float32)), g.random(out=np.empty(0))],
@@ -21,6 +24,7 @@ DRAWS: dict[str, Callable[[Twister], Any]] = {
     "integers": lambda g: [g.integers(7, size=9), g.integers(-3, 3, 9, np.int8), g.integers(1 << 63, size=5), g.integers(5)],
     "orders": lambda g: [*(g.permutation(n) for n in (0, 1, 2, 1000))],
     "others": lambda g: [g.standard_exponential(9), g.geometric(0.3, 9), g.two_by_two(7), g.random(), g.poisson(3.0, 5)],
+    "accepted": lambda g: [g.poissons(RATES), g.log_gammas(RATES), g.two_by_two(1), g.log_gammas(RATES), g.binomials(TRIALS, CHANCES), g.random()],
 }  # fmt: skip
 
 
@@ -33,7 +37,9 @@ def test_native_code_and_numpy_draw_the_same(name: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(loader, "_tables", {})
     plain = Twister(3)
     for ours, theirs in zip(found, DRAWS[name](plain), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_allclose(
+            ours, theirs, rtol=1e-14, atol=1e-14
+        ) if name == "accepted" else np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_array_equal(natively.state(), plain.state())
 
 

@@ -199,6 +199,40 @@ CLOSE: dict[str, Callable[[Any], list[Any]]] = {
         t.nn.GRU(5, 6, 3, dropout=0.4)(t.nn.utils.rnn.pack_sequence([t.randn(6, 5), t.randn(4, 5)]))[0].data,
     ],
     "rrelu": lambda t: [t.nn.functional.rrelu(t.randn(20), training=True)],
+    "gamma": lambda t: [
+        t._standard_gamma(t.tensor([0.01, 0.3, 1.0, 2.5, 30.0, 1e5]).repeat(20)),
+        t._standard_gamma(t.full((4, 5), 0.7, dtype=t.float64).t()),
+        t.randn(3),
+        t._standard_gamma(t.full((3,), 2.0)),
+        t.randn(2),
+    ],
+    "poisson": lambda t: [
+        t.poisson(t.tensor([0.0, 0.5, 3.0, 9.99, 10.0, 12.0, 100.0, 1e6, 1e9]).repeat(20)),
+        t.poisson(t.full((20,), 30.0, dtype=t.float64)),
+        t.poisson(t.rand(4, 5).t() * 20),
+    ],
+    "binomial": lambda t: [
+        t.binomial(
+            t.tensor([0.0, 1.0, 5.0, 20.0, 100.0, 1e4, 1e7]).repeat(9),
+            t.tensor([0.01, 0.2, 0.5, 0.7, 0.99, 0.0, 1.0, 0.35, 0.6]).repeat_interleave(7),
+        )
+    ],
+    "distributions drawn until a number is accepted": lambda t: [
+        d.sample((21,))
+        for d in (
+            t.distributions.Gamma(t.tensor([0.5, 3.0]), t.tensor(2.0)),
+            t.distributions.Beta(t.tensor([0.5, 3.0]), t.tensor([2.0, 0.4])),
+            t.distributions.Dirichlet(t.tensor([0.5, 3.0, 1.0])),
+            t.distributions.Chi2(t.tensor(3.0)),
+            t.distributions.StudentT(t.tensor([3.0, 5.0])),
+            t.distributions.FisherSnedecor(t.tensor(3.0), t.tensor(4.0)),
+            t.distributions.Poisson(t.tensor([3.0, 40.0])),
+            t.distributions.Binomial(10, t.tensor([0.3, 0.6])),
+            t.distributions.NegativeBinomial(t.tensor(5.0), t.tensor(0.4)),
+            t.distributions.InverseGamma(t.tensor(3.0), t.tensor(1.0)),
+            t.distributions.VonMises(t.tensor([0.0, 1.0]), t.tensor([4.0, 1e-7])),
+        )
+    ],
     "distributions": lambda t: [
         d.sample((21,))
         for d in (

@@ -16,6 +16,7 @@ import numpy as np
 
 from rushlight.kernels.dispatch import Array, native
 from rushlight.kernels.native import loader
+from rushlight.kernels.reference import draws
 
 WORDS = 624  # of the state
 STATE_BYTES = 5056  # of PyTorch's generator, which holds them in 64 bits each
@@ -227,6 +228,42 @@ class Twister(np.random.Generator):
         made = np.empty(() if size is None else size, dtype) if out is None else out
         self.fill(made, lambda count: -np.log1p(-self._double(count)))
         return float(made) if size is None and out is None else made
+
+    def log_gammas(self, shapes: Array) -> Array:
+        """Logarithms of gamma variables of rate 1, of float64 shapes: -inf for those of 0 or below.  (*) -> (*)"""
+        return self._each("log_gammas", shapes)
+
+    def poissons(self, rates: Array) -> Array:
+        """Poisson variables of float64 rates.  (*) -> (*) float64"""
+        return self._each("poissons", rates)
+
+    def _each(self, name: str, parameters: Array) -> Array:
+        """For each float64 parameter a number, drawn one after the other."""
+        found, table = np.array(parameters, np.float64, order="C"), loader.tables().get(("bytes", "digests"))
+        if table is None:
+            draw = draws.poisson if name == "poissons" else lambda u, x: draws.log_gamma(u, self._normal, x)
+            found[...] = np.reshape([draw(self.random, x) for x in found.ravel().tolist()], found.shape)
+            return found
+        waiting = np.array((0.0 if self.waiting is None else self.waiting, self.waiting is not None))
+        with self.bit_generator.lock:
+            getattr(table, name)(self.address, waiting, found, found.size)
+        self.waiting = float(waiting[0]) if waiting[1] else None
+        return found
+
+    def _normal(self) -> float:
+        return float(self.two_by_two(1)[0])
+
+    def binomials(self, counts: Array, chances: Array) -> Array:
+        """How many of `counts` trials succeed with probabilities `chances`, both float64.  (*), (*) -> (*) float64"""
+        n, p = (np.array(x, np.float64, order="C") for x in np.broadcast_arrays(counts, chances))
+        table = loader.tables().get(("bytes", "digests"))
+        if table is None:
+            pairs = zip(n.ravel().tolist(), p.ravel().tolist(), strict=True)
+            n[...] = np.reshape([draws.binomial(self.random, *pair) for pair in pairs], n.shape)
+            return n
+        with self.bit_generator.lock:
+            table.binomials(self.address, n, p, n.size)
+        return n
 
     def geometric(self, p: Any, size: Any = None) -> Any:
         """Trials up to the first success."""

@@ -48,10 +48,10 @@ class StudentT(Distribution):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        half = 0.5 * self.df
+        half, normal = 0.5 * self.df, standard_normal(shape, self.df)
         log_gamma = log_standard_gamma(half.expand(shape)).clamp(min=math.log(tiny_of(half)))  # keeps samples finite
         log_ratio = log_gamma - half.log()  # of the chi-squared variable and df
-        return self.loc + self.scale * standard_normal(shape, self.df) * (-0.5 * log_ratio).exp()
+        return self.loc + self.scale * normal * (-0.5 * log_ratio).exp()
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

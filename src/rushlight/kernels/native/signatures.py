@@ -17,8 +17,18 @@ HALVES: dict[str, str] = {"widen": "aan", "narrow": "aan"}
 
 # ``rl_<name>_bytes``.  digest.cpp: bytes, how many, where to start; returns the digest.  twister.cpp: state, where words
 # go, how many; and numbers, how far behind each but the last that lies which it changes places with, how many; a state and how many
-# words it goes on by; and one, where its bits go, rows, how many are drawn for each and kept of them, below what a number sets its bit
-BYTES: dict[str, str] = {"digest": "anu>n", "words": "uan", "shuffle": "aan", "skip": "un", "coins": "aannnu"}
+# words it goes on by; and one, where its bits go, rows, how many are drawn for each and kept of them, below what a number sets its bit.
+# draws.cpp: state, a normal number that waits, parameters in whose place numbers go, how many; state, trials, chances, how many
+BYTES: dict[str, str] = {
+    "digest": "anu>n",
+    "words": "uan",
+    "shuffle": "aan",
+    "skip": "un",
+    "coins": "aannnu",
+    "log_gammas": "uaan",
+    "poissons": "uaan",
+    "binomials": "uaan",
+}
 
 # ``rl_<name>_bf16``: of bfloat16 numbers, computed in float32 and rounded once.
 MAPS: dict[str, str] = {}

@@ -37,23 +37,14 @@ def log_gamma_slope(concentration: Array, log_sample: Array) -> Array:
     grads={"concentration": lambda g, concentration, out: g * log_gamma_slope(concentration, out)})  # fmt: skip
 def log_standard_gamma_op(concentration: Array, generator: Any) -> Array:
     """Logarithms of samples: of 0 where the shape is 0 or below.  (*) -> (*)"""
-    a, rng = concentration.astype(np.float64), source(generator)
-    none = a <= 0
-    a[none] = 1
-    small = a < 1
-    drawn = np.asarray(np.log(rng.standard_gamma(a + small)))
-    if small.any():
-        # z of shape a is z' U^(1/a) with z' of shape a + 1 and uniform U: as logarithms, nothing underflows.
-        drawn[small] -= rng.standard_exponential(int(small.sum())) / a[small]
-    drawn[none] = -np.inf
-    return drawn.astype(concentration.dtype)
+    return source(generator).log_gammas(concentration).astype(concentration.dtype)
 
 
 def log_standard_gamma(concentration: Tensor, generator: Any = None) -> Tensor:
     """Logarithms of samples of the gamma distribution of rate 1, differentiable by the shapes.  (*) -> (*)
 
     Logarithms, because samples of small shapes underflow. Draws in float64 by Marsaglia and Tsang's method (ACM
-    Transactions on Mathematical Software 26, 2000), which is NumPy's. -inf for shapes of 0 or below: all mass is at 0. Raises
+    Transactions on Mathematical Software 26, 2000). -inf for shapes of 0 or below: all mass is at 0. Raises
     RuntimeError for shapes that are NaN.
     """
     if np.isnan(everything(raw(concentration))).any():

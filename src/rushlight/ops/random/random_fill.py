@@ -387,7 +387,7 @@ def normal_of(mean: Tensor, std: Tensor, generator: Generator | None) -> Tensor:
 @op(ns=None, name="poisson", half=None, grads={"input": lambda g: nothing(g)}, batch=families.parametric)
 def poisson_op(input: Array, generator: Generator | None) -> Array:
     """Numbers of the Poisson distribution of rates `input`.  (*) -> (*)"""
-    return np.asarray(source(generator).poisson(input.astype(np.float64))).astype(input.dtype)
+    return source(generator).poissons(input).astype(input.dtype)
 
 
 @function()
@@ -405,8 +405,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
                                                 "prob": lambda g, prob: nothing(prob)}, batch=families.parametric)  # fmt: skip
 def binomial_op(count: Array, prob: Array, generator: Any) -> Array:
     """Numbers of successes.  (*), (*) -> (*)"""
-    found = source(generator).binomial(count.astype(np.int64), prob.astype(np.float64))
-    return np.asarray(found).astype(count.dtype)
+    return source(generator).binomials(count, prob).astype(count.dtype)
 
 
 @function()

@@ -20,14 +20,34 @@ if TYPE_CHECKING:
                                                  "concentration": lambda g, concentration: nothing(concentration)})  # fmt: skip
 def von_mises_op(loc: Array, concentration: Array, generator: Any) -> Array:
     """Angles in [-pi, pi).  (*), (*) -> (*)"""
-    found = source(generator).vonmises(0.0, concentration.astype(np.float64)) + loc.astype(np.float64)
-    return np.asarray((found + np.pi) % (2 * np.pi) - np.pi).astype(loc.dtype)
+    where, k = np.broadcast_arrays(loc.astype(np.float64), concentration.astype(np.float64))
+    r, angle, rng = proposal(k), np.zeros(k.shape), source(generator)
+    done = np.zeros(k.shape, bool)
+    with np.errstate(all="ignore"):
+        while not done.all():
+            # As PyTorch draws: three numbers for each angle, again for all while one is not accepted.
+            u = rng.random((3, *k.shape))
+            z = np.cos(np.pi * u[0])
+            f = (1 + r * z) / (r + z)
+            c = k * (r - f)
+            accepted = (c * (2 - c) - u[1] > 0) | (np.log(c / u[1]) + 1 - c >= 0)
+            angle = np.where(accepted, np.sign(u[2] - 0.5) * np.arccos(f), angle)
+            done |= accepted
+    return np.asarray((angle + np.pi + where) % (2 * np.pi) - np.pi).astype(loc.dtype)
+
+
+def proposal(k: Array) -> Array:
+    """The parameter of the wrapped Cauchy distribution from which angles are proposed, of concentrations.  (*) -> (*)"""
+    with np.errstate(all="ignore"):
+        tau = 1 + np.sqrt(1 + 4 * k * k)
+        rho = (tau - np.sqrt(2 * tau)) / (2 * k)
+        return np.where(k < 1e-5, 1 / k + k, (1 + rho * rho) / (2 * rho))
 
 
 def von_mises(loc: Tensor, concentration: Tensor, generator: Any = None) -> Tensor:
     """Angles around `loc`, in [-pi, pi).  (*), (*) -> (*)
 
     By rejection from a wrapped Cauchy distribution (Best and Fisher, Efficient simulation of the von Mises distribution,
-    Applied Statistics 28, 1979), which is NumPy's, in float64.
+    Applied Statistics 28, 1979), in float64.
     """
     return von_mises_op(randomness.apart(loc), concentration, generator)
