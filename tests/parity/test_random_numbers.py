@@ -19,6 +19,14 @@ pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
 EXACT: dict[str, Callable[[Any], list[Any]]] = {
     "rand": lambda t: [t.rand(7), t.rand(70_000), t.rand(7, dtype=t.float64), t.rand(3, dtype=t.complex64), t.rand(())],
     "rand of 16 bits": lambda t: [t.rand(700, dtype=t.bfloat16), t.rand(700, dtype=t.float16)],
+    "uniform_ of 16 bits": lambda t: (
+        [
+            t.empty(7000, dtype=kind).uniform_(*bounds)
+            for kind in (t.bfloat16, t.float16)
+            for bounds in ((-0.378, 0.378), (0.1, 0.3), (1000, 1001))
+        ]
+        + [t.nn.Linear(7, 9, dtype=t.bfloat16).weight]
+    ),
     "randint": lambda t: [
         t.randint(10, (7,)),
         t.randint(-5, 5, (3,), dtype=t.int8),
@@ -199,6 +207,18 @@ CLOSE: dict[str, Callable[[Any], list[Any]]] = {
         t.nn.GRU(5, 6, 3, dropout=0.4)(t.nn.utils.rnn.pack_sequence([t.randn(6, 5), t.randn(4, 5)]))[0].data,
     ],
     "rrelu": lambda t: [t.nn.functional.rrelu(t.randn(20), training=True)],
+    "normal numbers of 16 bits": lambda t: [
+        x
+        for kind in (t.bfloat16, t.float16)
+        for x in (
+            *(t.randn(n, dtype=kind) for n in (3, 16, 20, 100)),
+            *(t.empty(n, dtype=kind).normal_(0.3, 2.5) for n in (5, 40)),
+            t.empty(10, 10, dtype=kind).t().normal_(0.3, 2.5),
+            t.normal(t.zeros(50, dtype=kind), t.full((50,), 1.7, dtype=kind)),
+            t.normal(0.3, 1.7, (50,), dtype=kind),
+            t.nn.Embedding(5, 16, dtype=kind).weight,
+        )
+    ],
     "gamma": lambda t: [
         t._standard_gamma(t.tensor([0.01, 0.3, 1.0, 2.5, 30.0, 1e5]).repeat(20)),
         t._standard_gamma(t.full((4, 5), 0.7, dtype=t.float64).t()),

@@ -21,7 +21,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import nothing, number
-from rushlight.ops.random.random import F32, F64, by_memory, normal_array, source, uniform_array
+from rushlight.ops.random.random import F32, F64, HALVES, by_memory, normal_array, put_halves, source, uniform_array
 from rushlight.ops.reduce.sums import tensor_argument
 from rushlight.tensor import Tensor
 
@@ -97,10 +97,13 @@ def put_normal(x: Array, mean: float, std: float, generator: Any) -> None:
         put_normal(parts(x), mean, std * 0.5**0.5, generator)
         return
     rng = source(generator)
-    if x.dtype in (F32, F64) and x.flags.c_contiguous:
-        rng.standard_normal(out=x, dtype=x.dtype)
-    else:
-        put(x, rng, rng.two_by_two)
+    if x.dtype in HALVES and x.flags.c_contiguous:
+        put_halves(x, mean, std, rng)
+        return
+    if x.dtype not in (F32, F64) or not x.flags.c_contiguous:
+        put(x, rng, lambda count: rng.two_by_two(count) * std + mean)
+        return
+    rng.standard_normal(out=x, dtype=x.dtype)
     if std != 1:
         x *= x.dtype.type(std)
     if mean:
@@ -361,9 +364,13 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: int | Sequence[int] | None = N
     if randomness.innermost() is not None:
         t = randomness.fresh(lambda s: normal_array(s, kind, generator), shape) * std + mean
         return filled("normal", out, t.requires_grad_(requires_grad))
-    array = normal_array(shape, kind, generator)
-    array *= array.dtype.type(std)
-    array += array.dtype.type(mean)
+    if kind in HALVES:
+        array = np.empty(shape, kind)
+        put_halves(array, mean, std, source(generator))
+    else:
+        array = normal_array(shape, kind, generator)
+        array *= array.dtype.type(std)
+        array += array.dtype.type(mean)
     return filled("normal", out, made(array, requires_grad))
 
 
