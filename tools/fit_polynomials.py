@@ -56,6 +56,11 @@ def main() -> None:
         4,
         lambda r, p: (1 + r + r * r * p) / mp.exp(r) - 1,
     )
+    eighth = float(mp.pi / 4) ** 2 * 1.001
+    show("sin, (sin x - x) / x^3 in z = x^2", lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, tiny, eighth, 3,
+         lambda z, p: (1 + z * p) * mp.sqrt(z) / mp.sin(mp.sqrt(z)) - 1)  # fmt: skip
+    show("cos, (cos x - 1 + x^2 / 2) / x^4 in z = x^2", lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, tiny, eighth, 2,
+         lambda z, p: (1 - z / 2 + z * z * p) / mp.cos(mp.sqrt(z)) - 1)  # fmt: skip
     show(
         "tanh, (tanh x - x) / x^3 in z = x^2",
         lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,

@@ -59,6 +59,18 @@ def _box_muller(u: Array) -> None:
     np.multiply(radius, np.sin(angle), out=u[..., 8:])
 
 
+def _made_normal(flat: Array) -> None:
+    """Numbers in [0, 1), (16 n), made normal in place."""
+    table = loader.tables().get(("bytes", "digests"))
+    if table is not None and flat.dtype == F32:
+        table.box_muller(flat, flat.size // LAST)
+        return
+    whole = flat.reshape(-1, LAST)
+    with np.errstate(all="ignore"):
+        for start in range(0, len(whole), AT_ONCE // LAST):
+            _box_muller(whole[start : start + AT_ONCE // LAST])
+
+
 class Twister(np.random.Generator):
     """NumPy's generator with PyTorch's numbers: of the distributions that are not here, NumPy's, from the same words.
 
@@ -201,13 +213,10 @@ class Twister(np.random.Generator):
             self.fill(flat, self.two_by_two)
             return float(made) if size is None and out is None else made
         self.random(dtype=made.dtype, out=flat)
-        with np.errstate(all="ignore"):
-            whole = flat[: flat.size // LAST * LAST].reshape(-1, LAST)
-            for start in range(0, len(whole), AT_ONCE // LAST):
-                _box_muller(whole[start : start + AT_ONCE // LAST])
-            if flat.size % LAST:
-                self.random(dtype=made.dtype, out=flat[-LAST:])
-                _box_muller(flat[-LAST:])
+        _made_normal(flat[: flat.size // LAST * LAST])
+        if flat.size % LAST:
+            self.random(dtype=made.dtype, out=flat[-LAST:])
+            _made_normal(flat[-LAST:])
         return made
 
     def two_by_two(self, count: int) -> Array:

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "memory.h"
+#include "vecmath.h"
+
 namespace rl {
 namespace {
 
@@ -107,6 +110,22 @@ void coins(Twister *t, uint8_t *out, long rows, long n, long columns, uint64_t l
     bits.end();
 }
 
+// Numbers in [0, 1), 8 that give radii before 8 that give angles, made normal (Box and Muller, 1958).
+void box_muller(float *x, long blocks) {
+    parallel_for(blocks, kGrain / 16, [=](long begin, long end) {
+        for (long b = begin; b < end; ++b) {
+            float *radii = x + 16 * b, *angles = radii + 8;
+#pragma omp simd
+            for (int i = 0; i < 8; ++i) {
+                const float radius = std::sqrt(-2.0f * log_of_normal(1.0f - radii[i]));
+                float sine, cosine;
+                sin_cos(6.28318530718f * angles[i], sine, cosine);
+                radii[i] = radius * cosine, angles[i] = radius * sine;
+            }
+        }
+    });
+}
+
 }  // namespace
 }  // namespace rl
 
@@ -150,4 +169,10 @@ RL_EXPORT void rl_coins_bytes(Array *state_, Array *bits_, long rows, long n, lo
 RL_EXPORT void rl_skip_bytes(uint64_t state, long count) {
     rl::Call call("skip");
     call.run([=] { rl::skip((rl::Twister *)state, count); });
+}
+
+RL_EXPORT void rl_box_muller_bytes(Array *numbers_, long blocks) {
+    rl::Call call("box_muller");
+    float *numbers = call.out<float>("numbers", numbers_, 16 * blocks);
+    call.run([=] { rl::box_muller(numbers, blocks); });
 }

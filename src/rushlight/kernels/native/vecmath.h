@@ -101,6 +101,19 @@ RL_INLINE float log(float x) {
 
 RL_INLINE double log(double x) { return std::log(x); }
 
+// sin x and cos x of x from 0 to 2 pi: what is left of multiples of pi / 2, in three parts of which two are exact in products.
+RL_INLINE void sin_cos(float x, float &sine, float &cosine) {
+    const float shift = 12582912.0f;
+    float t = x * 0.636619772f + shift, n = t - shift;
+    float r = ((x - n * 1.5703125f) - n * 4.83751296997e-4f) - n * 7.5497899549e-8f, z = r * r;
+    float s = r + r * z * (((2.724961860e-06f * z - 1.984008413e-04f) * z + 8.333331905e-03f) * z - 1.666666716e-01f);
+    float c = 1.0f - 0.5f * z + z * z * ((2.454768946e-05f * z - 1.388830133e-03f) * z + 4.166666418e-02f);
+    uint32_t quarter = bits<uint32_t>(t);
+    float first = choose(quarter & 1, c, s), second = choose(quarter & 1, s, c);
+    sine = bits<float>(bits<uint32_t>(first) ^ (quarter & 2) << 30);
+    cosine = bits<float>(bits<uint32_t>(second) ^ ((quarter + 1) & 2) << 30);
+}
+
 RL_INLINE float tanh(float x) {
     float a = std::fabs(x), z = x * x;
     float p = 2.370762872e-03f;
