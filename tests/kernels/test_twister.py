@@ -23,10 +23,11 @@ DRAWS: dict[str, Callable[[Twister], Any]] = {
     "normal": lambda g: [g.standard_normal(n, dtype) for n in (1, 15, 16, 21, 5000) for dtype in (np.float32, np.float64)],
     "integers": lambda g: [g.integers(7, size=9), g.integers(-3, 3, 9, np.int8), g.integers(1 << 63, size=5), g.integers(5)],
     "orders": lambda g: [*(g.permutation(n) for n in (0, 1, 2, 1000))],
-    "others": lambda g: [g.standard_exponential(9), g.geometric(0.3, 9), g.two_by_two(7), g.random(), g.poisson(3.0, 5)],
+    "exponential": lambda g: [g.standard_exponential(n, dtype) for n in (1, 9, 10_000) for dtype in (np.float32, np.float64)],
+    "others": lambda g: [g.geometric(0.3, 9), g.two_by_two(7), g.random(), g.poisson(3.0, 5)],
     "accepted": lambda g: [g.poissons(RATES), g.log_gammas(RATES), g.two_by_two(1), g.log_gammas(RATES), g.binomials(TRIALS, CHANCES), g.random()],
 }  # fmt: skip
-ROUNDED = {"normal": 2e-6, "accepted": 1e-14}  # how far apart logarithms and sines are computed
+ROUNDED = {"normal": 2e-6, "exponential": 4e-16, "accepted": 1e-14}  # how far apart logarithms and sines are computed
 
 
 @pytest.mark.parametrize("name", DRAWS)

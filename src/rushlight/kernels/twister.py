@@ -235,7 +235,7 @@ class Twister(np.random.Generator):
     ) -> Any:
         """Of rate 1."""
         made = np.empty(() if size is None else size, dtype) if out is None else out
-        self.fill(made, lambda count: -np.log1p(-self._double(count)))
+        self.fill(made, self._exponentials)
         return float(made) if size is None and out is None else made
 
     def log_gammas(self, shapes: Array) -> Array:
@@ -273,6 +273,16 @@ class Twister(np.random.Generator):
         with self.bit_generator.lock:
             table.binomials(self.address, n, p, n.size)
         return n
+
+    def _exponentials(self, count: int) -> Array:
+        table = loader.tables().get(("bytes", "digests"))
+        if table is None:
+            found: Array = -np.log1p(-self._double(count))
+            return found
+        made = np.empty(count)
+        with self.bit_generator.lock:
+            table.exponentials(self.address, made, count)
+        return made
 
     def geometric(self, p: Any, size: Any = None) -> Any:
         """Trials up to the first success."""

@@ -15,11 +15,11 @@ SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
 # ``rl_<name>_bf16`` and ``rl_<name>_f16``: 16-bit floats as unsigned numbers.  halves.cpp: input, output, elements
 HALVES: dict[str, str] = {"widen": "aan", "narrow": "aan"}
 
-# ``rl_<name>_bytes``.  digest.cpp: bytes, how many, where to start; returns the digest.  twister.cpp: state, where words
-# go, how many; and numbers, how far behind each but the last that lies which it changes places with, how many; a state and how many
-# words it goes on by; and one, where its bits go, rows, how many are drawn for each and kept of them, below what a number sets its bit; and
-# numbers that become normal ones, how many times 16.
-# draws.cpp: state, a normal number that waits, parameters in whose place numbers go, how many; state, trials, chances, how many
+# ``rl_<name>_bytes``.  digest.cpp: bytes, how many, where to start; returns the digest.  twister.cpp: state, where words or exponential
+# numbers go, how many; numbers, how far behind each but the last that lies which it changes places with, how many; a state and how many
+# words it goes on by; a state, where its bits go, rows, how many are drawn for each and kept of them, below what a number sets its
+# bit; numbers that become normal ones, how many times 16.  draws.cpp: state, a normal number that waits, parameters in whose place
+# numbers go, how many; state, trials, chances, how many
 BYTES: dict[str, str] = {
     "digest": "anu>n",
     "words": "uan",
@@ -27,6 +27,7 @@ BYTES: dict[str, str] = {
     "skip": "un",
     "coins": "aannnu",
     "box_muller": "an",
+    "exponentials": "uan",
     "log_gammas": "uaan",
     "poissons": "uaan",
     "binomials": "uaan",

@@ -110,6 +110,13 @@ void coins(Twister *t, uint8_t *out, long rows, long n, long columns, uint64_t l
     bits.end();
 }
 
+// Exponential numbers of rate 1: -log(1 - u) of numbers u in [0, 1) of 53 bits, of which 1 - u is exact.
+void exponentials(Twister *t, double *out, long n) {
+    evenly(t, out, n, 0.0, 1.0, 1.0);
+#pragma omp simd
+    for (long i = 0; i < n; ++i) out[i] = 0.0 - log_by_series(1.0 - out[i]);
+}
+
 // Numbers in [0, 1), 8 that give radii before 8 that give angles, made normal (Box and Muller, 1958).
 void box_muller(float *x, long blocks) {
     parallel_for(blocks, kGrain / 16, [=](long begin, long end) {
@@ -175,4 +182,10 @@ RL_EXPORT void rl_box_muller_bytes(Array *numbers_, long blocks) {
     rl::Call call("box_muller");
     float *numbers = call.out<float>("numbers", numbers_, 16 * blocks);
     call.run([=] { rl::box_muller(numbers, blocks); });
+}
+
+RL_EXPORT void rl_exponentials_bytes(uint64_t state, Array *out_, long n) {
+    rl::Call call("exponentials");
+    double *out = call.out<double>("out", out_, n);
+    call.run([=] { rl::exponentials((rl::Twister *)state, out, n); });
 }

@@ -91,6 +91,18 @@ RL_INLINE float log_of_normal(float x, float more = 0.0f) {
 
 RL_INLINE double log_of_normal(double x) { return std::log(x); }
 
+// log x of normal numbers over 0, as of float32 above, in SIMD code: the series of artanh to s^23.
+RL_INLINE double log_by_series(double x) {
+    uint64_t i = bits<uint64_t>(x) - 0x3fe6a09e667f3bcdull;  // sqrt(1/2)
+    double e = (double)(int32_t)(int64_t(i) >> 52);
+    double m = bits<double>((i & 0x000fffffffffffffull) + 0x3fe6a09e667f3bcdull);
+    double f = m - 1.0, s = f / (m + 1.0), z = s * s, q = 1.0 / 23;
+    q = q * z + 1.0 / 21, q = q * z + 1.0 / 19, q = q * z + 1.0 / 17, q = q * z + 1.0 / 15, q = q * z + 1.0 / 13;
+    q = q * z + 1.0 / 11, q = q * z + 1.0 / 9, q = q * z + 1.0 / 7, q = q * z + 1.0 / 5, q = q * z + 1.0 / 3;
+    // 2 s = f - s f; of ln 2 the first part is exact in products with e
+    return e * 6.93147180369123816490e-01 + (f + (s * (2.0 * z * q - f) + e * 1.90821492927058770002e-10));
+}
+
 RL_INLINE float log(float x) {
     bool tiny = x < 1.17549435e-38f;
     float out = log_of_normal(tiny ? x * 8388608.0f : x, tiny ? -23.0f : 0.0f);
