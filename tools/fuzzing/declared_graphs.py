@@ -316,6 +316,15 @@ def run_for_zeros(difference: Difference) -> bool:
     )
 
 
+def views_of_nothing(difference: Difference) -> bool:
+    """Whether a hook is called with zeros here alone, behind a view without elements whose base was changed in place."""
+    there, here = difference.reference, difference.subject
+    if difference.where != "log" or not (isinstance(there, list) and isinstance(here, list) and len(there) < len(here)):
+        return False
+    empty = any(hasattr(x, "grad_fn") and 0 in x.shape for x in executed(difference)[0].values())
+    return empty and "create_graph=True" in text(difference) and agree_without(difference, CHANGE.pattern)
+
+
 def one_node(difference: Difference) -> bool:
     """Whether the node of a product or layer whose graph was freed is to run, which PyTorch makes several of."""
     freed = (f"the graph was freed at {name}Backward" for name in ("Bmm", "Linear", "Matmul"))
@@ -517,6 +526,7 @@ GRAPHS: tuple[Declared, ...] = (
     Declared("`backward(inputs=[y])` where `y` is the product or linear layer of three dimensions", one_node),
     Declared("an unpack hook that gives a tensor of another shape or dtype", unpacked_otherwise),
     Declared("gradient of what is linear in pieces", run_for_zeros),
+    Declared("views without elements whose base was changed in place", views_of_nothing),
     Declared("gradient of what is linear in pieces", zeros_for_none),
     Declared("the second derivative of `cumprod` by its result", by_the_result_of_cumprod),
     Declared("the cycle that `backward(create_graph=True)` makes", cycle),
