@@ -165,6 +165,10 @@ def test_uint8_masks_warn():
     t = torch.arange(3)
     with pytest.warns(UserWarning, match="uint8"):
         assert t[torch.tensor([1, 0, 1], dtype=torch.uint8)].tolist() == [0, 2]
+    for value in (5, torch.tensor([5, 5])):
+        with pytest.warns(UserWarning, match="uint8"):
+            t[torch.tensor([1, 0, 1], dtype=torch.uint8)] = value
+        assert t[:3].tolist() == [5, 1, 5]
 
 
 def test_a_changed_index_is_noticed():
