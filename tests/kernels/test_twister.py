@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rushlight
 from rushlight.kernels.native import loader
 from rushlight.kernels.twister import Twister, shuffle
 
+F = rushlight.nn.functional
 UNTEMPERED = 0x12DD9BB3  # of the state: the word drawn of it has all bits set
 
 RATES = np.tile([0.0, 0.01, 0.7, 3.0, 9.99, 10.0, 40.0, 1e5], 50)
@@ -122,3 +124,20 @@ def test_what_pytorch_has_not_is_numpys() -> None:
     assert g.integers([1, 2], [3, 4]).shape == (2,)
     assert g.geometric([0.1, 0.9]).shape == (2,)
     assert g.permuted(np.arange(6).reshape(2, 3), axis=0).shape == (2, 3)
+
+
+def test_threads_have_masks_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    for tables in (loader.tables(), {}):
+        monkeypatch.setattr(loader, "_tables", tables)
+        seen: list[bytes] = []
+
+        def drop(seen: list[bytes] = seen) -> None:
+            for count in (64, 30_000) * 20:
+                seen.append(F.dropout(rushlight.ones(count)).numpy().tobytes())
+
+        threads = [threading.Thread(target=drop) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(seen)) == len(seen) == 160

@@ -621,6 +621,19 @@ def test_a_constant_has_no_variance_though_its_mean_is_rounded(dtype, shape, val
     assert (beside.var(1) != 0).tolist() == [True, *[False] * (len(x) - 1)]
 
 
+def test_deviations_beside_a_large_mean_have_exact_slopes():
+    x = np.full(231, np.float32(1e6 + 0.7))
+    x[5] = np.nextafter(x[5], np.float32(2e6))
+    t, exact = torch.tensor(x).requires_grad_(), torch.tensor(x.astype(np.float64)).requires_grad_()
+    for given in (t, exact):
+        given.std().backward()
+    np.testing.assert_allclose(t.grad.numpy(), exact.grad.numpy(), rtol=5e-3)
+    constant = torch.full((3, 7, 11), 1e6 + 0.7).requires_grad_()
+    constant.var(1).sum().backward()
+    same(constant.grad, 0)
+    same(torch.full((5,), 1e20).var(), 0)  # and no warning of an overflow
+
+
 def test_a_constant_has_a_deviation_without_slope():
     x = torch.full((4, 257), 0.1).requires_grad_()
     x.std(1).sum().backward()

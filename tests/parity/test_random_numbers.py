@@ -167,6 +167,18 @@ CLOSE: dict[str, Callable[[Any], list[Any]]] = {
         t.nn.functional.dropout(t.ones(40), 1.0),
         t.dropout(t.ones(40), 0.25, True),
     ],
+    "dropout of all and of none": lambda t: [
+        t.nn.functional.alpha_dropout(t.ones(7), 1.0, True),
+        t.nn.functional.dropout2d(t.ones(2, 3, 2, 2), 1.0),
+        t.nn.functional.feature_alpha_dropout(t.ones(2, 3, 2), 1.0, True),
+        t.native_dropout(t.ones(3), 0.0, True)[0],
+        t.nn.functional.dropout(t.ones(40_000), 0.1),
+        t.nn.functional.dropout(t.ones(5, 5, device="meta"), 0.3).new_zeros(1, device="cpu"),
+    ],
+    "alpha dropout of what lies otherwise": lambda t: [
+        t.nn.functional.alpha_dropout(t.ones(3, 4, 5).permute(2, 0, 1), 0.3, True),
+        t.native_dropout(t.ones(3, 4, 5).permute(2, 0, 1), 0.3, True)[0],
+    ],
     "dropout of what lies otherwise": lambda t: [
         t.nn.functional.dropout(x, 0.3)
         for x in (t.ones(40, 7).t(), t.ones(40, 7)[:, ::2], t.ones(3, 1).expand(3, 5), t.ones(2, 3, 4).permute(1, 2, 0))
@@ -275,7 +287,7 @@ CLOSE: dict[str, Callable[[Any], list[Any]]] = {
 
 # Where MKL makes them for PyTorch, as it does on some processors, it draws others from the same seed.
 BY_MKL = {"bernoulli of one number", "multinomial without replacement", "multinomial of one", "exponential", "dropout", "dropout of channels",
-          "dropout of what lies otherwise", "dropout of what selu gives", "attention with dropout", "layers with dropout"}  # fmt: skip
+          "dropout of what lies otherwise", "dropout of all and of none", "alpha dropout of what lies otherwise", "dropout of what selu gives", "attention with dropout", "layers with dropout"}  # fmt: skip
 
 
 def draws_by_mkl() -> bool:

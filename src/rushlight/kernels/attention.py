@@ -231,7 +231,7 @@ def sdpa(
     q: (B, H, L, E), k: (B, H, S, E), v: (B, H, S, Ev); heads that share keys may be views (stride 0).
     mask: broadcastable to (B, H, L, S); added, or bool, true where a column counts.  With ``is_causal`` row i
     sees columns 0 to i.  scale: 1 / sqrt(E) by default.  Rows that see nothing come out as 0.
-    drop: (p, seed) drops probabilities as :func:`dropout` does, block by block.
+    drop: (p, state) drops probabilities as dropout does from the state of a generator (see :func:`coins`), block by block.
     Returns out (B, H, L, Ev) and lse (B, H, L), the logarithm of each row's sum (float32 for 16-bit inputs).
     """
     found = _of_bfloat16(q, k, v, mask, is_causal, scale) if is_half(q.dtype) and drop is None else None

@@ -193,11 +193,12 @@ def dropout(x: Array, p: float, state: Array, order: Order = None, out: Maybe = 
     """Each element times 1 / (1 - p) with probability 1 - p, else times 0.
 
     x: (*) float.  Returns out (*) and the mask as bits ((n + 7) // 8,) uint8, element 0 in the lowest bit of byte 0:
-    one 32nd of a float32 mask.  state: of a generator (see :func:`coins`), which stays as it is: the same one gives the same mask.
+    one 32nd of a float32 mask.  state: that mask, or the state of a generator (see :func:`coins`), which stays as it is: the same one
+    gives the same mask.
     order: of the dimensions, outermost first, in which elements count and results lie; None as they are.  `out`, of the shape and
     dtype of x, is written instead of a new array; it may be x.
     """
-    bits = coins(state.copy(), 1 - p, 1, x.size)
+    bits = state if state.dtype == np.uint8 else coins(state.copy(), 1 - p, 1, x.size)
     return dropout_backward(x, bits, p, order, out), bits
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.kernels.coins import coins
 from rushlight.kernels.dispatch import Array, native
 from rushlight.kernels.native import loader
 from rushlight.kernels.reference import draws
@@ -49,6 +50,14 @@ def tossed(state: Array, limit: int, count: int) -> Array:
     generator.fill(found, lambda some: (generator.words64(some) & np.uint64((1 << 53) - 1)) < limit)
     state[...] = generator._memory
     return found
+
+
+def skipped(state: Array, count: int) -> Array:
+    """A state, (625) uint32, after `count` more words."""
+    generator = Twister(0)
+    generator._memory[...] = state
+    generator.bit_generator.random_raw(count, output=False)
+    return generator._memory.copy()
 
 
 def _box_muller(u: Array) -> None:
@@ -138,9 +147,14 @@ class Twister(np.random.Generator):
             table = loader.tables().get(("bytes", "digests"))
             if table is not None:
                 table.skip(self.address, count)
-        if table is None:
-            self.bit_generator.random_raw(count, output=False)
+            else:
+                self._memory[...] = skipped(found, count)
         return found
+
+    def coins(self, p: float, count: int) -> Array:
+        """Bits that are set with probability p, ((count + 7) // 8) uint8: see `coins`."""
+        with self.bit_generator.lock:
+            return coins(self._memory, p, 1, count)
 
     def words64(self, count: int) -> Array:
         """(count) of 64 bits, the upper half drawn first."""
@@ -253,10 +267,10 @@ class Twister(np.random.Generator):
             draw = draws.poisson if name == "poissons" else lambda u, x: draws.log_gamma(u, self._normal, x)
             found[...] = np.reshape([draw(self.random, x) for x in found.ravel().tolist()], found.shape)
             return found
-        waiting = np.array((0.0 if self.waiting is None else self.waiting, self.waiting is not None))
         with self.bit_generator.lock:
+            waiting = np.array((0.0 if self.waiting is None else self.waiting, self.waiting is not None))
             getattr(table, name)(self.address, waiting, found, found.size)
-        self.waiting = float(waiting[0]) if waiting[1] else None
+            self.waiting = float(waiting[0]) if waiting[1] else None
         return found
 
     def _normal(self) -> float:

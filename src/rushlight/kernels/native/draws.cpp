@@ -61,6 +61,7 @@ double poisson(Source &s, double rate) {
         while ((product *= s.uniform()) > end) ++count;
         return count;
     }
+    if (std::isinf(rate)) return rate;
     const double log_rate = std::log(rate), b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b;
     const double inverse = 1.1239 + 1.1328 / (b - 3.4), inside = 0.9277 - 3.6224 / (b - 2);
     for (;;) {

@@ -38,6 +38,8 @@ def poisson(uniform: Draw, rate: float) -> float:
     """A Poisson variable: below a rate of 10 by products of uniform numbers (Knuth), else Hormann's PTRS (1993)."""
     if rate < 10:
         return _by_products(uniform, rate)
+    if math.isinf(rate):
+        return rate
     log_rate, b = math.log(rate), 0.931 + 2.53 * math.sqrt(rate)
     a, inverse, inside = -0.059 + 0.02483 * b, 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)
     while True:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,11 @@ def _dots(a: Array, b: Array) -> Array:
     return total.astype(a.dtype)
 
 
+def _beside(squares: Array, mean: Array, n: int) -> bool:
+    """Whether deviations are lost beside a mean."""
+    return bool((np.sqrt(squares) < np.abs(mean) * math.sqrt(n * float(np.finfo(mean.dtype).eps))).any())
+
+
 def _centred(x: Array, mean: Array) -> tuple[Array, Array]:
     """Deviations from the mean over the last dimension, and their squares summed.  (*, C), (*) -> (*, C), (*)
 
@@ -49,7 +55,7 @@ def _centred(x: Array, mean: Array) -> tuple[Array, Array]:
     """
     out = x - mean[..., None]
     squares = _dots(out, out)
-    if (squares < mean * mean * (x.shape[-1] * np.finfo(x.dtype).eps)).any():
+    if _beside(squares, mean, x.shape[-1]):
         mean += out.sum(axis=-1) / x.shape[-1]
         out = x - mean[..., None]
         squares = _dots(out, out)
@@ -124,7 +130,7 @@ def batch_stats(x: Array) -> tuple[Array, Array]:
     count = x.shape[0] * x.shape[2]
     mean = x.mean(axis=(0, 2))
     squares = _squares(x, mean)
-    if (squares < mean * mean * (count * np.finfo(x.dtype).eps)).any():
+    if _beside(squares, mean, count):
         mean += (x - mean[:, None]).sum(axis=(0, 2)) / count
         squares = _squares(x, mean)
     return mean, squares / count

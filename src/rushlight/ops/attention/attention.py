@@ -321,5 +321,5 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Te
     if dropout_p > 0 and special.count and (innermost() is not None or owned((query, key, value, attn_mask))):
         p = probabilities(query, repeated(key, groups), attn_mask, is_causal, scale)
         return ops.matmul(dropout(p, dropout_p), repeated(value, groups))
-    drop = (float(dropout_p), draw(scores_of(query, key, value, groups))) if dropout_p > 0 else None
+    drop = (float(dropout_p), draw(scores_of(query, key, value, groups), query)) if dropout_p > 0 else None
     return attention_op(query, key, value, attn_mask, bool(is_causal), float(scale), groups, drop)

@@ -5,7 +5,7 @@ By element, one bit of each mask element is saved; by channel, one number a chan
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,15 +28,30 @@ from rushlight.tensor import Tensor, wrap
 F = "nn.functional"
 
 
-def draw(count: int) -> Array:
+FEW = 20_000  # elements up to which their bits take no more memory than a state
+
+
+def draw(count: int, like: Tensor) -> Array:
     """The state of the default generator, (625) uint32, which goes on by the words that PyTorch takes for `count` elements."""
-    computed = not (modes.levels and any(level.dry for level in modes.levels))
-    return default_generator.numpy.ahead(2 * count * computed)
+    return default_generator.numpy.ahead(2 * count * computed(like))
+
+
+def computed(like: Tensor) -> bool:
+    """Whether numbers are drawn for a tensor: not on the device meta, nor where shapes alone are asked for."""
+    return not (like._meta or (modes.levels and any(level.dry for level in modes.levels)))
+
+
+def mask_of(input: Tensor, p: float) -> Array:
+    """Of few elements the bits of those that stay, of more the state of the generator from which they are drawn."""
+    count = input._array.size if p < 1 else 0
+    if 0 < count <= FEW and computed(input):
+        return default_generator.numpy.coins(1 - p, count)
+    return draw(count, input)
 
 
 @op(ns=None, name="native_dropout", aux=("bits",), repeatable=True, again=25, behind="input", over=True)
 def dropout_op(input: Array, p: float, order: tuple[int, ...] | None, state: Any) -> Array:
-    """`input` / (1 - p) with probability 1 - p, else 0, by element; the `state` of a generator decides where.  (*) -> (*)
+    """`input` / (1 - p) with probability 1 - p, else 0, by element; the `state` of a generator, or bits, decide where.  (*) -> (*)
 
     order: of the dimensions in memory, outermost first, in which numbers are drawn; None where it is that of the dimensions.
     """
@@ -108,26 +123,37 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     if randomness.innermost() is not None:
         keep = kept(p, input._array.shape)
         return (_scaled_ if inplace else scaled)(input, keep, 0.0 if p >= 1 else 1 / (1 - p))
-    array = input._array
-    order = None if array.flags.c_contiguous else tuple(memory_order(array))
-    found = (_dropout_ if inplace else dropout_op)(input, p, order, draw(array.size if p < 1 else 0))
+    order = drawn_order(input._array)
+    found = (_dropout_ if inplace else dropout_op)(input, p, None if order is None else tuple(order), mask_of(input, p))
     if not inplace and found._edge is not None:
         watch(found._edge, found)
     return found
 
 
-def kept(p: float, shape: tuple[int, ...]) -> Tensor:
-    """Which elements stay: True with probability 1 - `p`, by the numbers of the default generator that PyTorch would take."""
+def kept(p: float, shape: tuple[int, ...], order: Sequence[int] | None = None) -> Tensor:
+    """Which elements stay: True with probability 1 - `p`, by the numbers of the default generator that PyTorch would take.
+
+    order: of the dimensions, outermost first, in which they are drawn; None as they are.
+    """
+    if p >= 1:
+        return wrap(np.zeros(shape, bool))
+    if order is not None and randomness.innermost() is None:
+        return wrap(kept(p, tuple(shape[i] for i in order))._array.transpose(np.argsort(order)))
     return randomness.fresh(lambda size: default_generator.numpy.random(size) < 1 - p, shape)
+
+
+def drawn_order(array: Array) -> list[int] | None:
+    """The order of memory, None where it is that of the dimensions."""
+    return None if array.flags.c_contiguous else memory_order(array)
 
 
 @function(ns="")
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, ...]:
     """(dropout(input, p), mask), the mask a bool tensor.  (*) -> (*), (*)"""
     array = input._array
-    if train is False or p == 0:
+    if train is False:
         return input.clone(), wrap(np.ones(array.shape, bool))
-    keep = kept(p, array.shape)
+    keep = kept(p, array.shape, drawn_order(array))
     return scaled(input, keep, 0.0 if p >= 1 else 1 / (1 - p)), keep
 
 
@@ -290,7 +316,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     """
 
     def keep() -> Tensor:
-        return kept(p, input._array.shape)
+        return kept(p, input._array.shape, drawn_order(input._array))
 
     return alpha_any("alpha_dropout", input, p, training, inplace, keep)
 

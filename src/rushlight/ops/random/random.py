@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 HALVES = (dtypes.float16.numpy, dtypes.bfloat16.numpy)
 LAST = 16  # normal numbers that are made together
+AT_ONCE = 1 << 14  # of 16 bits that are drawn in 32
 
 
 def source(generator: Generator | None) -> Twister:
@@ -104,13 +105,14 @@ def put_halves(x: Array, mean: float, std: float, rng: Twister) -> None:
     if x.size < LAST:
         x[...] = (rng.two_by_two(x.size) * std + mean).reshape(x.shape)
         return
-    numbers = rng.standard_normal(x.size // LAST * LAST, F32)
-    if x.size % LAST:
-        numbers = np.concatenate((numbers, numbers[: x.size % LAST]))
-        numbers[-LAST:] = rng.standard_normal(LAST, F32)
-    if (mean, std) != (0, 1):
-        numbers = (numbers * np.float64(np.float32(std)) + np.float64(np.float32(mean))).astype(F32)
-    x[...] = numbers.reshape(x.shape)
+    flat = x.reshape(-1)  # a view: without gaps
+    starts = [*range(0, flat.size - LAST + 1, AT_ONCE)]
+    if flat.size % LAST:
+        starts.append(flat.size - LAST)
+    for start in starts:
+        end = start + LAST if flat.size - start == LAST else min(start + AT_ONCE, flat.size // LAST * LAST)
+        numbers = rng.standard_normal(end - start, F32)
+        flat[start:end] = (numbers * np.float64(np.float32(std)) + np.float64(np.float32(mean))).astype(F32)
 
 
 def pairs(both: Array, dtype: Any) -> Array:

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 def von_mises_op(loc: Array, concentration: Array, generator: Any) -> Array:
     """Angles in [-pi, pi).  (*), (*) -> (*)"""
     where, k = np.broadcast_arrays(loc.astype(np.float64), concentration.astype(np.float64))
-    r, angle, rng = proposal(k), np.zeros(k.shape), source(generator)
-    done = np.zeros(k.shape, bool)
+    r, rng = proposal(k), source(generator)
+    # Nothing is accepted where the angle is all but certain, or any angle as likely, or the concentration is no number.
+    angle = np.where(np.isnan(k), np.nan, 0.0)
+    done = ~(np.isfinite(r) & (r > 1))
     with np.errstate(all="ignore"):
         while not done.all():
             # As PyTorch draws: three numbers for each angle, again for all while one is not accepted.
@@ -31,8 +33,12 @@ def von_mises_op(loc: Array, concentration: Array, generator: Any) -> Array:
             f = (1 + r * z) / (r + z)
             c = k * (r - f)
             accepted = (c * (2 - c) - u[1] > 0) | (np.log(c / u[1]) + 1 - c >= 0)
+            accepted &= np.isfinite(r) & (r > 1)
             angle = np.where(accepted, np.sign(u[2] - 0.5) * np.arccos(f), angle)
             done |= accepted
+        even = k == 0
+        if even.any():
+            angle[even] = np.pi * (2 * rng.random(int(even.sum())) - 1)
     return np.asarray((angle + np.pi + where) % (2 * np.pi) - np.pi).astype(loc.dtype)
 
 

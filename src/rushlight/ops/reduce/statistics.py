@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -32,12 +32,9 @@ from rushlight.ops.reduce.sums import (
     tensor_argument,
     unsqueezed,
 )
+from rushlight.tensor import Tensor, wrap
 
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
-
-
-EPSILON = {np.dtype(c): c(np.finfo(c).eps) for c in (np.float16, np.float32, np.float64)}
+EPSILON = {np.dtype(c): float(np.finfo(c).eps) for c in (np.float16, np.float32, np.float64)}
 
 
 def squared_distance(x: Array, middle: Array) -> Array:
@@ -61,8 +58,19 @@ def squared_deviations(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> 
 
 def beside(squares: Array, middle: Array, n: int) -> bool:
     """Whether deviations are lost beside a mean: a constant is to have no variance, though its mean is rounded."""
-    size = middle * middle if middle.dtype.kind != "c" else middle.real**2 + middle.imag**2
-    return bool((squares < size.reshape(squares.shape) * (n * EPSILON[squares.dtype])).any())
+    bound = np.abs(middle).reshape(squares.shape) * math.sqrt(n * EPSILON[squares.dtype])
+    return bool((np.sqrt(squares) < bound).any())
+
+
+def deviations(x: Any, dim: tuple[int, ...] | None) -> Any:
+    """x - mean, the mean made exact: what its rounding adds is subtracted, as a constant."""
+    off = x - mean_op(x, dim, True)
+    if getattr(raw(off), "interpreted", False):
+        return off
+    rounded = fold(np.add, raw(off), dim, True) / max(count(raw(off).shape, dim), 1)
+    if isinstance(off, np.ndarray):
+        return np.subtract(off, rounded, out=off)
+    return off - wrap(np.asarray(rounded))
 
 
 def divided(total: Array, shape: tuple[int, ...], dim: tuple[int, ...] | None, correction: float) -> Any:
@@ -83,8 +91,8 @@ def var_op(input: Array, dim: tuple[int, ...] | None, correction: float, keepdim
 def _var_raw(g: Array, input: Array, dim: tuple[int, ...] | None, correction: float, keepdim: bool) -> Array:
     if undefined(input.shape, dim, correction):
         return var_grad(g, input, dim, correction, keepdim)
-    off = np.asarray(input - mean_op(input, dim, True))
     with np.errstate(invalid="ignore"):
+        off = np.asarray(deviations(input, dim))
         return times(off, unsqueezed(g * slope(input.shape, dim, correction), input.shape, dim, keepdim))
 
 
@@ -118,7 +126,7 @@ def var_grad(
         if undefined(shape, dim, correction):
             return unsqueezed(g, shape, dim, keepdim) * limits(plain(input), raw(g).dtype)
         by = unsqueezed(g * slope(shape, dim, correction), shape, dim, keepdim)
-        return (input - mean_op(input, dim, True)) * by
+        return deviations(input, dim) * by
 
 
 def limits(x: Any, dtype: Any) -> Any:
