@@ -63,11 +63,12 @@ def beside(squares: Array, middle: Array, n: int) -> bool:
 
 
 def deviations(x: Any, dim: tuple[int, ...] | None) -> Any:
-    """x - mean, the mean made exact: what its rounding adds is subtracted, as a constant."""
+    """x - mean, the mean made exact: what its rounding adds is subtracted, as a constant.  Not so of 16 bits, as in PyTorch."""
     off = x - mean_op(x, dim, True)
-    if getattr(raw(off), "interpreted", False):
+    if getattr(raw(off), "interpreted", False) or raw(off).dtype.itemsize == 2:
         return off
     rounded = fold(np.add, raw(off), dim, True) / max(count(raw(off).shape, dim), 1)
+    rounded = np.where(np.isfinite(rounded), rounded, 0)
     if isinstance(off, np.ndarray):
         return np.subtract(off, rounded, out=off)
     return off - wrap(np.asarray(rounded))
