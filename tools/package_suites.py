@@ -57,9 +57,7 @@ SUITES = {
         "opacus/tests/grad_samples/linear_test.py opacus/tests/grad_samples/conv1d_test.py opacus/tests/grad_samples/group_norm_test.py "
         "opacus/tests/grad_samples/layer_norm_test.py opacus/tests/grad_samples/embedding_test.py opacus/tests/validators"),
     "pytorch_optimizer": Suite(
-        "tests/test_optimizer_variants.py tests/test_optimizers.py tests/test_lr_schedulers.py tests/test_loss_functions.py tests/test_gradients.py",
-        "they ask how far a loss falls from where one seed begins, and here it begins elsewhere: by three other seeds 87, 309 and 248 "
-        "fail under PyTorch, 906, 230 and 209 here"),
+        "tests/test_optimizer_variants.py tests/test_optimizers.py tests/test_lr_schedulers.py tests/test_loss_functions.py tests/test_gradients.py"),
     "schedulefree": Suite("schedulefree", "under PyTorch they ask for a GPU, which is the CPU here"),
     "skorch": Suite("skorch/tests/test_regressor.py skorch/tests/test_utils.py skorch/tests/test_toy.py skorch/tests/test_setter.py"),
     "zuko": Suite("tests"),
