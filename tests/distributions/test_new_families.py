@@ -266,3 +266,14 @@ def test_joined_transforms_refuse() -> None:
         D.CatTransform([D.ExpTransform()], dim=3)(torch.zeros(2))
     with pytest.raises(ValueError, match="flattened lower-diagonal"):
         D.CorrCholeskyTransform().forward_shape((4,))
+
+
+@pytest.mark.parametrize("concentration", [0.0, 1e17, math.inf, math.nan])
+def test_angles_of_concentrations_that_accept_nothing_are_drawn(concentration):
+    d = D.VonMises(
+        torch.zeros(200, dtype=torch.float64),
+        torch.full((200,), concentration, dtype=torch.float64),
+        validate_args=False,
+    )
+    drawn = d.sample()
+    assert drawn.isnan().all() if math.isnan(concentration) else bool((drawn.std() > 1) == (concentration == 0))

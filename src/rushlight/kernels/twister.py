@@ -43,10 +43,16 @@ def shuffle(numbers: Array, drawn: Array) -> None:
     numbers[...] = order
 
 
+def resumed(state: Array) -> Twister:
+    """A generator that goes on from a state, (625) uint32."""
+    generator = Twister(0)
+    generator._memory[...] = state
+    return generator
+
+
 def tossed(state: Array, limit: int, count: int) -> Array:
     """(count) bool, True where the lowest 53 bits of two words are below `limit`; see `coins`."""
-    generator, found = Twister(0), np.empty(count, bool)
-    generator._memory[...] = state
+    generator, found = resumed(state), np.empty(count, bool)
     generator.fill(found, lambda some: (generator.words64(some) & np.uint64((1 << 53) - 1)) < limit)
     state[...] = generator._memory
     return found
@@ -54,8 +60,7 @@ def tossed(state: Array, limit: int, count: int) -> Array:
 
 def skipped(state: Array, count: int) -> Array:
     """A state, (625) uint32, after `count` more words."""
-    generator = Twister(0)
-    generator._memory[...] = state
+    generator = resumed(state)
     generator.bit_generator.random_raw(count, output=False)
     return generator._memory.copy()
 
@@ -265,7 +270,7 @@ class Twister(np.random.Generator):
         found, table = np.array(parameters, np.float64, order="C"), loader.tables().get(("bytes", "digests"))
         if table is None:
             draw = draws.poisson if name == "poissons" else lambda u, x: draws.log_gamma(u, self._normal, x)
-            found[...] = np.reshape([draw(self.random, x) for x in found.ravel().tolist()], found.shape)
+            found[...] = np.reshape([draw(self._uniform, x) for x in found.ravel().tolist()], found.shape)
             return found
         with self.bit_generator.lock:
             waiting = np.array((0.0 if self.waiting is None else self.waiting, self.waiting is not None))
@@ -273,8 +278,16 @@ class Twister(np.random.Generator):
             self.waiting = float(waiting[0]) if waiting[1] else None
         return found
 
+    def _uniform(self) -> float:
+        draw = self.bit_generator.random_raw  # one number at a time: arrays of one take twenty times as long
+        return float(((draw() & 0x1FFFFF) << 32 | draw()) * 2.0**-53)
+
     def _normal(self) -> float:
-        return float(self.two_by_two(1)[0])
+        found, self.waiting = self.waiting, None
+        if found is None:
+            angle, radius = 2 * math.pi * self._uniform(), math.sqrt(-2 * math.log1p(-self._uniform()))
+            found, self.waiting = radius * math.cos(angle), radius * math.sin(angle)
+        return found
 
     def binomials(self, counts: Array, chances: Array) -> Array:
         """How many of `counts` trials succeed with probabilities `chances`, both float64.  (*), (*) -> (*) float64"""
@@ -282,7 +295,7 @@ class Twister(np.random.Generator):
         table = loader.tables().get(("bytes", "digests"))
         if table is None:
             pairs = zip(n.ravel().tolist(), p.ravel().tolist(), strict=True)
-            n[...] = np.reshape([draws.binomial(self.random, *pair) for pair in pairs], n.shape)
+            n[...] = np.reshape([draws.binomial(self._uniform, *pair) for pair in pairs], n.shape)
             return n
         with self.bit_generator.lock:
             table.binomials(self.address, n, p, n.size)

@@ -13,40 +13,28 @@ namespace rl {
 
 constexpr long kRun = 2048;  // elements added up in their own precision before the sum goes on in double
 
-template <class T> RL_INLINE double sum(const T *x, long n) {
+template <class T, class F> RL_INLINE double sum_of(const T *x, long n, F f) {
     double total = 0;
     for (long at = 0; at < n; at += kRun) {
         long end = at + kRun < n ? at + kRun : n;
         T s = 0;
 #pragma omp simd reduction(+ : s)
-        for (long i = at; i < end; ++i) s += x[i];
+        for (long i = at; i < end; ++i) s += f(x[i]);
         total += s;
     }
     return total;
+}
+
+template <class T> RL_INLINE double sum(const T *x, long n) {
+    return sum_of(x, n, [](T v) { return v; });
 }
 
 template <class T> RL_INLINE double sum_squares(const T *x, T mean, long n) {
-    double total = 0;
-    for (long at = 0; at < n; at += kRun) {
-        long end = at + kRun < n ? at + kRun : n;
-        T s = 0;
-#pragma omp simd reduction(+ : s)
-        for (long i = at; i < end; ++i) s += (x[i] - mean) * (x[i] - mean);
-        total += s;
-    }
-    return total;
+    return sum_of(x, n, [=](T v) { return (v - mean) * (v - mean); });
 }
 
 template <class T> RL_INLINE double sum_deviations(const T *x, T mean, long n) {
-    double total = 0;
-    for (long at = 0; at < n; at += kRun) {
-        long end = at + kRun < n ? at + kRun : n;
-        T s = 0;
-#pragma omp simd reduction(+ : s)
-        for (long i = at; i < end; ++i) s += x[i] - mean;
-        total += s;
-    }
-    return total;
+    return sum_of(x, n, [=](T v) { return v - mean; });
 }
 
 // Whether n elements lie so near to their mean that its rounding counts: a constant is to have no variance.

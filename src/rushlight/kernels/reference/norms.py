@@ -43,9 +43,12 @@ def _dots(a: Array, b: Array) -> Array:
     return total.astype(a.dtype)
 
 
-def _beside(squares: Array, mean: Array, n: int) -> bool:
-    """Whether deviations are lost beside a mean."""
-    return bool((np.sqrt(squares) < np.abs(mean) * math.sqrt(n * float(np.finfo(mean.dtype).eps))).any())
+EPSILON = {np.dtype(c): float(np.finfo(c).eps) for c in (np.float16, np.float32, np.float64)}
+
+
+def beside_mean(squares: Array, mean: Array, n: int) -> bool:
+    """Whether n deviations from a mean, their squares summed, are lost beside it: a constant is to have no variance."""
+    return bool((np.sqrt(squares) < np.abs(mean) * math.sqrt(n * EPSILON[squares.dtype])).any())
 
 
 def _centred(x: Array, mean: Array) -> tuple[Array, Array]:
@@ -55,7 +58,7 @@ def _centred(x: Array, mean: Array) -> tuple[Array, Array]:
     """
     out = x - mean[..., None]
     squares = _dots(out, out)
-    if _beside(squares, mean, x.shape[-1]):
+    if beside_mean(squares, mean, x.shape[-1]):
         mean += out.sum(axis=-1) / x.shape[-1]
         out = x - mean[..., None]
         squares = _dots(out, out)
@@ -130,7 +133,7 @@ def batch_stats(x: Array) -> tuple[Array, Array]:
     count = x.shape[0] * x.shape[2]
     mean = x.mean(axis=(0, 2))
     squares = _squares(x, mean)
-    if _beside(squares, mean, count):
+    if beside_mean(squares, mean, count):
         mean += (x - mean[:, None]).sum(axis=(0, 2)) / count
         squares = _squares(x, mean)
     return mean, squares / count

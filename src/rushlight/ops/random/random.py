@@ -106,13 +106,11 @@ def put_halves(x: Array, mean: float, std: float, rng: Twister) -> None:
         x[...] = (rng.two_by_two(x.size) * std + mean).reshape(x.shape)
         return
     flat = x.reshape(-1)  # a view: without gaps
-    starts = [*range(0, flat.size - LAST + 1, AT_ONCE)]
-    if flat.size % LAST:
-        starts.append(flat.size - LAST)
-    for start in starts:
-        end = start + LAST if flat.size - start == LAST else min(start + AT_ONCE, flat.size // LAST * LAST)
-        numbers = rng.standard_normal(end - start, F32)
-        flat[start:end] = (numbers * np.float64(np.float32(std)) + np.float64(np.float32(mean))).astype(F32)
+    whole = flat.size // LAST * LAST
+    parts = [flat[start : min(start + AT_ONCE, whole)] for start in range(0, whole, AT_ONCE)]
+    for part in (*parts, *([flat[-LAST:]] if whole < flat.size else [])):
+        numbers = rng.standard_normal(part.size, F32)
+        part[...] = (numbers * np.float64(np.float32(std)) + np.float64(np.float32(mean))).astype(F32)
 
 
 def pairs(both: Array, dtype: Any) -> Array:

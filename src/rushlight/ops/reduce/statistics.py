@@ -14,6 +14,7 @@ from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, function, op
+from rushlight.kernels.reference.norms import beside_mean
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.convert import cast
@@ -34,8 +35,6 @@ from rushlight.ops.reduce.sums import (
 )
 from rushlight.tensor import Tensor, wrap
 
-EPSILON = {np.dtype(c): float(np.finfo(c).eps) for c in (np.float16, np.float32, np.float64)}
-
 
 def squared_distance(x: Array, middle: Array) -> Array:
     """|x - middle|**2, real."""
@@ -46,20 +45,15 @@ def squared_distance(x: Array, middle: Array) -> Array:
 
 
 def squared_deviations(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
-    """The sum of |x - mean|**2 over `dim`.  The mean is made exact where all lies so near to it that its rounding counts."""
+    """The sum of |x - mean|**2 over `dim`.  Where all lies so near to the mean that its rounding counts, this is taken off."""
     n = max(count(x.shape, dim), 1)
     middle = fold(np.add, x, dim, True) / n
     total = fold_of(np.add, squared_distance, x, dim, keepdim, middle)
-    if not beside(total, middle, n):
+    if not beside_mean(total, middle.reshape(total.shape), n):
         return total
-    middle += fold_of(np.add, np.subtract, x, dim, True, middle) / n
-    return fold_of(np.add, squared_distance, x, dim, keepdim, middle)
-
-
-def beside(squares: Array, middle: Array, n: int) -> bool:
-    """Whether deviations are lost beside a mean: a constant is to have no variance, though its mean is rounded."""
-    bound = np.abs(middle).reshape(squares.shape) * math.sqrt(n * EPSILON[squares.dtype])
-    return bool((np.sqrt(squares) < bound).any())
+    middle += fold_of(np.add, np.subtract, x, dim, True, middle) / n  # of a constant this is exact
+    rounded = fold_of(np.add, np.subtract, x, dim, True, middle) / n
+    return fold_of(np.add, lambda x, m, r: squared_distance(x - m, r), x, dim, keepdim, middle, rounded)
 
 
 def deviations(x: Any, dim: tuple[int, ...] | None) -> Any:
