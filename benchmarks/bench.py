@@ -60,7 +60,10 @@ def run(library: str, name: str, options: argparse.Namespace, *more: str) -> dic
     """One process."""
     python = [sys.executable, "-W", "ignore", str(HERE / "one_workload.py")]
     command = [*python, library, name, str(options.threads), str(options.seconds), *more]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=False)
+    except subprocess.TimeoutExpired:
+        return {"error": f"not done after {LONGEST} s"}  # 16 bits on a processor without them, say
     if done.returncode:
         return {"error": (done.stderr.strip().splitlines() or ["no output"])[-1]}
     return dict(json.loads(done.stdout.splitlines()[-1]))
@@ -68,15 +71,15 @@ def run(library: str, name: str, options: argparse.Namespace, *more: str) -> dic
 
 def measure(workload: Workload, options: argparse.Namespace, machine: dict[str, float]) -> dict[str, Any]:
     """Both libraries in turns; who is first changes."""
+    row: dict[str, Any] = {"name": workload.name, "family": workload.family, "title": workload.title}
     found: dict[str, list[dict[str, Any]]] = {library: [] for library in LIBRARIES}
     for turn in range(options.repeats):
         for library in LIBRARIES[:: 1 if turn % 2 else -1]:
-            found[library].append(run(library, workload.name, options))
-    row: dict[str, Any] = {"name": workload.name, "family": workload.family, "title": workload.title}
+            done = run(library, workload.name, options)
+            if "error" in done:
+                return row | {"error": f"{library}: {done['error']}"}
+            found[library].append(done)
     for library, runs in found.items():
-        failed = [r["error"] for r in runs if "error" in r]
-        if failed:
-            return row | {"error": f"{library}: {failed[0]}"}
         row[library] = {key: statistics.median(r[key] for r in runs) for key in ("seconds", "peak")}
     row["time"] = row["rushlight"]["seconds"] / row["torch"]["seconds"]
     row["memory"] = max(row["rushlight"]["peak"], 1 << 20) / max(row["torch"]["peak"], 1 << 20)  # less is noise
