@@ -12,8 +12,9 @@ from rushlight.kernels.native.signatures import SIGNATURES
 PACKAGE = Path(rushlight.__file__).parent
 NATIVE = PACKAGE / "kernels" / "native"
 
-# Modules that read an array's address, and what for: no address goes to a kernel.
+# Modules that read an array's address, and what for: no address goes to a kernel of ours.
 ADDRESSES = {
+    "backends/lapack.py": "calls OpenBLAS, whose routines take addresses",
     "autograd/profiler/collector.py": "names blocks of memory",
     "kernels/allocator.py": "events of the allocator, with the room for them",
     "kernels/traced.py": "the functions that NumPy asks for blocks",

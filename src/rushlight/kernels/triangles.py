@@ -32,7 +32,8 @@ def substitute(A: Array, x: Array, upper: bool) -> None:
         return
     table = native(x.dtype) if A.dtype == x.dtype else None
     whole = contiguous(x)
-    matrices = np.broadcast_to(A, (*x.shape[:-2], *A.shape[-2:]))
+    batch = x.shape[:-2]
+    matrices = A if A.shape[:-2] == batch else np.broadcast_to(A, (*batch, *A.shape[-2:]))
     matrices = matrices[None] if x.ndim == 2 else matrices.reshape(-1, *A.shape[-2:])
     if table is None or not table.substitute(matrices, whole.reshape(-1, *x.shape[-2:]), int(upper)):
         reference.substitute(A, whole, upper)

@@ -46,6 +46,7 @@ from rushlight.ops.linear import (
     fourier,
     ldl,
     lowrank,
+    lstsq,
     lu,
     made,
     matmul,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.backends import lapack
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller
 from rushlight.dispatch import families
@@ -21,34 +22,60 @@ from rushlight.ops.linear.decompositions import (
     lower,
     matrix,
     mH,
-    mT,
     pack,
 )
-from rushlight.ops.linear.triangular import triangular_op
+from rushlight.ops.linear.triangular import clear_above, triangular_op
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
+
+_TOGETHER = 64  # rows up to which NumPy's loop over a batch costs less than calls of LAPACK from here
 
 
 @op(autocast="float32", shown="linalg_cholesky_ex", ns=None, batch=families.leading)
 def cholesky_op(A: Array, upper: bool) -> Array:
     """L with A = L L^H, or U with A = U^H U, from that triangle alone; NaN where A is not positive definite."""
     if upper:
-        A = np.conj(np.swapaxes(A, -1, -2))
-    out = np.empty(A.shape, A.dtype)
-    for i in np.ndindex(*A.shape[:-2]):
+        A = _turned(A)
+    if A.ndim > 2 and A.shape[-1] <= _TOGETHER:
         try:
-            out[i] = np.linalg.cholesky(A[i])
+            found = np.linalg.cholesky(A)
+            return _turned(found) if upper else found
         except np.linalg.LinAlgError:
-            out[i] = np.nan
-    return np.conj(np.swapaxes(out, -1, -2)) if upper else out
+            pass
+    out = np.array(A, order="C")
+    failed = [i for i in np.ndindex(*A.shape[:-2]) if not _factor(out[i])]
+    clear_above(out)
+    for i in failed:
+        out[i] = np.nan
+    return _turned(out) if upper else out
+
+
+def _turned(A: Array) -> Array:
+    """The conjugate transpose, of real matrices a view."""
+    turned = A.swapaxes(-1, -2)
+    return np.conj(turned) if A.dtype.kind == "c" else turned
+
+
+def _factor(A: Array) -> bool:
+    """L with A = L L^H in place of the lower triangle of A (N, N); whether A is positive definite."""
+    failed = lapack.cholesky_in_place(A)
+    if failed is None:
+        try:
+            A[...] = np.linalg.cholesky(A)
+        except np.linalg.LinAlgError:
+            failed = 1
+    return not failed
 
 
 def _raw(g: Array, out: Array, upper: bool) -> Any:
     """As the formula below, in place."""
     L, gL = (mH(out), mH(g)) if upper else (out, g)
-    phi = np.tril(mH(L) @ gL)
-    phi += mH(np.tril(phi, -1))
+    phi = clear_above(mH(L) @ gL)
+    diagonals = np.einsum("...ii->...i", phi)
+    kept = diagonals.copy()
+    phi += mH(phi)
+    diagonals[...] = kept
     phi *= 0.5
     return _between(mH(L), phi, True)
 
@@ -74,19 +101,23 @@ def _(t_A: Tensor, out: Tensor, upper: bool) -> Any:
     return mH(tL) if upper else tL
 
 
-def positive(A: Array) -> Array:
-    """For each matrix 0, or the order of the leading minor that is not positive definite.  (*, N, N) -> (*) int32"""
+def positive(A: Array, factor: Array) -> Array:
+    """For each matrix 0, or the order of the leading minor that is not positive definite.  2 of (*, N, N) -> (*) int32
+
+    factor: what `cholesky_op` made of them, which is NaN where there is such a minor, as it is of a matrix with a NaN.
+    """
     info = np.zeros(A.shape[:-2], np.int32)
+    unknown = np.isnan(np.diagonal(factor, 0, -2, -1)).any(-1)
     for i in np.ndindex(*A.shape[:-2]):
-        if not _minor(A[i]):
+        if unknown[i] and not _minor(A[i]):
             info[i] = next((k for k in range(1, A.shape[-1] + 1) if not _minor(A[i][:k, :k])), A.shape[-1])
     return info
 
 
 @op(ns=None, name="positive_order", batch=families.leading)
-def positive_op(A: Array) -> Array:
+def positive_op(A: Array, factor: Array) -> Array:
     """As `positive`, as an operator."""
-    return positive(A)
+    return positive(A, factor)
 
 
 def _minor(A: Array) -> bool:
@@ -102,7 +133,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     matrix("cholesky", A, True)
     found = cholesky_op(A, upper)
     if not A._meta and np.isnan(np.diagonal(everything(found._array), 0, -2, -1)).any():
-        info = positive(everything((mH(A) if upper else A)._array))
+        info = positive(everything((mH(A) if upper else A)._array), everything(found._array))
         raise LinAlgError(f"linalg.cholesky:{first_bad(info)} The factorization could not be completed because the input is "
                           f"not positive-definite (the leading minor of order {int(info[info > 0].ravel()[0])} is not "
                           "positive-definite).")  # fmt: skip
@@ -115,8 +146,8 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
     matrix("cholesky_ex", A, True)
     if check_errors:
         cholesky(A, upper=upper)
-    looked_at = mH(A.detach()) if upper else A.detach()
-    return pack("linalg_cholesky_ex", ("L", "info"), (cholesky_op(A, upper), positive_op(looked_at)))
+    looked_at, L = mH(A.detach()) if upper else A.detach(), cholesky_op(A, upper)
+    return pack("linalg_cholesky_ex", ("L", "info"), (L, positive_op(looked_at, L.detach())))
 
 
 @function(name="cholesky", method=True, out=True)
@@ -165,8 +196,8 @@ def _(t_input: Tensor, input: Tensor, out: Tensor, upper: bool) -> Tensor:
 @op(autocast="float32", shown="cholesky_solve", ns=None, batch=families.leading)
 def cholesky_solve_op(input: Array, input2: Array, upper: bool) -> Array:
     """As `cholesky_solve`.  Its derivatives by the factor are those by all elements."""
-    factor = np.conj(mT(np.triu(input2))) if upper else np.tril(input2)
-    return triangular_op(mH(factor), triangular_op(factor, input, False), True)
+    factor = _turned(input2) if upper else input2
+    return triangular_op(_turned(factor), triangular_op(factor, input, False), True)
 
 
 @cholesky_solve_op.grad("input", "input2", uses={"input": "input2", "input2": "input2 out"})

@@ -14,6 +14,7 @@ import numpy as np
 from rushlight.basics import caller, dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
+from rushlight.basics.state import modes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.meta import placed
@@ -21,6 +22,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import META
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.results import named, return_types
+from rushlight.levels import owned
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.shape.diagonal import diagonal_op, diagonal_zeros, tril, triu
@@ -212,6 +214,12 @@ def refuse_singular(name: str, A: Tensor) -> None:
         )
 
 
+def refuse_infinite(name: str, A: Tensor, found: Tensor) -> None:
+    """As `refuse_singular`, of matrices that gave what is infinite where they are singular: else they are not looked at."""
+    if found._meta or not found._array.shape[-1] or not np.isfinite(everything(found._array)).all():
+        refuse_singular(name, A)
+
+
 def why_singular(name: str, A: Array) -> str:
     """What could not be done with a singular matrix, in PyTorch's words: of an inverse, at which pivot."""
     from rushlight.ops.linear.lu import first_zero_pivot
@@ -225,8 +233,9 @@ def why_singular(name: str, A: Array) -> str:
 def inv(A: Tensor) -> Tensor:
     """The inverse.  A: (*, N, N) -> (*, N, N).  Raises RuntimeError where a matrix is singular."""
     matrix("inv", A, True)
-    refuse_singular("linalg.inv", A)
-    return inverse(A)
+    found: Tensor = inverse(A)
+    refuse_infinite("linalg.inv", A, found)
+    return found
 
 
 @op(autocast="float32", shown="linalg_inv_ex", ns=None, batch=families.leading)
@@ -261,8 +270,9 @@ def is_vector(A: Tensor, B: Tensor) -> bool:
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """X with A X = B (or X A = B).  A: (*, N, N), B: (*, N, M) or (*, N).  Raises RuntimeError where A is singular."""
     check_solve("solve", A, B, left)
-    refuse_singular("torch.linalg.solve", A)
-    return solved(A, B, left)
+    found: Tensor = solved(A, B, left)
+    refuse_infinite("torch.linalg.solve", A, found)
+    return found
 
 
 def solved(A: Tensor, B: Tensor, left: bool) -> Any:
@@ -495,7 +505,29 @@ def svd_torch(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """The singular values, descending.  A: (*, M, N) -> (*, K)"""
     matrix("svdvals", A)
-    return svd_op(A, False)[1]
+    return svd_op(A, False)[1] if followed(A) else singular_values(A)
+
+
+def followed(A: Tensor) -> bool:
+    """Whether a derivative of A may be asked for, which takes the vectors, or it belongs to a level."""
+    return (modes.grad and A.requires_grad) or (bool(modes.levels) and owned((A,)))
+
+
+@op(autocast="float32", shown="linalg_svdvals", ns=None, batch=families.leading)
+def singular_values(A: Array) -> Array:
+    """The singular values alone, in half the time.  (*, M, N) -> (*, K)"""
+    try:
+        return np.linalg.svd(A, compute_uv=False)
+    except np.linalg.LinAlgError:
+        raise LinAlgError(NOT_FINITE) from None
+
+
+@op(autocast="float32", shown="linalg_eigvalsh", ns=None, batch=families.leading)
+def eigenvalues(A: Array, UPLO: str) -> Array:
+    """The eigenvalues alone of Hermitian matrices.  (*, N, N) -> (*, N)"""
+    values_of: Any = np.linalg.eigvalsh
+    found: Array = values_of(A, UPLO)
+    return found
 
 
 # Eigenvalues -----------------------------------------------------------------------------------------
@@ -548,7 +580,11 @@ def check_uplo(name: str, UPLO: str) -> None:
 @function(ns=NS, out=True, autocast="float32")
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of Hermitian matrices, ascending.  A: (*, N, N) -> (*, N)"""
-    return eigh(A, UPLO)[0]
+    if not isinstance(A, Tensor) or followed(A):
+        return eigh(A, UPLO)[0]
+    matrix("eigh", A, True)
+    check_uplo("eigh", UPLO)
+    return eigenvalues(A, UPLO.upper())
 
 
 @op(autocast="float32", shown="linalg_eig", ns=None, outputs=("L", "V"), batch=families.leading)

@@ -7,10 +7,11 @@ dA = P L (tril(X, -1) + triu(X)) U with X = L^-1 P^T dA U^-1; wide and tall matr
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.backends import lapack
 from rushlight.basics import caller
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
@@ -20,21 +21,35 @@ from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.linear.decompositions import floating, like, lower, matrix, mH, mT, pack, upper
-from rushlight.ops.linear.triangular import triangular_op
-from rushlight.tensor import wrap
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.ops.linear.triangular import by_library, triangular_op
+from rushlight.tensor import Tensor, wrap
 
 NS = "linalg"
+_TOGETHER = 48  # rows up to which the matrices of a batch are solved for together
+_FEW = 100  # matrices up to which their exchanges are made one by one
 
 
 def factored(A: Array) -> tuple[Any, Any]:
-    """The factor with L below the diagonal and U from it on, and the rows exchanged, counted from one, as LAPACK does."""
-    LU = np.array(A, order="C")
+    """The factor with L below the diagonal and U from it on, and the rows exchanged, counted from one, as LAPACK does.
+
+    It lies column by column in memory.
+    """
+    m, n = A.shape[-2:]
+    LU = np.empty((*A.shape[:-2], n, m), A.dtype).swapaxes(-1, -2)
+    LU[...] = A
+    if not lapack.has("getrf", A.dtype) or math.prod(A.shape[:-2]) > 4 * min(m, n):
+        return LU, _by_columns(LU)
+    pivots = np.empty((*A.shape[:-2], min(m, n)), np.int32)
+    for i in np.ndindex(*A.shape[:-2]):
+        pivots[i] = lapack.lu_in_place(LU[i])
+    return LU, pivots
+
+
+def _by_columns(LU: Array) -> Array:
+    """Factor matrices one column after another, all of a batch at once, in place: the rows exchanged."""
     m, n = LU.shape[-2:]
-    flat = LU.reshape(math.prod(LU.shape[:-2]), m, n)
-    batch, k = np.arange(len(flat)), min(m, n)
+    flat, k = LU.copy().reshape(math.prod(LU.shape[:-2]), m, n), min(m, n)
+    batch = np.arange(len(flat))
     pivots = np.empty((len(flat), k), np.int32)
     for j in range(k if LU.size else 0):
         column = flat[:, j:, j]
@@ -47,9 +62,8 @@ def factored(A: Array) -> tuple[Any, Any]:
         column = flat[:, j + 1 :, j]
         np.divide(column, pivot, out=column, where=pivot != 0)
         flat[:, j + 1 :, j + 1 :] -= column[:, :, None] * flat[:, None, j, j + 1 :]
-    if not LU.size:
-        pivots[...] = np.arange(1, k + 1)
-    return LU, pivots.reshape(*A.shape[:-2], k)
+    LU[...] = flat.reshape(LU.shape)
+    return pivots.reshape(*LU.shape[:-2], k)
 
 
 def first_zero_pivot(A: Array) -> Array:
@@ -58,17 +72,33 @@ def first_zero_pivot(A: Array) -> Array:
     return np.where(zero.any(-1), zero.argmax(-1) + 1, A.shape[-1]).astype(np.int32)
 
 
-def permutation(pivots: Array, m: int) -> Array:
-    """The matrices P of A = P L U, of exchanges one after another.  (*, K) -> (*, M, M) bool"""
+def row_orders(pivots: Array, m: int) -> Array:
+    """Which row stands where after exchanges one after another: P^T x = x[order] of A = P L U.  (*, K) -> (*, M)"""
     flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])
-    order = np.broadcast_to(np.arange(m), (len(flat), m)).copy()
+    orders = np.broadcast_to(np.arange(m), (len(flat), m)).copy()
+    if len(flat) <= _FEW:  # lists are faster for a few, arrays for many
+        for order, exchanges in zip(orders, (flat - 1).tolist(), strict=True):
+            order[:] = _exchange(list(range(m)), exchanges)
+        return orders.reshape(*pivots.shape[:-1], m)
     rows = np.arange(len(flat))
     for j in range(flat.shape[1]):
         p = flat[:, j] - 1
-        former = order[rows, j].copy()
-        order[rows, j] = order[rows, p]
-        order[rows, p] = former
-    return (np.arange(m)[:, None] == order[:, None, :]).reshape(*pivots.shape[:-1], m, m)
+        former = orders[rows, j].copy()
+        orders[rows, j] = orders[rows, p]
+        orders[rows, p] = former
+    return orders.reshape(*pivots.shape[:-1], m)
+
+
+def _exchange(order: list[int], pivots: list[int]) -> list[int]:
+    """A list whose elements were exchanged, the first with that at the first pivot, and so on."""
+    for j, p in enumerate(pivots):
+        order[j], order[p] = order[p], order[j]
+    return order
+
+
+def permutation(pivots: Array, m: int) -> Array:
+    """The matrices P of A = P L U, of exchanges one after another.  (*, K) -> (*, M, M) bool"""
+    return np.arange(m)[:, None] == row_orders(pivots, m)[..., None, :]
 
 
 def permutation_like(pivots: Array | Tensor, x: Array | Tensor, words: str = "") -> Any:
@@ -121,7 +151,7 @@ def _(g: Array | Tensor, LU: Array | Tensor, pivots: Array | Tensor) -> Array:
         found = named.cat([found, beside], -1)
     if below is not None:
         found = named.cat([found, below], -2)
-    return permutation_like(pivots, found) @ found
+    return exchanged(found, pivots, False)
 
 
 def conj_of(x: Array | Tensor) -> Any:
@@ -227,17 +257,35 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
 
 def exchanged(x: Array | Tensor, pivots: Array | Tensor, back: bool) -> Any:
     """P x, or P^T x with `back`, of the matrices P that exchange rows as `pivots` say."""
-    P = permutation_like(pivots, x)
-    return (mT(P) if back else P) @ x
+    if isinstance(x, Tensor):
+        P = permutation_like(pivots, x)
+        return (mT(P) if back else P) @ x
+    orders = row_orders(raw(pivots), x.shape[-2])
+    orders = np.broadcast_to(orders if back else orders.argsort(-1), x.shape[:-1])
+    return np.take_along_axis(x, orders[..., None], -2)
 
 
 @op(autocast="float32", shown="linalg_lu_solve", ns=None, masks=("pivots",), batch=families.leading)
 def solve_op(LU: Array, pivots: Array, B: Array, adjoint: bool) -> Array:
     """As `lu_solve` from the left, the exchanges as columns: (*, N, 1)."""
-    (L, U), pivots = parts(LU), pivots[..., 0]
+    pivots = pivots[..., 0]
+    if LU.shape[:-2] != B.shape[:-2]:
+        B = np.broadcast_to(B, (*np.broadcast_shapes(LU.shape[:-2], B.shape[:-2]), *B.shape[-2:]))
     if adjoint:
-        return exchanged(triangular_op(mH(L), triangular_op(mH(U), B, False), True), pivots, False)
-    return triangular_op(U, triangular_op(L, exchanged(B, pivots, True), False), True)
+        return exchanged(solved_by(LU, solved_by(LU, B.copy(), True, True), False, True), pivots, False)
+    return solved_by(LU, solved_by(LU, exchanged(B, pivots, True), False, False), True, False)
+
+
+def solved_by(LU: Array, x: Array, upper: bool, adjoint: bool) -> Array:
+    """L^-1 x, or U^-1 x if `upper`, of a packed factor, of L^H and U^H if `adjoint`; in place of x where LAPACK does it."""
+    A = mH(LU) if adjoint else LU
+    alone = LU.ndim == 2 or LU.shape[-1] > _TOGETHER
+    whole = alone and (not upper or bool(LU.diagonal(0, -2, -1).all()))
+    with np.errstate(all="ignore"):
+        if whole and by_library(A, x, upper != adjoint, not upper):
+            return x
+    factor = parts(LU)[upper]
+    return triangular_op(mH(factor) if adjoint else factor, x, upper != adjoint)
 
 
 @solve_op.grad("LU", "B", uses={"LU": "LU pivots out", "B": "LU pivots"})

@@ -9,6 +9,7 @@ import numpy as np
 from rushlight.dispatch.shapes import Made
 from rushlight.ops.linear import decompositions as base
 from rushlight.ops.linear.cholesky import cholesky_inverse_op, cholesky_op, cholesky_solve_op, factor_op, positive_op
+from rushlight.ops.linear.lstsq import lstsq_op
 from rushlight.ops.linear.lu import lu_op, permutation_op
 from rushlight.ops.linear.matrix_functions import det_op, pinv_op, slogdet_op
 from rushlight.ops.linear.triangular import triangular_op
@@ -60,7 +61,7 @@ def _(A: Array) -> list[Made]:
 
 
 @positive_op.shape
-def _(A: Array) -> list[Made]:
+def _(A: Array, factor: Array) -> list[Made]:
     return [Made(A.shape[:-2], INT32)]
 
 
@@ -133,3 +134,19 @@ def _(A: Array) -> list[Made]:
 @permutation_op.shape
 def _(input: Array, m: int) -> list[Made]:
     return [Made((*input.shape[:-1], m, m), np.dtype(np.bool_))]
+
+
+@base.singular_values.shape
+def _(A: Array) -> list[Made]:
+    return [Made(_batch(A.shape, min(A.shape[-2:])), _real(A.dtype))]
+
+
+@base.eigenvalues.shape
+def _(A: Array, UPLO: str) -> list[Made]:
+    return [Made(A.shape[:-1], _real(A.dtype))]
+
+
+@lstsq_op.shape
+def _(A: Array, B: Array, rcond: float | None) -> list[Made]:
+    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    return [Made((*batch, A.shape[-1], B.shape[-1]), A.dtype), Made(batch, np.dtype(np.int64))]

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 # Determinants ----------------------------------------------------------------------------------------
 
 
+WELL = 1e3  # condition of a matrix up to which its inverse is as exact as what an SVD gives
+
+
 def cofactors(A: Array) -> Array:
     """The matrix of cofactors, det(A) A^-T where A is not singular: from the SVD, whose factors never are.
 
@@ -57,7 +60,18 @@ def det_op(A: Array) -> Array:
     return np.asarray(np.linalg.det(A))
 
 
-@det_op.grad("A", raw=lambda g, A: g[..., None, None] * np.conj(cofactors(A)))
+def _det_raw(g: Array, A: Array, out: Array) -> Array:
+    """As the formula below, of matrices that are far from singular; of others by the cofactors."""
+    g = g[..., None, None]
+    with np.errstate(all="ignore"):
+        back = base.guarded_solve(A, np.broadcast_to(np.eye(A.shape[-1], dtype=A.dtype), A.shape))
+        condition = np.linalg.norm(A, axis=(-2, -1)) * np.linalg.norm(back, axis=(-2, -1))
+        if (condition < WELL).all() and out.all() and np.isfinite(out).all():
+            return np.asarray(np.conj(np.swapaxes(back, -1, -2) * out[..., None, None]) * g, A.dtype)
+    return g * np.conj(cofactors(A))
+
+
+@det_op.grad("A", raw=_det_raw)
 def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor) -> Tensor:
     if bool(base.singular(A._array if isinstance(A, Tensor) else A).any()):
         raise RuntimeError("det: the second derivative at a singular matrix is not implemented")
@@ -331,60 +345,6 @@ def _fitting(batch: tuple[int, ...], *tolerances: Any) -> tuple[Any, ...]:
     """The tolerances, one number or some, for a batch of matrices.  Raises RuntimeError if they do not fit it."""
     broadcast_shapes(batch, *[t.shape for t in tolerances if isinstance(t, Tensor)])
     return tolerances
-
-
-@function(ns=NS, out=True, autocast="float32")
-def lstsq(A: Tensor, B: Tensor, rcond: float | Tensor | None = None, *, driver: str | None = None) -> Any:
-    """X that minimises |A X - B|, with residuals, rank and singular values.  A: (*, M, N), B: (*, M, R) or (*, M)"""
-    base.matrix("lstsq", A)
-    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
-        raise RuntimeError(
-            f"linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver}"
-        )
-    if A.dtype != B.dtype or B.ndim < 1:
-        raise RuntimeError(
-            f"linalg.lstsq: Expected input and other to have the same dtype, got {A.dtype} and {B.dtype}"
-        )
-    vector = base.is_vector(A, B)
-    if B.shape[-1 if vector else -2] != A.shape[-2]:
-        raise RuntimeError(f"linalg.lstsq: input.size(-2) should match other.size({-1 if vector else -2}), got "
-                           f"{list(A.shape)} and {list(B.shape)}")  # fmt: skip
-    b = B.unsqueeze(-1) if vector else B
-    rcond = cutoff(A, rcond, driver)
-    x = pinv(A, rcond) @ b
-    x = x.squeeze(-1) if vector else x
-    return pack(
-        "linalg_lstsq", ("solution", "residuals", "rank", "singular_values"), (x, *_details(A, b, x, driver, rcond))
-    )
-
-
-def cutoff(A: Tensor, rcond: Any, driver: str | None) -> Any:
-    """The share of the largest singular value up to which LAPACK's drivers drop one; None: that of matrix_rank.
-
-    gels takes full rank for granted; gelsy, the default, keeps what is equal, and the largest always; gelsd takes a share
-    that is not between 0 and 1 for the precision, gelss a negative one.
-    """
-    eps = float(np.finfo(A._array.dtype).eps)
-    if driver == "gels":
-        return 0.0
-    if rcond is None:
-        return None
-    if driver in (None, "gelsy"):
-        return min(float(rcond), 1.0) * (1 - eps)
-    return eps if rcond < 0 or (driver == "gelsd" and not 0 < rcond < 1) else rcond
-
-
-def _details(A: Tensor, b: Tensor, x: Tensor, driver: str | None, rcond: Any) -> tuple[Any, Any, Any]:
-    m, n = A.shape[-2:]
-    empty = wrap(np.empty(0, np.float32 if A._array.dtype.itemsize == 4 else np.float64))
-    rank = matrix_rank(A, rtol=rcond) if driver not in ("gels",) else wrap(np.empty(0, np.int64))
-    full = driver == "gels" or (everything(rank._array) == n).all()
-    residuals = base.real_part(x).reshape(-1)[:0]
-    if m > n and full and driver != "gelsy":
-        r = (A @ (x.unsqueeze(-1) if x.ndim < b.ndim else x) - b).abs()
-        residuals = (r * r).sum(-2)
-    S = base.svdvals(A).detach() if driver in ("gelsd", "gelss") else empty
-    return residuals, rank, S
 
 
 # Powers and functions --------------------------------------------------------------------------------

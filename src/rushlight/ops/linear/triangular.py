@@ -2,34 +2,72 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
+from rushlight.backends import lapack
 from rushlight.backends.numpy import backend
 from rushlight.dispatch import families
 from rushlight.dispatch import functions as ops
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import function, op
-from rushlight.ops.linear.decompositions import NS, guarded_solve, like, matrix, mH, mT, pack
+from rushlight.ops.linear.decompositions import NS, followed, guarded_solve, like, matrix, mH, mT, pack
 from rushlight.tensor import Tensor
 
 _LEAF = 48  # rows that are solved for at once
+_MASKED = 512  # rows up to which a mask of a triangle is kept
 
 
 @op(autocast="float32", shown="linalg_solve_triangular", ns=None, batch=families.leading)
 def triangular_op(A: Array, B: Array, upper: bool) -> Array:
-    """A^-1 B of matrices that are zero beyond that triangle.  A: (*, N, N), B: (*, N, M) -> (*, N, M)
+    """A^-1 B of triangular matrices, whose other triangle is not read.  A: (*, N, N), B: (*, N, M) -> (*, N, M)
 
-    Its derivatives are those by all elements of A.
+    Its derivatives are those by all elements of A, which are to be zero in the other triangle where they are asked for.
     """
-    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    batch = () if A.ndim == B.ndim == 2 else np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     out = np.empty((*batch, *B.shape[-2:]), np.result_type(A, B))
     out[...] = B
-    solve_by = _by_halves if np.diagonal(A, 0, -2, -1).all() else backend.substitute
     with np.errstate(all="ignore"):
-        solve_by(A, out, upper)
+        if not A.diagonal(0, -2, -1).all():
+            backend.substitute(A, out, upper)
+        elif A.shape[-1] <= _LEAF or not by_library(A, out, upper):
+            alone = backend.substitutes(out.dtype)  # else LAPACK solves for small parts, which looks at all of them
+            _by_halves(A if alone else np.triu(A) if upper else np.tril(A), out, upper)
     return out
+
+
+def clear_above(A: Array) -> Array:
+    """Zeros above the diagonal, in place.  (*, N, N) -> (*, N, N)"""
+    n = A.shape[-1]
+    if n <= _MASKED:
+        np.copyto(A, 0, where=_above(n))
+        return A
+    for i in range(n - 1):
+        A[..., i, i + 1 :] = 0
+    return A
+
+
+@functools.lru_cache(8)
+def _above(n: int) -> Array:
+    """Where a matrix is above its diagonal.  -> (N, N) bool"""
+    return ~np.tri(n, dtype=bool)
+
+
+def by_library(A: Array, x: Array, upper: bool, unit: bool = False) -> bool:
+    """Solve by BLAS, one matrix after another; whether it was done.  In place of x.
+
+    The other triangle of A is not read, nor, with `unit`, the diagonal, which counts as ones.
+    """
+    if not lapack.has("trsm", x.dtype) or A.dtype != x.dtype:
+        return False
+    if A.shape[:-2] != x.shape[:-2]:
+        A = np.broadcast_to(A, (*x.shape[:-2], *A.shape[-2:]))
+    for i in np.ndindex(*x.shape[:-2]):
+        if not lapack.solve_in_place(A[i], x[i], upper, unit):
+            lapack.solve_in_place(A[i].copy(), x[i], upper, unit)
+    return True
 
 
 def _by_halves(A: Array, x: Array, upper: bool) -> None:
@@ -69,7 +107,8 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
     if A.shape[-1] != B.shape[-2 if left else -1]:
         raise RuntimeError(f"linalg.solve_triangular: Incompatible shapes of A and B for the equation "
                            f"{'AX = B' if left else 'XA = B'} ({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})")  # fmt: skip
-    A = ops.triu(A, int(unitriangular)) if upper else ops.tril(A, -int(unitriangular))
+    if unitriangular or followed(A):  # its gradient is that of the triangle
+        A = ops.triu(A, int(unitriangular)) if upper else ops.tril(A, -int(unitriangular))
     if unitriangular:
         A = A + like(np.eye(A.shape[-1]), A)
     return triangular_op(A, B, upper) if left else mT(triangular_op(mT(A), mT(B), not upper))

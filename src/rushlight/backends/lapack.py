@@ -1,0 +1,146 @@
+"""Routines of BLAS and LAPACK that NumPy does not offer, in the OpenBLAS that it loaded.
+
+Each says whether it was done: where the library is another one, or has the routine under no name known here, nothing was,
+and the caller goes its own way. Matrices are row-major here and column-major there, so that each is taken for its transpose.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+import numpy as np
+
+from rushlight.backends import blas
+
+__all__ = ["cholesky_in_place", "has", "least_squares", "lu_in_place", "solve_in_place"]
+
+_LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}  # of the routines, by the character of a dtype
+# Names that builds give to a routine, and their integers.
+_SPELLINGS = (("scipy_{}_64_", ctypes.c_int64), ("{}_64_", ctypes.c_int64), ("scipy_{}_", ctypes.c_int32), ("{}_", ctypes.c_int32))  # fmt: skip
+
+
+@functools.cache
+def _routine(name: str, char: str) -> tuple[Any, Any] | None:
+    """A routine and the type of its integers, for numbers of a dtype's character; None where there is none.
+
+    >>> _routine("no_such_thing", "f") is None
+    True
+    """
+    letter, library = _LETTERS.get(char), blas.library()
+    for spelled, integer in _SPELLINGS if letter and library is not None else ():
+        found = getattr(library, spelled.format(f"{letter}{name}"), None)
+        if found is not None:
+            found.restype = None
+            return found, integer
+    return None
+
+
+def has(name: str, dtype: np.dtype[Any]) -> bool:
+    """Whether there is a routine for numbers of a dtype.  name: without the letter of the dtype, as "trsm".
+
+    >>> has("trsm", np.dtype("int64"))
+    False
+    """
+    return _routine(name, dtype.char) is not None
+
+
+def _call(name: str, char: str, *given: Any) -> int:
+    """Call a routine: letters are bytes, sizes int, the rest arrays.  The last argument that is an int is what it returns."""
+    found = _routine(name, char)
+    assert found is not None, f"{name} was asked for without has()"
+    routine, integer = found
+    passed: list[Any] = []
+    lengths: list[Any] = []  # of the letters, which Fortran passes behind all else
+    number = integer(0)
+    for x in given:
+        if isinstance(x, bytes):
+            passed.append(x)
+            lengths.append(ctypes.c_size_t(1))
+        elif isinstance(x, int):
+            number = integer(x)
+            passed.append(ctypes.byref(number))
+        else:
+            passed.append(ctypes.c_void_p(x.__array_interface__["data"][0]))
+    routine(*passed, *lengths)
+    return int(number.value)
+
+
+def _leading(A: np.ndarray[Any, Any]) -> tuple[bytes, int] | None:
+    """How a matrix lies: b"N" row by row, b"T" column by column, and the distance of rows or columns; None where in no such way."""
+    size, (rows, columns) = A.itemsize, A.strides
+    for turned, near, far, width in ((b"N", columns, rows, A.shape[1]), (b"T", rows, columns, A.shape[0])):
+        if near == size and far >= size * max(width, 1) and not far % size:
+            return turned, far // size
+    return None
+
+
+def solve_in_place(A: np.ndarray[Any, Any], x: np.ndarray[Any, Any], upper: bool, unit: bool = False) -> bool:
+    """A^-1 x in place of x, of a triangular A, whose other triangle is not read.  A: (N, N), x: (N, M), row-major.
+
+    unit: the diagonal counts as ones, and is not read either.  Returns whether it was done.
+
+    >>> x = np.array([[2.0], [5.0]])
+    >>> solve_in_place(np.array([[2.0, 9.0], [1.0, 4.0]]), x, False) and x.ravel().tolist() or [1.0, 1.0]
+    [1.0, 1.0]
+    """
+    how, rows = _leading(A), _leading(x)
+    if how is None or rows is None or rows[0] != b"N" or A.dtype != x.dtype or not has("trsm", x.dtype):
+        return False
+    if not x.size:
+        return True
+    (turned, distance), ones = how, b"U" if unit else b"N"
+    triangle = b"U" if upper == (turned == b"T") else b"L"
+    if x.shape[1] == 1:
+        _call("trsv", x.dtype.char, triangle, b"N" if turned == b"T" else b"T", ones, len(A), A, distance, x, rows[1])
+    else:  # x^T A^T = b^T is what the library sees: from the right, by A^T where A lies row by row
+        one = np.ones(1, x.dtype)
+        _call("trsm", x.dtype.char, b"R", triangle, turned, ones, x.shape[1], x.shape[0], one, A, distance, x, rows[1])
+    return True
+
+
+def cholesky_in_place(A: np.ndarray[Any, Any]) -> int | None:
+    """L with A = L L^H in place of the lower triangle of A (N, N), contiguous; the other triangle stays.
+
+    Returns 0, or the order of the first leading minor that is not positive definite; None where nothing was done.
+    """
+    if not A.flags.c_contiguous or not has("potrf", A.dtype):
+        return None
+    return _call("potrf", A.dtype.char, b"U", len(A), A, max(len(A), 1), 0) if A.size else 0
+
+
+def lu_in_place(A: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+    """The packed factor in place of A (M, N), column-major: the rows exchanged, counted from one, or None where nothing was done.
+
+    Returns exchanges of shape (min(M, N)), int32.
+    """
+    if not A.flags.f_contiguous or not has("getrf", A.dtype):
+        return None
+    pivots = _integers("getrf", A.dtype.char, min(A.shape))
+    if A.size:
+        _call("getrf", A.dtype.char, A.shape[0], A.shape[1], A, max(A.shape[0], 1), pivots, 0)
+    return pivots.astype(np.int32, copy=False)
+
+
+def _integers(name: str, char: str, count: int) -> np.ndarray[Any, Any]:
+    """Zeros of the kind of integers that a routine takes."""
+    _, integer = _routine(name, char) or (None, None)
+    return np.zeros(count, np.int64 if integer is ctypes.c_int64 else np.int32)
+
+
+def least_squares(A: np.ndarray[Any, Any], B: np.ndarray[Any, Any], rcond: float) -> tuple[np.ndarray[Any, Any], int]:
+    """The least X that minimises |A X - B|, and the rank, by a QR decomposition with pivots.  (M, N), (M, R) -> (N, R)
+
+    rcond: the condition that the part of A which counts may have at most is 1 / rcond. Needs ``has("gelsy", dtype)``.
+    """
+    (m, n), right, char = A.shape, B.shape[1], A.dtype.char
+    A, found = np.array(A, order="F"), np.zeros((max(m, n), right), A.dtype, order="F")
+    found[:m] = B
+    least, rank, order = min(m, n), _integers("gelsy", char, 1), _integers("gelsy", char, n)
+    room = 3 * least + 2 * n + 64 * (n + right + 1)
+    work, real = np.empty(room, A.dtype), np.empty(2 * n, A.dtype.char.lower())
+    share = np.array([rcond], real.dtype)
+    more = (real,) if A.dtype.kind == "c" else ()
+    _call("gelsy", char, m, n, right, A, m, found, len(found), order, share, rank, work, room, *more, 0)
+    return found[:n], int(rank[0])
