@@ -1,0 +1,124 @@
+"""LAPACK of the library that NumPy loaded: triangular systems, factors and least squares, beside NumPy's, and without it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight.backends import lapack
+
+DTYPES = ["float32", "float64", "complex64", "complex128"]
+
+
+def random(*shape: int, dtype: str) -> Any:
+    """Numbers of a dtype, of a matrix that is far from singular."""
+    generator = np.random.default_rng(0)
+    found = generator.standard_normal(shape) + (1j * generator.standard_normal(shape) if "complex" in dtype else 0)
+    return (found + (shape[-1] * np.eye(shape[-1]) if shape[-2:] == (shape[-1],) * 2 else 0)).astype(dtype)
+
+
+def near(found: Any, wanted: Any, dtype: str) -> None:
+    np.testing.assert_allclose(
+        found, wanted, rtol=0, atol=(1e-4 if dtype in DTYPES[::2] else 1e-11) * np.abs(wanted).max()
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_triangular_systems_read_one_triangle_alone(dtype: str, upper: bool, columns: int, order: Any) -> None:
+    A, b = random(60, 60, dtype=dtype), random(60, columns, dtype=dtype)
+    triangle = np.triu(A) if upper else np.tril(A)
+    A[np.tril(np.ones_like(A, bool), -1) if upper else np.triu(np.ones_like(A, bool), 1)] = np.nan
+    found = torch.linalg.solve_triangular(torch.from_numpy(np.array(A, order=order)), torch.from_numpy(b), upper=upper)
+    near(found.numpy(), np.linalg.solve(triangle, b), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(4, 4), (7, 5), (5, 7), (70, 70), (3, 6, 6), (40, 3, 3), (2, 60, 60), (0, 0)])
+@pytest.mark.parametrize("there", [True, False], ids=["lapack", "without"])
+def test_lu_factors(dtype: str, shape: tuple[int, ...], there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not there:
+        monkeypatch.setattr(lapack, "_routine", lambda name, char: None)
+    A = torch.from_numpy(random(*shape, dtype=dtype))
+    P, L, U = torch.linalg.lu(A)
+    assert (P.sum(-1) == 1).all() and (P.sum(-2) == 1).all()
+    if A.numel():
+        near((P @ L @ U).numpy(), A.numpy(), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(4, 4), (70, 70), (3, 6, 6), (2, 60, 60)])
+@pytest.mark.parametrize("adjoint", [False, True])
+@pytest.mark.parametrize("there", [True, False], ids=["lapack", "without"])
+def test_systems_by_factors(
+    dtype: str, shape: tuple[int, ...], adjoint: bool, there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not there:
+        monkeypatch.setattr(lapack, "_routine", lambda name, char: None)
+    A, b = torch.from_numpy(random(*shape, dtype=dtype)), torch.from_numpy(random(shape[-1], 2, dtype=dtype))
+    x = torch.linalg.lu_solve(*torch.linalg.lu_factor(A), b.expand(*shape[:-2], shape[-1], 2), adjoint=adjoint)
+    near(x.numpy(), np.linalg.solve((A.mH if adjoint else A).resolve_conj().numpy(), b.numpy()), dtype)
+    square = A @ A.mH
+    near(
+        torch.cholesky_solve(b, torch.linalg.cholesky(square)).numpy(),
+        np.linalg.solve(square.numpy(), b.numpy()),
+        dtype,
+    )
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_of_a_batch_those_that_have_no_factor_are_told(upper: bool) -> None:
+    A = torch.eye(70).repeat(3, 1, 1)
+    A[1, 5, 5] = -1.0
+    for some in (A, A[:, :8, :8]):
+        L, info = torch.linalg.cholesky_ex(some, upper=upper)
+        assert info.tolist() == [0, 6, 0] and torch.equal(L[::2], some[::2])
+        with pytest.raises(torch.linalg.LinAlgError, match=r"Batch element 1.*order 6"):
+            torch.linalg.cholesky(some, upper=upper)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("rows", "columns", "rank"), [(6, 4, 4), (4, 6, 4), (5, 5, 5), (6, 5, 2)])
+def test_least_squares(dtype: str, rows: int, columns: int, rank: int) -> None:
+    A = random(rows, rank, dtype=dtype) @ random(rank, columns, dtype=dtype)
+    B = random(rows, 2, dtype=dtype)
+    found = torch.linalg.lstsq(torch.from_numpy(A), torch.from_numpy(B))
+    near(found.solution.numpy(), np.linalg.pinv(A, rcond=1e-5) @ B, dtype)
+    assert found.rank == rank and found.residuals.numel() == 0
+
+
+def test_derivatives_of_least_squares() -> None:
+    torch.manual_seed(0)
+    for shape in ((4, 3), (3, 4), (2, 3, 3)):
+        A = torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+        B = torch.randn(*shape[:-1], 2, dtype=torch.float64, requires_grad=True)
+        assert torch.autograd.gradcheck(lambda A, B: torch.linalg.lstsq(A, B).solution, (A, B), check_forward_ad=True)
+        assert torch.autograd.gradgradcheck(lambda A, B: torch.linalg.lstsq(A, B).solution, (A, B))
+
+
+@pytest.mark.parametrize("name", ["solve", "inv"])
+def test_singular_matrices_are_refused_and_infinities_are_not(name: str) -> None:
+    given = (torch.ones(3, 1),) if name == "solve" else ()
+    with pytest.raises(torch.linalg.LinAlgError, match="singular"):
+        getattr(torch.linalg, name)(torch.ones(3, 3), *given)
+    assert not getattr(torch.linalg, name)(torch.full((3, 3), torch.nan), *given).isfinite().any()
+
+
+@pytest.mark.parametrize("near_singular", [False, True])
+def test_gradient_of_a_determinant(near_singular: bool) -> None:
+    A = torch.randn(5, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    if near_singular:
+        A[0] = A[1]
+    assert torch.autograd.gradcheck(torch.det, A.requires_grad_())
+
+
+def test_values_alone_are_those_with_vectors() -> None:
+    A = torch.randn(6, 4, dtype=torch.float64)
+    assert torch.allclose(torch.linalg.svdvals(A), torch.linalg.svd(A).S)
+    H = A.mT @ A
+    assert torch.allclose(torch.linalg.eigvalsh(H, UPLO="U"), torch.linalg.eigh(H).eigenvalues)
+    assert torch.autograd.gradcheck(torch.linalg.svdvals, A.clone().requires_grad_())
+    assert torch.autograd.gradcheck(lambda H: torch.linalg.eigvalsh(H + H.mT), H.clone().requires_grad_())
