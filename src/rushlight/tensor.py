@@ -221,6 +221,8 @@ class Tensor(TensorMethods):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if not isinstance(value, (bool, np.bool_)):
+            raise RuntimeError(f"requires_grad must be a bool, got {type(value).__name__}")
         if not self._unrecorded() and not self.is_leaf:
             _refuse_flag(value)
         self.requires_grad_(value)
@@ -235,6 +237,9 @@ class Tensor(TensorMethods):
         A view that was not recorded, of what requires grad, or does by now, becomes a leaf of its own. Raises RuntimeError
         for tensors that are not leaves or not of a floating-point or complex dtype.
         """
+        if requires_grad is not True and requires_grad is not False and not isinstance(requires_grad, np.bool_):
+            raise TypeError("requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
+                            f"{type(requires_grad).__name__}")  # fmt: skip
         if requires_grad:
             if self._view is not None and not self._view.kind:  # else it is told where it is used
                 Tensor._refresh(self)

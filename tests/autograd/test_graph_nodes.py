@@ -463,7 +463,7 @@ def test_names_that_change_nothing_here():
     assert torch.autograd.set_multithreading_enabled(True)(lambda: 3)() == 3
     assert torch.autograd.grad_mode.no_grad is torch.no_grad
     graph.set_warn_on_accumulate_grad_stream_mismatch(False)
-    assert not torch.is_anomaly_enabled() and not torch.is_anomaly_check_nan_enabled()
+    assert not torch.is_anomaly_enabled() and torch.is_anomaly_check_nan_enabled()
     torch.set_anomaly_enabled(True)
     assert torch.is_anomaly_enabled()
     torch.set_anomaly_enabled(False)

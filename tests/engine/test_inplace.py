@@ -27,7 +27,7 @@ def test_in_place_on_a_view_changes_the_history_of_the_base():
     y = x * 2
     v = y[1:]
     v.mul_(torch.tensor([10.0, 100.0], dtype=torch.float64))
-    assert y.grad_fn.name() == "CopySlices"
+    assert y.grad_fn.name() == "torch::autograd::CopySlices"
     (y * torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)).sum().backward()
     assert x.grad.tolist() == [2.0, 40.0, 600.0]
 

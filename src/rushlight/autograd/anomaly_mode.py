@@ -61,8 +61,8 @@ def is_anomaly_enabled() -> bool:
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly detection looks for NaN in this thread."""
-    return modes.anomaly is not None and modes.anomaly.check_nan
+    """Whether anomaly detection looks for NaN in this thread, where it is on; True where it is not."""
+    return modes.anomaly is None or modes.anomaly.check_nan
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:

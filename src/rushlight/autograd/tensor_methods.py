@@ -40,6 +40,30 @@ def retains_grad(self: Tensor) -> bool:
     return bool(self._retains) and self._edge is not None and self._edge is not LEAF
 
 
+def backward_hooks(self: Tensor) -> dict[int, Callable[..., Any]] | None:
+    """The hooks of the gradient by their handles' numbers, or None where there are none; a dictionary that was put here."""
+    given: dict[int, Callable[..., Any]] | None = self.__dict__.get("_backward_hooks")
+    edge = self._edge
+    if given is not None or edge is None:
+        return given
+    if edge is LEAF or isinstance(edge, Tensor):
+        return self._hooks or None
+    extra = edge.node.extra
+    return extra.tensor_hooks.get(self.output_nr) if extra is not None else None
+
+
+def put_backward_hooks(self: Tensor, hooks: dict[int, Callable[..., Any]] | None) -> None:
+    """Keep a dictionary of hooks, which `grad_fn._register_hook_dict` makes those of the gradient."""
+    self.__dict__["_backward_hooks"] = hooks
+
+
+def post_accumulate_grad_hooks(self: Tensor) -> dict[int, Callable[..., Any]] | None:
+    """The hooks that run after a gradient was accumulated, by their handles' numbers, or None where there are none."""
+    return self._post_hooks or None
+
+
+Tensor._backward_hooks = property(backward_hooks, put_backward_hooks)
+Tensor._post_accumulate_grad_hooks = property(post_accumulate_grad_hooks)  # type: ignore[attr-defined]
 Tensor.register_hook = register_hook  # type: ignore[assignment, method-assign]
 Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook  # type: ignore[assignment, method-assign]
 Tensor.retain_grad = retain_grad  # type: ignore[assignment, method-assign]

@@ -34,10 +34,16 @@ class device:
         elif isinstance(type, int):
             type, index = "cuda", type
         elif isinstance(type, str) and ":" in type:
+            if index is not None:
+                raise RuntimeError(
+                    f"type (string) must not include an index because index was passed explicitly: {type}"
+                )
             type, number = type.split(":", 1)
-            if not number.isdigit():
+            if not number.isdigit() or (number[0] == "0" and len(number) > 1):
                 raise RuntimeError(f"Invalid device string: '{type}:{number}'")
             index = int(number)
+        if index is not None and index < 0:
+            raise RuntimeError(f"Device index must not be negative, got {index}")
         if type not in KINDS:
             raise RuntimeError(f"Expected one of {', '.join(KINDS)} device type at start of device string: {type}")
         self.type, self.index = type, index

@@ -59,6 +59,8 @@ class dtype:
         """The complex dtype whose parts are of this one.  Raises RuntimeError for one of 8 bits."""
         if self in EIGHTS:
             refuse_promotion(self, complex64)
+        if self.category < FLOAT:
+            raise RuntimeError(f"Unknown Complex ScalarType for {older(self)}: no complex number has parts of {self}")
         return {float32: complex64, float64: complex128, float16: complex32, bfloat16: complex64}.get(self, self)
 
 
@@ -83,6 +85,7 @@ ALL = (float16, bfloat16, float32, float64, complex32, complex64, complex128, ui
        uint32, uint64, bool)  # fmt: skip
 ALIASES = {"half": float16, "float": float32, "double": float64, "chalf": complex32, "cfloat": complex64, "cdouble": complex128,
            "short": int16, "int": int32, "long": int64}  # fmt: skip
+WIDE = (uint16, uint32, uint64)  # unsigned integers that have no order among the other dtypes
 HALVES = (float16.numpy, bfloat16.numpy)
 
 
@@ -170,10 +173,16 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     >>> torch.promote_types(torch.int64, torch.float32)
     torch.float32
     """
-    if type1 is type2:
+    if type1 is type2 and isinstance(type1, dtype):
         return type1
+    for i, given in enumerate((type1, type2), 1):
+        if not isinstance(given, dtype):
+            raise TypeError(f"promote_types(): argument 'type{i}' (position {i}) must be torch.dtype, not "
+                            f"{type(given).__name__}")  # fmt: skip
     if type1 in EIGHTS or type2 in EIGHTS:
         refuse_promotion(type1, type2)
+    if (type1 in WIDE and type2.category != FLOAT) or (type2 in WIDE and type1.category != FLOAT):
+        refuse_promotion(type1, type2, "uint16, uint32, uint64 types")
     low, high = sorted((type1, type2), key=lambda d: d.category)
     if high.category == COMPLEX and low.category >= FLOAT:
         return promote_types(low.to_real(), high.to_real()).to_complex()
@@ -184,10 +193,10 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     return of(np.promote_types(type1.numpy, type2.numpy))
 
 
-def refuse_promotion(type1: dtype, type2: dtype) -> NoReturn:
-    """Raise RuntimeError for numbers of 8 bits beside those of another dtype."""
+def refuse_promotion(type1: dtype, type2: dtype, kinds: str = "Float8 Types") -> NoReturn:
+    """Raise RuntimeError for numbers of 8 bits, or unsigned ones of more, beside those of another dtype."""
     raise RuntimeError(
-        f"Promotion for Float8 Types is not supported, attempted to promote {older(type1)} and {older(type2)}: convert one "
+        f"Promotion for {kinds} is not supported, attempted to promote {older(type1)} and {older(type2)}: convert one "
         "of them, as with x.float()"
     )
 
@@ -254,6 +263,12 @@ class finfo:
         self.tiny = self.smallest_normal = type_float(info.tiny)
         self.resolution = 1.0 if d in EIGHTS else 10.0**-info.precision
 
+    def __eq__(self, other: object) -> Any:
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> Any:
+        return hash(self.dtype)
+
     def __repr__(self) -> str:
         return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
                 f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})")  # fmt: skip
@@ -271,6 +286,12 @@ class iinfo:
         # Of quantized numbers, the bits that each has: two or four of quint4x2 and quint2x4 lie in a byte.
         info = np.iinfo(_STORED[type.name] if isinstance(type, QuantizedDtype) else type.numpy)
         self.dtype, self.bits, self.max, self.min = type.name, info.bits, info.max, info.min
+
+    def __eq__(self, other: object) -> Any:
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> Any:
+        return hash(self.dtype)
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

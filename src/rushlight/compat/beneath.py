@@ -22,7 +22,7 @@ def affine_grid_generator(theta: Any, size: Any, align_corners: bool) -> Any:
 
 
 def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, pos_weight: Any = None,
-                                     reduction: int = 1) -> Any:  # fmt: skip
+                                     reduction: int = 0) -> Any:  # fmt: skip
     """As the functional of that name.  reduction: 0 for none, 1 for the mean, 2 for the sum; else ValueError."""
     if reduction not in (0, 1, 2):
         raise ValueError(f"binary_cross_entropy_with_logits(): reduction must be 0 (none), 1 (mean) or 2 (sum), got {reduction!r}")  # fmt: skip
@@ -36,7 +36,7 @@ def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
         return v.norm(pow)
     dim = dim % v.dim()
     others = [d for d in range(v.dim()) if d != dim]
-    return named.norm(v, pow, others, keepdim=True) if others else v.abs()
+    return named.norm(v, pow, others, keepdim=True) if others else named.norm(v.unsqueeze(-1), pow, -1)
 
 
 def from_file(filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None, layout: Any = None,

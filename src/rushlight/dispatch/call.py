@@ -28,6 +28,7 @@ from rushlight.engine.node import Port, Severed, edge_of, next_seq
 from rushlight.engine.saved import Constant, Copying, Packed, PackedResults, SavedOutput, Sparing, active_hooks
 from rushlight.engine.views import make_view
 from rushlight.kernels.dispatch import recast
+from rushlight.overrides import fitting
 from rushlight.overrides.public import unfit
 from rushlight.signs import to_hold, turn, turned
 from rushlight.storage import InferenceStorage, dependents
@@ -109,7 +110,11 @@ def apply(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: bo
             raise RuntimeError(f"{op.name} expects a non-empty TensorList")
         raise TypeError(f"{op.name}(): argument '{op.input_name(0)}' (position 1) must be Tensor, not "
                         f"{kind_of(flat[0])}")  # fmt: skip
-    outs, aux = compute(op, arrays, statics)
+    try:
+        outs, aux = compute(op, arrays, statics)
+    except Exception:
+        fitting.statics(op, statics)
+        raise
     if not tensors:
         return outs[0] if op.out_count == 1 else outs
     return deliver(op, flat, statics, tuple(wrap(x) for x in outs), aux)

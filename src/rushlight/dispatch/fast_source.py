@@ -25,6 +25,7 @@ from rushlight.dispatch.quick import unrecorded
 from rushlight.engine.node import Severed, edge_of, next_seq
 from rushlight.engine.saved import Constant
 from rushlight.kernels.rows import LARGE
+from rushlight.overrides import fitting
 from rushlight.tensor import LEAF, Tensor, bare
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 NAMES: dict[str, Any] = {
     "BEYOND": 1 << 63, "BOOL": np.dtype(bool), "Constant": Constant, "I64": np.dtype(np.int64), "F32": fast.F32, "F64": fast.F64, "LEAF": LEAF, "Tensor": Tensor, "asarray": np.asarray,
-    "check_broadcast": check_broadcast, "completed": fast.completed, "edge_of": edge_of, "keep_rest": fast.keep_rest,
+    "check_broadcast": check_broadcast, "completed": fast.completed, "edge_of": edge_of, "fitting": fitting, "keep_rest": fast.keep_rest,
     "keep_sides": keep_sides,
     "ndarray": np.ndarray, "bare": bare, "next_seq": next_seq, "note_view": fast.note_view, "Severed": Severed,
     "record": fast.record, "rebuilt": rebuilt, "shape_of": shape_of, "slow": fast.slow, "special": special,
@@ -328,10 +329,12 @@ TAIL = """
 RUN = """
 try:
     result = forward({values})
-except ValueError:
-    check_broadcast(op.name, ({arrays},))
+except Exception as error:
+    {sizes}
+    fitting.statics(op, {statics})
     raise
 """
+SIZES = "if error.__class__ is ValueError:\n        check_broadcast(op.name, ({arrays},))"
 
 
 def fixed_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
@@ -353,7 +356,12 @@ def fixed_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
     arrays = ", ".join(f"x{i}" for i in range(n))
     compared = ", ".join(f"x{i}" for i in op.broadcasts)
     values = ", ".join([arrays, *names[n:]])
-    result = RUN.format(values=values, arrays=compared) if op.broadcasts else f"result = forward({values})"
+    if op.broadcasts or op.static_names:
+        result = RUN.format(
+            values=values, sizes=SIZES.format(arrays=compared) if op.broadcasts else "", statics=statics
+        )
+    else:
+        result = f"result = forward({values})"
     if op.aux:
         result += "\naux = result[1:]\nresult = result[0]"
     source += TAIL.format(result=indented(result, 4))

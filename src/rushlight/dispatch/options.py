@@ -87,6 +87,12 @@ def refuse(name: str, why: str = WITHOUT) -> NoReturn:
     raise NotImplementedError(f"{name}: {why}")
 
 
+def no_values(name: str) -> NoReturn:
+    """Raise the error for a copy of what has no values."""
+    raise NotImplementedError(f"{name}: Cannot copy out of meta tensor; no data! It has a shape alone: make it on the CPU, or use "
+                              "Module.to_empty(device='cpu') and load values")  # fmt: skip
+
+
 def asker() -> str:
     """The name of the function of an operator that asks for values, for messages."""
     frame: Any = sys._getframe(2)
@@ -157,7 +163,10 @@ def blank(make: Callable[..., Array], shape: tuple[int, ...], dtype: np.dtype[An
             if getattr(level, "dry", False):
                 found: Array = level.blank(make, shape, dtype)
                 return found
-    return make(shape, dtype)
+    try:
+        return make(shape, dtype)
+    except ValueError:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}") from None
 
 
 fills = {"deterministic": False, "uninitialized": True}  # whether memory that would be anything is filled: if both

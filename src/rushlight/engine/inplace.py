@@ -122,6 +122,10 @@ class CopySlices(Node):
         rest = fn.edges[1:]
         self.edges, fn.edges = (edge_of(base), *rest), (None, *rest)
 
+    def name(self) -> str:
+        """The name, with PyTorch's prefix."""
+        return "torch::autograd::CopySlices"
+
     def input_places(self) -> tuple[int, ...] | None:
         """Which edges are shown: that of the base, and those that the operation shows."""
         places = self.fn.input_places()

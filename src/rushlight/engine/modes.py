@@ -163,7 +163,11 @@ class set_grad_enabled(Mode):
 
     def __init__(self, mode: bool):
         super().__init__()
-        self.mode = bool(mode)
+        if not isinstance(mode, bool):
+            raise TypeError(
+                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+            )
+        self.mode = mode
         self.before = switch(switched(self.mode))
 
     def __enter__(self) -> None:

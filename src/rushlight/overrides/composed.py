@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any
 
 from rushlight.basics.foreign import is_theirs, kind_of
+from rushlight.overrides import fitting
 from rushlight.overrides.protocol import plain, plainly
 from rushlight.overrides.public import Public, described, unfit
 from rushlight.tensor import Tensor
@@ -53,7 +54,7 @@ class Composed(Public):
         """Call the operator, the arguments being those of the signature: what is as by default was hardly given."""
         try:
             return super().noticed(*self.explicit(values, named))
-        except AttributeError as error:
+        except Exception as error:
             self.misfit(error, values, named)
             raise
 
@@ -61,7 +62,7 @@ class Composed(Public):
         """As `Public.noticed`, naming an operand that is no tensor."""
         try:
             return super().noticed(args, kwargs)
-        except AttributeError as error:
+        except Exception as error:
             self.misfit(error, args, kwargs)
             raise
 
@@ -69,11 +70,20 @@ class Composed(Public):
         """As `Public.meet`, naming an operand that is no tensor."""
         try:
             return super().meet(args, kwargs)
-        except AttributeError as error:
+        except Exception as error:
             self.misfit(error, args, kwargs)
             raise
 
-    def misfit(self, error: AttributeError, values: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def misfit(self, error: Exception, values: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Raise TypeError in place of an error, where an argument is not of the kind that it should be."""
+        if isinstance(error, AttributeError):
+            self.no_tensor(error, values, named)
+        if not isinstance(error, TypeError) or "object" in str(error) or "instances of" in str(error):
+            short = self.name.removeprefix("torch.")
+            method = short.startswith("Tensor.")
+            fitting.check(short.rpartition(".")[2] if method else short, self.inner, values, named, method)
+
+    def no_tensor(self, error: AttributeError, values: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Raise TypeError in place of an error that says what an operand, which is no tensor, does not have."""
         shape = getattr(self, "shape", None) or Signature(self.inner)  # there is none before the first look
         names = shape.positional or [f"element {i}" for i in range(len(values))]
@@ -168,7 +178,7 @@ def call({parameters}):
     if {plain}{looked}:
         try:
             return direct({arguments})
-        except AttributeError as error:
+        except Exception as error:
             public.misfit(error, ({values}), {{{named}}})
             raise
     return public.given(({values}), {{{named}}})
@@ -178,7 +188,7 @@ def call(*args, **kwargs):
     if plainly(*args) and (not kwargs or plainly(*kwargs.values())):
         try:
             return inner(*args, **kwargs)
-        except AttributeError as error:
+        except Exception as error:
             public.misfit(error, args, kwargs)
             raise
     return public.noticed(args, kwargs)

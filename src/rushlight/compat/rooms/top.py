@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.formats import contiguous_format as legacy_contiguous_format
@@ -125,9 +125,9 @@ def sym_ite(b: Any, t: Any, f: Any) -> Any:
     return t if b else f
 
 
-def sym_sum(args: Sequence[Any]) -> Any:
-    """The sum of numbers."""
-    return sum(args)
+def sym_sum(*args: Any) -> Any:
+    """The sum of numbers, given one by one or in one sequence."""
+    return sum(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else sum(args)
 
 
 def sym_sqrt(a: Any) -> float:

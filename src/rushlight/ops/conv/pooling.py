@@ -507,8 +507,11 @@ def _publish_adaptive(n: int) -> None:
 
     where = f"windows that divide {n} dimensions evenly.  input: (N, C, *S) or (C, *S) -> (N, C, *output_size)"
     _add(average, f"adaptive_avg_pool{n}d", f"Averages of {where}", BOTH if n == 1 else ONLY)
-    _add(maximum, f"adaptive_max_pool{n}d", f"Maxima of {where}", BOTH if n == 1 else ONLY)
+    _add(maximum, f"adaptive_max_pool{n}d", f"Maxima of {where}", ONLY)
     _add(with_indices, f"adaptive_max_pool{n}d_with_indices", f"Maxima, and their positions, of {where}", ONLY)
+    if n == 1:
+        both = function(name="adaptive_max_pool1d")  # what is torch's own gives both always
+        both(lambda input, output_size: with_indices(input, output_size))
 
 
 def _publish_avg(n: int) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import caller, dtypes
-from rushlight.dispatch.options import META, check_options, made, numpy_dtype
+from rushlight.dispatch.options import META, check_options, made, no_values, numpy_dtype
 from rushlight.dispatch.registry import function
 from rushlight.ops.create.from_python import array_from, convert, warn_of_copies
 from rushlight.ops.create.interchange import from_capsule, imported
@@ -36,6 +36,10 @@ def tensor(data: Any, *, dtype: dtype | None = None, device: device | str | int 
     wanted = None if dtype is None else numpy_dtype("tensor", dtype)
     where = check_options("tensor", device)
     warn_of_copies(data)
+    if isinstance(data, Tensor) and data._meta:
+        if device is not None and where is not META:
+            no_values("tensor")
+        where = META
     return made(array_from(data, wanted), requires_grad, where)
 
 
@@ -166,7 +170,10 @@ def frombuffer(
     Raises ValueError where count or offset do not fit the buffer.
     """
     kind = numpy_dtype("frombuffer", dtype)
-    view = memoryview(buffer)
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError(f"object does not implement Python buffer protocol: got {type(buffer).__name__}") from None
     if view.nbytes <= 0 or count == 0:
         raise ValueError(f"both buffer length ({view.nbytes}) and count ({count}) must not be 0")
     if not 0 <= offset < view.nbytes:

@@ -123,7 +123,9 @@ def eye(n: int, m: int | None = None, *, out: Tensor | None = None, dtype: dtype
     for name, size in (("n", n), ("m", m)):
         if isinstance(size, int) and size < 0:
             raise RuntimeError(f"eye: {name} must be greater or equal to 0, got {size}")
-    rows, columns = size_of("eye", (n,))[0], size_of("eye", (n if m is None else m,))[0]
+        if size is not None and not hasattr(size, "__index__"):
+            raise TypeError(f"eye(): argument '{name}' must be int, not {type(size).__name__}")
+    rows, columns = int(n), int(n if m is None else m)
     kind = dtype_with("eye", dtype, out)
     return filled("eye", out, made(np.eye(rows, columns, dtype=kind), requires_grad, where))
 
@@ -143,8 +145,17 @@ def arange(*args: float, start: Tensor | complex | None = None, end: Tensor | co
     where = check_options("arange", device, layout)
     lo, hi, by = (number("arange", x) for x in range_of(args, start, end, step))
     whole = dtype is None and all(isinstance(x, int) for x in (lo, hi, by))
-    kind = dtype_with("arange", dtype, out, dtypes.int64 if whole else None)
+    kind = no_bools("arange", dtype_with("arange", dtype, out, dtypes.int64 if whole else None))
     return filled("arange", out, made(arange_array(lo, hi, by, kind), requires_grad, where), True)
+
+
+def no_bools(name: str, kind: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of a range.  Raises NotImplementedError for bools, which have no steps."""
+    if kind.kind == "b":
+        raise NotImplementedError(
+            f"{name}: not implemented for torch.bool: make numbers, and convert them with .bool()"
+        )
+    return kind
 
 
 def range_of(
@@ -238,15 +249,13 @@ def ends(
         kind = dtype_with(name, dtype, out)
         if not dtypes.is_complex(kind) and (isinstance(lo, complex) or isinstance(hi, complex)):
             raise RuntimeError(f"{name}: inferred dtype complex can't be safely cast to passed dtype {dtypes.of(kind)}")
-    return lo, hi, count, kind
+    return lo, hi, count, no_bools(name, kind)
 
 
 def linspace_array(lo: Any, hi: Any, count: int, dtype: np.dtype[Any]) -> Array:
     """`count` numbers evenly from lo to hi; integers truncate.  Raises RuntimeError for an end that does not fit."""
     if dtype.kind in "iuf":
         lo, hi = (fitted("linspace", x, dtype, True)[()] for x in (lo, hi))
-    if dtype.kind == "b":
-        lo, hi = int(lo), int(hi)
     if count > 1 and dtype.kind in "iu":
         step = np.longdouble((int(hi) - int(lo)) / (count - 1))
         values = np.trunc(from_both_ends(np.longdouble(lo), np.longdouble(hi), step, count).astype(np.float64))
@@ -302,7 +311,10 @@ def triangle(
     for which, n in (("row", row), ("col", col)):
         if n < 0:
             raise RuntimeError(f"{name}: {which} must be non-negative, got {n}")
-    return made(np.stack(rows).astype(numpy_dtype(name, dtype, dtypes.int64), copy=False), False, where)
+    kind = numpy_dtype(name, dtype, dtypes.int64)
+    if kind.kind not in "iu":
+        raise NotImplementedError(f"{name}: not implemented for {dtypes.of(kind)}: indices are integers")
+    return made(np.stack(rows).astype(kind, copy=False), False, where)
 
 
 @function()

@@ -25,11 +25,25 @@ def array_from(data: Any, dtype: np.dtype[Any] | None, name: str = "tensor") -> 
     if isinstance(data, Tensor):
         data = data._array
     if isinstance(data, (ndarray, np.generic)):
+        if not data.dtype.isnative:
+            raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte "
+                             "orders is currently not supported.")  # fmt: skip
         dtypes.of(data.dtype)
         return convert(np.array(data), dtype) if dtype is not None else np.array(data, dtypes.of(data.dtype).numpy)
     if isinstance(data, (float, int, complex)):
         return scalar_array(data, dtype)
     return nested_array(data, dtype, name)
+
+
+def numbers_of(data: Any, dtype: np.dtype[Any]) -> Array:
+    """An array of nested sequences of numbers.  Raises TypeError where something else is among them."""
+    try:
+        return array_from(data, dtype)
+    except RuntimeError as error:
+        if not str(error).startswith("Could not infer dtype"):
+            raise
+        kind = str(error).rpartition(" ")[2]
+        raise TypeError(f"must be real number, not {kind}") from None
 
 
 def scalar_array(value: Any, dtype: np.dtype[Any] | None) -> Array:

@@ -17,7 +17,7 @@ from rushlight.basics.state import modes, set_mode
 from rushlight.dispatch.options import check_device, made, size_of, uninitialized
 from rushlight.dispatch.registry import NAMESPACES, function, known_as
 from rushlight.dispatch.results import return_types
-from rushlight.ops.create.from_python import array_from
+from rushlight.ops.create.from_python import numbers_of
 from rushlight.ops.elementwise.convert import to_dtype
 from rushlight.overrides.public import made as made_of
 from rushlight.signs import turn
@@ -51,6 +51,9 @@ def legacy(dtype: dtype, args: tuple[Any, ...], kwargs: dict[str, Any], any_dtyp
         check_device(kwargs["device"])
     if kwargs.get("size") is not None:
         args = (*args, Size(kwargs["size"]))
+    for name in ("data", "other", "storage"):
+        if kwargs.get(name) is not None:
+            args = (*args, kwargs[name])
     if not args:
         return made(np.empty(0, dtype.numpy))
     first = args[0]
@@ -60,8 +63,15 @@ def legacy(dtype: dtype, args: tuple[Any, ...], kwargs: dict[str, Any], any_dtyp
         return first.detach()
     if len(args) == 1 and type(first).__name__ == "Size":
         return made(uninitialized(np.empty(tuple(first), dtype.numpy)))
+    if len(args) == 1 and isinstance(first, (set, frozenset, dict)):
+        raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
     if len(args) == 1 and not isinstance(first, int) and hasattr(first, "__len__"):
-        return made(array_from(first, dtype.numpy))
+        kind = getattr(first, "dtype", None)
+        if isinstance(kind, dtypes.dtype) and kind is not dtype and not any_dtype:
+            raise RuntimeError(
+                f"Expected a Storage of type {older(dtype)} or an UntypedStorage, but got type {older(kind)}"
+            )
+        return made(numbers_of(first, dtype.numpy))
     if len(args) == 1 and isinstance(first, float):
         raise TypeError("new(): data must be a sequence (got float)")
     try:

@@ -22,7 +22,7 @@ from rushlight.dispatch.options import (
 )
 from rushlight.dispatch.registry import function
 from rushlight.ops.create.factories import fill_array
-from rushlight.ops.create.from_python import array_from, warn_of_copies
+from rushlight.ops.create.from_python import numbers_of, warn_of_copies
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -141,6 +141,8 @@ def new_full(self: Tensor, size: int | Sequence[int], fill_value: Tensor | compl
              device: device | str | int | None = None, requires_grad: bool = False, layout: Any = None,
              pin_memory: bool = False) -> Tensor:  # fmt: skip
     """One value in this size, in the dtype of this tensor."""
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"new_full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
     array = blank(np.empty, *_of("new_full", self, None, (size,), dtype, device, layout))
     if array.__class__ is not Nowhere:
         fill_array("new_full", array, fill_value)
@@ -154,8 +156,8 @@ def new_tensor(self: Tensor, data: Any, *, dtype: dtype | None = None, device: d
     kind = self._held.dtype if dtype is None else numpy_dtype("new_tensor", dtype)
     warn_of_copies(data)
     if where is META:
-        return made(array_from(data, kind), requires_grad, where)
-    return _finish(self, array_from(data, kind), requires_grad)
+        return made(numbers_of(data, kind), requires_grad, where)
+    return _finish(self, numbers_of(data, kind), requires_grad)
 
 
 for _method in (new_empty, new_zeros, new_ones, new_full, new_tensor):

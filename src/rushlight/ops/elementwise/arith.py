@@ -274,7 +274,7 @@ publish_inplace(sub_, "sub", "", ("subtract",))
 
 
 @function(out=True)
-def rsub(input: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
+def rsub(input: Tensor, other: Tensor | complex, alpha: complex = 1) -> Tensor:
     """other - alpha * input, broadcast.  (*), (*) -> (*)"""
     require_tensors("rsub", input=input)
     if alpha.__class__ is int and alpha == 1:

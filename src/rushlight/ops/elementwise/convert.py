@@ -17,7 +17,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import two_sizes
 from rushlight.dispatch.formats import contiguous_format, empty_in_format, has_format, is_format, preserve_format
 from rushlight.dispatch.keeping.unmade import Unmade
-from rushlight.dispatch.options import META, check_device, numpy_dtype
+from rushlight.dispatch.options import META, check_device, no_values, numpy_dtype
 from rushlight.dispatch.registry import function, op
 from rushlight.engine.conform import cast_array, tensor_functions
 from rushlight.tensor import Tensor, alias, wrap
@@ -139,6 +139,8 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         src = wrap(np.asarray(src))
     elif not isinstance(src, Tensor):
         raise TypeError(f"copy_(): argument 'src' (position 1) must be Tensor, not {kind_of(src)}")
+    if src._meta and not input._meta:
+        no_values("copy_")
     if src._held.dtype.kind in "cW":
         warn_of_lost_parts(src.dtype, input.dtype)
     try:

@@ -21,7 +21,10 @@ def in_old_order(fn: Callable[..., Any], args: tuple[Any, ...], options: dict[st
     """
     name = fn.__name__.rstrip("_").removesuffix("_public")
     orders = _ADDED if name in ("add", "sub") else _WEIGHED if name.startswith("addc") else _SCALED
-    names = orders.get("".join("t" if isinstance(a, Tensor) else "n" for a in args))
+    order = "".join("t" if isinstance(a, Tensor) else "n" for a in args)
+    if orders is _ADDED and order == "tnn":
+        return fn(*args[:2], **{**options, "alpha": args[2]})
+    names = orders.get(order)
     if names is None:
         given = ", ".join("Tensor" if isinstance(a, Tensor) else type(a).__name__ for a in args)
         raise TypeError(

@@ -176,7 +176,7 @@ def _weight(
 
 
 @function(method=True, out=True)
-def lerp(input: Tensor, end: Tensor | complex, weight: Tensor) -> Tensor:
+def lerp(input: Tensor, end: Tensor | complex, weight: Tensor | float) -> Tensor:
     """input + weight * (end - input), broadcast; `weight` is a number or tensor.  (*), (*), (*) -> (*)
 
     >>> import rushlight as torch

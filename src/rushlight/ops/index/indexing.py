@@ -14,6 +14,7 @@ from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.dims import unexpandable
 from rushlight.dispatch.fast_views import at_once, made_view
 from rushlight.dispatch.operands import held
+from rushlight.dispatch.options import no_values
 from rushlight.engine import inplace
 from rushlight.ops.elementwise.convert import copy_
 from rushlight.ops.shape.reshape import reshape_op, select_op, slice_op
@@ -209,6 +210,8 @@ def takes_all(found: Any, shape: tuple[int, ...]) -> bool:
 def value_array(self: Tensor, value: Tensor | float) -> Array:
     """The value to assign as an array; numbers in the dtype of the tensor."""
     if isinstance(value, Tensor):
+        if value._meta and not self._meta:
+            no_values("__setitem__")
         array = value._array
         if is_complex(array.dtype) and not is_complex(self._held.dtype) and self._held.dtype.kind != "b":
             warn_of_lost_parts(value.dtype, self.dtype)

@@ -179,15 +179,18 @@ INDICES = (np.int64, np.int32, np.bool_)  # and bytes, which are masks
 def as_index(part: Tensor) -> Tensor:
     """A part of an index as a tensor of integers or a mask.  Raises TypeError for what is no number."""
     given = part
-    if isinstance(part, (bool, np.bool_)):
-        return wrap(np.asarray(bool(part)))
+    if isinstance(part, bool):
+        return wrap(np.asarray(part))
+    if isinstance(part, np.bool_):
+        raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+                         f"(got {kind_of(part)}): bool(x) is Python's")  # fmt: skip
     if not isinstance(part, Tensor):
         array = np.asarray(unwrapped(part))
         part = wrap(array.astype(np.int64) if array.size == 0 and array.dtype.kind == "f" else array)
     kind = part._array.dtype.kind
     if kind in "US":
         raise TypeError(f"indices are ints, slices, ..., None, bools, or tensors and lists of these, got {given!r:.40}")
-    if kind not in "biu" and isinstance(given, float):
+    if kind not in "biu" and not isinstance(given, (Tensor, np.ndarray, list, tuple)):
         words = "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices"
         raise IndexError(f"{words} (got {kind_of(given)})")
     if kind not in "biu":
@@ -242,6 +245,8 @@ def advanced_index(parts: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tupl
                 p = wrap(p._array.reshape(1))
             else:
                 n = width(p)
+                if p._array.dtype.kind == "b" and not p._array.size:
+                    check_mask(p._array.shape, shape, used)
                 basic += [ALL] * n
                 used += n
             slots.append(len(indices))
@@ -253,6 +258,14 @@ def advanced_index(parts: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tupl
             basic.append(i)
             used += 1
     return (*basic, Ellipsis), indices, tuple(slots)
+
+
+def check_mask(mask: tuple[int, ...], shape: tuple[int, ...], first: int) -> None:
+    """Raise IndexError for a mask without elements over dimensions that have some, which NumPy takes."""
+    for d, (have, want) in enumerate(zip(mask, shape[first:], strict=False)):
+        if have != want:
+            raise IndexError(f"The shape of the mask {list(mask)} at index {d} does not match the shape of the indexed tensor "
+                             f"{list(shape)} at index {first + d}")  # fmt: skip
 
 
 def is_basic(part: Any) -> bool:
@@ -313,7 +326,7 @@ def getitem_advanced(self: Tensor, whole: Tensor | tuple[Any, ...]) -> Tensor:
     usual = not special.count or (not special.observing and way_of((self, *parts)))
     if len(parts) == 1 and usual and isinstance(parts[0], Tensor) and isinstance(self, Tensor):
         index = parts[0]._array
-        if index.ndim and (index.dtype == np.int64 or index.dtype in INDICES) and self._array.ndim:
+        if index.ndim and (index.dtype == np.int64 or index.dtype in INDICES) and self._array.ndim and index.size:
             return made(index_op.op, (self, parts[0]), (ONE,), reading(self._array, ONE, (index,)))
     basic, indices, slots = advanced_index(parts, raw(self).shape)
     part = basic_part(self, basic)
@@ -432,7 +445,7 @@ def check_put(name: str, input: Tensor, values: Tensor, indices: Sequence[Tensor
 
 
 @function(method=True)
-def index_put(input: Tensor, indices: Tensor | Sequence[int] | int, values: Tensor, accumulate: bool = False) -> Tensor:
+def index_put(input: Tensor, indices: tuple[Any, ...], values: Tensor, accumulate: bool = False) -> Tensor:
     """`input` with `values`, broadcast, at the places that the tuple of index tensors names; with `accumulate` added.
 
     (*), [(*), ...], (*) -> (*)
@@ -442,9 +455,7 @@ def index_put(input: Tensor, indices: Tensor | Sequence[int] | int, values: Tens
 
 
 @function(method=True)
-def index_put_(
-    input: Tensor, indices: Tensor | Sequence[int] | int, values: Tensor, accumulate: bool = False
-) -> Tensor:
+def index_put_(input: Tensor, indices: tuple[Any, ...], values: Tensor, accumulate: bool = False) -> Tensor:
     """In-place version of :func:`index_put`."""
     found, slots, values = puttable("index_put_", input, indices, values, accumulate)
     return call.apply_inplace(index_put_op.op, (input, values, found), (slots, accumulate))

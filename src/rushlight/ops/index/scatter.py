@@ -203,7 +203,7 @@ def take_along_dim(input: Tensor, indices: Any, dim: Any = None) -> Tensor:
             f"torch.take_along_dim(): dtype of indices should be Long but got {dtypes.of(raw(indices).dtype)}"
         )
     if dim is None:
-        return take_along_dim(reshape_op(input, (raw(input).size,)), reshape_op(indices, (raw(indices).size,)), 0)
+        return gather(reshape_op(input, (raw(input).size,)), 0, reshape_op(indices, (raw(indices).size,)))
     x, i = raw(input).shape, raw(indices).shape
     if len(x) != len(i):
         raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but got "

@@ -266,7 +266,7 @@ def scatter(
     input: Tensor,
     dim: int,
     index: Tensor,
-    src: Tensor | None = None,
+    src: Tensor | complex | None = None,
     *,
     value: complex | None = None,
     reduce: str | None = None,

@@ -177,6 +177,12 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
 @op(autocast="float32", ns=None, batch=families.leading)
 def cholesky_inverse_op(input: Array, upper: bool) -> Array:
     """The inverse of L L^H (or U^H U), of a factor that is triangular."""
+    zero = np.diagonal(input, axis1=-2, axis2=-1) == 0
+    if zero.any():
+        batch, which = np.argwhere(zero.reshape(-1, zero.shape[-1]))[0]
+        where = f"(Batch element {batch}): " if input.ndim > 2 else ""
+        raise LinAlgError(f"cholesky_inverse: {where}The diagonal element {which + 1} is zero, the inversion could not be completed "
+                          "because the input matrix is singular.")  # fmt: skip
     back = triangular_op(mH(input) if upper else input, np.eye(input.shape[-1], dtype=input.dtype), False)
     return backend.matmul(mH(back), back)
 

@@ -28,7 +28,7 @@ def unit(x: Array | Tensor, dim: int, eps: float) -> tuple[Any, Any, Any]:
     return x / norm, norm, square > eps * eps
 
 
-@op(ns=None, name="cosine_similarity", promote="arith", refuse="bi", refusal=RuntimeError, batch=families.along_both)
+@op(ns=None, name="cosine_similarity", promote="arith", refuse="bic", refusal=RuntimeError, batch=families.along_both)
 def cosine_op(x1: Array, x2: Array, dim: int, eps: float) -> Array:
     """Sums of x1 * x2 along `dim` over the product of the norms, each at least eps.  (*), (*) -> (*)"""
     product = np.add.reduce(x1 * x2.conj(), axis=dim)

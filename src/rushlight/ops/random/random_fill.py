@@ -127,6 +127,9 @@ def _between(
 def uniform_(self: Tensor, *args: float, generator: Generator | None = None, **kwargs: Any) -> Tensor:
     """Fill with numbers evenly from [from, to): uniform_(from=0, to=1).  Raises RuntimeError where from > to."""
     low, high = _between("uniform_", args, kwargs, 0.0, 1.0)
+    for name, bound in (("from", low), ("to", high)):
+        if isinstance(self, Tensor) and self._array.dtype.kind in "fVc" and not abs(bound) <= _largest(self):
+            raise RuntimeError(f"{name} is out of bounds for {self.dtype}: uniform_ got from={low} and to={high}")
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}")
     limit = _largest(self)
@@ -136,7 +139,7 @@ def uniform_(self: Tensor, *args: float, generator: Generator | None = None, **k
 
 
 def _largest(x: Tensor) -> Any:
-    return dtypes.finfo(x.dtype).max if isinstance(x, Tensor) and x._array.dtype.kind in "fV" else None
+    return dtypes.finfo(x.dtype).max if isinstance(x, Tensor) and x._array.dtype.kind in "fVc" else None
 
 
 @function(method=True, ns="Tensor")
@@ -218,13 +221,24 @@ def random_(self: Tensor, *args: int, generator: Generator | None = None, **kwar
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={top}")
     if kind.kind in "iub" and not (_bottom(kind) <= low and top <= _top(kind)):
         raise RuntimeError(f"random_: from={low} and to={top} are out of bounds for {self.dtype}")
-    if kind == np.float16 and abs(low) > dtypes.finfo(self.dtype).max:
-        raise RuntimeError(f"random_: from={low} is out of bounds for {self.dtype}")
     if kind.kind in "fV" and high is not None:
+        for name, bound in (("from", low), ("to - 1", top - 1)):
+            if abs(bound) > dtypes.finfo(self.dtype).max:
+                raise RuntimeError(f"{name} is out of bounds for {self.dtype}: random_ got from={low} and to={top}")
         check_exact(self.dtype, _top(kind), low, top)
+        low, top = held(low, top, kind)
     if high is None and low == -1 << 63:
         top = 1 << 63  # all words, whatever the dtype holds exactly
     return redraw("random_", self, lambda x: put_integers(x, low, top, source(generator), not (args or given)), "fViub")
+
+
+def held(low: int, top: int, kind: np.dtype[Any]) -> tuple[int, int]:
+    """The ends of a range whose numbers stay in it once a floating-point dtype has rounded them."""
+    digits = _top(kind).bit_length() - 1
+    first, last = (int(kind.type(x)) for x in (low + 1, top - 1))
+    if first < low:
+        low = first + (1 << (abs(low + 1).bit_length() - digits))
+    return low, last - (1 << ((top - 1).bit_length() - digits)) if last >= top else top
 
 
 def put_integers(x: Array, low: int, top: int, rng: Twister, all_there_are: bool) -> None:
@@ -286,7 +300,15 @@ def bernoulli_(self: Tensor, p: float | Tensor = 0.5, *, generator: Generator | 
     check_probability(chances)
     if randomness.innermost() is not None and isinstance(p, Tensor):
         return self.copy_(by_chance(p.expand(self.shape), generator))
-    return redraw("bernoulli_", self, lambda x: coins(x, chances, generator), "fViubc")
+    if isinstance(p, Tensor) and not fits(p.shape, self.shape):
+        p.expand(self.shape)  # which says what does not go together
+    return redraw("bernoulli_", self, lambda x: coins(x, chances, generator), "fViub")
+
+
+def fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether what has a shape can be expanded to another."""
+    behind = target[len(target) - len(shape) :]
+    return len(shape) <= len(target) and all(n in (1, m) for n, m in zip(shape, behind, strict=True))
 
 
 def by_chance(p: Tensor, generator: Any) -> Any:
@@ -459,7 +481,7 @@ def categories(input: Tensor, num_samples: int, replacement: bool, generator: An
         # Each weight is a rate: the first events to happen are a draw without replacement.
         with np.errstate(divide="ignore"):
             times = rng.standard_exponential(rows.shape) / rows
-        found = np.argsort(times, axis=1)[:, :num_samples]
+        found = np.ascontiguousarray(np.argsort(times, axis=1)[:, :num_samples])
     return made(np.asarray(found, np.int64).reshape((num_samples,) if array.ndim == 1 else (len(rows), num_samples)))
 
 

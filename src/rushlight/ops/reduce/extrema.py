@@ -267,6 +267,8 @@ def _(input: Array, dim: int | None, keepdim: bool) -> list[shapes.Made]:
 def argument(name: str, input: Tensor, dim: Sequence[int] | int | None, keepdim: bool) -> Tensor:
     """argmax or argmin of a checked tensor."""
     array = ordered(name, input)
+    if array.dtype.kind == "b":
+        raise RuntimeError(f"{name}(): does not support bool input: convert it with .int()")
     if dim is None:
         check_all(name, array, IndexError)
     else:

@@ -122,7 +122,7 @@ def followed(*operands: object) -> Any:
 @function(method=True, out=True)
 @per_sample
 def histogram(
-    input: Tensor, bins: Tensor | int, *, range: Any = None, weight: Tensor | None = None, density: bool = False
+    input: Tensor, bins: Tensor | int = 100, *, range: Any = None, weight: Tensor | None = None, density: bool = False
 ) -> Any:
     """How many elements, or how much weight, falls in each bin, and the edges of the bins.  (*) -> (bins), (bins + 1)
 

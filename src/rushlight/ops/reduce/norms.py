@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
@@ -222,6 +223,10 @@ def norm(input: Tensor, p: float | str | None = "fro", dim: int | Sequence[int] 
 def dist(input: Tensor, other: Tensor, p: complex = 2) -> Tensor:
     """The p-norm of input - other, broadcast.  (*), (*) -> ()"""
     off = input - other
+    if off.dtype.category < dtypes.FLOAT:
+        raise RuntimeError(
+            f"dist(): input dtype should be either floating point or complex. Got {older(off.dtype)} instead."
+        )
     return norm_op(off, order(p), None, False)
 
 

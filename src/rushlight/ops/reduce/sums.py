@@ -305,6 +305,9 @@ def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = (), *, keepdim:
         raise RuntimeError(
             f"hash_tensor(): expected mode 0 and a real tensor, got mode {mode}, {dtypes.of(array.dtype)}"
         )
+    if not array.size and not isinstance(dim, int) and not dim:
+        raise RuntimeError("hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+                           "with the 'dim' argument.")  # fmt: skip
     return hash_op(input, axes(dim, array.ndim), keepdim)
 
 

@@ -217,6 +217,9 @@ def isin(
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError("isin(): at least one of elements and test_elements must be a Tensor")
     a, b = raw(elements), raw(test_elements)
+    for x in (a, b):
+        if np.asarray(x).dtype == np.bool_:
+            raise RuntimeError("Unsupported input type encountered for isin(): Bool: convert it with .int()")
     if any(np.asarray(x).dtype in dtypes.HALVES for x in (a, b)):  # NumPy sorts no bfloat16 that holds a NaN
         common = dtypes.result_dtype([a, b]).numpy
         a, b = (cast(x, common) for x in (a, b))

@@ -259,7 +259,7 @@ def unsqueeze(input: Tensor, dim: int) -> Any:
 
 
 @function(method=True)
-def select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+def select(input: Tensor, dim: int, index: Tensor | int) -> Tensor:
     """The part at `index` of dimension `dim`, which disappears: a view.  (*) -> (*)"""
     shape = held(input).shape
     if not shape:

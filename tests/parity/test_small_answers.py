@@ -1,0 +1,140 @@
+"""Small programs of one line that both libraries answer alike: values, shapes, dtypes, strides, and kinds of errors."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight
+
+reference = pytest.importorskip("torch")
+pytestmark = pytest.mark.parity
+
+PROGRAMS = """
+torch.Tensor(data=[1])
+torch.Tensor([None])
+torch.Tensor({1})
+torch.Tensor({1: 2})
+torch.zeros(2).new_tensor(None)
+torch.zeros(2).new_full(2, 7)
+torch.tensor(np.array([1, 2], dtype=">f4"))
+torch.frombuffer(5, dtype=torch.float)
+torch.eye((3, 4))
+torch.eye(3, 2)
+torch.zeros(2**40, 2**40)
+torch.arange(3, dtype=torch.bool)
+torch.linspace(0, 1, 3, dtype=torch.bool)
+torch.tril_indices(3, 3, dtype=torch.float)
+torch.zeros(3).random_(2**25)
+torch.zeros(3).random_(2**40)
+torch.zeros(3).random_(-2**40 - 3, 2**41)
+torch.zeros(3).half().random_(4097)
+torch.zeros(3).half().random_(2**40)
+torch.zeros(3).double().random_(2**60)
+torch.zeros(3, dtype=torch.cfloat).bernoulli_(0.5)
+torch.zeros(3).bernoulli_(torch.ones(2))
+torch.zeros(2, 3).bernoulli_(torch.ones(3))
+torch.zeros(3).uniform_(math.nan, 1)
+torch.zeros(3, dtype=torch.cfloat).uniform_(0, math.inf)
+torch.multinomial(torch.ones(2, 3), 2)
+torch.device("cpu", -2)
+torch.device("cpu:1", 1)
+torch.device("cuda:01")
+torch.promote_types(torch.uint16, torch.int16)
+torch.promote_types(torch.uint16, torch.float)
+torch.promote_types(1, 2)
+torch.zeros(2, dtype=torch.uint16) + torch.zeros(2, dtype=torch.int16)
+torch.zeros(2, dtype=torch.uint64) == torch.zeros(2, dtype=torch.int64)
+torch.long.to_complex()
+torch.finfo(torch.float) == torch.finfo(torch.float)
+torch.iinfo(torch.int) == torch.iinfo(torch.long)
+torch.zeros(2, 3)[torch.zeros(0, dtype=torch.bool)]
+torch.zeros(0, 3)[torch.zeros(0, dtype=torch.bool)]
+torch.zeros(2, 3)[:, torch.zeros(0, dtype=torch.bool)]
+torch.zeros(2, 3)[np.bool_(True)]
+torch.zeros(2, 3)[{0}]
+torch.zeros(2, 3)[1j]
+torch.zeros(2).__setitem__(0, torch.tensor(1.0, device="meta"))
+torch.zeros(2).__setitem__(..., torch.tensor(1.0, device="meta"))
+torch.zeros(2).copy_(torch.tensor(1.0, device="meta"))
+torch.tensor(torch.zeros(2, device="meta")).is_meta
+torch.zeros(2).requires_grad_(1)
+setattr(torch.zeros(2), "requires_grad", "yes")
+torch.set_grad_enabled(1)
+torch.is_anomaly_check_nan_enabled()
+torch.zeros(2)._backward_hooks
+torch.zeros(2, requires_grad=True)._post_accumulate_grad_hooks
+torch.norm_except_dim(torch.tensor([0.0, 2.0]), 0)
+torch.norm_except_dim(torch.ones(2, 3), 2, 1)
+torch.sub(torch.ones(2), 3, 2)
+torch.rsub(torch.ones(2), 3, 2)
+torch.ones(2).add(1, 2)
+torch.histogram(torch.ones(2)).hist
+torch.take_along_dim(torch.arange(3), torch.tensor([-1]))
+torch.take_along_dim(torch.arange(6).view(2, 3), torch.tensor([5, 0]))
+torch.argmax(torch.tensor([True]))
+torch.isin(torch.tensor([True]), torch.tensor([True]))
+torch.cosine_similarity(torch.ones(2, 2, dtype=torch.cfloat), torch.ones(2, 2))
+torch.cholesky_inverse(torch.zeros(2, 2))
+torch.sym_sum(torch.ones(2), 1)
+torch.adaptive_max_pool1d(torch.ones(1, 2, 4), 2)
+torch.binary_cross_entropy_with_logits(torch.ones(2), torch.ones(2))
+torch.dist(torch.ones(2).long(), torch.ones(2).long())
+torch.hash_tensor(torch.zeros(0))
+torch.matrix_power(torch.ones(2, 3), "q")
+""".strip().splitlines()
+
+
+def shown(value: Any) -> Any:
+    """What is compared of a value: of a tensor all but its class."""
+    if isinstance(value, (rushlight.Tensor, reference.Tensor)):
+        flat = value.detach().double() if not value.is_complex() else value.detach()
+        numbers = [round(x, 5) for x in flat.flatten().tolist()]
+        return str(value.dtype), tuple(value.shape), value.stride(), value.requires_grad, numbers
+    if isinstance(value, tuple):
+        return tuple(shown(x) for x in value)
+    return value if value is None or isinstance(value, (bool, int, float)) else str(value)
+
+
+def answer(library: Any, program: str) -> Any:
+    """The value, or the kind of the error."""
+    import math
+
+    library.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return shown(eval(program, {"torch": library, "np": np, "math": math}))
+        except Exception as error:
+            return "RuntimeError" if isinstance(error, NotImplementedError) else type(error).__name__
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_answer_is_pytorchs(program: str) -> None:
+    assert answer(rushlight, program) == answer(reference, program)
+
+
+def test_hooks_lie_where_old_programs_look_for_them() -> None:
+    for library in (rushlight, reference):
+        x = library.ones(2, requires_grad=True)
+        y = x * 2
+        first, second = x.register_hook(abs), y.register_hook(abs)
+        assert list(x._backward_hooks) == [first.id]
+        assert list(y._backward_hooks.values()) == [abs]
+        second.remove()
+        assert not y._backward_hooks
+        x.register_post_accumulate_grad_hook(print)
+        assert list(x._post_accumulate_grad_hooks.values()) == [print]
+
+
+def test_words_of_the_answers() -> None:
+    with pytest.raises(RuntimeError, match="Promotion for uint16, uint32, uint64 types is not supported"):
+        rushlight.promote_types(rushlight.uint16, rushlight.int16)
+    with pytest.raises(IndexError, match=re.escape("shape of the mask [0] at index 0 does not match")):
+        rushlight.zeros(2)[rushlight.zeros(0, dtype=rushlight.bool)]
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+        rushlight.zeros(2)[0] = rushlight.tensor(1.0, device="meta")
