@@ -38,7 +38,8 @@ def test_take_along_dim():
     order = np.argsort(A, 1)
     np.testing.assert_array_equal(torch.take_along_dim(tensor(A), tensor(order), 1).numpy(), np.sort(A, 1))
     np.testing.assert_array_equal(tensor(A).take_along_dim(tensor(np.array([3, 0]))).numpy(), A.reshape(-1)[[3, 0]])
-    with pytest.raises(RuntimeError, match="out of bounds"):  # counted from the end along a dimension alone, as in PyTorch
+    # Counted from the end along a dimension alone, as in PyTorch.
+    with pytest.raises(RuntimeError, match="out of bounds"):
         tensor(A).take_along_dim(tensor(np.array([-1, 0])))
     check_gradients(lambda t: torch.take_along_dim(t, tensor(order[:1]), 1), A)
 
