@@ -51,6 +51,14 @@ def test_words_are_those_of_the_published_generator() -> None:
     assert int(Twister(5489).words(10_000)[-1]) == 4123659995
 
 
+def test_generators_made_one_after_the_other_have_their_own_words() -> None:
+    first, second = Twister(5), Twister(6)
+    assert first.address != second.address
+    drawn = first.random(7)
+    np.testing.assert_array_equal(drawn, Twister(5).random(7))
+    assert not np.array_equal(drawn, second.random(7))
+
+
 def test_states_are_restored_wherever_they_were_taken() -> None:
     g = Twister(11)
     for count in (0, 1, 623, 624, 625):

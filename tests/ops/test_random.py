@@ -178,3 +178,18 @@ def test_draws_in_place_need_no_memory_and_cut_the_history() -> None:
         leaf.normal_()
     with torch.no_grad():
         leaf.normal_()
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64, torch.float16, torch.float64])
+def test_coins_fall_into_any_dtype(dtype: torch.dtype) -> None:
+    chances = torch.full((9,), 0.5)
+    torch.manual_seed(3)
+    wanted = torch.bernoulli(chances)
+    torch.manual_seed(3)
+    out = torch.empty(9, dtype=dtype)
+    assert torch.bernoulli(chances, out=out) is out and out.dtype is dtype
+    assert out.float().tolist() == wanted.tolist()
+    with pytest.raises(RuntimeError, match="support automatic differentiation"):
+        torch.bernoulli(chances.requires_grad_(), out=out)
+    with pytest.raises(TypeError, match="must be Tensor"):
+        torch.bernoulli(chances, out=3)  # type: ignore[arg-type]

@@ -144,6 +144,11 @@ def _get_privateuse1_backend_name() -> str:
     return "privateuseone"
 
 
+def _mps_is_available() -> bool:
+    """Whether there is a GPU of Apple's: tests replace this to say there is none."""
+    return False
+
+
 def _accepted(name: str) -> Any:
     """A setting of TorchScript's compiler: accepted, without effect."""
 

@@ -1,4 +1,4 @@
-"""The keyword `out` of operators that compute no value but move elements: stricter than of arithmetic."""
+"""The keyword `out` of operators that compute no value but move elements, stricter than of arithmetic, or draw them."""
 
 from __future__ import annotations
 
@@ -37,6 +37,25 @@ def check_dtypes(name: str, out: Any, result: Any) -> None:
             raise RuntimeError(
                 f"{name}(): Expected out tensor to have dtype {in_c(r.dtype)}, but got {in_c(o.dtype)} instead"
             )
+
+
+def converting(name: str) -> Callable[[Any], Any]:
+    """Give a function the keyword `out`, whose dtype its result takes: one whose numbers every dtype has."""
+
+    def add(fn: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(fn)
+        def outer(*args: object, **kwargs: Any) -> Any:
+            out, result = kwargs.pop("out", None), fn(*args, **kwargs)
+            if out is None:
+                return result
+            if isinstance(out, Tensor) and not result.requires_grad:  # of what does, it is refused below
+                result = result.to(out.dtype)
+            return call.write_out(name, out, result)
+
+        outer.without_out = fn  # type: ignore[attr-defined]
+        return outer
+
+    return add
 
 
 def moving(name: str, same_dtype: bool = False) -> Callable[[Any], Any]:

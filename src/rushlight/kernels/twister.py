@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 
 from rushlight.kernels.coins import coins
 from rushlight.kernels.dispatch import Array, native
@@ -24,6 +25,7 @@ STATE_BYTES = 5056  # of PyTorch's generator, which holds them in 64 bits each
 AT_ONCE = 1 << 12  # words drawn at a time
 LAST = 16  # normal numbers of one block
 WIDE = 1 << 28  # integers of as large a range are made of words of 64 bits
+STATE = ctypes.c_uint32 * (WORDS + 1)  # of NumPy: the words, and the place of the next one
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 # 64-bit words of a state: the seed; how many words are left, and that there are any, in the upper half; which is next; the words; and of
 # normal numbers among others the one that waits and whether one does.
@@ -85,6 +87,17 @@ def _made_normal(flat: Array) -> None:
             _box_muller(whole[start : start + AT_ONCE // LAST])
 
 
+class _Unseeded(ISeedSequence):
+    """What NumPy is given for a seed where another one follows at once: to make one of its own takes twenty times as long."""
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+        """As many words, of which NumPy copies one after the other: from a tuple in no time."""
+        return (1,) * n_words
+
+
+UNSEEDED: Any = _Unseeded()
+
+
 class Twister(np.random.Generator):
     """NumPy's generator with PyTorch's numbers: of the distributions that are not here, NumPy's, from the same words.
 
@@ -92,10 +105,10 @@ class Twister(np.random.Generator):
     """
 
     def __init__(self, seed: int):
-        super().__init__(np.random.MT19937(0))
+        super().__init__(np.random.MT19937(UNSEEDED))
         # Where NumPy keeps the words and the place of the next: native code reads and writes there, and so do states.
         self.address = int(self.bit_generator.ctypes.state_address)
-        self._memory: Array = np.ctypeslib.as_array((ctypes.c_uint32 * (WORDS + 1)).from_address(self.address))
+        self._memory: Array = np.ctypeslib.as_array(STATE.from_address(self.address))
         self._legacy = np.random.RandomState(self.bit_generator)
         self.reseed(seed)
 

@@ -16,7 +16,7 @@ from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import META, blank, check_options, dtype_with, filled, made, size_of
-from rushlight.dispatch.outs import moving
+from rushlight.dispatch.outs import converting, moving
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.convert import cast
@@ -322,7 +322,8 @@ def by_chance(p: Tensor, generator: Any) -> Any:
     return cast(u < p.detach(), p._array.dtype)
 
 
-@function(method=True, out=True)
+@function(method=True)
+@converting("bernoulli")
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability that each element of `input` is (or with probability `p`), else 0.  (*) -> (*)"""
     array = tensor_argument("bernoulli", input)
