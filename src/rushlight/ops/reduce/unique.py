@@ -155,7 +155,7 @@ def place_values(name: str, sequence: Array, values: Array, right: bool, sorter:
 
 @function(out=True)
 @per_sample
-def searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: bool = False, right: bool = False,
+def searchsorted(sorted_sequence: Tensor, input: Tensor | complex, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, sorter: Tensor | None = None) -> Tensor:  # fmt: skip
     """Where the elements of `input` belong in rows that are sorted: (*, N), (*, M) -> (*, M) of int64 (or int32).
 
@@ -198,7 +198,7 @@ def check_search(name: str, sequence: Array, values: Array, tensor: bool, sorter
 
 @function(out=True)
 @per_sample
-def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+def bucketize(input: Tensor | complex, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """The bucket of each element between sorted boundaries.  (*), (N) -> (*) of int64 (or int32)"""
     limits = tensor_argument("bucketize", boundaries)
     if limits.ndim != 1:
