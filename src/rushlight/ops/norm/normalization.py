@@ -182,7 +182,7 @@ NAMESPACES[""]["layer_norm"] = torch_layer_norm
 
 @function()
 def native_layer_norm(
-    input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor, bias: Tensor | None, eps: float
+    input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, ...]:
     """(layer_norm, mean, 1 / sqrt(var + eps)); gradients flow through the first alone."""
     k = check_normalized("native_layer_norm", input, normalized_shape, weight, bias)
