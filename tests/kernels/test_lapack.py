@@ -90,6 +90,15 @@ def test_least_squares(dtype: str, rows: int, columns: int, rank: int) -> None:
     assert found.rank == rank and found.residuals.numel() == 0
 
 
+def test_least_squares_without_lapack_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    A, B = torch.from_numpy(random(6, 4, dtype="float64")), torch.from_numpy(random(6, 2, dtype="float64"))
+    wanted = torch.linalg.lstsq(A, B)
+    monkeypatch.setattr(lapack, "_routine", lambda name, char: None)
+    found = torch.linalg.lstsq(A, B)
+    near(found.solution.numpy(), wanted.solution.numpy(), "float64")
+    assert [x.shape for x in found] == [x.shape for x in wanted] and found.rank == wanted.rank
+
+
 def test_derivatives_of_least_squares() -> None:
     torch.manual_seed(0)
     for shape in ((4, 3), (3, 4), (2, 3, 3)):

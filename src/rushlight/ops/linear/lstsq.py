@@ -109,7 +109,7 @@ def _details(A: Tensor, b: Tensor, x: Tensor, driver: str | None, rcond: Any) ->
     rank = matrix_rank(A, rtol=rcond) if driver not in ("gels",) else wrap(np.empty(0, np.int64))
     full = driver == "gels" or (everything(rank._array) == n).all()
     residuals = base.real_part(x).reshape(-1)[:0]
-    if m > n and full and driver != "gelsy":
+    if m > n and full and driver not in (None, "gelsy"):
         r = (A @ (x.unsqueeze(-1) if x.ndim < b.ndim else x) - b).abs()
         residuals = (r * r).sum(-2)
     S = base.svdvals(A).detach() if driver in ("gelsd", "gelss") else empty

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # Determinants ----------------------------------------------------------------------------------------
 
 
-WELL = 1e3  # condition of a matrix up to which its inverse is as exact as what an SVD gives
+WELL = 1e3  # condition of a matrix up to which its inverse loses three digits at most
 
 
 def cofactors(A: Array) -> Array:

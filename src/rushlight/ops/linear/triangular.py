@@ -60,7 +60,7 @@ def by_library(A: Array, x: Array, upper: bool, unit: bool = False) -> bool:
 
     The other triangle of A is not read, nor, with `unit`, the diagonal, which counts as ones.
     """
-    if not lapack.has("trsm", x.dtype) or A.dtype != x.dtype:
+    if not (lapack.has("trsm", x.dtype) and A.dtype == x.dtype and x.flags.c_contiguous):
         return False
     if A.shape[:-2] != x.shape[:-2]:
         A = np.broadcast_to(A, (*x.shape[:-2], *A.shape[-2:]))
