@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import Any
 
 import rushlight as torch
+from rushlight.dispatch.registry import NAMESPACES
 
 FAMILIES = {
     "elementwise": "Elementwise", "reduce": "Reductions", "shape": "Shapes, views and joining", "index": "Indexing and sorting",
@@ -40,7 +41,7 @@ def pages() -> dict[str, str]:
 def families() -> dict[str, str]:
     """The functions of `torch` itself, by the folder of the package that declares them."""
     by_family = defaultdict[str, dict[str, Any]](dict)
-    for name, function in public(torch.ops.NAMESPACES[""]).items():
+    for name, function in public(NAMESPACES[""]).items():
         by_family[family(name, function)][name] = function
     return {
         key: page(f"Operators: {title}", "torch", by_family[key]) for key, title in FAMILIES.items() if by_family[key]
@@ -50,7 +51,7 @@ def families() -> dict[str, str]:
 def namespaces() -> dict[str, str]:
     """The functions of each namespace below `torch`."""
     return {
-        key.replace(".", "-"): page(f"Operators: torch.{title}", f"torch.{key}", public(torch.ops.NAMESPACES[key]))
+        key.replace(".", "-"): page(f"Operators: torch.{title}", f"torch.{key}", public(NAMESPACES[key]))
         for key, title in SPACES.items()
     }
 
@@ -81,7 +82,7 @@ def public(functions: dict[str, Any]) -> dict[str, Any]:
 
 def family(name: str, function: Any) -> str:
     """The folder of `ops` that a function is declared in, "other" outside of it.  In-place forms are made from the plain ones."""
-    plain = torch.ops.NAMESPACES[""].get(name[:-1]) if name.endswith("_") else None
+    plain = NAMESPACES[""].get(name[:-1]) if name.endswith("_") else None
     if plain is not None:
         return family(name[:-1], plain)
     code = getattr(inspect.unwrap(function), "__code__", None)
@@ -104,7 +105,7 @@ def entry(title: str, name: str, function: Any) -> str:
 
 def tensor() -> str:
     """Every public name of Tensor: its methods and attributes; of those that are functions too, the first line and a link."""
-    functions = torch.ops.NAMESPACES[""]
+    functions = NAMESPACES[""]
     parts = [f"# Tensor\n\n{inspect.getdoc(torch.Tensor)}\n"]
     for name in sorted(dir(torch.Tensor), key=str.lower):
         if name.startswith("_"):

@@ -11,6 +11,7 @@ from docs.reference import generate
 
 import rushlight as torch
 from rushlight import memory, stores
+from rushlight.dispatch.registry import NAMESPACES
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -54,7 +55,7 @@ def test_every_operator_has_an_entry_on_one_page(pages: dict[str, str]) -> None:
     assert set(found.values()) == {1}
     for space in ("", "nn.functional", "linalg", "fft", "special"):
         prefix = f"torch.{space}." if space else "torch."
-        public = {name for name, f in torch.ops.NAMESPACES[space].items() if not name.startswith("_") and callable(f)}
+        public = {name for name, f in NAMESPACES[space].items() if not name.startswith("_") and callable(f)}
         assert {prefix + name for name in public} <= set(found)
 
 

@@ -150,7 +150,8 @@ def test_what_is_made_again_says_how() -> None:
 
 def test_operators_have_the_names_that_policies_know() -> None:
     aten = torch.ops.aten
-    assert aten._softmax.default is aten.softmax.default or aten._softmax.default.name == "softmax"
+    assert aten._softmax.default.op is OPS["softmax"] is aten.softmax.int.op
+    assert aten._softmax.default is not aten.softmax.default
     with pytest.raises(AttributeError, match="no attribute 'softened'"):
         _ = aten.softened
 

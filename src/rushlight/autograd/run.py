@@ -184,11 +184,13 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     if grad_tensors is None and inputs is None and grad_variables is None and is_loss(tensors):
         array, edge = tensors._array, edge_of(tensors)
         shape = getattr(edge, "shape", array.shape)  # that it was computed with: `set_` may have given it another since
-        run, one = accumulating(keep, create_graph), wrap(np.array(1, array.dtype, ndmin=len(shape)))
+        roots = [(edge, wrap(np.array(1, array.dtype, ndmin=len(shape))))]
+        run = accumulating(keep, create_graph or (special.count > 0 and of_levels(roots)))
+        run.record = create_graph
         if special.launcher is None:
-            run.execute([(edge, one)])
+            run.execute(roots)
         else:
-            special.launcher(run, [(edge, one)])
+            special.launcher(run, roots)
         return
     outputs = as_tuple(tensors)
     if grad_variables is not None:
@@ -205,7 +207,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
             targets[target_key(x, i, "backward")] = []
             if isinstance(x, Tensor):
                 retain_grad(x)
-    run = accumulating(keep, create_graph or without_memory(outputs), targets)
+    run = accumulating(keep, create_graph or without_memory(outputs) or of_levels(roots), targets)
     run.record = create_graph
     if special.launcher is None:
         run.execute(roots)
@@ -224,6 +226,11 @@ def is_loss(x: Any) -> bool:
     """Whether `x` is one real number in the graph: the usual case, with nothing else to check."""
     return (isinstance(x, Tensor) and x._edge is not None and not x._meta and x._array.size == 1
             and x._array.dtype.kind == "f")  # fmt: skip
+
+
+def of_levels(roots: list[tuple[Any, Tensor]]) -> bool:
+    """Whether a run that adds to `.grad` is one on tensors for the sake of levels: those of an estimate run it themselves."""
+    return bool(modes.levels) and not modes.levels[-1].dry and seen_by_levels(roots)
 
 
 def seen_by_levels(roots: list[tuple[Any, Tensor]]) -> bool:

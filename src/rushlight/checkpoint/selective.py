@@ -11,6 +11,7 @@ from rushlight.dispatch.compute import compute
 from rushlight.dispatch.declare import OPS, Op
 from rushlight.generator import default_generator
 from rushlight.levels import Level
+from rushlight.ops.python.aten import Overload, overload_of
 from rushlight.tensor import wrap
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Selecting(Level):
         """Whether the results are kept: the policy says so in the first run, and is not asked again."""
         if not self.again:
             context = SelectiveCheckpointContext(is_recompute=False)
-            found = self.policy(context, op, *inputs, *statics) in KEPT
+            found = self.policy(context, overload_of(op), *inputs, *statics) in KEPT
             self.decided.setdefault(op.name, []).append(found)
             return found
         index = self.calls[op.name] = self.calls.get(op.name, -1) + 1
@@ -176,7 +177,7 @@ def create_selective_checkpoint_contexts(
     """The two contexts of a selectively checkpointed call, to be returned by `context_fn`.
 
     policy_fn_or_list: the operators whose results are kept, or `policy(ctx, op, *args)`, which returns a
-    `CheckpointPolicy`; `op` is the operator's declaration, equal to `torch.ops.aten.NAME.default`, and it is asked once for
+    `CheckpointPolicy`; `op` is the operator as `torch.ops.aten.NAME.OVERLOAD` has it, and it is asked once for
     each call, in the first run, where `ctx.is_recompute` is False. Views are never kept, and operators in place always run again. A list with `mm` or `addmm`
     stands for `linear` too, which is an operator of its own here.
 
@@ -192,8 +193,8 @@ def create_selective_checkpoint_contexts(
         if any(op.name in ("mm", "addmm") for op in chosen):
             chosen.add(OPS["linear"])  # in PyTorch a linear layer is one of those; here it is an operator of its own
 
-        def policy(ctx: Any, op: Op, *args: object, **kwargs: object) -> CheckpointPolicy:
-            return CheckpointPolicy.MUST_SAVE if op in chosen else CheckpointPolicy.PREFER_RECOMPUTE
+        def policy(ctx: Any, op: Overload, *args: object, **kwargs: object) -> CheckpointPolicy:
+            return CheckpointPolicy.MUST_SAVE if op.op in chosen else CheckpointPolicy.PREFER_RECOMPUTE
 
     elif callable(policy_fn_or_list):
         policy = policy_fn_or_list

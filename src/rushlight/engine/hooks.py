@@ -71,7 +71,7 @@ def retain(tensor: Tensor | None, g: Tensor) -> None:
     batched = getattr(g._held, "interpreted", False)
     if batched and not getattr(tensor._held, "interpreted", False):
         return  # one gradient for each sample of a batch, and a tensor of none
-    g = g.clone() if g._edge is not None or batched or g._meta else wrap(g._array.copy())
+    g = g.clone() if g._edge is not None or batched or g._meta or g._tangents else wrap(g._array.copy())
     tensor._grad = g if tensor._grad is None else tensor._grad + g
 
 

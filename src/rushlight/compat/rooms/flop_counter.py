@@ -36,10 +36,10 @@ from rushlight.compat.rooms.flops.formulas import (  # noqa: F401  the formulas 
     sdpa_flop_count,
     suffixes,
 )
-from rushlight.library.namespaces import Borrowed, aten
+from rushlight.library.namespaces import aten
 from rushlight.library.operators import OpOverload, OpOverloadPacket
 from rushlight.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from rushlight.ops.python.aten import Overloads
+from rushlight.ops.python.aten import Packet
 
 if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
-PACKETS = Borrowed, Overloads, OpOverloadPacket
+PACKETS = Packet, OpOverloadPacket
 flop_registry: dict[Any, Callable[..., Any]] = {}
 
 

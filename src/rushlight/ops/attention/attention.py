@@ -97,9 +97,9 @@ def joint_batch(q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...], grou
     masks=("mask",),
     counted=costs.Counted("_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_backward", 2.5),
     aten=(
+        "_scaled_dot_product_flash_attention_for_cpu",
         "_scaled_dot_product_attention_math",
         "_scaled_dot_product_flash_attention",
-        "_scaled_dot_product_flash_attention_for_cpu",
         "_scaled_dot_product_efficient_attention",
     ),
     batch=families.attention,

@@ -1,24 +1,33 @@
-"""`torch.ops.aten`: operators under the names by which selective checkpointing and other policies know them."""
+"""`torch.ops.aten`: operators under the names, and with the arguments, of the interface below PyTorch's functions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.declare import OPS
+from rushlight.dispatch.registry import NAMESPACES
+from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
-    from rushlight.tensor import Tensor
+
+# What computes an operator whose arguments are not those of a public function of its name; filled by `library.aten`.
+MEANINGS: dict[str, Callable[..., Any] | None] = {}
+SPACES = (("linalg_", "linalg"), ("special_", "special"), ("fft_", "fft"), ("", "nn.functional"))
 
 # The names of PyTorch's overloads, of which each belongs to some operators.
 OVERLOADS = frozenset(
-    "L OutScalar_Other OutScalar_Self OutTensor Scalar ScalarOpt_dim ScalarOpt_dim_dtype ScalarOpt_dtype ScalarOther ScalarSelf Scalar_Other "
-    "Scalar_Scalar Scalar_Self Scalar_Tensor Scalar_mode Tensor Tensor_Scalar Tensor_Tensor Tensor_float Tensor_generator Tensor_mode any bool "
-    "center complex correction data decimals default device dim dim_IntList dim_int dim_max dim_min dim_values dims dtype float float_Tensor "
-    "generator grad_input indexing indices input int int_Scalar int_Tensor int_int inverse low low_dtype low_generator memory_format mode "
-    "no_stats other other_dtype other_scalar p padding periodic prim_Device prim_dtype reduce result sections self self_Tensor self_int "
-    "self_scalar sign size sizes source_Storage source_Tensor src stable start start_step static str t tensor_indices_or_sections tensors two "
-    "value value_reduce values values_stable vec x_scalar output".split()
+    "IntList L OutScalar_Other OutScalar_Self OutTensor Scalar ScalarOpt_dim ScalarOpt_dim_dtype ScalarOpt_dtype ScalarOther ScalarSelf "
+    "Scalar_Other Scalar_Scalar Scalar_Self Scalar_Tensor Scalar_mode Tensor TensorList TensorList_bins Tensor_Scalar Tensor_Tensor "
+    "Tensor_float Tensor_generator Tensor_hacked_twin Tensor_mode U a any array atol_rtol_float atol_rtol_tensor bin_ct bins_tensor "
+    "bool center complex complex_complex correction data decimals default device dim dim_IntList dim_dtype dim_int dim_max dim_min "
+    "dim_values dimname dims dtype dx eigenvalues eigvals float float_Tensor float_float from generator grad_input hacked_twin indexing "
+    "indices input int int_Scalar int_Tensor int_bins int_float int_int inverse left_t list low low_dtype low_generator "
+    "low_generator_dtype m memory_format mode n_scalar names no_stats ord_str other other_dtype other_scalar output p p_str padding "
+    "padding_idx periodic prim_Device prim_dtype rcond_tensor reduce result scalar scalarint sections self self_Tensor self_int "
+    "self_scalar sign size sizes source_Storage source_Tensor sparse_dim src stable start start_step static str t "
+    "tensor_indices_or_sections tensorarray tensors to tol_tensor two using_ints value value_reduce values values_stable vec x x_scalar".split()
 )
 
 
@@ -28,32 +37,137 @@ def check_overload(name: str, overload: str) -> None:
         raise AttributeError(f"The underlying op of 'aten.{name}' has no overload name '{overload}'")
 
 
-class Overloads:
-    """An operator by name; every overload of it is the operator itself."""
+class Overload:
+    """One overload of an operator: a key of tables, and a function.  It is the same object wherever it is asked for."""
 
-    def __init__(self, name: str, shown: str = ""):
-        self.name, self.op, self.__name__ = name, OPS[name], shown or name
+    def __init__(self, packet: Packet, name: str):
+        self.overloadpacket, self._overloadname = packet, name
+        self.namespace, self._opname = packet._namespace, packet.__name__
+        self.__name__, self.__module__ = f"{packet.__name__}.{name}", packet.__module__
 
-    def __getattr__(self, overload: str) -> Op:
-        check_overload(self.name, overload)
-        return self.op
+    @property
+    def op(self) -> Op | None:
+        """The declaration that runs, None where several do."""
+        return self.overloadpacket.op
+
+    def name(self) -> str:
+        """The name with its namespace."""
+        return f"{self.namespace}::{self._opname}" + (
+            f".{self._overloadname}" if self._overloadname != "default" else ""
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.overloadpacket(*args, **kwargs)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.__name__}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
+
+
+class Packet:
+    """The overloads of one name: ``torch.ops.aten.add``; called, it looks at its arguments, as the public functions do."""
+
+    def __init__(self, name: str, namespace: str = "aten"):
+        self.__name__, self._namespace, self.__module__ = name, namespace, f"torch.ops.{namespace}"
+        self._qualified_op_name = f"{namespace}::{name}"
+
+    @property
+    def op(self) -> Op | None:
+        """The declaration that runs, None where several do."""
+        return declaration(self.__name__)
+
+    @property
+    def function(self) -> Callable[..., Any] | None:
+        """What it computes."""
+        name = self.__name__
+        return MEANINGS[name] if name in MEANINGS else public(name)
+
+    def __getattr__(self, overload: str) -> Overload:
+        check_overload(self.__name__, overload)
+        found = vars(self)[overload] = Overload(self, overload)
+        return found
 
     def overloads(self) -> list[str]:
         """The names of the overloads."""
         return ["default"]
 
-    def __call__(self, *args: object, **kwargs: object) -> Tensor:
-        return self.op.call(*args, **kwargs)
+    def name(self) -> str:
+        """The name with its namespace."""
+        return self._qualified_op_name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function = self.function
+        if function is None:
+            raise NotImplementedError(
+                f"torch.ops.aten.{self.__name__} is known by name alone here: nothing computes it"
+            )
+        if "self" in kwargs:  # which public functions call input
+            args = (kwargs.pop("self"), *args)
+        return function(*args, **kwargs)
 
     def __str__(self) -> str:
-        return f"aten.{self.__name__}"
+        return f"{self._namespace}.{self.__name__}"
 
     def __repr__(self) -> str:
-        return f"<operator {self.name}>"
+        return f"<OpOverloadPacket(op='{self._namespace}.{self.__name__}')>"
 
 
-def __getattr__(name: str) -> Overloads:
-    known = name if name in OPS else next((op.name for op in OPS.values() if name in op.aten), None)
-    if known is None:
-        raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute {name!r}")
-    return Overloads(known, name)
+def declaration(name: str) -> Op | None:
+    """The operator that goes by a name of this interface."""
+    return OPS.get(name) or next((op for op in OPS.values() if name in op.aten), None)
+
+
+def public(name: str) -> Callable[..., Any] | None:
+    """The function or method of that name."""
+    for fn in (NAMESPACES[""].get(name), getattr(Tensor, name, None)):
+        if callable(fn) and not isinstance(fn, type) and not name.startswith("__"):
+            return fn
+    for start, space in SPACES:
+        if name.startswith(start) and name.removeprefix(start) in NAMESPACES[space]:
+            return NAMESPACES[space][name.removeprefix(start)]
+    return None
+
+
+packets: dict[str, Packet] = {}
+
+
+def packet(name: str) -> Packet:
+    """The operator of a name.  Raises AttributeError where nothing is known by it."""
+    found = packets.get(name)
+    if found is None:
+        if not (name in MEANINGS or public(name) or declaration(name) or declaration(name.removesuffix("_"))):
+            raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute {name!r}")
+        found = packets[name] = Packet(name)
+    return found
+
+
+# The overload by which an operator is known where it has several, the first of which is not "default".
+KNOWN_AS = dict.fromkeys(
+    "add sub mul div true_divide pow eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor bitwise_left_shift "
+    "bitwise_right_shift remainder fmod floor_divide copysign rsub xlogy index slice".split(), "Tensor"
+) | dict.fromkeys(("var", "std", "var_mean", "std_mean"), "correction") | dict.fromkeys(("select", "transpose", "unbind"), "int") | {
+    "sum": "dim_IntList", "mean": "dim", "prod": "dim_int", "fill": "Scalar", "lerp": "Scalar", "masked_fill": "Scalar",
+    "index_fill": "int_Tensor", "normal": "Tensor_float", "pow": "Tensor_Tensor", "scatter": "value", "scatter_reduce": "two",
+    "split": "Tensor", "squeeze": "dims", "where": "self",
+}  # fmt: skip
+# The names, in this interface, of operators that are called otherwise here.
+SHOWN_AS = {
+    "true_divide": "div", "div_floor": "div", "div_trunc": "div", "rdiv": "div", "add_scaled": "add", "scaled": "mul", "r2c_op": "_fft_r2c",
+    "c2r_op": "_fft_c2r", "c2c_op": "_fft_c2c", "svd_op": "_linalg_svd", "eigh_op": "_linalg_eigh", "clamp_tensor": "clamp", "fill_tensor": "fill",
+    "masked_fill_tensor": "masked_fill", "relu_backward": "threshold_backward", "prelu_kernel": "_prelu_kernel", "scatter_value": "scatter",
+    "max_all": "max", "min_all": "min", "median_all": "median", "copy_into": "copy", "im2col_op": "im2col", "slice": "slice", "index": "index", "col2im_op": "col2im",
+}  # fmt: skip
+
+
+def overload_of(op: Op, inplace: bool = False) -> Overload:
+    """The overload by which policies and modes know an operator; those that PyTorch has not are of the namespace `rushlight`."""
+    end = "_" * inplace
+    name = op.aten[0] if op.aten else SHOWN_AS.get(op.name)
+    if name is None:
+        name = next((word for word in (op.name, op.shown) if public(word + end) or public(word)), None)
+    if name is None:
+        return Packet(op.name + end, "rushlight").default
+    found: Overload = getattr(packet(name + end), KNOWN_AS.get(name, "default"))
+    return found

@@ -1,0 +1,176 @@
+"""Modes that see every operator: what they are given, what they may change, and that gradients do not notice them."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.autograd import forward_ad
+from rushlight.utils import _python_dispatch as dispatch
+from rushlight.utils._python_dispatch import TorchDispatchMode
+
+
+class Names(TorchDispatchMode):
+    """The names of operators, in their order."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+class Changing(TorchDispatchMode):
+    """What a function makes of the results of one operator."""
+
+    def __init__(self, which: Any, change: Any) -> None:
+        self.which, self.change = which, change
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        return self.change(out, *args) if func == self.which else out
+
+
+def net() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(1, 3, 3),
+        nn.BatchNorm2d(3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(27, 8),
+        nn.LayerNorm(8),
+    )
+
+
+def gradients(mode: Any = None) -> list[Any]:
+    model, x = net(), torch.randn(4, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+    if mode is None:
+        model(x).square().sum().backward()
+    else:
+        with mode:
+            model(x).square().sum().backward()
+    return [p.grad for p in model.parameters()] + [model[1].running_mean]
+
+
+def test_operators_are_seen_forward_and_backward_and_gradients_stay_the_same() -> None:
+    names = Names()
+    for got, expected in zip(gradients(names), gradients(), strict=True):
+        torch.testing.assert_close(got, expected)
+    assert {"aten.convolution.default", "aten.native_batch_norm.default", "aten.max_pool2d_with_indices.default",
+            "aten.linear.default", "aten.native_layer_norm.default"} <= set(names.seen)  # fmt: skip
+    assert "aten.threshold_backward.default" in names.seen and "aten.mm.default" in names.seen
+
+
+def test_a_mode_changes_values_and_not_derivatives() -> None:
+    x = torch.ones(3, requires_grad=True)
+    with Changing(torch.ops.aten.sin.default, lambda out, x: out * 2):
+        y = x.sin()
+    y.sum().backward()
+    torch.testing.assert_close(y.detach(), 2 * torch.ones(3).sin())
+    torch.testing.assert_close(x.grad, torch.ones(3).cos())
+
+
+def test_a_mode_that_runs_nothing_gives_the_result_and_the_graph_is_whole() -> None:
+    class Zeros(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return torch.zeros(2, 3)
+
+    norm = nn.BatchNorm1d(3).eval()
+    x = torch.randn(2, 3, requires_grad=True)
+    with Zeros():
+        y = x.tanh()
+    assert y.tolist() == [[0.0] * 3] * 2
+    torch.autograd.grad(y.sum(), x)
+    with Changing(torch.ops.aten.tanh.default, lambda out, x: x):
+        y = x.tanh()
+    assert y is not x and y.grad_fn.name() == "TanhBackward0" and x.is_leaf
+    assert norm(x).shape == (2, 3)
+
+
+def test_results_that_formulas_need_beside_are_made_where_the_mode_did_not() -> None:
+    x = torch.randn(4, 5, requires_grad=True)
+    expected = torch.autograd.grad(torch.nn.functional.layer_norm(x, (5,)).pow(3).sum(), x)[0]
+
+    class Copies(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            with dispatch._disable_current_modes():
+                return (
+                    func(*args).clone()
+                    if "layer_norm" not in str(func)
+                    else torch.nn.functional.layer_norm(args[0], (5,))
+                )
+
+    with Copies():
+        y = torch.nn.functional.layer_norm(x, (5,))
+    torch.testing.assert_close(torch.autograd.grad(y.pow(3).sum(), x)[0], expected)
+
+
+def test_modes_nest_and_the_inner_one_hands_on() -> None:
+    outer, inner = Names(), Names()
+    with outer, inner:
+        assert dispatch._get_current_dispatch_mode() is inner
+        assert dispatch._get_current_dispatch_mode_stack() == [outer, inner] and dispatch.is_in_torch_dispatch_mode()
+        with dispatch._disable_current_modes() as stack:
+            torch.ones(2).exp()
+        assert stack == [outer, inner]
+        x = torch.ones(2).sin()
+        x.mul_(3)
+    assert outer.seen == inner.seen == ["aten.sin.default", "aten.mul_.Tensor"]
+    assert not dispatch.is_in_torch_dispatch_mode()
+
+
+def test_a_mode_entered_twice_and_an_error_within_leave_nothing_behind() -> None:
+    names = Names()
+    with pytest.raises(ZeroDivisionError), names, names:
+        torch.ones(2).sin()
+        _ = 1 / 0
+    assert names.seen == ["aten.sin.default"] * 2 and not dispatch.is_in_torch_dispatch_mode()
+
+
+def test_a_mode_is_of_its_thread() -> None:
+    names = Names()
+    with names:
+        thread = threading.Thread(target=lambda: torch.ones(2).exp())
+        thread.start()
+        thread.join()
+    assert names.seen == []
+
+
+def test_views_are_views_and_changes_in_place_are_seen_through_them() -> None:
+    with Names() as names:
+        x = torch.zeros(4, requires_grad=True)
+        y = x * 1
+        y[1:].add_(2)
+        z = y.sum()
+    z.backward()
+    assert y.tolist() == [0, 2, 2, 2] and x.grad.tolist() == [1] * 4
+    assert {"aten.slice.Tensor", "aten.add_.Tensor"} <= set(names.seen)
+
+
+def test_under_transforms_modes_see_what_these_hand_on() -> None:
+    with Names() as names:
+        got = torch.func.grad(lambda x: x.sin().sum())(torch.ones(3))
+        rows = torch.vmap(lambda x: x.exp() * 2)(torch.ones(2, 3))
+    torch.testing.assert_close(got, torch.ones(3).cos())
+    torch.testing.assert_close(rows, torch.full((2, 3), 2.0) * torch.ones(1).exp())
+    assert "aten.sin.default" in names.seen and "aten.exp.default" in names.seen
+
+
+def test_gradients_that_backward_leaves_have_tangents() -> None:
+    p, t = torch.tensor([1.0, 2.0, 3.0], requires_grad=True), torch.tensor([1.0, 0.0, 2.0])
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(p, t)
+        h = x * 2
+        h.retain_grad()
+        (h**3).sum().backward()
+        assert forward_ad.unpack_dual(h.grad).tangent.tolist() == [24, 0, 144]
+        assert forward_ad.unpack_dual(p.grad).tangent.tolist() == [48, 0, 288]
+        (x**3).sum().backward(inputs=[p])
+        assert p.grad.tolist() == [27, 108, 243] and forward_ad.unpack_dual(p.grad).tangent.tolist() == [54, 0, 324]
