@@ -62,11 +62,11 @@ for _room in ("backends", "ops"):  # `torch.backends` and `torch.ops` are not th
 _LAZY = {"__config__": "rushlight.compat.config", "backends": "rushlight.compat.backends", "torch_version": "rushlight.compat.torch_version",
          "ops": "rushlight.library.namespaces", "_ops": "rushlight.library.operators"}  # fmt: skip
 _LAZY |= {name: f"rushlight.compat.rooms.{name}" for name in (
-    "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal", "_logging", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "export", "mps", "mtia", "nested", "quasirandom", "xpu")}  # fmt: skip
+    "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal", "_logging", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "export", "mps", "mtia", "quasirandom", "xpu")}  # fmt: skip
 _LAZY["functional"] = "rushlight.compat.rooms.functional"
 _ROOMS = frozenset({"sparse", "nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",
-                    "datasets", "profiler", "amp", "jit", "hub", "masked", "multiprocessing", "overrides",
+                    "datasets", "profiler", "amp", "jit", "hub", "masked", "nested", "multiprocessing", "overrides",
                     "types", "compiler", "accelerator", "library", "futures", "_C", "_dynamo", "ao", "fx", "onnx"})  # fmt: skip
 
 
@@ -97,6 +97,8 @@ _FUNCTIONS |= dict.fromkeys(
 _FUNCTIONS |= dict.fromkeys(("eig", "lstsq", "matrix_rank", "solve", "symeig"), "rushlight.ops.python.removed")
 _FUNCTIONS["thread_safe_generator"] = "rushlight.random"
 _FUNCTIONS["OutOfMemoryError"] = "rushlight.cuda"
+_FUNCTIONS["jagged"] = "rushlight.tensor"
+_FUNCTIONS["_nested_tensor_from_mask"] = "rushlight.nested.build"
 _FUNCTIONS["Tag"] = "rushlight.library.tags"
 _FUNCTIONS |= dict.fromkeys(("gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"), "rushlight.nn.recurrent")
 _FUNCTIONS |= dict.fromkeys(

@@ -464,7 +464,7 @@ class layout:
         return self.name
 
 
-strided = layout("strided")
+strided, jagged = layout("strided"), layout("jagged")
 sparse_coo, sparse_csr, sparse_csc = layout("sparse_coo"), layout("sparse_csr"), layout("sparse_csc")
 sparse_bsr, sparse_bsc = layout("sparse_bsr"), layout("sparse_bsc")
 _new = object.__new__

@@ -65,6 +65,8 @@ def integer(place: int, size: Any) -> int:
     try:
         return index(size)
     except TypeError:
+        if getattr(size, "stands_for_sizes", False):  # of a nested tensor: see `nested.ragged`
+            return size  # type: ignore[no-any-return]
         raise TypeError(
             f"torch.Size: expected integers, but item {place} is a {type(size).__name__}: int() of it is one"
         ) from None

@@ -8,7 +8,7 @@ ROOMS = {
     "_prims_common": "_prims_common",
     "_subclasses": "_subclasses", "_tensor": "_tensor", "_tensor_str": "_tensor_str", "_utils": "_utils",
     "cpu.amp": "cpu_amp", "cuda.nvtx": "nvtx", "cuda.random": "cuda_random", "export": "export", "mps": "mps", "mtia": "mtia",
-    "nested": "nested", "quasirandom": "quasirandom", "functional": "functional",
+    "quasirandom": "quasirandom", "functional": "functional",
     "amp.autocast_mode": "autocast_mode", "amp.grad_scaler": "grad_scaler", "storage": "storage", "utils.cpp_extension": "cpp_extension", "utils.flop_counter": "flop_counter",
     "utils.module_tracker": "module_tracker", "utils.tensorboard": "tensorboard", "utils._foreach_utils": "_foreach_utils", "optim.adamw": "adamw", "xpu": "xpu",
 }  # fmt: skip

@@ -734,6 +734,7 @@ from rushlight import masked as masked
 from rushlight import memory as memory
 from rushlight import models as models
 from rushlight import multiprocessing as multiprocessing
+from rushlight import nested as nested
 from rushlight import nn as nn
 from rushlight import onnx as onnx
 from rushlight import optim as optim
@@ -755,7 +756,6 @@ from rushlight.compat.rooms import export as export
 from rushlight.compat.rooms import functional as functional
 from rushlight.compat.rooms import mps as mps
 from rushlight.compat.rooms import mtia as mtia
-from rushlight.compat.rooms import nested as nested
 from rushlight.library import namespaces as ops
 from rushlight.compat.rooms import quasirandom as quasirandom
 from rushlight.compat import torch_version as torch_version
@@ -853,6 +853,7 @@ from rushlight.amp import is_autocast_cpu_enabled as is_autocast_cpu_enabled
 from rushlight.amp import is_autocast_enabled as is_autocast_enabled
 from rushlight.compat.functions import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
 from rushlight.compat.beneath import is_warn_always_enabled as is_warn_always_enabled
+from rushlight.tensor import jagged as jagged
 from rushlight.signal.classic import kaiser_window as kaiser_window
 from rushlight.compat.rooms.top import legacy_contiguous_format as legacy_contiguous_format
 from rushlight.serialization import load as load

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rushlight.engine.conform import tensor_functions
 from rushlight.tensor import Tensor, sparse_bsc, sparse_bsr, sparse_coo
@@ -123,6 +123,11 @@ def sspaddmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: 
     return _later("rushlight.sparse.older", "sspaddmm")(self, mat1, mat2, beta=beta, alpha=alpha)
 
 
+def to_padded_tensor(self: Tensor, padding: float, output_size: Sequence[int] | None = None) -> NoReturn:
+    """A dense tensor of a nested one, which this is not.  Raises NotImplementedError."""
+    raise NotImplementedError("to_padded_tensor: expected a nested tensor, got a dense one: it needs no padding")
+
+
 def _later(module: str, name: str) -> Callable[..., Any]:
     """A function of a module that is imported when it is first called."""
     return lambda *args, **options: getattr(importlib.import_module(module), name)(*args, **options)
@@ -131,5 +136,5 @@ def _later(module: str, name: str) -> Callable[..., Any]:
 tensor_functions.update({name: _later(GRADIENTS, f) for name, f in
                          (("sparse", "tensor_of"), ("sparse_total", "total"), ("rows", "rows_of"))})  # fmt: skip
 for _method in (dense_dim, smm, sparse_dim, sspaddmm, sparse_mask, to_dense, to_sparse, to_sparse_bsc, to_sparse_bsr,
-                to_sparse_coo, to_sparse_csc, to_sparse_csr):  # fmt: skip
+                to_padded_tensor, to_sparse_coo, to_sparse_csc, to_sparse_csr):  # fmt: skip
     setattr(Tensor, _method.__name__, _method)

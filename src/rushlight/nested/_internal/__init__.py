@@ -1,0 +1,1 @@
+"""``torch.nested._internal``: what libraries import from there."""

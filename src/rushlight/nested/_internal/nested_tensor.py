@@ -1,0 +1,49 @@
+"""``torch.nested._internal.nested_tensor``: the class of nested tensors in the layout torch.jagged, and how they are made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight.nested.build import nested_tensor_from_jagged, packed
+from rushlight.nested.ragged import NestedInt, ragged
+from rushlight.nested.tensor import NestedTensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rushlight.tensor import Tensor
+
+__all__ = ["NestedTensor", "buffer_from_jagged", "get_tensor_symint", "jagged_from_list", "nested_view_from_values_offsets",
+           "nested_view_from_values_offsets_lengths"]  # fmt: skip
+
+
+def jagged_from_list(
+    tensors: Sequence[Tensor], offsets: Tensor | None, dtype: Any = None, device: Any = None
+) -> tuple[NestedTensor, Tensor]:
+    """A nested tensor of a list, and its offsets: those given, where there are any."""
+    found: Any = packed([x if dtype is None else x.to(dtype) for x in tensors])
+    if offsets is not None:
+        found = nested_tensor_from_jagged(found.values(), offsets, jagged_dim=found._ragged_idx)
+    return found, found.offsets()
+
+
+def nested_view_from_values_offsets(values: Tensor, offsets: Tensor, ragged_idx: int = 1, min_seqlen: int | None = None,
+                                    max_seqlen: int | None = None) -> NestedTensor:  # fmt: skip
+    """As `torch.nested.nested_tensor_from_jagged` of values and offsets."""
+    return nested_tensor_from_jagged(values, offsets, None, ragged_idx, min_seqlen, max_seqlen)
+
+
+def nested_view_from_values_offsets_lengths(values: Tensor, offsets: Tensor, lengths: Tensor, ragged_idx: int = 1,
+                                            min_seqlen: int | None = None, max_seqlen: int | None = None) -> NestedTensor:  # fmt: skip
+    """As `torch.nested.nested_tensor_from_jagged` of values, offsets and lengths."""
+    return nested_tensor_from_jagged(values, offsets, lengths, ragged_idx, min_seqlen, max_seqlen)
+
+
+def buffer_from_jagged(jagged: NestedTensor) -> Tensor:
+    """The values."""
+    return jagged.values()
+
+
+def get_tensor_symint(tensor: Tensor, *, coeff: int = 1) -> NestedInt:
+    """What stands for the sizes that offsets say."""
+    return ragged(tensor).symbol * coeff
