@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 import re
 from typing import Any
@@ -223,3 +224,111 @@ def test_what_nested_tensors_are_made_of(layout: str, expression: str) -> None:
         except Exception as error:
             found.append(type(error))
     assert found[0] == found[1]
+
+
+def same_weights(build: Any) -> list[Any]:
+    """A module of both packages with the same numbers, in evaluation."""
+    ours, theirs = build(rushlight), build(torch)
+    ours.load_state_dict({name: rushlight.tensor(x.numpy()) for name, x in theirs.state_dict().items()})
+    return [ours.eval(), theirs.eval()]
+
+
+def encoder(t: Any, norm: bool = False, **options: Any) -> Any:
+    kept = {name: options.pop(name) for name in ("enable_nested_tensor",) if name in options}
+    layer = t.nn.TransformerEncoderLayer(4, 2, 8, **{"batch_first": True, **options})
+    return t.nn.TransformerEncoder(layer, 2, t.nn.LayerNorm(4) if norm else None, **kept)
+
+
+PADDED = {"last": [[0, 0, 1, 1, 1], [0] * 5, [0, 0, 0, 1, 1]], "among": [[0, 1, 0, 0, 1], [0] * 5, [0] * 5], "none": [[0] * 5] * 3,
+          "whole": [[1] * 5, [0] * 5, [0, 0, 0, 0, 1]]}  # fmt: skip
+ENCODERS = [("last", {}, {}), ("last", {"norm": True}, {}), ("among", {}, {}), ("none", {}, {}), ("whole", {}, {}), ("last", {"norm_first": True}, {}),
+            ("last", {"enable_nested_tensor": False}, {}), ("last", {}, {"mask": True}), ("last", {}, {"grad": True}), ("last", {}, {"train": True}),
+            ("last", {}, {"fast": False}), ("last", {}, {"float": True}), ("last", {"activation": "gelu"}, {})]  # fmt: skip
+
+
+@pytest.mark.parametrize(("where", "options", "how"), ENCODERS)
+def test_padding_comes_out_of_an_encoder_as_zeros_where_pytorch_leaves_it_out(
+    where: str, options: Any, how: Any
+) -> None:
+    found = []
+    for t, net in zip((rushlight, torch), same_weights(lambda t: encoder(t, dropout=0.0, **options)), strict=True):
+        padding = t.tensor(PADDED[where]).bool()
+        if "float" in how:
+            padding = t.zeros(3, 5).masked_fill(padding, float("-inf"))
+        t.backends.mha.set_fastpath_enabled(how.get("fast", True))
+        net.train("train" in how)
+        with t.set_grad_enabled("grad" in how):
+            found.append(
+                net(t.tensor(numbers(3, 5, 4)), t.zeros(5, 5) if "mask" in how else None, padding).detach().numpy()
+            )
+        t.backends.mha.set_fastpath_enabled(True)
+    assert ((found[0] == 0) == (found[1] == 0)).all()
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+def test_attention_and_encoders_take_nested_tensors_in_evaluation() -> None:
+    ours = []
+    for build in (
+        lambda t: t.nn.MultiheadAttention(4, 2, batch_first=True),
+        encoder,
+        lambda t: t.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True),
+    ):
+        found: list[Any] = []
+        for t, net in zip((rushlight, torch), same_weights(build), strict=True):
+            nt = t.nested.nested_tensor([t.tensor(numbers(n, 4)) for n in LENGTHS])
+            with t.no_grad():
+                result = net(nt, nt, nt) if isinstance(net, t.nn.MultiheadAttention) else (net(nt),)
+            found.append([y.numpy() for x in result for y in x])
+            with pytest.raises(AssertionError):
+                net(nt, nt, nt) if isinstance(net, t.nn.MultiheadAttention) else net(nt)
+        ours.append(found)
+    for found in ours:
+        for a, b in zip(*found, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"bias": False}, {"num_heads": 1}, {"batch_first": False}])
+def test_attention_refuses_nested_tensors_elsewhere(options: Any) -> None:
+    for t in (rushlight, torch):
+        net = t.nn.MultiheadAttention(**{"embed_dim": 4, "num_heads": 2, "batch_first": True, **options}).eval()
+        nt = t.nested.nested_tensor([t.tensor(numbers(n, 4)) for n in LENGTHS])
+        with t.no_grad(), pytest.raises(AssertionError):
+            net(nt, nt, nt, need_weights=False)
+
+
+@pytest.mark.parametrize("layout", ["jagged", "strided"])
+@pytest.mark.parametrize("ways", ["ours", "from PyTorch", "to PyTorch"])
+def test_files_are_read_both_ways(layout: str, ways: str) -> None:
+    writes, reads = (torch if ways == "from PyTorch" else rushlight), (torch if ways == "to PyTorch" else rushlight)
+    kind = getattr(writes, layout)
+    leaf = writes.nested.nested_tensor([writes.tensor(numbers(n, 4)) for n in LENGTHS], layout=kind, requires_grad=True)
+    file = io.BytesIO()
+    writes.save({"leaf": leaf, "turned": leaf.detach().transpose(1, 2)}, file)
+    file.seek(0)
+    found = reads.load(file)
+    for name, x in (("leaf", leaf), ("turned", leaf.transpose(1, 2))):
+        assert [p.tolist() for p in found[name].unbind()] == [p.tolist() for p in x.unbind()]
+        assert str(found[name].layout) == f"torch.{layout}" and found[name].requires_grad is (name == "leaf")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"offsets": [0, 2, 9]}, {"offsets": [0, -2, 3]}, {"_ragged_idx": 3}, {"values": 1}, {"lengths": [1]}]
+)
+def test_places_of_a_file_that_are_not_among_the_values_are_refused(wrong: dict[str, Any]) -> None:
+    from rushlight.serialization.rebuild import _rebuild_nested_tensor, _rebuild_njt
+
+    parts = {
+        "values": rushlight.ones(3, 2),
+        "offsets": [0, 2, 3],
+        "lengths": None,
+        "_ragged_idx": 1,
+        "requires_grad": False,
+        **wrong,
+    }
+    for name in ("offsets", "lengths"):
+        parts[name] = rushlight.tensor(parts[name]) if isinstance(parts[name], list) else parts[name]
+    with pytest.raises((ValueError, TypeError)):
+        _rebuild_njt(parts)
+    sizes = rushlight.tensor([[4, 5]])
+    with pytest.raises((ValueError, TypeError)):
+        _rebuild_nested_tensor(rushlight.ones(6), sizes, sizes, rushlight.tensor([0]))

@@ -173,8 +173,8 @@ def test_attributes_of_tensors_do_not_reach_the_engine():
 
 
 def test_unsupported_tensors_are_named():
-    with pytest.raises(pickle.UnpicklingError, match="a nested tensor is not supported"):
-        torch.load(file_of(b"ctorch._utils\n_rebuild_nested_tensor\n."))
+    with pytest.raises(pickle.UnpicklingError, match="a quantized tensor is not supported"):
+        torch.load(file_of(b"ctorch._utils\n_rebuild_qtensor\n."))
 
 
 def test_places_of_sparse_tensors_are_checked():

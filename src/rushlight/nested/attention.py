@@ -50,5 +50,14 @@ def _in_order(query: NestedTensor, each: list[Tensor]) -> NestedTensor:
     return query._with(torch.cat([x.transpose(0, 1) for x in each]).transpose(0, 1))
 
 
+@answers(StridedNested)
+def multi_head_attention_forward(query: StridedNested, key: StridedNested, value: StridedNested, *args: Any,
+                                 **kwargs: Any) -> tuple[Nested, Tensor | None]:  # fmt: skip
+    """Attention of several heads of each sequence to itself; weights are filled up with 0 to the longest."""
+    each = [F.multi_head_attention_forward(x, x, x, *args, **kwargs) for x in query.unbind()]
+    weights = None if each[0][1] is None else packed([w for _, w in each], strided).to_padded_tensor(0.0)
+    return packed([x for x, _ in each], strided), weights
+
+
 for _kind in (NestedTensor, StridedNested):
     answers(_kind)(scaled_dot_product_attention)

@@ -220,23 +220,3 @@ def contiguous(self: StridedNested, memory_format: Any = None) -> StridedNested:
 def is_same_size(input: StridedNested, other: Tensor) -> bool:
     """Whether the components of another nested tensor have the same shapes."""
     return isinstance(other, StridedNested) and input._shapes() == other._shapes()
-
-
-def sizes_of(self: StridedNested) -> Tensor:
-    """The shape of each component.  int64 (B, dimensions)"""
-    return torch.tensor(self._shapes())  # type: ignore[no-any-return]
-
-
-def strides_of(self: StridedNested) -> Tensor:
-    """The strides of each component.  int64 (B, dimensions)"""
-    return torch.tensor([x.stride() for x in self.unbind()])  # type: ignore[no-any-return]
-
-
-def starts_of(self: StridedNested) -> Tensor:
-    """Where each component begins among values.  int64 (B)"""
-    counts = torch.tensor([x.numel() for x in self.unbind()])
-    return counts.cumsum(0) - counts  # type: ignore[no-any-return]
-
-
-StridedNested._nested_tensor_size, StridedNested._nested_tensor_strides = sizes_of, strides_of  # type: ignore[attr-defined]
-StridedNested._nested_tensor_storage_offsets = starts_of  # type: ignore[attr-defined]

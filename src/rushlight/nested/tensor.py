@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 import numpy as np
 
 from rushlight.basics.size import Size
+from rushlight.dispatch.named import named as torch
 from rushlight.dispatch.options import Nowhere
 from rushlight.nested.printing import shown
 from rushlight.nested.ragged import Ragged
@@ -328,6 +329,21 @@ class StridedNested(Nested):
     def values(self) -> Tensor:
         """The elements of all components, one after the other.  (N), a view"""
         return self._values.view(-1)
+
+    def places(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Sizes and strides, (B, dimensions), and where each component begins, (B)."""
+        parts = self.unbind()
+        return (torch.tensor([x.shape for x in parts]), torch.tensor([x.stride() for x in parts]),
+                torch.tensor([x.storage_offset() for x in parts]) - self._values.storage_offset())  # fmt: skip
+
+    def _nested_tensor_size(self) -> Tensor:
+        return self.places()[0]
+
+    def _nested_tensor_strides(self) -> Tensor:
+        return self.places()[1]
+
+    def _nested_tensor_storage_offsets(self) -> Tensor:
+        return self.places()[2]
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return strided_of, (self._values, self._sizes, self._order)

@@ -159,6 +159,8 @@ class Machine:
         """Give an object its attributes: dictionaries their own, objects of classes that the user allowed any."""
         state, target = self.stack.pop(), self.stack[-1]
         kind = type(target)
+        if kind is names.Ignored:
+            return
         # The file need not have named a class that the user allowed: numpy.dtype(...) is of a class of each dtype.
         of_user = any(kind is known for known in names.user_table().values())
         if isinstance(target, type) or not (of_user or any(kind is known for known in self.allowed)):

@@ -44,10 +44,13 @@ _NAMES = {
 UNTYPED = StorageType("torch.storage", "UntypedStorage", None)
 STORAGE_TYPES = {dtype: StorageType("torch", name, dtype) for name, dtype in _NAMES.items()}
 UNSUPPORTED = {
-    "_rebuild_nested_tensor": "a nested tensor",
     "_rebuild_qtensor": "a quantized tensor",
     "_rebuild_meta_tensor_no_storage": "a tensor of the meta device, which has no elements",
 }
+
+
+class Ignored:
+    """What PyTorch's compiler notes of a nested tensor: made, given its state and forgotten."""
 
 
 def _encode(text: Any, encoding: Any) -> bytes:
@@ -94,6 +97,9 @@ def _table() -> dict[str, Any]:
     table |= {
         "torch.UntypedStorage": UNTYPED,
         "torch._tensor._rebuild_from_type_v2": rebuild._rebuild_from_type_v2,
+        "torch.nested._internal.nested_tensor._rebuild_njt": rebuild._rebuild_njt,
+        "torch.nested._internal.nested_tensor.NestedTensor": Tensor,
+        "torch._dynamo.decorators._DimRange": Ignored,
         "torch.Tensor": Tensor,
         "torch.nn.parameter.Parameter": Parameter,
         "torch.nn.Parameter": Parameter,

@@ -153,6 +153,31 @@ def _rebuild_sparse_tensor(layout: layout, data: Any) -> Tensor:
         raise ValueError(str(error)) from error
 
 
+def _rebuild_nested_tensor(buffer: Tensor, sizes: Tensor, strides: Tensor, offsets: Tensor) -> Tensor:
+    from rushlight.nested.build import packed
+    from rushlight.tensor import strided
+
+    try:
+        places = zip(sizes.tolist(), strides.tolist(), offsets.tolist(), strict=True)
+        parts = [
+            buffer.detach().as_strided(_ints(size), _ints(stride), *_ints([start])) for size, stride, start in places
+        ]
+        return packed(parts, strided).requires_grad_(buffer.requires_grad)
+    except (AttributeError, RuntimeError) as error:  # parts that do not fit
+        raise ValueError(str(error)) from error
+
+
+def _rebuild_njt(parts: dict[str, Any]) -> Tensor:
+    from rushlight.nested.build import rebuilt_jagged
+
+    try:
+        found = rebuilt_jagged(parts["values"], parts["offsets"], parts["lengths"], *_ints([parts["_ragged_idx"]]))
+        found.unbind()  # raises for places that are not among the values
+        return found.requires_grad_(parts["requires_grad"] is True)
+    except (AttributeError, IndexError, RuntimeError) as error:
+        raise ValueError(str(error)) from error
+
+
 def _rebuild_parameter(data: Tensor, requires_grad: bool, hooks: Any = None) -> Tensor:
     from rushlight.nn.parameter import Parameter
 
@@ -183,6 +208,8 @@ def _rebuild_from_type_v2(
 def _with_state(t: Tensor, state: dict[str, Any]) -> Tensor:
     """The tensor with attributes; those of the engine's own names are refused."""
     attributes = state[0] if isinstance(state, tuple) else state
+    if t.is_nested:  # whose parts PyTorch has there once more
+        return t
     for name, value in (attributes or {}).items():
         if not isinstance(name, str) or hasattr(Tensor, name):
             raise TypeError(f"a tensor cannot have the attribute {name!r} set by a file")
@@ -195,6 +222,8 @@ FUNCTIONS: Any = (
     _rebuild_tensor_v2,
     _rebuild_tensor_v3,
     _rebuild_sparse_tensor,
+    _rebuild_nested_tensor,
+    _rebuild_njt,
     _rebuild_parameter,
     _rebuild_parameter_with_state,
 )

@@ -91,6 +91,8 @@ _PARAMETER = Name("torch._utils", "_rebuild_parameter")
 _PARAMETER_WITH_STATE = Name("torch._utils", "_rebuild_parameter_with_state")
 _WITH_TYPE = Name("torch._tensor", "_rebuild_from_type_v2")
 _SPARSE = Name("torch._utils", "_rebuild_sparse_tensor")
+_NESTED = Name("torch._utils", "_rebuild_nested_tensor")
+_JAGGED = Name("torch.nested._internal.nested_tensor", "_rebuild_njt")
 _LAYOUT = Name("torch.serialization", "_get_layout")
 _TENSOR_TYPE, _SIZE, _DEVICE = Name("torch", "Tensor"), Name("torch", "Size"), Name("torch", "device")
 _PICKLER: Any = pickle._Pickler  # the one in Python: only it can name what it cannot import
@@ -145,7 +147,21 @@ class Pickler(_PICKLER):  # type: ignore[misc]
         self._keep.extend((size, values))
         return _SPARSE, (t.layout, (*places, values, size, t._sorted) if t.is_sparse else (*places, values, size))
 
+    def _reduce_nested(self, t: Any) -> Any:
+        """A nested tensor: its values and where its components lie."""
+        values = t._values.detach()
+        if t.layout is strided:
+            whole = (values.requires_grad_(t.requires_grad), *t.places())
+            self._keep.extend(whole)
+            return _NESTED, whole
+        parts = {"values": values, "offsets": t.offsets(), "lengths": t.lengths(), "_ragged_idx": t._ragged_idx,
+                 "_metadata_cache": {}, "requires_grad": t.requires_grad}  # fmt: skip
+        self._keep.extend((parts, *parts.values()))
+        return _JAGGED, (parts,)
+
     def _reduce_tensor(self, t: Tensor) -> Any:
+        if t.is_nested:
+            return self._reduce_nested(t)
         if Rows.sparse and t.layout is not strided:
             return self._reduce_sparse(t)
         function, args = self._plain(t)

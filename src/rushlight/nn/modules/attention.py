@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.state import modes
 from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
 from rushlight.nn.init import constant_, xavier_normal_, xavier_uniform_
 from rushlight.nn.modules.linear import NonDynamicallyQuantizableLinear
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, strided
 
 if TYPE_CHECKING:
     from rushlight.basics.devices import device
@@ -113,7 +114,10 @@ class MultiheadAttention(Module):
 
         Returns (output (L, N, E), weights or None).
         """
-        batched_first = self.batch_first and query.ndim == 3
+        nested = query.is_nested or key.is_nested or value.is_nested
+        if nested:
+            self._check_nested(query, key, value, key_padding_mask, attn_mask)
+        batched_first = self.batch_first and query.ndim == 3 and not nested
         if batched_first:
             query, key, value = _swap_first(query, key, value)
         output, weights = F.multi_head_attention_forward(
@@ -139,6 +143,22 @@ class MultiheadAttention(Module):
             **self._separate(),
         )
         return (output.transpose(1, 0) if batched_first else output), weights
+
+    def _check_nested(self, query: Tensor, key: Tensor, value: Tensor, *masks: Tensor | None) -> None:
+        """Raise AssertionError for nested tensors where PyTorch has no attention of them."""
+        wrong = {
+            "in training": self.training,
+            "where gradients flow": modes.grad and any(x.requires_grad for x in (query, *self.parameters())),
+            "in the layout torch.jagged": query.layout is not strided,
+            "without batch_first=True": not self.batch_first,
+            "other than query, key and value in one": not (query is key is value),
+            "with a mask": any(mask is not None for mask in masks),
+            "without biases, with other sizes of features or an odd number of heads": self.in_proj_bias is None
+            or not self._qkv_same_embed_dim or self.num_heads % 2 == 1,
+        }  # fmt: skip
+        for found in (words for words, holds in wrong.items() if holds):
+            raise AssertionError(f"MultiheadAttention: nested tensors are taken in evaluation without gradients alone, got them {found}; "
+                                 "compose linear() and scaled_dot_product_attention(), which take them always")  # fmt: skip
 
     def _separate(self) -> dict[str, Any]:
         """Arguments for projections of their own."""

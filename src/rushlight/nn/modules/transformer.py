@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
+from rushlight.basics.state import modes
 from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
 from rushlight.nn.init import xavier_uniform_
@@ -27,6 +28,7 @@ __all__ = [
     "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
 ]  # fmt: skip
 
+FAST = {"on": True}  # what `torch.backends.mha.set_fastpath_enabled` was given last
 Activation = str | Callable[[Tensor], Tensor]
 
 
@@ -170,7 +172,9 @@ class Transformer(Module):
 class TransformerEncoder(Module):
     """`num_layers` copies of an encoder layer, then `norm`.
 
-    `enable_nested_tensor` and `mask_check` are accepted for compatibility: there are no nested tensors here.
+    In evaluation without gradients, what `src_key_padding_mask` marks at the end of sequences comes out of the layers as 0, as in
+    PyTorch, which leaves it out there: not with `mask`, `enable_nested_tensor=False` or other layers than `use_nested_tensor` says.
+    `mask_check` is accepted for compatibility: the mask is looked at always.
     """
 
     def __init__(
@@ -205,7 +209,15 @@ class TransformerEncoder(Module):
         output = src
         for layer in self.layers:
             output = layer(output, src_mask=additive, is_causal=causal, src_key_padding_mask=padding)
+        if padding is not None and mask is None and self._leaves_out(src):
+            output = _without(output, padding != 0)
         return output if self.norm is None else self.norm(output)
+
+    def _leaves_out(self, src: Tensor) -> bool:
+        """Whether PyTorch computes nothing for padding."""
+        first = next(iter(self.layers), self)
+        recorded = modes.grad and (src.requires_grad or any(p.requires_grad for p in first.parameters()))
+        return FAST["on"] and self.use_nested_tensor and not first.training and src.ndim == 3 and not recorded
 
 
 class TransformerDecoder(Module):
@@ -245,6 +257,13 @@ class TransformerDecoder(Module):
         return output if self.norm is None else self.norm(output)
 
 
+def _without(output: Tensor, padded: Tensor) -> Tensor:
+    """`output` with zeros where there is padding, if that is at the end of sequences.  (N, S, E), (N, S)"""
+    if padded.is_meta or getattr(padded._array, "interpreted", False) or bool((padded[:, :-1] & ~padded[:, 1:]).any()):
+        return output
+    return output.masked_fill(padded[..., None], 0.0)
+
+
 def _why_not_nested(layer: Module) -> str:
     """What of an encoder's layer keeps PyTorch from nested tensors; empty where nothing does."""
     if not isinstance(layer, TransformerEncoderLayer):
@@ -263,6 +282,8 @@ def _why_not_nested(layer: Module) -> str:
 
 def _length(x: Tensor, layers: ModuleList) -> int | None:
     """The length of the sequences, if the layers say where it is."""
+    if x.is_nested:
+        return None
     first = layers[0] if len(layers) else None
     if x.ndim == 2:
         return int(x.shape[0])
