@@ -30,6 +30,8 @@ def _bytes_of(given: Any, device: Any) -> Any:
     if device is not None and str(device) != "cpu":
         raise RuntimeError(f"torch.UntypedStorage(): Storage device not recognized: {device}")
     if isinstance(given, int):
+        if given < 0:
+            raise RuntimeError(f"torch.UntypedStorage(): a storage cannot have {given} bytes")
         return np.empty(given, np.uint8)
     if not isinstance(given, Sequence):
         raise RuntimeError(f"torch.UntypedStorage(): Expected a sequence type, but got {type(given).__name__}")
@@ -38,6 +40,22 @@ def _bytes_of(given: Any, device: Any) -> Any:
         raise RuntimeError("torch.UntypedStorage(): tried to construct a storage from a sequence "
                            f"({type(given).__name__}), but one of the items was of type {type(wrong).__name__} instead of int")  # fmt: skip
     return np.array([item & 255 for item in given], np.uint8)
+
+
+def _mapped(filename: Any, shared: bool, nbytes: int) -> Any:
+    """The bytes of a file, mapped.  uint8 (nbytes)"""
+    if shared:
+        os.close(os.open(filename, os.O_RDWR | os.O_CREAT))
+    with open(filename, "r+b" if shared else "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if nbytes > size and shared:
+            file.truncate(nbytes)
+        elif nbytes > size:
+            raise RuntimeError(f"{filename} has {size} bytes, and {nbytes} were asked for")
+        if not (nbytes or size):
+            return np.empty(0, np.uint8)
+        mapped = mmap.mmap(file.fileno(), nbytes or size, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+    return np.frombuffer(mapped, np.uint8)
 
 
 class Storage:
@@ -80,20 +98,12 @@ class Storage:
         """A storage on the bytes of a file, read when they are needed.
 
         shared: whether changes go to the file, which is made as long as needed; nbytes: how many, all for 0.  Raises
-        OSError for a file that cannot be opened, RuntimeError for one that is too short.
+        RuntimeError for a file that cannot be opened, or is too short.
         """
-        if shared:
-            os.close(os.open(filename, os.O_RDWR | os.O_CREAT))
-        with open(filename, "r+b" if shared else "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if nbytes > size and shared:
-                file.truncate(nbytes)
-            elif nbytes > size:
-                raise RuntimeError(f"{filename} has {size} bytes, and {nbytes} were asked for")
-            if not (nbytes or size):
-                return cls(np.empty(0, np.uint8))
-            mapped = mmap.mmap(file.fileno(), nbytes or size, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
-        return cls(np.frombuffer(mapped, np.uint8))
+        try:
+            return cls(_mapped(filename, shared, nbytes))
+        except OSError as error:
+            raise RuntimeError(f"UntypedStorage.from_file: unable to open file {filename}: {error}") from error
 
     def untyped(self) -> Storage:
         """The storage itself."""
@@ -153,7 +163,11 @@ class Storage:
         return copied(self.owner, memo)
 
     def __repr__(self) -> str:
-        return f"Storage({self.root.dtype}, {self.nbytes()} bytes, version {self.version})"
+        lines = "\n ".join(map(str, self.tolist()))
+        return f" {lines}\n[torch.storage.UntypedStorage(device=cpu) of size {self.nbytes()}]"
+
+
+Storage.__name__ = Storage.__qualname__ = "UntypedStorage"  # as users know it
 
 
 def copied(owner: Array, memo: dict[int, Any]) -> Storage:
@@ -463,3 +477,12 @@ def offset_of(array: Any) -> int:
     if getattr(array, "interpreted", False):  # inside vmap: of the first sample
         array = array.memory()
     return bytes_before(array) // max(int(array.itemsize), 1)
+
+
+def __getattr__(name: str) -> Any:
+    """What plain pickles of PyTorch's tensors call."""
+    if name == "_load_from_bytes":
+        import importlib
+
+        return importlib.import_module("rushlight.compat.rooms.storage")._load_from_bytes
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,6 +21,7 @@ ALIASES = {
     "torch.backends": "rushlight.compat.backends",  # rushlight.backends is what operators compute with
     "torch.utils.collect_env": "rushlight.compat.collect_env",
     "torch.utils.model_zoo": "rushlight.compat.model_zoo",
+    "torch.utils.serialization": "rushlight.compat.serialization",
     "torch.ops": "rushlight.library.namespaces",  # rushlight.ops is what declares operators
     "torch._ops": "rushlight.library.operators",
     "torch.cuda.memory": "rushlight.memory.counting.cuda",

@@ -52,8 +52,11 @@ _CLASSES = {
         "optim.lr_scheduler.powers": "ConstantLR ExponentialLR LinearLR MultiStepLR PolynomialLR StepLR",
     },
     "torch.overrides": {"overrides.modes": "BaseTorchFunctionMode TorchFunctionMode"},
-    "torch.serialization": {"serialization.names": "safe_globals"},
-    "torch.storage": {"ops.create.typed_storage": "TypedStorage"},
+    "torch.serialization": {
+        "serialization.names": "safe_globals",
+        "serialization.options": "LoadEndianness set_default_mmap_options skip_data",
+    },
+    "torch.storage": {"ops.create.typed_storage": "TypedStorage", "storage": "UntypedStorage"},
     "torch.utils.checkpoint": {
         "checkpoint.devices": "DefaultDeviceType",
         "checkpoint.differences": "CheckpointError",

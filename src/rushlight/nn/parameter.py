@@ -272,6 +272,9 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
         parameter.requires_grad = requires_grad
         return parameter
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.__class__, (self.requires_grad,)
+
 
 @switched_off
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):

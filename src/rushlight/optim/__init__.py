@@ -27,6 +27,7 @@ from rushlight.optim.small.eight_bit import Adam8bit, AdamW8bit, Lion8bit, SGD8b
 from rushlight.optim.small.lion import Lion
 from rushlight.optim.small.low_rank import APOLLO, GaLore
 from rushlight.optim.sparse_adam import SparseAdam
+from rushlight.optim.swapped import swap_in_optimizer_params_and_state
 
 __all__ = [
     "APOLLO",
@@ -57,6 +58,7 @@ __all__ = [
     "in_backward",
     "lr_scheduler",
     "swa_utils",
+    "swap_in_optimizer_params_and_state",
 ]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from rushlight.basics.caller import warn
 from rushlight.basics.devices import device
+from rushlight.serialization.legacy import MAGIC, PROTOCOL
 from rushlight.serialization.load import get_unsafe_globals_in_checkpoint, load
 from rushlight.serialization.names import (
     add_safe_globals,
@@ -45,6 +46,7 @@ __all__ = ["LoadEndianness", "SourceChangeWarning", "add_safe_globals", "check_m
            "set_default_mmap_options", "skip_data", "validate_cuda_device"]  # fmt: skip
 
 DEFAULT_PROTOCOL = 2  # of pickle, as files have it unless another is asked for
+MAGIC_NUMBER, PROTOCOL_VERSION = MAGIC, PROTOCOL  # of files of before 1.6
 STORAGE_KEY_SEPARATOR = ","
 SHORT_SIZE, INT_SIZE, LONG_SIZE = 2, 4, 4  # bytes, in files of before 1.6
 

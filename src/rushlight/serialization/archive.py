@@ -16,7 +16,6 @@ from rushlight.serialization import options
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
 
-ALIGNMENT = 64
 _CHUNK = 1 << 22
 _LARGE = 2_000_000_000  # bytes from which an entry needs the fields of Zip64
 _LOCAL_HEADER = 30
@@ -34,7 +33,7 @@ class ArchiveWriter:
         info = zipfile.ZipInfo(f"{self.folder}/{name}", (1980, 1, 1, 0, 0, 0))
         info.file_size = size
         header = _LOCAL_HEADER + len(info.filename) + (20 if size > _LARGE else 0) + 4
-        padding = -(self.zip.start_dir + header) % ALIGNMENT
+        padding = -(self.zip.start_dir + header) % options.SAVING["storage_alignment"]
         info.extra = b"FB" + struct.pack("<H", padding) + b"Z" * padding
         with self.zip.open(info, "w", force_zip64=size > _LARGE) as entry:
             for start in range(0, size, _CHUNK):

@@ -16,6 +16,7 @@ import numpy as np
 from rushlight.basics.devices import device
 from rushlight.dispatch.meta import nowhere
 from rushlight.dispatch.options import Nowhere
+from rushlight.ops.create.typed_storage import TypedStorage
 from rushlight.serialization import legacy, names, options
 from rushlight.serialization.archive import ArchiveReader
 from rushlight.serialization.machine import Machine
@@ -56,8 +57,13 @@ def load(
     """
     if pickle_module not in (None, pickle):
         raise ValueError(f"load: pickle_module must be pickle, got {pickle_module!r}")
+    if weights_only and pickle_module is not None:
+        raise RuntimeError(
+            "load: weights_only=True reads by a machine of its own: leave out pickle_module, or say weights_only=False"
+        )
     weights_only = True if weights_only is None else weights_only
     place = _placement(map_location)
+    mmap = options.LOADING["mmap"] if mmap is None else mmap
     with ExitStack() as stack:
         file, name = _open(f, stack, bool(mmap) and options.get_default_mmap_options() == options.MAP_SHARED)
         if mmap and not isinstance(f, (str, os.PathLike)):
@@ -66,8 +72,8 @@ def load(
         file.seek(-len(start), os.SEEK_CUR)
         if start == ZIP:
             archive = ArchiveReader(file, name, bool(mmap))
-            storages = Storages(archive, place)
-            return _unpickle(io.BytesIO(archive.read("data.pkl")), storages, weights_only, pickle_load_args)
+            storages, read = Storages(archive, place), _reader(weights_only, pickle_load_args)
+            return _read(read, io.BytesIO(archive.read("data.pkl")), storages)
         if mmap:
             raise RuntimeError(
                 f"mmap can only be used with files of torch.save since PyTorch 1.6, and {name} is not one"
@@ -111,13 +117,20 @@ def _placement(map_location: Any) -> Place:
     if map_location is None:
         return _here
     if isinstance(map_location, dict):
-        return lambda array, location: _here(array, map_location.get(location, location))
+        return lambda array, location: _here(array, _named(map_location.get(location, location)))
     if isinstance(map_location, (str, bytes, device)):
         target = map_location.decode() if isinstance(map_location, bytes) else str(map_location)
         return lambda array, location: _here(array, target)
     if callable(map_location):
         return lambda array, location: _chosen(map_location, array, location)
     raise TypeError(f"load: map_location must be a device, a str, a dict or a function, got {map_location!r}")
+
+
+def _named(location: Any) -> str:
+    if not isinstance(location, (str, device)):
+        error = TypeError(f"load: map_location must lead from names to names or devices, got {type(location).__name__}")
+        raise _Chosen(error)
+    return str(location)
 
 
 def _here(array: Array, location: str) -> Array:
@@ -131,8 +144,20 @@ def _here(array: Array, location: str) -> Array:
 
 def _chosen(choose: Callable[..., Any], array: Array, location: str) -> Array:
     storage = Storage(array)
-    found = choose(storage, location)
-    return _here(array, location) if found is None else getattr(found, "root", array)
+    try:
+        found = choose(storage, location)
+    except Exception as error:
+        raise _Chosen(error) from None
+    if found is None:
+        return _here(array, location)
+    if not isinstance(found, (Storage, TypedStorage)):
+        raise _Chosen(TypeError(f"load: map_location must return a storage or None, got {type(found).__name__}"))
+    root: Array = found.untyped().root
+    return root if root.dtype == array.dtype else root.reshape(-1, order="A").view(array.dtype)
+
+
+class _Chosen(Exception):
+    """What a function given as `map_location` raised, on its way through the reader, which takes no errors for its own."""
 
 
 class Storages:
@@ -185,7 +210,8 @@ class Unpickler(pickle.Unpickler):
         if name in names.UNSUPPORTED:
             raise pickle.UnpicklingError(f"{names.UNSUPPORTED[name]} is not supported")
         try:
-            return getattr(importlib.import_module("rushlight" + module[len("torch") :]), name)
+            here = importlib.import_module("rushlight.compat.aliases").real_name(module)
+            return getattr(importlib.import_module(here), name)
         except (ImportError, AttributeError):
             raise pickle.UnpicklingError(f"the file asks for {module}.{name}, which rushlight does not have") from None
 
@@ -207,8 +233,11 @@ def _reader(weights_only: bool, options: dict[str, Any]) -> Read:
     return read
 
 
-def _unpickle(file: IO[bytes], storages: Storages, weights_only: bool, options: dict[str, Any]) -> Any:
-    return _reader(weights_only, options)(file, storages)
+def _read(read: Read, file: IO[bytes], storages: Storages) -> Any:
+    try:
+        return read(file, storages)
+    except _Chosen as chosen:
+        raise chosen.args[0] from None
 
 
 def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | IO[bytes]) -> list[str]:
@@ -225,7 +254,8 @@ def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | IO[bytes]) -> l
             found.append(tuple(argument.split(" ")))
         elif isinstance(argument, str):
             strings.append(argument)
-    return [f"{module}.{item}" for module, item in dict.fromkeys(found) if not _known(module, item)]
+    modern = [("builtins" if module == "__builtin__" else module, item) for module, item in found]
+    return [f"{module}.{item}" for module, item in dict.fromkeys(modern) if not _known(module, item)]
 
 
 def _known(module: str, name: str) -> bool:

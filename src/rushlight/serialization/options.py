@@ -17,7 +17,14 @@ __all__ = ["LoadEndianness", "default_restore_location", "get_crc32_options", "g
            "skip_data"]  # fmt: skip
 
 MAP_PRIVATE, MAP_SHARED = getattr(mmap, "MAP_PRIVATE", 2), getattr(mmap, "MAP_SHARED", 1)
-_settings: dict[str, Any] = {"endianness": None, "crc32": True, "mmap": MAP_PRIVATE}
+# What `torch.utils.serialization.config` shows.
+LOADING: dict[str, Any] = {
+    "mmap": False,
+    "endianness": None,
+    "mmap_flags": MAP_PRIVATE,
+    "calculate_storage_offsets": False,
+}
+SAVING: dict[str, Any] = {"compute_crc32": True, "use_pinned_memory_for_d2h": False, "storage_alignment": 64}
 
 
 class LoadEndianness(enum.Enum):
@@ -30,29 +37,29 @@ class LoadEndianness(enum.Enum):
 
 def get_default_load_endianness() -> LoadEndianness | None:
     """What `set_default_load_endianness` was given last; None, the machine's own, at first."""
-    return _settings["endianness"]  # type: ignore[no-any-return]
+    return LOADING["endianness"]  # type: ignore[no-any-return]
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
     """The order of bytes in files that do not say it, as `torch.save` of PyTorch before 2.1 wrote.  Raises TypeError for what is none."""
     if endianness is not None and not isinstance(endianness, LoadEndianness):
         raise TypeError("Invalid argument type in function set_default_load_endianness")
-    _settings["endianness"] = endianness
+    LOADING["endianness"] = endianness
 
 
 def get_crc32_options() -> bool:
     """What `set_crc32_options` was given last, True at first."""
-    return bool(_settings["crc32"])
+    return bool(SAVING["compute_crc32"])
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
     """Kept, without effect: `save` computes the sums of its entries always, by which `load` finds damage."""
-    _settings["crc32"] = compute_crc32
+    SAVING["compute_crc32"] = compute_crc32
 
 
 def get_default_mmap_options() -> int:
     """What `set_default_mmap_options` was given last, MAP_PRIVATE at first."""
-    return int(_settings["mmap"])
+    return int(LOADING["mmap_flags"])
 
 
 class set_default_mmap_options:
@@ -65,8 +72,8 @@ class set_default_mmap_options:
         if flags not in (MAP_PRIVATE, MAP_SHARED):
             raise ValueError("Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or "
                              f"mmap.MAP_SHARED, but got {flags}")  # fmt: skip
-        self.prev = _settings["mmap"]
-        _settings["mmap"] = flags
+        self.prev = LOADING["mmap_flags"]
+        LOADING["mmap_flags"] = flags
 
     def __enter__(self) -> None:
         pass
@@ -74,7 +81,7 @@ class set_default_mmap_options:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _settings["mmap"] = self.prev
+        LOADING["mmap_flags"] = self.prev
 
 
 class _Skipping(threading.local):

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight import storage
+from rushlight.basics import dtypes
+from rushlight.basics.dtypes import dtype as DType
 from rushlight.dispatch.meta import nowhere, on_meta, strided
 from rushlight.dispatch.options import Nowhere
+from rushlight.ops.create.typed_storage import TypedStorage
 from rushlight.signs import CONJ, NEG, turn
 from rushlight.storage import Storage
 from rushlight.tensor import Tensor, wrap
@@ -18,25 +21,35 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rushlight.basics.arrays import Array
-    from rushlight.basics.dtypes import dtype
     from rushlight.tensor import layout
 
 
-class Stored:
+class Stored(TypedStorage):
     """A storage read from a file: an array of its elements, shared by the tensors made on it."""
 
-    def __init__(self, array: Any):
+    def __init__(self, array: Any, storage: Storage | None = None):
         self._read: Any = array  # until a tensor is made of it: what that lies on may be sent elsewhere
-        self.storage: Storage | None = None
+        self.storage = storage
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        """Of its elements."""
+        return dtypes.of(self.array.dtype)
+
+    @property
+    def _untyped(self) -> Storage:  # type: ignore[override]
+        if self.storage is None:
+            self.storage, self._read = Storage(self._read), None
+        return self.storage
 
     @property
     def array(self) -> Any:
         """The elements."""
         return self._read if self.storage is None else self.storage.root
 
-    def tensor(self, offset: int, size: tuple[int, ...], stride: tuple[int, ...], dtype: dtype | None = None) -> Tensor:
+    def tensor(self, offset: int, size: tuple[int, ...], stride: tuple[int, ...], dtype: DType | None = None) -> Tensor:
         """A tensor on this memory.  offset, stride: in elements.  Raises ValueError where it does not fit in."""
-        array = self.array if dtype is None else self.array.reshape(-1).view(dtype.numpy)
+        array = self.array if dtype is None else self.array.reshape(-1, order="A").view(dtype.numpy)
         self._check(array, offset, size, stride)
         if not all(size):
             return self._share(np.empty(size, array.dtype))
@@ -82,6 +95,24 @@ class Stored:
         return t
 
 
+Stored.__name__ = Stored.__qualname__ = (
+    "TypedStorage"  # what is a storage of its own in a file is one to whoever loads it
+)
+
+
+def _given(storage: Any, kind: DType | None) -> tuple[Stored, DType | None]:
+    """A storage, of a file or of the caller's own, and the dtype to see it in."""
+    if isinstance(storage, Stored):
+        return storage, kind
+    if isinstance(storage, TypedStorage):
+        return Stored(None, storage.untyped()), kind or storage.dtype
+    if isinstance(storage, Storage) and kind is not None:
+        return Stored(None, storage), kind
+    raise TypeError(
+        f"a tensor's storage must be a TypedStorage, or an UntypedStorage beside a dtype, got {type(storage).__name__}"
+    )
+
+
 def stored(array: Array) -> Stored:
     """The storage of an array that was read from a file."""
     return WithoutMemory(array) if isinstance(array, Nowhere) else Stored(array)
@@ -90,7 +121,7 @@ def stored(array: Array) -> Stored:
 class WithoutMemory(Stored):
     """A storage of which only the size was read: the tensors made on it are on the device meta."""
 
-    def tensor(self, offset: int, size: tuple[int, ...], stride: tuple[int, ...], dtype: dtype | None = None) -> Tensor:
+    def tensor(self, offset: int, size: tuple[int, ...], stride: tuple[int, ...], dtype: DType | None = None) -> Tensor:
         array = self.array if dtype is None else nowhere((self.array.nbytes // dtype.numpy.itemsize,), dtype.numpy)
         self._check(array, offset, size, stride)
         return on_meta(strided(size, stride, array.dtype))
@@ -126,11 +157,10 @@ def _rebuild_tensor_v3(
     stride: tuple[int, ...],
     requires_grad: bool,
     hooks: Any,
-    dtype: dtype | None,
+    dtype: DType | None,
     metadata: dict[str, Any] | None = None,
 ) -> Tensor:
-    if not isinstance(storage, Stored):
-        raise TypeError(f"a tensor's storage must be one of the file, got {type(storage).__name__}")
+    storage, dtype = _given(storage, dtype)
     (offset,) = _ints([storage_offset])
     t = storage.tensor(offset, _ints(size), _ints(stride), dtype)
     bits = sum(bit for key, bit in (("conj", CONJ), ("neg", NEG)) if (metadata or {}).get(key))

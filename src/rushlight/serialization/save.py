@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import struct
 import sys
 from collections import OrderedDict
 from typing import IO, TYPE_CHECKING, Any, ClassVar
@@ -15,10 +16,12 @@ from rushlight.basics import dtypes
 from rushlight.basics.devices import device
 from rushlight.basics.size import Size
 from rushlight.engine.rows import Rows
-from rushlight.nn.parameter import Buffer, Parameter
+from rushlight.nn.parameter import Buffer, Parameter, UninitializedTensorMixin
+from rushlight.ops.create.typed_storage import TypedStorage
 from rushlight.serialization import options
 from rushlight.serialization.archive import ArchiveWriter, folder_name
 from rushlight.serialization.atomic import replacing
+from rushlight.serialization.legacy import MAGIC, PROTOCOL
 from rushlight.serialization.names import STORAGE_TYPES, UNTYPED, StorageType
 from rushlight.signs import CONJ, NEG
 from rushlight.storage import Storage, memory, owner_of, root_of
@@ -103,8 +106,10 @@ class Pickler(_PICKLER):  # type: ignore[misc]
 
     dispatch: ClassVar[dict[Any, Any]] = dict(_PICKLER.dispatch)
 
-    def __init__(self, file: IO[bytes], protocol: int):
+    def __init__(self, file: IO[bytes], protocol: int, older: bool = False):
+        """older: as the format of before 1.6 has it, where a storage may be a view of another."""
         super().__init__(file, protocol)
+        self.view: tuple[None, ...] = (None,) if older else ()
         self.storages: dict[int, Bytes] = {}  # by owner: several owners may be of one array
         self._arrays: dict[int, Bytes] = {}  # by the array, while it is there
         self._names: dict[Any, Name] = {}
@@ -124,20 +129,22 @@ class Pickler(_PICKLER):  # type: ignore[misc]
 
     def persistent_id(self, obj: Any) -> Any:
         """Storages are named, not pickled."""
+        if isinstance(obj, TypedStorage):
+            return self._storage(obj.untyped().owner, obj.untyped().root, obj.dtype).identity
+        if isinstance(obj, Storage):
+            return self._storage(obj.owner, obj.root, None).identity
         return obj.identity if isinstance(obj, Bytes) else None
 
     def reducer_override(self, obj: Any) -> Any:
         """How tensors and what belongs to them are made again."""
         if isinstance(obj, Tensor):
-            return self._reduce_tensor(obj)
+            return NotImplemented if isinstance(obj, UninitializedTensorMixin) else self._reduce_tensor(obj)
         if isinstance(obj, Size):
             return _SIZE, (tuple(obj),)
         if isinstance(obj, device):
             return _DEVICE, (obj.type,) if obj.index is None else (obj.type, obj.index)
         if isinstance(obj, layout):
             return _LAYOUT, (repr(obj),)
-        if isinstance(obj, Storage):
-            raise pickle.PicklingError("a bare storage cannot be saved: save a tensor on it")
         return NotImplemented
 
     def _reduce_sparse(self, t: Any) -> Any:
@@ -204,6 +211,7 @@ class Pickler(_PICKLER):  # type: ignore[misc]
         return (_TENSOR_OF_DTYPE if storage.kind is UNTYPED else _TENSOR), args
 
     def _storage(self, owner: Array, array: Array, dtype: Any) -> Bytes:
+        """What a storage is named by.  dtype: of its elements, None for bytes of none."""
         storage = self.storages.get(id(owner)) or self._on_array(owner)
         if storage is None:
             storage = Bytes(owner, str(len(self.storages)))
@@ -214,9 +222,9 @@ class Pickler(_PICKLER):  # type: ignore[misc]
         kind = STORAGE_TYPES.get(dtype, UNTYPED)
         if storage.kind is None:
             storage.kind = kind
-            numel = storage.size if kind is UNTYPED else storage.size // array.itemsize
+            numel = storage.size if kind is UNTYPED else storage.size // dtype.itemsize
             name = self._names.setdefault(kind, Name(kind.module, kind.name))
-            storage.identity = ("storage", name, storage.key, _tag(array), numel)
+            storage.identity = ("storage", name, storage.key, _tag(array), numel, *self.view)
         elif storage.kind is not kind:
             raise RuntimeError(
                 "Cannot save multiple tensors or storages that view the same data as different types: "
@@ -246,6 +254,7 @@ def save(
             or the process dies, what was there before is unchanged.
         pickle_module: only `pickle`.
         pickle_protocol: of the pickle.
+        _use_new_zipfile_serialization: False: the format of PyTorch before 1.6, no archive.
 
     Tensors that share memory share it after loading.  A view brings the whole of its storage: clone() it to save less.
 
@@ -260,14 +269,17 @@ def save(
     """
     if pickle_module is not pickle:
         raise ValueError(f"save: pickle_module must be pickle, got {pickle_module!r}")
-    if not _use_new_zipfile_serialization:
-        raise ValueError("save: the format of PyTorch before 1.6 is read, but not written")
+    if options.skipping() and not _use_new_zipfile_serialization:
+        raise RuntimeError(
+            "save: within skip_data() a file is an archive: leave out _use_new_zipfile_serialization=False"
+        )
+    write = _write if _use_new_zipfile_serialization else _write_older
     if isinstance(f, (str, os.PathLike)):
         _check_place(os.fspath(f))
         with replacing(f) as file:
-            _write(obj, file, folder_name(f), pickle_protocol)
+            write(obj, file, folder_name(f), pickle_protocol)
     elif callable(getattr(f, "write", None)):
-        _write(obj, f, "archive", pickle_protocol)
+        write(obj, f, "archive", pickle_protocol)
     else:
         raise AttributeError(f"save: f must be a path or have a write method, got {type(f).__name__}")
 
@@ -289,9 +301,24 @@ def _write(obj: object, file: IO[bytes], folder: str, protocol: int) -> None:
         with data.getbuffer() as pickled:
             archive.write("data.pkl", pickled)
         archive.write(".format_version", b"1")
-        archive.write(".storage_alignment", b"64")
+        archive.write(".storage_alignment", str(options.SAVING["storage_alignment"]).encode())
         archive.write("byteorder", sys.byteorder.encode())
         for storage in {x.key: x for x in pickler.storages.values()}.values():
             data_of = options.Zeros(storage.size) if options.skipping() else storage.bytes()
             archive.write(f"data/{storage.key}", data_of)
         archive.write("version", b"3\n")
+
+
+def _write_older(obj: object, file: IO[bytes], folder: str, protocol: int) -> None:
+    """Pickles one after the other, and then the storages, each behind the number of its elements."""
+    sizes = {"short": 2, "int": 4, "long": 4}
+    info = {"protocol_version": PROTOCOL, "little_endian": sys.byteorder == "little", "type_sizes": sizes}
+    for head in (MAGIC, PROTOCOL, info):
+        pickle.dump(head, file, protocol)
+    pickler = Pickler(file, protocol, older=True)
+    pickler.dump(obj)
+    storages = {storage.key: storage for storage in pickler.storages.values()}
+    pickle.dump(sorted(storages), file, protocol)
+    for key in sorted(storages):
+        file.write(struct.pack("=q", storages[key].identity[4]))
+        file.write(storages[key].bytes())

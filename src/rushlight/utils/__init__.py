@@ -21,10 +21,10 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module(f"rushlight.compat.rooms.{name}")
-    if name == "collect_env":
+    if name in ("collect_env", "serialization"):
         import importlib
 
-        return importlib.import_module("rushlight.compat.collect_env")
+        return importlib.import_module(f"rushlight.compat.{name}")
     if name == "swap_tensors":
         from rushlight.utils.swapping import swap_tensors
 

@@ -1,6 +1,6 @@
 """Where the time and the memory of a program go: operator by operator, forward and backward."""
 
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 from rushlight.autograd.profiler.event_list import EventList
 from rushlight.autograd.profiler.intervals import (
@@ -27,6 +27,8 @@ class ProfilerActivity(IntEnum):
     CUDA = 3
     HPU = 4
     PrivateUse1 = 5
+
+    __str__ = Enum.__str__
 
 
 def kineto_available() -> bool:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
 from rushlight.basics.caller import warn_once
 from rushlight.ops.create.typed_storage import TypedStorage
+from rushlight.serialization import load
 from rushlight.storage import Storage as UntypedStorage
 
 if TYPE_CHECKING:
     from rushlight.basics.dtypes import dtype
 
 __all__ = ["TypedStorage", "UntypedStorage"]
+
+
+def _load_from_bytes(b: bytes) -> Any:
+    """A storage from bytes that `torch.save` made: what plain pickles of PyTorch's tensors call.  It can run what they hold."""
+    return load(io.BytesIO(b), weights_only=False)
 
 
 class _OfOneDtype(type):

@@ -21,7 +21,10 @@ WIDE, PLAIN = frozenset((np.float64, np.complex128)), frozenset((float, int, boo
 
 
 def array_from(data: Any, dtype: np.dtype[Any] | None, name: str = "tensor") -> Array:
-    """A new array of the data.  dtype: a NumPy dtype, or None to infer it."""
+    """A new array of the data.  dtype: a NumPy dtype, or None to infer it.
+
+    Raises RuntimeError for what no dtype can be inferred of, TypeError for what is no number of the dtype that is given.
+    """
     if isinstance(data, Tensor):
         data = data._array
     if isinstance(data, (ndarray, np.generic)):
@@ -32,13 +35,13 @@ def array_from(data: Any, dtype: np.dtype[Any] | None, name: str = "tensor") -> 
         return convert(np.array(data), dtype) if dtype is not None else np.array(data, dtypes.of(data.dtype).numpy)
     if isinstance(data, (float, int, complex)):
         return scalar_array(data, dtype)
-    return nested_array(data, dtype, name)
+    return nested_array(data, None, name) if dtype is None else _numbers(data, dtype, name)
 
 
-def numbers_of(data: Any, dtype: np.dtype[Any]) -> Array:
-    """An array of nested sequences of numbers.  Raises TypeError where something else is among them."""
+def _numbers(data: Any, dtype: np.dtype[Any], name: str) -> Array:
+    """An array of nested sequences of numbers, in a dtype.  Raises TypeError where something else is among them."""
     try:
-        return array_from(data, dtype)
+        return nested_array(data, dtype, name)
     except RuntimeError as error:
         if not str(error).startswith("Could not infer dtype"):
             raise
@@ -65,14 +68,14 @@ def checked(array: Array, dtype: np.dtype[Any], data: float | list[Any] | tuple[
         raise ValueError("Overflow when unpacking long long")
     if is_complex(array.dtype) and not is_complex(dtype):
         raise TypeError("must be real number, not complex")
+    if array.dtype == np.uint64 and dtype == np.int64:
+        raise ValueError("Overflow when unpacking long long")
     if dtype.kind in "iu" and array.size:
         low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
         if dtype.kind == "u":  # small negative numbers wrap around
             low = -high
         if not (low <= array.min() and array.max() <= high):
             raise RuntimeError(f"value cannot be converted to type {dtypes.of(dtype).name} without overflow")
-    if array.dtype == np.uint64 and dtype == np.int64:
-        raise ValueError("Overflow when unpacking long long")
     with np.errstate(all="ignore"):
         return recast(array, dtype)
 

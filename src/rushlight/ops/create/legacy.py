@@ -17,10 +17,12 @@ from rushlight.basics.state import modes, set_mode
 from rushlight.dispatch.options import check_device, made, size_of, uninitialized
 from rushlight.dispatch.registry import NAMESPACES, function, known_as
 from rushlight.dispatch.results import return_types
-from rushlight.ops.create.from_python import numbers_of
+from rushlight.ops.create.from_python import array_from
+from rushlight.ops.create.typed_storage import TypedStorage
 from rushlight.ops.elementwise.convert import to_dtype
 from rushlight.overrides.public import made as made_of
 from rushlight.signs import turn
+from rushlight.storage import Storage
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -65,13 +67,10 @@ def legacy(dtype: dtype, args: tuple[Any, ...], kwargs: dict[str, Any], any_dtyp
         return made(uninitialized(np.empty(tuple(first), dtype.numpy)))
     if len(args) == 1 and isinstance(first, (set, frozenset, dict)):
         raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
+    if len(args) == 1 and isinstance(first, (Storage, TypedStorage)):
+        return _on_storage(first, dtype)
     if len(args) == 1 and not isinstance(first, int) and hasattr(first, "__len__"):
-        kind = getattr(first, "dtype", None)
-        if isinstance(kind, dtypes.dtype) and kind is not dtype and not any_dtype:
-            raise RuntimeError(
-                f"Expected a Storage of type {older(dtype)} or an UntypedStorage, but got type {older(kind)}"
-            )
-        return made(numbers_of(first, dtype.numpy))
+        return made(array_from(first, dtype.numpy))
     if len(args) == 1 and isinstance(first, float):
         raise TypeError("new(): data must be a sequence (got float)")
     try:
@@ -80,6 +79,16 @@ def legacy(dtype: dtype, args: tuple[Any, ...], kwargs: dict[str, Any], any_dtyp
         kinds = ", ".join(type(a).__name__ for a in args)
         raise TypeError(f"new() received an invalid combination of arguments - got ({kinds}), but expected sizes as "
                         "ints, a sequence of data, or a Tensor") from None  # fmt: skip
+
+
+def _on_storage(storage: Storage | TypedStorage, dtype: dtype) -> Tensor:
+    """A tensor that shares the memory of a storage.  Raises RuntimeError for one of another dtype."""
+    kind = getattr(storage, "dtype", dtype)
+    if kind is not dtype:
+        raise RuntimeError(
+            f"Expected a Storage of type {older(dtype)} or an UntypedStorage, but got type {older(kind)}"
+        )
+    return made(np.empty(0, dtype.numpy)).set_(storage)  # type: ignore[arg-type]
 
 
 def _tensor_new(cls: Any, *args: Any, **kwargs: Any) -> Any:

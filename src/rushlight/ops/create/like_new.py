@@ -22,7 +22,7 @@ from rushlight.dispatch.options import (
 )
 from rushlight.dispatch.registry import function
 from rushlight.ops.create.factories import fill_array
-from rushlight.ops.create.from_python import numbers_of, warn_of_copies
+from rushlight.ops.create.from_python import array_from, warn_of_copies
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -156,8 +156,8 @@ def new_tensor(self: Tensor, data: Any, *, dtype: dtype | None = None, device: d
     kind = self._held.dtype if dtype is None else numpy_dtype("new_tensor", dtype)
     warn_of_copies(data)
     if where is META:
-        return made(numbers_of(data, kind), requires_grad, where)
-    return _finish(self, numbers_of(data, kind), requires_grad)
+        return made(array_from(data, kind), requires_grad, where)
+    return _finish(self, array_from(data, kind), requires_grad)
 
 
 for _method in (new_empty, new_zeros, new_ones, new_full, new_tensor):

@@ -169,7 +169,10 @@ class LRScheduler:
 
     def _set_lr(self, values: list[Any]) -> None:
         groups = self.optimizer.param_groups
-        for group, lr in zip(groups, values, strict=False):
+        if len(values) != len(groups):
+            raise ValueError(f"{type(self).__name__}: {len(values)} learning rates for {len(groups)} parameter groups: make the "
+                             "schedule anew after add_param_group()")  # fmt: skip
+        for group, lr in zip(groups, values, strict=True):
             set_option(group, "lr", lr)
         self._last_lr: list[Any] = [copied(group["lr"]) for group in groups]
 

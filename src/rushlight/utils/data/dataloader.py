@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from rushlight.basics.caller import warn
-from rushlight.generator import Generator, default_generator
+from rushlight.generator import Generator
 from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.iterators import LoaderIterator, SerialIterator, WorkerIterator
 from rushlight.utils.data._utils.worker import get_worker_info
 from rushlight.utils.data.dataset import IterableDataset
-from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, checked_generator
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
@@ -176,7 +176,7 @@ class DataLoader(Generic[T_co]):
         if self.persistent_workers and self._iterator is not None and self._iterator.pool is not None:
             self._iterator.reset(self)
             return self._iterator
-        seed = int((self.generator or default_generator).numpy.integers(1 << 63))
+        seed = int(checked_generator(self.generator).numpy.integers(1 << 63))
         if self.num_workers == 0:
             return SerialIterator(self, seed)
         begun = WorkerIterator(self, seed)
@@ -223,8 +223,10 @@ def _check_workers(
             "prefetch_factor option could only be specified in multiprocessing. let num_workers > 0 to enable "
             "multiprocessing, otherwise set prefetch_factor to None."
         )
-    if prefetch_factor is not None and prefetch_factor < 1:
+    if prefetch_factor is not None and prefetch_factor < 0:
         raise ValueError(f"prefetch_factor option should be positive, got {prefetch_factor}")
+    if prefetch_factor == 0:
+        raise AssertionError("prefetch_factor option should be positive, got 0: workers would never begin")
     if persistent_workers and num_workers == 0:
         raise ValueError("persistent_workers option needs num_workers > 0")
     if worker_type not in ("process", "thread"):

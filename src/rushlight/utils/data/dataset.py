@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from rushlight.basics.caller import warn
 from rushlight.generator import Generator, default_generator
 from rushlight.tensor import Tensor
+from rushlight.utils.data.sampler import checked_generator
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -58,7 +59,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """
 
     def __init__(self, *tensors: Tensor) -> None:
-        if any(len(t) != len(tensors[0]) for t in tensors):
+        if any(t.size(0) != tensors[0].size(0) for t in tensors):
             raise AssertionError(f"Size mismatch between tensors: lengths {[len(t) for t in tensors]}")
         self.tensors = tensors
 
@@ -67,7 +68,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         return tuple(t[index] for t in tensors)
 
     def __len__(self) -> int:
-        return len(self.tensors[0])
+        return self.tensors[0].size(0)
 
 
 class StackDataset(Dataset[Any]):
@@ -202,7 +203,7 @@ def random_split(
     sizes = _sizes(lengths, total) if math.isclose(sum(lengths), 1) and sum(lengths) <= 1 else list(lengths)
     if sum(sizes) != total:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order = (generator or default_generator).numpy.permutation(total).tolist()
+    order = checked_generator(generator).numpy.permutation(total).tolist()
     ends = list(itertools.accumulate(int(n) for n in sizes))
     return [Subset(dataset, order[end - int(n) : end]) for n, end in zip(sizes, ends, strict=True)]
 

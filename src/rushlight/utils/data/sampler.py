@@ -11,6 +11,7 @@ import numpy as np
 from rushlight.dispatch import functions as ops
 from rushlight.dispatch.options import values
 from rushlight.generator import Generator, default_generator
+from rushlight.ops.create.from_python import array_from
 from rushlight.tensor import Tensor, wrap
 
 T_co = TypeVar("T_co", covariant=True)
@@ -27,9 +28,6 @@ __all__ = [
 
 class Sampler(Generic[T_co]):
     """Keys of samples: subclasses define `__iter__`, and `__len__` if they know it."""
-
-    def __init__(self, data_source: Any = None) -> None:
-        pass
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError("Subclasses of Sampler should implement __iter__.")
@@ -48,10 +46,17 @@ class SequentialSampler(Sampler[int]):
         return len(self.data_source)
 
 
+def checked_generator(generator: Generator | None) -> Generator:
+    """The generator, the default one for None.  Raises TypeError for what is none."""
+    if generator is not None and not isinstance(generator, Generator):
+        raise TypeError(f"generator must be a torch.Generator or None, got {type(generator).__name__}")
+    return generator or default_generator
+
+
 def _fresh(generator: Generator | None) -> Generator:
     """The generator, or a new one that the default one has seeded."""
     if generator is not None:
-        return generator
+        return checked_generator(generator)
     return Generator().manual_seed(int(default_generator.numpy.integers(1 << 63)))
 
 
@@ -109,7 +114,7 @@ class SubsetRandomSampler(Sampler[int]):
         self.indices, self.generator = indices, generator
 
     def __iter__(self) -> Iterator[int]:
-        for i in (self.generator or default_generator).numpy.permutation(len(self.indices)).tolist():
+        for i in checked_generator(self.generator).numpy.permutation(len(self.indices)).tolist():
             yield self.indices[i]
 
     def __len__(self) -> int:
@@ -136,7 +141,7 @@ class WeightedRandomSampler(Sampler[int]):
         _check_count("num_samples", num_samples)
         if not isinstance(replacement, bool):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
-        array = np.array(values("weights", weights) if isinstance(weights, Tensor) else weights, np.float64)
+        array = array_from(values("weights", weights) if isinstance(weights, Tensor) else weights, np.dtype(np.float64))
         if array.ndim != 1:
             raise ValueError(f"weights should be a 1d sequence but given weights have shape {array.shape}")
         self.weights, self.num_samples = wrap(array), num_samples

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics import dtypes
 from rushlight.dispatch import functions as ops
-from rushlight.ops.create.create import tensor
-from rushlight.tensor import Tensor, wrap
+from rushlight.ops.create.create import as_tensor, tensor
+from rushlight.tensor import Tensor, strided, wrap
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
 
@@ -24,7 +25,7 @@ def default_convert(data: Any) -> Any:
     if isinstance(data, Tensor):
         return data
     if isinstance(data, (np.ndarray, np.generic)):
-        return data if data.dtype.kind in _TEXT else wrap(np.asarray(data))
+        return data if data.dtype.kind in _TEXT else as_tensor(data)
     if isinstance(data, Mapping):
         return _mapping(data, {key: default_convert(data[key]) for key in data})
     if isinstance(data, tuple) and hasattr(data, "_fields"):
@@ -95,6 +96,10 @@ def _unknown(what: Any) -> str:
 
 
 def _tensors(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+    if any(getattr(each, "layout", strided) is not strided for each in batch):
+        raise RuntimeError(
+            "default_collate: a batch of sparse tensors: give the DataLoader a collate_fn of your own, for instance torch.stack"
+        )
     return ops.stack(list(batch), 0)
 
 
@@ -113,11 +118,16 @@ def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
         )
     if any(array.dtype != first.dtype for array in batch):
         return _tensors([wrap(np.asarray(array)) for array in batch])  # which promotes as tensors do
+    if not first.dtype.isnative:
+        return as_tensor(first)  # which refuses it
     return wrap(np.stack([np.asarray(array) for array in batch]))
 
 
 def _floats(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
-    return wrap(np.array(batch, np.float64))
+    numbers = np.array(batch)
+    if numbers.dtype.kind in "fiub":
+        return wrap(numbers.astype(np.float64, copy=False))
+    return tensor(list(batch), dtype=dtypes.float64)  # which refuses None and texts
 
 
 def _ints(batch: Any, *, collate_fn_map: Any = None) -> Tensor:

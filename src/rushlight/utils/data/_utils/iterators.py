@@ -41,6 +41,11 @@ class LengthCheck:
 class LoaderIterator(Iterator[Any]):
     """A pass over a loader, of either kind."""
 
+    def __getstate__(self) -> Any:
+        raise NotImplementedError(
+            f"{type(self).__name__} cannot be pickled or copied: make another pass with iter(loader)"
+        )
+
 
 class SerialIterator(LoaderIterator):
     """A pass in this thread."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import time
@@ -67,6 +68,7 @@ class ProcessPool:
         self.answers: list[Any] = []
         self.processes: list[Any] = []
         self.ready: list[Any] = []
+        self.pid = os.getpid()
         _alive.add(self)
         try:
             for id in range(job.count):
@@ -123,7 +125,9 @@ class ProcessPool:
         raise RuntimeError(f"DataLoader worker (pid(s) {process.pid}) exited unexpectedly: it {how}{advice}")
 
     def close(self) -> None:
-        """End the workers: they have some seconds to do so by themselves."""
+        """End the workers: they have some seconds to do so by themselves.  In a process that inherited this object: nothing."""
+        if os.getpid() != self.pid:
+            return
         _alive.discard(self)
         for worker, connection in enumerate(self.tasks):
             self.send(worker, None)

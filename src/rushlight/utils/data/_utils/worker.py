@@ -8,6 +8,7 @@ import random
 import signal
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -20,23 +21,16 @@ from rushlight.utils.data._utils.fetch import make_fetcher
 END = "end"  # in place of a batch: the worker's part of an iterable dataset is at its end
 
 
+@dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """What a worker knows: id, num_workers, seed, dataset."""
-
-    def __init__(self, id: int, num_workers: int, seed: int, dataset: Any):
-        self.__dict__.update(id=id, num_workers=num_workers, seed=seed, dataset=dataset)
+    """What a worker knows.  rng: always None, workers in threads share the generators; worker_method: "multiprocessing" or "thread"."""
 
     id: int
     num_workers: int
     seed: int
     dataset: Any
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise RuntimeError(f"Cannot assign attributes to {type(self).__name__} objects")
-
-    def __repr__(self) -> str:
-        items = ", ".join(f"{k}={v}" for k, v in self.__dict__.items())
-        return f"{type(self).__name__}({items})"
+    rng: None = None
+    worker_method: str = "multiprocessing"
 
 
 class _Local(threading.local):
@@ -80,6 +74,7 @@ class Worker:
     def __init__(self, job: Job, id: int, kind: str, own: bool):
         self.job, self.id, self.own = job, id, own
         self.where = f"in DataLoader worker {kind} {id}"
+        self.method = "thread" if kind == "thread" else "multiprocessing"
         self.fetch: Any = None
         self.failure: Failure | None = None
         self.ended = False
@@ -87,7 +82,7 @@ class Worker:
     def start(self) -> None:
         """Get ready; an exception is kept for the first answer."""
         job = self.job
-        _local.info = WorkerInfo(self.id, job.count, job.seed + self.id, job.dataset)
+        _local.info = WorkerInfo(self.id, job.count, job.seed + self.id, job.dataset, None, self.method)
         try:
             if self.own:
                 _seed_everything(job.seed, self.id)
