@@ -93,11 +93,28 @@ def padded(self: Nested, padding: float, output_size: Any = None) -> Tensor:
         raise RuntimeError(
             f"to_padded_tensor: expected an output_size of at least {(len(parts), *largest)}, got {tuple(output_size)}"
         )
+    if (
+        isinstance(self, NestedTensor)
+        and sizes[at] >= max(self._places.sizes)
+        and sizes == (*largest[:at], sizes[at], *largest[at + 1 :])
+    ):
+        return _filled(self, padding, sizes[at])
     found = torch.full((len(parts), *sizes), padding, dtype=self.dtype)
     for i, x in enumerate(parts):
         kept = x[tuple(slice(0, n) for n in sizes)]
         found[(i, *(slice(0, n) for n in kept.shape))] = kept
     return found  # type: ignore[no-any-return]
+
+
+def _filled(nt: NestedTensor, padding: float, length: int) -> Tensor:
+    """All components filled up to a length, by one copy."""
+    at, sizes = nt._ragged_idx - 1, torch.tensor(nt._places.sizes)
+    first, end = nt._places.starts[0], nt._places.starts[-1] + nt._places.sizes[-1]
+    values = nt._values.movedim(at, 0)[first:end]
+    shift = torch.arange(len(sizes)) * length - nt.offsets()[:-1]
+    rows = torch.arange(first, end) + shift.repeat_interleave(sizes)
+    found = torch.full((len(sizes) * length, *values.shape[1:]), padding, dtype=nt.dtype).index_copy_(0, rows, values)
+    return found.unflatten(0, (len(sizes), length)).movedim(1, at + 1)  # type: ignore[no-any-return]
 
 
 for _kind in Nested.__subclasses__():
