@@ -119,6 +119,15 @@ _FUNCTIONS |= dict.fromkeys(
                                    "Long", "Short")),
     "rushlight.compat.rooms.storage",
 )  # fmt: skip
+_FUNCTIONS |= dict.fromkeys(
+    ("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_assert_scalar", "_assert_tensor_metadata", "_chunk_cat", "_euclidean_dist", "_fft_c2c",
+     "_fft_c2r", "_fft_r2c", "_index_put_impl_", "_is_all_true", "_is_any_true", "_linalg_check_errors", "_linalg_det", "_linalg_eigh",
+     "_linalg_slogdet", "_linalg_solve_ex", "_linalg_svd", "_log_softmax", "_log_softmax_backward_data", "_native_batch_norm_legit",
+     "_native_batch_norm_legit_no_training", "_prelu_kernel", "_safe_softmax", "_scaled_dot_product_flash_attention_for_cpu", "_softmax",
+     "_softmax_backward_data", "_trilinear", "_unique", "_unique2", "_unsafe_index", "_unsafe_index_put", "_unsafe_masked_index",
+     "_unsafe_masked_index_put_accumulate"),
+    "rushlight.library.aten",
+)  # fmt: skip
 _FUNCTIONS["_standard_gamma"] = "rushlight.ops.random.gamma_sample"
 _FUNCTIONS |= dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
                             "rushlight.signal.classic")  # fmt: skip

@@ -1,5 +1,8 @@
 """``torch.library``: operators of one's own."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -184,6 +187,9 @@ def test_names_of_operators() -> None:
     assert aten.add.Tensor(torch.ones(1), 2).item() == 3 and aten.add.Tensor is aten.add.Tensor
     assert aten.alias.default(torch.ones(1)).item() == 1 and aten.add_(torch.ones(1), 2).item() == 3
     assert hash(aten._pin_memory.default) and not hasattr(aten, "nonesuch")
+    torch.library.define("tests::copied", "(Tensor x) -> Tensor")
+    for op in (aten.mm, aten.mm.default, torch.ops.tests.copied, torch.ops.tests.copied.default):
+        assert copy.deepcopy(op) is op is pickle.loads(pickle.dumps(op))
     with pytest.raises(NotImplementedError, match="known by name alone"):
         aten._pin_memory(torch.ones(1))
     with pytest.raises(OSError, match="compiled operators"):

@@ -8,10 +8,10 @@ from typing import Any
 
 from rushlight import absent
 from rushlight._C import _functorch as _functorch
+from rushlight._C import _nn as _nn
 from rushlight.basics.devices import CPU, device
 from rushlight.basics.state import modes
 from rushlight.generator import Generator as Generator
-from rushlight.nn.base.convert import _parse_to
 from rushlight.ops.linear.decompositions import _LinAlgError
 from rushlight.overrides.protocol import (
     DisableTorchFunction,
@@ -175,13 +175,3 @@ absent.names(
 
 
 _TensorMeta = type(Tensor)
-
-
-class _nn:
-    """Helpers of `torch.nn`."""
-
-    @staticmethod
-    def _parse_to(*args: object, **kwargs: object) -> tuple[Any, Any, bool, Any]:
-        """What `Module.to` understands its arguments as: device, dtype, non_blocking and memory format."""
-        target, kind, memory_format = _parse_to(args, kwargs)
-        return target, kind, bool(kwargs.get("non_blocking", False)), memory_format

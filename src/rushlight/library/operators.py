@@ -134,9 +134,7 @@ class OpOverload:
     @property
     def op(self) -> Any:
         """The operator with all of its overloads."""
-        from rushlight.library import namespaces
-
-        return namespaces.packets[self.namespace][self._opname]
+        return found(self.namespace, self._opname)
 
     overloadpacket = op
 
@@ -210,6 +208,9 @@ class OpOverload:
                     "and (2) may not alias any inputs to this custom operator: return a clone"
                 )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self.op, self._overloadname)
+
     def __str__(self) -> str:
         return f"{self.namespace}.{self._opname}.{self._overloadname}"
 
@@ -234,6 +235,13 @@ def changed(value: Tensor) -> None:
             increment_version(x)
 
 
+def found(namespace: str, name: str) -> OpOverloadPacket:
+    """The operator of a name."""
+    from rushlight.library import namespaces
+
+    return namespaces.packets[namespace][name]
+
+
 class OpOverloadPacket:
     """The overloads of one name: ``torch.ops.my.sin``; called, the first that takes the arguments runs."""
 
@@ -247,7 +255,12 @@ class OpOverloadPacket:
         """The names of the overloads."""
         return list(self._overloads)
 
+    def __reduce__(self) -> tuple[Any, ...]:  # copies of operators are the operators
+        return found, (self._namespace, self.__name__)
+
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # which `copy` and `pickle` ask for of an object without a name yet
+            raise AttributeError(name)
         try:
             return self.__dict__["_overloads"][name]
         except KeyError:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from rushlight.library.aten import gradients, matrices, values, windows
-from rushlight.ops.python.aten import MEANINGS
+from rushlight.ops.python.aten import MEANINGS, packet
 
 # Operators of PyTorch that libraries name, as keys of tables, and that nothing computes here.
 KEYS = frozenset({
@@ -11,7 +14,7 @@ KEYS = frozenset({
     "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
     "_ctc_loss", "_ctc_loss_backward", "_embedding_bag", "_embedding_bag_backward", "_embedding_bag_forward_only",
     "_histogramdd_bin_edges", "_segment_reduce_backward",
-    "_fused_adam_", "_grouped_mm", "_pin_memory", "_reshape_alias", "_scaled_dot_product_cudnn_attention",
+    "_efficient_attention_forward", "_flash_attention_forward", "_fused_adam_", "_grouped_mm", "_pin_memory", "_reshape_alias", "_scaled_dot_product_cudnn_attention",
     "_scaled_dot_product_cudnn_attention_backward", "_scaled_dot_product_efficient_attention",
     "_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_backward", "_sparse_addmm",
     "_sparse_mm_reduce_impl", "sym_constrain_range_for_size",
@@ -20,3 +23,14 @@ KEYS = frozenset({
 MEANINGS.update(dict.fromkeys(KEYS))
 for room in (values, windows, matrices, gradients):
     MEANINGS.update(room.MEANINGS)
+
+
+def function(name: str) -> Callable[..., Any]:
+    """What computes an operator, under its own name.  Raises AttributeError where nothing does."""
+    found = None if name.startswith("__") else packet(name).function
+    if found is None:
+        raise AttributeError(f"no function {name!r}: nothing computes it here")
+    return found
+
+
+__getattr__ = function  # the modules that have some of these functions take them from here

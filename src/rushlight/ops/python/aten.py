@@ -59,6 +59,9 @@ class Overload:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.overloadpacket(*args, **kwargs)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self.overloadpacket, self._overloadname)
+
     def __str__(self) -> str:
         return f"{self.namespace}.{self.__name__}"
 
@@ -85,9 +88,14 @@ class Packet:
         return MEANINGS[name] if name in MEANINGS else public(name)
 
     def __getattr__(self, overload: str) -> Overload:
+        if overload.startswith("__"):  # which `copy` and `pickle` ask for of an object without a name yet
+            raise AttributeError(overload)
         check_overload(self.__name__, overload)
         found = vars(self)[overload] = Overload(self, overload)
         return found
+
+    def __reduce__(self) -> tuple[Any, ...]:  # copies of operators are the operators
+        return packet, (self.__name__,)
 
     def overloads(self) -> list[str]:
         """The names of the overloads."""
