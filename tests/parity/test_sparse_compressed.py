@@ -146,3 +146,15 @@ def test_refusals(name: str) -> None:
     for t in (torch, rushlight):
         with pytest.raises(RuntimeError):
             REFUSED[name](t)
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "amax", "amin"])
+def test_products_that_keep_one_term_or_all(reduce: str) -> None:
+    def found(lib: Any) -> list[Any]:
+        matrix = lib.tensor([[0, 1.0, 2], [0, 0, 0], [3, -1, 0]]).to_sparse_csr().requires_grad_()
+        dense = (lib.arange(6.0).reshape(3, 2) - 2.5).requires_grad_()
+        out = lib.sparse.mm(matrix, dense, reduce)
+        out.sum().backward()
+        return [out.tolist(), dense.grad.tolist(), matrix.grad.to_dense().tolist()]
+
+    assert found(rushlight) == found(torch)

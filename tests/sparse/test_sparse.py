@@ -67,8 +67,8 @@ def test_every_way_to_write_a_product(matrix) -> None:
         torch.testing.assert_close(found, expected)
     counts = torch.tensor([[1.0], [2.0]], dtype=torch.float64)
     torch.testing.assert_close(torch.sparse.mm(s.coalesce(), d, "mean"), expected / counts)
-    with pytest.raises(NotImplementedError, match="reduce='sum' or 'mean', got 'amax'"):
-        torch.sparse.mm(s, d, "amax")
+    with pytest.raises(RuntimeError, match="'amax' or 'amin', got 'prod'"):
+        torch.sparse.mm(s, d, "prod")
     base = torch.ones(2, 4, dtype=torch.float64)
     for add in (torch.addmm, torch.sparse.addmm):
         torch.testing.assert_close(add(base, s, d, beta=2, alpha=3), 2 + 3 * expected)

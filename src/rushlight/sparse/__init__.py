@@ -36,14 +36,25 @@ __all__ = [
 def mm(sparse: Tensor, dense: Tensor, reduce: str | None = None) -> Tensor:
     """The product of two matrices, at least one of them sparse.
 
-    reduce: "sum", or "mean" of the terms of each element.  Raises NotImplementedError for another.
+    reduce: "sum", "mean", "amax" or "amin" of the terms of each element, of which the last two make all at once; 0 where a row
+    has none.  Raises RuntimeError for another.
     """
-    if reduce not in (None, "sum", "mean"):
-        raise NotImplementedError(f"torch.sparse.mm: expected reduce='sum' or 'mean', got {reduce!r}")
+    if reduce not in (None, "sum", "mean", "amax", "amin"):
+        raise RuntimeError(f"torch.sparse.mm: expected reduce='sum', 'mean', 'amax' or 'amin', got {reduce!r}")
+    if reduce in ("amax", "amin"):
+        return extreme(sparse.to_sparse_coo().coalesce(), dense, reduce)
     total = sparse @ dense
     if reduce != "mean":
         return total
     return total / sparse.to_sparse_csr().crow_indices().diff().clamp(min=1).to(total.dtype)[:, None]
+
+
+def extreme(sparse: Tensor, dense: Tensor, reduce: str) -> Tensor:
+    """The largest or smallest term of each element of the product."""
+    rows, columns = sparse.indices()
+    terms = sparse.values()[:, None] * dense[columns]
+    zeros = terms.new_zeros((sparse.shape[0], dense.shape[1]))
+    return zeros.index_reduce(0, rows, terms, reduce, include_self=False)
 
 
 def addmm(mat: Tensor, mat1: Sparse, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:

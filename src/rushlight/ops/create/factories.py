@@ -200,7 +200,9 @@ def arange_array(lo: float, hi: float, by: float, dtype: np.dtype[Any]) -> Array
         lo, hi, by = int(lo), int(hi), int(by)
         if by == 0:
             raise ValueError("arange: step must be nonzero, and is 0 in the dtype of the result")
-        return np.arange(lo, hi, by, dtype=dtype)
+        limits = np.iinfo(dtype)
+        held = limits.min <= min(lo, hi) and max(lo, hi) <= limits.max
+        return np.arange(lo, hi, by, dtype=dtype) if held else np.arange(lo, hi, by).astype(dtype)  # which wraps
     count = max(math.ceil((hi - lo) / by), 0)
     values = np.arange(count, dtype=np.float64)
     values *= by
