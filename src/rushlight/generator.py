@@ -30,6 +30,8 @@ class Generator:
 
     def __init__(self, device: Any = "cpu"):
         self.device = device_class(device)
+        if self.device.type == "meta":
+            raise RuntimeError("torch.Generator: device 'meta' draws no numbers: use device='cpu'")
         if self.device.type == "cuda" and devices.instead_of_cuda is None:
             raise RuntimeError("Device type CUDA is not supported for torch.Generator() api: there is no CUDA device")
         self.manual_seed(67280421310721)

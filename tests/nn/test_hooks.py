@@ -145,3 +145,27 @@ def test_hooked_modules_work_without_gradients() -> None:
     layer.register_full_backward_hook(lambda *_: None)
     with torch.no_grad():
         assert not layer(torch.ones(1, 1)).requires_grad
+
+
+def test_registration_hooks_of_buffers_are_told_of_none() -> None:
+    def filled(module: nn.Module, name: str, buffer: torch.Tensor | None) -> torch.Tensor | None:
+        return torch.zeros(1) if buffer is None else None
+
+    handle = nn.modules.module.register_module_buffer_registration_hook(filled)
+    try:
+        module = nn.Module()
+        module.register_buffer("empty", None)
+        module.register_buffer("one", torch.ones(1))
+        assert module.empty.tolist() == [0]
+        assert module.one.tolist() == [1]
+        module.one = None
+        assert module.one.tolist() == [0]
+    finally:
+        handle.remove()
+
+
+def test_a_backward_pre_hook_may_return_a_list() -> None:
+    layer, x = nn.Linear(2, 2), torch.ones(1, 2, requires_grad=True)
+    layer.register_full_backward_pre_hook(lambda module, grads: [2 * grads[0]])
+    layer(x).sum().backward()
+    assert layer.bias.grad.tolist() == [2, 2]

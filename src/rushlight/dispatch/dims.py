@@ -17,9 +17,24 @@ def sizes(args: tuple[Any, ...], name: str, argument: str) -> tuple[int, ...]:
     """
     try:
         given = tuple(args[0]) if len(args) == 1 and not hasattr(args[0], "__index__") else args
-        return tuple([n if n.__class__ is int else n.__index__() for n in given])
+        return tuple([n if n.__class__ is int else no_bool(n).__index__() for n in given])
     except (AttributeError, TypeError):
         raise TypeError(f"{name}(): argument '{argument}' must be tuple of ints, {no_ints(args)}") from None
+
+
+def no_bool(n: Any) -> Any:
+    """`n`, which stands for an int.  Raises TypeError for a bool."""
+    if n.__class__ is bool:
+        raise TypeError
+    return n
+
+
+def listed(given: object, name: str, argument: str) -> tuple[int, ...]:
+    """Ints given as one sequence, as a tuple.  Raises TypeError for an int alone and for what is no int."""
+    if hasattr(given, "__index__") and not hasattr(given, "__len__"):
+        got = type(given).__name__
+        raise TypeError(f"{name}(): argument '{argument}' must be tuple of ints, not {got}: write ({given},)")
+    return sizes((given,), name, argument)
 
 
 def no_ints(args: tuple[Any, ...]) -> str:
@@ -80,6 +95,10 @@ def by_keyword(name: str, keyword: str, given: tuple[Any, ...], named: dict[str,
         raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(named))!r}")
     if given and value is not None:
         raise TypeError(f"{name}() got multiple values for argument {keyword!r}")
+    if isinstance(value, int):
+        raise TypeError(
+            f"{name}(): argument {keyword!r} must be tuple of ints, not {type(value).__name__}: write ({value},)"
+        )
     return given if value is None else (value,)
 
 

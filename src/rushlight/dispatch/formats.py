@@ -36,6 +36,14 @@ channels_last_3d = memory_format("channels_last_3d")
 _RANK = {channels_last: 4, channels_last_3d: 5}
 
 
+def rank_of(format: object) -> int:
+    """The number of dimensions that a memory format is for.  Raises TypeError for what is none."""
+    if format not in (channels_last, channels_last_3d):
+        got = type(format).__name__
+        raise TypeError(f"argument 'memory_format' must be torch.memory_format, not {got}: as torch.channels_last")
+    return _RANK[format]
+
+
 def channels_last_order(rank: int) -> tuple[int, ...]:
     """Dimensions from outermost to innermost: batch, space, channels."""
     return (0, *range(2, rank), 1)
@@ -76,15 +84,15 @@ def viewable(array: Array, shape: tuple[int, ...]) -> bool:
 def has_format(array: Array, format: memory_format) -> bool:
     """Whether the elements, inside vmap those of each sample, lie in this format without gaps."""
     if getattr(array, "interpreted", False) and format is not preserve_format:
-        order = range(array.ndim) if format is contiguous_format else channels_last_order(_RANK[format])
-        fits = format is contiguous_format or array.ndim == _RANK[format]
+        order = range(array.ndim) if format is contiguous_format else channels_last_order(rank_of(format))
+        fits = format is contiguous_format or array.ndim == rank_of(format)
         shape, strides = (tuple([x[i] for i in order]) for x in (array.shape, array.strides)) if fits else ((), ())
         return fits and in_order(shape, strides, array.itemsize)
     if format is contiguous_format:
         return bool(array.flags.c_contiguous)
     if format is preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
-    rank = _RANK[format]
+    rank = rank_of(format)
     return array.ndim == rank and bool(array.transpose(channels_last_order(rank)).flags.c_contiguous)
 
 
@@ -97,7 +105,7 @@ def empty_in_format(array: Array, dtype: np.dtype[Any], format: memory_format | 
         if order is None and not array.flags.c_contiguous and isinstance(array, np.ndarray):
             return ordered(array, dtype)
     else:
-        rank = _RANK[format]
+        rank = rank_of(format)
         if array.ndim != rank:
             raise RuntimeError(f"required rank {rank} tensor to use {format.name} format, got rank {array.ndim}")
         order = channels_last_order(rank)

@@ -25,7 +25,7 @@ from rushlight.basics import dtypes
 from rushlight.basics.devices import device as device_class
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.compute import check_broadcast
-from rushlight.dispatch.options import META, Nowhere, contiguous_strides, numpy_dtype, refuse
+from rushlight.dispatch.options import META, WITHOUT, Nowhere, contiguous_strides, numpy_dtype, refuse
 from rushlight.tensor import LEAF, Tensor, wrap
 
 if TYPE_CHECKING:
@@ -244,8 +244,21 @@ def _in_place(name: str) -> Callable[..., Any]:
     return nothing
 
 
-for _name in ("item", "tolist", "numpy", "__bool__", "__float__", "__int__", "__index__", "__complex__", "__array__", "__dlpack__",
-              "__contains__", "nonzero", "unique", "masked_select", "untyped_storage", "storage", "equal", "allclose"):  # fmt: skip
+def _exported(name: str, kind: type[Exception]) -> Callable[..., Any]:
+    """A method that would show values to others, which is refused as PyTorch does; with `force` as any other."""
+
+    def refused(self: Tensor, *args: object, force: bool = False, **kwargs: object) -> NoReturn:
+        if force:
+            refuse(f"Tensor.{name}")
+        raise kind(f"Tensor.{name}: {WITHOUT}")
+
+    refused.__name__ = refused.__qualname__ = name
+    return refused
+
+
+for _name, _kind in (("numpy", TypeError), ("__array__", TypeError), ("__dlpack__", BufferError)):
+    setattr(OnMeta, _name, _exported(_name, _kind))
+for _name in ("item", "tolist", "__bool__", "__float__", "__int__", "__index__", "__complex__", "__contains__", "nonzero", "unique", "masked_select", "untyped_storage", "storage", "equal", "allclose"):  # fmt: skip
     setattr(OnMeta, _name, _method(_name))
 for _name in ("bernoulli_", "cauchy_", "copy_", "exponential_", "fill_", "geometric_", "log_normal_", "normal_", "random_",
               "uniform_", "zero_"):  # fmt: skip

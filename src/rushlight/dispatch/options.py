@@ -16,6 +16,7 @@ from rushlight.basics.devices import device as device_class
 from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
 from rushlight.basics.state import modes, special
+from rushlight.dispatch.dims import no_bool
 from rushlight.storage import InferenceStorage
 from rushlight.tensor import LEAF, Tensor, strided, wrap
 
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 def size_of(name: str, args: tuple[Any, ...], size: object = None) -> tuple[int, ...]:
     """The size given as ints one by one, as one sequence, or by the keyword `size`."""
     if size is not None:
+        if hasattr(size, "__index__"):
+            raise TypeError(
+                f"{name}(): argument 'size' must be tuple of ints, not {type(size).__name__}: write ({size},)"
+            )
         args = (size,)
     if not args:
         raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
@@ -46,7 +51,7 @@ def size_of(name: str, args: tuple[Any, ...], size: object = None) -> tuple[int,
 def index_of(name: str, n: int) -> int:
     """An int, NumPy integer or integer tensor of one element, as an int."""
     try:
-        return operator.index(n)
+        return operator.index(no_bool(n))
     except TypeError:
         raise TypeError(
             f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(n).__name__}"
@@ -206,8 +211,16 @@ def check_layout(name: str, layout: object) -> None:
         raise RuntimeError(f"{name}(): layout {layout} is not supported: all tensors are torch.strided")
 
 
-def check_options(name: str, device: object, layout: object = None) -> device_class | None:
+def check_pinned(name: str) -> None:
+    """Raise RuntimeError for `pin_memory=True`: no GPU reads memory by itself, unless "cuda" means the CPU."""
+    if devices.instead_of_cuda is None:
+        raise RuntimeError(f"{name}(): pin_memory=True needs a GPU that would read the memory by itself: leave it out")
+
+
+def check_options(name: str, device: object, layout: object = None, pin_memory: bool = False) -> device_class | None:
     """Raise an error unless a tensor of this device and layout can be made.  META where it shall be on that device."""
+    if pin_memory:
+        check_pinned(name)
     if layout is not None:
         check_layout(name, layout)
     if device is not None or modes.default_device is not None:
@@ -215,8 +228,12 @@ def check_options(name: str, device: object, layout: object = None) -> device_cl
     return None
 
 
-def place_of(name: str, input: Tensor, device: object, layout: object = None) -> device_class | None:
+def place_of(
+    name: str, input: Tensor, device: object, layout: object = None, pin_memory: bool = False
+) -> device_class | None:
     """As `check_options`, for a tensor made after another, on whose device it is unless one is given."""
+    if pin_memory:
+        check_pinned(name)
     if device is None:
         check_layout(name, layout)
         return META if input._meta else None

@@ -81,7 +81,7 @@ class Composed(Public):
         if not isinstance(error, TypeError) or "object" in str(error) or "instances of" in str(error):
             short = self.name.removeprefix("torch.")
             method = short.startswith("Tensor.")
-            fitting.check(short.rpartition(".")[2] if method else short, self.inner, values, named, method)
+            fitting.check(short.rpartition(".")[2] if method else short, self.inner, values, named, method, self.python)
 
     def no_tensor(self, error: AttributeError, values: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Raise TypeError in place of an error that says what an operand, which is no tensor, does not have."""

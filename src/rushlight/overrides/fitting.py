@@ -78,15 +78,22 @@ def misfit(annotation: object, x: object) -> str | None:
 
 
 def check(
-    name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], method: bool = False
+    name: str,
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    method: bool = False,
+    truth: bool = False,
 ) -> None:
     """Raise TypeError for the first argument of `fn` that is of no kind that its annotation names, if there is one.
 
-    method: the first argument is the tensor whose method it is, which errors do not count.
+    method: the first argument is the tensor whose method it is, which errors do not count.  truth: anything may stand
+    for a bool, as where PyTorch has the function in Python.
     """
     signature = inspect.signature(fn)
+    named = {each: x for each, x in kwargs.items() if each != "out" or each in signature.parameters}
     try:
-        given = signature.bind(*args, **kwargs).arguments
+        given = signature.bind(*args, **named).arguments
     except TypeError:
         return
     for position, (each, parameter) in enumerate(signature.parameters.items(), 0 if method else 1):
@@ -94,7 +101,7 @@ def check(
             continue
         x = given.get(each, parameter.default)
         wanted = None if x is parameter.default else misfit(parameter.annotation, x)
-        if wanted is not None:
+        if wanted is not None and not (truth and wanted == "bool"):
             where = "" if parameter.kind is parameter.KEYWORD_ONLY else f" (position {position})"
             raise TypeError(f"{name}(): argument '{each}'{where} must be {wanted}, not {kind_of(x)}") from None
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
+from rushlight.dispatch.options import check_pinned
 from rushlight.signal import windows
 from rushlight.tensor import Tensor, strided
 
@@ -37,6 +38,8 @@ def _length(name: str, length: Any, periodic: Any) -> int:
 def _window(name: str, make: Callable[..., Tensor], length: Any, periodic: Any, dtype: dtype | None = None, layout: Any = None,
             device: device | str | int | None = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """What `make` of torch.signal.windows computes in float64, in the dtype asked for."""
+    if pin_memory:
+        check_pinned(name)
     dtype = dtypes.get_default_dtype() if dtype is None else dtype
     if not dtype.is_floating_point:
         raise RuntimeError(f"{name} expects floating point dtypes, got: {dtype}")

@@ -83,6 +83,8 @@ def _fitting(name: str, sizes: tuple[int, ...], blocksize: Any) -> tuple[int, in
     """A size of blocks that fill a matrix.  Raises RuntimeError for others."""
     if len(sizes) != 2:
         raise RuntimeError(f"{name}: expected a matrix of two sparse dimensions, got shape {list(sizes)}")
+    if hasattr(blocksize, "__index__"):
+        blocksize = (blocksize, blocksize)
     if len(blocksize) != 2 or min(blocksize) <= 0:
         raise RuntimeError(f"{name}: blocksize needs to be two positive numbers, but got {list(blocksize)}")
     high, wide = (int(n) for n in blocksize)

@@ -140,7 +140,7 @@ def _spread(values: Any, places: list[int], size: int) -> tuple[Any, ...]:
 
 
 def _as_many(result: tuple[Tensor, ...], size: int, what: str, of: str) -> tuple[Any, ...]:
-    given = result if isinstance(result, tuple) else (result,)
+    given = tuple(result) if isinstance(result, (tuple, list)) else (result,)
     if len(given) != size:
         raise RuntimeError(f"{what} returned an invalid number of {of}, got {len(given)}, but expected {size}")
     return given

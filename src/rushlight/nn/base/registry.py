@@ -109,7 +109,7 @@ class Registry:
             raise TypeError(
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
-        self._buffers[name] = None if tensor is None else _announce("buffer", self, name, tensor)
+        self._buffers[name] = _announce("buffer", self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -194,7 +194,7 @@ class Registry:
             )  # who overrides register_buffer may know of name and value alone
             self.register_buffer(name, value, *kept)
         else:
-            self._buffers[name] = None if value is None else _announce("buffer", self, name, value)
+            self._buffers[name] = _announce("buffer", self, name, value)
 
     def _clear(self, name: str, value: object | None) -> None:
         """Assign None, the only plain value allowed, to a parameter or child."""

@@ -34,7 +34,7 @@ def tensor(data: Any, *, dtype: dtype | None = None, device: device | str | int 
     torch.Size([2, 2])
     """
     wanted = None if dtype is None else numpy_dtype("tensor", dtype)
-    where = check_options("tensor", device)
+    where = check_options("tensor", device, None, pin_memory)
     warn_of_copies(data)
     if isinstance(data, Tensor) and data._meta:
         if device is not None and where is not META:
@@ -47,7 +47,7 @@ def tensor(data: Any, *, dtype: dtype | None = None, device: device | str | int 
 def scalar_tensor(s: complex, *, dtype: dtype | None = None, device: device | str | int | None = None,
                   layout: layout | None = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A 0-d tensor of a number, in the default floating-point dtype unless another is given."""
-    where = check_options("scalar_tensor", device, layout)
+    where = check_options("scalar_tensor", device, layout, pin_memory)
     if isinstance(s, Tensor):
         s = s.item()
     return made(array_from(s, numpy_dtype("scalar_tensor", dtype)), requires_grad, where)

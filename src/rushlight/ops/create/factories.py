@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @function()
 def zeros(*args: Any, size: int | Sequence[int] | None = None, out: Tensor | None = None, dtype: dtype | None = None,
           layout: layout | None = None, device: device | str | int | None = None, pin_memory: bool = False,
-          requires_grad: bool = False, names: Sequence[str] | None = None) -> Tensor:  # fmt: skip
+          requires_grad: bool = False) -> Tensor:  # fmt: skip
     """A tensor of zeros of the size given as ints or one sequence.
 
     >>> import rushlight as torch
@@ -47,7 +47,7 @@ def zeros(*args: Any, size: int | Sequence[int] | None = None, out: Tensor | Non
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    where = check_options("zeros", device, layout)
+    where = check_options("zeros", device, layout, pin_memory)
     kind = dtype_with("zeros", dtype, out)
     return filled("zeros", out, made(blank(np.zeros, size_of("zeros", args, size), kind, where), requires_grad))
 
@@ -55,9 +55,9 @@ def zeros(*args: Any, size: int | Sequence[int] | None = None, out: Tensor | Non
 @function()
 def ones(*args: int | Sequence[int], size: int | Sequence[int] | None = None, out: Tensor | None = None,
          dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
-         pin_memory: bool = False, requires_grad: bool = False, names: Sequence[str] | None = None) -> Tensor:  # fmt: skip
+         pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """A tensor of ones of the size given as ints or one sequence."""
-    where = check_options("ones", device, layout)
+    where = check_options("ones", device, layout, pin_memory)
     kind = dtype_with("ones", dtype, out)
     return filled("ones", out, made(blank(np.ones, size_of("ones", args, size), kind, where), requires_grad))
 
@@ -65,9 +65,9 @@ def ones(*args: int | Sequence[int], size: int | Sequence[int] | None = None, ou
 @function()
 def empty(*args: int | Sequence[int], size: Any = None, out: Any = None, dtype: dtype | None = None,
           layout: Any = None, device: device | str | int | None = None, pin_memory: bool = False,
-          requires_grad: bool = False, memory_format: memory_format | None = None, names: Any = None) -> Tensor:  # fmt: skip
+          requires_grad: bool = False, memory_format: memory_format | None = None) -> Tensor:  # fmt: skip
     """A tensor of uninitialized memory of the size given as ints or one sequence."""
-    where = check_options("empty", device, layout)
+    where = check_options("empty", device, layout, pin_memory)
     kind = dtype_with("empty", dtype, out)
     array = blank(np.empty, size_of("empty", args, size), kind, where)
     if memory_format is not None and where is not META:
@@ -78,9 +78,9 @@ def empty(*args: int | Sequence[int], size: Any = None, out: Any = None, dtype: 
 @function()
 def full(size: int | Sequence[int], fill_value: Tensor | complex, *, out: Tensor | None = None,
          dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
-         pin_memory: bool = False, requires_grad: bool = False, names: Sequence[str] | None = None) -> Tensor:  # fmt: skip
+         pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """A tensor of one value; its dtype follows from the value unless it is given."""
-    where = check_options("full", device, layout)
+    where = check_options("full", device, layout, pin_memory)
     if not isinstance(size, (tuple, list)):
         raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
     kind = None if out is None else dtype_with("full", dtype, out)
@@ -119,7 +119,7 @@ def eye(n: int, m: int | None = None, *, out: Tensor | None = None, dtype: dtype
         layout: layout | None = None, device: device | str | int | None = None, pin_memory: bool = False,
         requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The n x m matrix (m = n by default) with ones on its diagonal."""
-    where = check_options("eye", device, layout)
+    where = check_options("eye", device, layout, pin_memory)
     for name, size in (("n", n), ("m", m)):
         if isinstance(size, int) and size < 0:
             raise RuntimeError(f"eye: {name} must be greater or equal to 0, got {size}")
@@ -142,7 +142,7 @@ def arange(*args: float, start: Tensor | complex | None = None, end: Tensor | co
     >>> torch.arange(1, 2.5, 0.5)
     tensor([1.0000, 1.5000, 2.0000])
     """
-    where = check_options("arange", device, layout)
+    where = check_options("arange", device, layout, pin_memory)
     lo, hi, by = (number("arange", x) for x in range_of(args, start, end, step))
     whole = dtype is None and all(isinstance(x, int) for x in (lo, hi, by))
     kind = no_bools("arange", dtype_with("arange", dtype, out, dtypes.int64 if whole else None))
@@ -283,7 +283,7 @@ def linspace(start: Tensor | complex, end: Tensor | complex, steps: Any = None, 
              dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None,
              pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """`steps` numbers evenly spaced from start to end, both included."""
-    where = check_options("linspace", device, layout)
+    where = check_options("linspace", device, layout, pin_memory)
     lo, hi, count, kind = ends("linspace", start, end, steps, dtype, out)
     return filled("linspace", out, made(linspace_array(lo, hi, count, kind), requires_grad, where), True)
 
@@ -295,7 +295,7 @@ def logspace(start: Tensor | complex, end: Tensor | complex, steps: Any = None, 
              device: device | str | int | None = None, pin_memory: bool = False,
              requires_grad: bool = False) -> Tensor:  # fmt: skip
     """`steps` numbers from base**start to base**end, both included, evenly spaced on a logarithmic scale."""
-    where = check_options("logspace", device, layout)
+    where = check_options("logspace", device, layout, pin_memory)
     lo, hi, count, kind = ends("logspace", start, end, steps, dtype, out)
     exact = np.dtype(np.complex128 if dtypes.is_complex(kind) else np.float64)
     if kind.kind in "iu":
@@ -306,10 +306,17 @@ def logspace(start: Tensor | complex, end: Tensor | complex, steps: Any = None, 
 
 
 def triangle(
-    name: str, row: int, col: int, dtype: Any, device: device | str | int | None, layout: Any, rows: tuple[Array, ...]
+    name: str,
+    row: int,
+    col: int,
+    dtype: Any,
+    device: device | str | int | None,
+    layout: Any,
+    pin_memory: bool,
+    rows: tuple[Array, ...],
 ) -> Tensor:
     """The indices of a triangle as a 2 x N tensor."""
-    where = check_options(name, device, layout)
+    where = check_options(name, device, layout, pin_memory)
     for which, n in (("row", row), ("col", col)):
         if n < 0:
             raise RuntimeError(f"{name}: {which} must be non-negative, got {n}")
@@ -324,7 +331,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = N
                  device: device | str | int | None = None, layout: layout | None = None,
                  pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Row and column indices (2 x N) of the lower triangle of a row x col matrix, on and below diagonal `offset`."""
-    return triangle("tril_indices", row, col, dtype, device, layout,
+    return triangle("tril_indices", row, col, dtype, device, layout, pin_memory,
                     np.nonzero(np.tri(max(row, 0), max(col, 0), offset, dtype=bool)))  # fmt: skip
 
 
@@ -333,5 +340,5 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = N
                  device: device | str | int | None = None, layout: layout | None = None,
                  pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Row and column indices (2 x N) of the upper triangle of a row x col matrix, on and above diagonal `offset`."""
-    return triangle("triu_indices", row, col, dtype, device, layout,
+    return triangle("triu_indices", row, col, dtype, device, layout, pin_memory,
                     np.nonzero(~np.tri(max(row, 0), max(col, 0), offset - 1, dtype=bool)))  # fmt: skip

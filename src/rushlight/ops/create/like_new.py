@@ -40,13 +40,14 @@ def like(
     device: device | str | int | None,
     layout: Any,
     memory_format: Any,
+    pin_memory: bool = False,
 ) -> Array:
     """Uninitialized memory of the shape, dtype and order of `input` where these are not given."""
     if not isinstance(input, Tensor):
         if input.__class__ is np.ndarray:
             return np.empty(input.shape, input.dtype if dtype is None else numpy_dtype(name, dtype))
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(input)}")
-    where = place_of(name, input, device, layout)
+    where = place_of(name, input, device, layout, pin_memory)
     kind = input._held.dtype if dtype is None else numpy_dtype(name, dtype)
     if where is META:
         return blank(np.empty, input._held.shape, kind, where)
@@ -68,7 +69,7 @@ def empty_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | No
                device: device | str | int | None = None, requires_grad: bool = False,
                memory_format: memory_format | None = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of the shape of `input`."""
-    array = uninitialized(like("empty_like", input, dtype, device, layout, memory_format))
+    array = uninitialized(like("empty_like", input, dtype, device, layout, memory_format, pin_memory))
     return _finish(input, array, requires_grad)
 
 
@@ -77,7 +78,7 @@ def zeros_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | No
                device: device | str | int | None = None, requires_grad: bool = False,
                memory_format: memory_format | None = None, pin_memory: bool = False) -> Array | Tensor:  # fmt: skip
     """Zeros of the shape of `input`."""
-    array = like("zeros_like", input, dtype, device, layout, memory_format)
+    array = like("zeros_like", input, dtype, device, layout, memory_format, pin_memory)
     if array.__class__ is not Nowhere:
         array = np.zeros(array.shape, array.dtype) if array.flags.c_contiguous else np.zeros_like(array)
     return _finish(input, array, requires_grad)
@@ -88,7 +89,7 @@ def ones_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | Non
               device: device | str | int | None = None, requires_grad: bool = False,
               memory_format: memory_format | None = None, pin_memory: bool = False) -> Array | Tensor:  # fmt: skip
     """Ones of the shape of `input`."""
-    array = like("ones_like", input, dtype, device, layout, memory_format)
+    array = like("ones_like", input, dtype, device, layout, memory_format, pin_memory)
     if array.__class__ is not Nowhere:
         array.fill(1)
     return _finish(input, array, requires_grad)
@@ -99,7 +100,7 @@ def full_like(input: Tensor, fill_value: Tensor | complex, *, dtype: Any = None,
               device: device | str | int | None = None, requires_grad: bool = False, memory_format: Any = None,
               pin_memory: bool = False) -> Array | Tensor:  # fmt: skip
     """One value in the shape of `input`."""
-    array = like("full_like", input, dtype, device, layout, memory_format)
+    array = like("full_like", input, dtype, device, layout, memory_format, pin_memory)
     if array.__class__ is not Nowhere:
         fill_array("full_like", array, fill_value)
     return _finish(input, array, requires_grad)
@@ -113,28 +114,33 @@ def _of(
     dtype: dtype | None,
     device: device | str | int | None,
     layout: Any,
+    pin_memory: bool = False,
 ) -> tuple[Any, ...]:
-    where = place_of(name, self, device, layout)
+    where = place_of(name, self, device, layout, pin_memory)
     return size_of(name, args, size), self._held.dtype if dtype is None else numpy_dtype(name, dtype), where
 
 
 def new_empty(self: Tensor, *args: int | Sequence[int], size: int | Sequence[int] | None = None, dtype: Any = None,
               device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size, in the dtype of this tensor."""
-    array = uninitialized(blank(np.empty, *_of("new_empty", self, size, args, dtype, device, layout)))
+    array = uninitialized(blank(np.empty, *_of("new_empty", self, size, args, dtype, device, layout, pin_memory)))
     return _finish(self, array, requires_grad)
 
 
 def new_zeros(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, device: Any = None,
               requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Zeros of this size, in the dtype of this tensor."""
-    return _finish(self, blank(np.zeros, *_of("new_zeros", self, size, args, dtype, device, layout)), requires_grad)
+    return _finish(
+        self, blank(np.zeros, *_of("new_zeros", self, size, args, dtype, device, layout, pin_memory)), requires_grad
+    )
 
 
 def new_ones(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, device: Any = None,
              requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Ones of this size, in the dtype of this tensor."""
-    return _finish(self, blank(np.ones, *_of("new_ones", self, size, args, dtype, device, layout)), requires_grad)
+    return _finish(
+        self, blank(np.ones, *_of("new_ones", self, size, args, dtype, device, layout, pin_memory)), requires_grad
+    )
 
 
 def new_full(self: Tensor, size: int | Sequence[int], fill_value: Tensor | complex, *, dtype: Any = None,
@@ -143,7 +149,7 @@ def new_full(self: Tensor, size: int | Sequence[int], fill_value: Tensor | compl
     """One value in this size, in the dtype of this tensor."""
     if not isinstance(size, (tuple, list)):
         raise TypeError(f"new_full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
-    array = blank(np.empty, *_of("new_full", self, None, (size,), dtype, device, layout))
+    array = blank(np.empty, *_of("new_full", self, None, (size,), dtype, device, layout, pin_memory))
     if array.__class__ is not Nowhere:
         fill_array("new_full", array, fill_value)
     return _finish(self, array, requires_grad)
@@ -152,7 +158,7 @@ def new_full(self: Tensor, size: int | Sequence[int], fill_value: Tensor | compl
 def new_tensor(self: Tensor, data: Any, *, dtype: dtype | None = None, device: device | str | int | None = None,
                requires_grad: bool = False, layout: layout | None = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A copy of the data in the dtype of this tensor."""
-    where = place_of("new_tensor", self, device, layout)
+    where = place_of("new_tensor", self, device, layout, pin_memory)
     kind = self._held.dtype if dtype is None else numpy_dtype("new_tensor", dtype)
     warn_of_copies(data)
     if where is META:
@@ -183,7 +189,7 @@ def empty_strided(size: int | Sequence[int], stride: int | Sequence[int], *, dty
                   layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
                   pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size with these strides, in elements."""
-    where = check_options("empty_strided", device, layout)
+    where = check_options("empty_strided", device, layout, pin_memory)
     return made(
         strided_memory("empty_strided", size, stride, numpy_dtype("empty_strided", dtype), where), requires_grad, where
     )
@@ -193,7 +199,7 @@ def new_empty_strided(self: Tensor, size: int | Sequence[int], stride: int | Seq
                       layout: layout | None = None, device: device | str | int | None = None,
                       requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size with these strides, in the dtype of this tensor."""
-    where = place_of("new_empty_strided", self, device, layout)
+    where = place_of("new_empty_strided", self, device, layout, pin_memory)
     kind = self._held.dtype if dtype is None else numpy_dtype("new_empty_strided", dtype)
     array = strided_memory("new_empty_strided", size, stride, kind, where)
     if where is META:
@@ -222,7 +228,7 @@ def empty_permuted(size: int | Sequence[int], physical_layout: Sequence[int], *,
                    layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
                    pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size whose dimensions lie in memory in the order `physical_layout`."""
-    where = check_options("empty_permuted", device, layout)
+    where = check_options("empty_permuted", device, layout, pin_memory)
     shape, order = size_of("empty_permuted", (size,)), [int(i) for i in physical_layout]
     check_layout(order, len(shape))
     laid = tuple(shape[i] for i in order)

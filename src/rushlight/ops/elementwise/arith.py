@@ -263,9 +263,9 @@ def sub_(input: Tensor, other: Tensor | complex, *old: Any, alpha: Any = 1) -> T
     """input -= alpha * other."""
     if old:
         return in_old_order(sub_, (input, other, *old), _given(alpha, None))
+    refuse_bools([raw(input), raw(other)])
     if alpha.__class__ is int and alpha == 1:
         return call.apply_inplace(sub.op, (input, other), ())
-    refuse_bools([raw(input), raw(other)])
     return call.apply_inplace(add_scaled.op, (input, other), (-check_alpha(alpha, input, other),))
 
 

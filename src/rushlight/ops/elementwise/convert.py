@@ -133,12 +133,13 @@ def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Tenso
 
 
 @function(method=True, ns="Tensor")
-def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
-    """Copy the elements of `src`, a tensor or number, broadcast and cast, into this tensor.  (*), (*) -> (*)"""
+def copy_(input: Tensor, other: Tensor, non_blocking: bool = False) -> Tensor:
+    """Copy the elements of `other`, a tensor or number, broadcast and cast, into this tensor.  (*), (*) -> (*)"""
+    src = other
     if isinstance(src, call.NUMBERS):
         src = wrap(np.asarray(src))
     elif not isinstance(src, Tensor):
-        raise TypeError(f"copy_(): argument 'src' (position 1) must be Tensor, not {kind_of(src)}")
+        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {kind_of(src)}")
     if src._meta and not input._meta:
         no_values("copy_")
     if src._held.dtype.kind in "cW":
@@ -176,6 +177,8 @@ def detach_(input: Tensor) -> Tensor:
 def contiguous(input: Tensor, memory_format: memory_format = contiguous_format) -> Tensor:
     """`input` if its elements lie in this format, else a copy that does.  input: (*) -> (*)"""
     array = input._held if isinstance(input, Tensor) else input
+    if memory_format is preserve_format and array.flags.c_contiguous:
+        return input
     return input if has_format(array, memory_format) else copy(input, memory_format)
 
 
@@ -264,7 +267,7 @@ Tensor.to = to  # type: ignore[assignment, method-assign]
 
 
 def _shorthand(name: str, dtype: dtype) -> Callable[..., Any]:
-    def method(self: Tensor, memory_format: memory_format | None = None) -> Tensor:
+    def method(self: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
         return to_dtype(self, dtype, False, memory_format)
 
     method.__name__ = method.__qualname__ = name
@@ -285,7 +288,7 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     return to_dtype(self, other.dtype)
 
 
-def cpu(self: Tensor, memory_format: memory_format | None = None) -> Tensor:
+def cpu(self: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
     """This tensor on the CPU."""
     return to_dtype(self, None, False, memory_format)
 

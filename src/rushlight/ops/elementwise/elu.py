@@ -16,7 +16,7 @@ from rushlight.dispatch.registry import NAMESPACES, function, inplace_of, op
 from rushlight.kernels.dispatch import up
 from rushlight.ops.elementwise.floats import mapped, require
 from rushlight.ops.elementwise.rectifier import outside, publish_inplace
-from rushlight.ops.elementwise.shared import in_blocks
+from rushlight.ops.elementwise.shared import factor, in_blocks
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
@@ -144,6 +144,7 @@ def selu_(input: Tensor) -> Tensor:
 @function(ns=F)
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """input where over 0, else alpha * (e^(input / alpha) - 1).  (*) -> (*).  Raises RuntimeError for alpha = 0."""
+    alpha = factor("alpha", alpha)
     if alpha == 0:
         raise RuntimeError("celu: alpha cannot be 0 (ZeroDivisionError), got alpha=0")
     return elu_any(input, alpha, 1.0, 1.0 / alpha, inplace)

@@ -360,6 +360,8 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     if min_val > max_val:
         raise ValueError(f"hardtanh: min_val cannot be greater than max_val, got min_val={min_val} and "
                          f"max_val={max_val}")  # fmt: skip
+    if min_val < 0 and raw(input).dtype.kind == "u":
+        raise RuntimeError(f"hardtanh: {input.dtype} has no negative numbers, got min_val={min_val}")
     return (_hardtanh_ if inplace else hardtanh_op)(input, min_val, max_val)
 
 
@@ -440,6 +442,8 @@ def threshold_op(input: Array, threshold: float, value: float) -> Any:
 
 def _raised(name: str, x: Array, threshold: float, value: float) -> tuple[Array | None]:
     """Put `value` into an array where it is not over `threshold`; where that is."""
+    if x.dtype.kind == "u" and isinstance(value, float) and value < 0:
+        raise RuntimeError(f"{name}: value {value} cannot be converted to {of(x.dtype)} without overflow")
     under = np.asarray(x <= fitted(name, threshold, x.dtype, True))
     np.copyto(x, fitted(name, value, x.dtype, True), where=under)
     return (np.logical_not(under, out=under) if recording() else None,)

@@ -81,6 +81,9 @@ def put_along(out: Array, index: Array, dim: int, values: Any) -> None:
     if not out.ndim:
         out[...] = values.reshape(-1)[-1] if isinstance(values, np.ndarray) else values
         return
+    if not index.ndim:  # one place of a vector
+        out[int(index)] = values
+        return
     cut = tuple([slice(None) if d == dim else slice(n) for d, n in enumerate(index.shape)])
     out[cut][kernels.along(index, dim)] = values
 

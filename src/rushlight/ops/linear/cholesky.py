@@ -221,4 +221,8 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
     """X with L L^H X = input (or U^H U X), given the factor L, `input2`.  input: (*, N, M), input2: (*, N, N)"""
     matrix("cholesky_solve", input2, True)
     matrix("cholesky_solve", input)
+    if input.dtype is not input2.dtype:
+        raise RuntimeError(
+            f"cholesky_solve: expected the factor in the dtype of input, {input.dtype}, got {input2.dtype}"
+        )
     return cholesky_solve_op(input, input2, upper)

@@ -505,6 +505,10 @@ def svd_torch(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """The singular values, descending.  A: (*, M, N) -> (*, K)"""
     matrix("svdvals", A)
+    if driver is not None:
+        raise RuntimeError(
+            f"linalg.svdvals: driver={driver!r} chooses among methods of cuSOLVER: leave it out on the CPU"
+        )
     return svd_op(A, False)[1] if followed(A) else singular_values(A)
 
 

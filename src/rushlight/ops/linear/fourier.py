@@ -16,6 +16,7 @@ from rushlight.basics import dtypes
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.options import check_options, made
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.fourier import working_bytes
 from rushlight.kernels.reference.fourier import complex_of, real_of, resized_in
@@ -236,12 +237,22 @@ def _publish(name: str) -> None:
             raise RuntimeError(f"fft_{name}: Invalid number of data points ({n}) specified")
         return kind(name, input, None if n is None else (n,), (dim,), norm, forward)
 
-    def two(input: Tensor, s: Any = None, dim: int | Sequence[int] = (-2, -1), norm: Any = None) -> Tensor:
+    def two(
+        input: Tensor,
+        s: int | Sequence[int] | None = None,
+        dim: int | Sequence[int] = (-2, -1),
+        norm: str | None = None,
+    ) -> Tensor:
         if dim is None:
             raise TypeError(f"fft_{name}2(): argument 'dim' must be tuple of ints, not NoneType")
         return kind(f"{name}2", input, s, dim, norm, forward)
 
-    def several(input: Tensor, s: Any = None, dim: Any = None, norm: Any = None) -> Tensor:
+    def several(
+        input: Tensor,
+        s: int | Sequence[int] | None = None,
+        dim: int | Sequence[int] | None = None,
+        norm: str | None = None,
+    ) -> Tensor:
         return kind(f"{name}n", input, s, dim, norm, forward)
 
     for fn, suffix, where in (
@@ -272,8 +283,11 @@ def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     return input.roll([(input.shape[d] + 1) // 2 for d in dims], list(dims))
 
 
-def _frequencies(name: str, n: int, d: float, dtype: Any, requires_grad: bool) -> Tensor:
+def _frequencies(
+    name: str, n: int, d: float, dtype: Any, layout: Any, device: Any, requires_grad: bool, pin_memory: bool
+) -> Tensor:
     """Those of `np.fft`, also of no elements and of a spacing of 0.  Raises RuntimeError for a negative n, for integers."""
+    where = check_options(name, device, layout, pin_memory)
     kind = dtype or dtypes.get_default_dtype()
     if n < 0:
         raise RuntimeError(f"{name}: Trying to create tensor with negative dimension {n}: [{n}]")
@@ -286,18 +300,20 @@ def _frequencies(name: str, n: int, d: float, dtype: Any, requires_grad: bool) -
         steps = np.arange(n // 2 + 1) if name == "rfftfreq" else np.roll(np.arange(-(n // 2), n - n // 2), n - n // 2)
         with np.errstate(all="ignore"):
             values = steps * (1 / np.float64(n * d))
-    return wrap(np.asarray(values).astype(kind.numpy)).requires_grad_(requires_grad)
+    return made(np.asarray(values).astype(kind.numpy), requires_grad, where)
 
 
 @function(ns=NS, out=True)
 def fftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, layout: layout | None = None,
-            device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+            device: device | str | int | None = None, requires_grad: bool = False,
+            pin_memory: bool = False) -> Tensor:  # fmt: skip
     """The frequencies of fft of length n and sample spacing d: (n)"""
-    return _frequencies("fftfreq", n, d, dtype, requires_grad)
+    return _frequencies("fftfreq", n, d, dtype, layout, device, requires_grad, pin_memory)
 
 
 @function(ns=NS, out=True)
 def rfftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, layout: layout | None = None,
-             device: device | str | int | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+             device: device | str | int | None = None, requires_grad: bool = False,
+             pin_memory: bool = False) -> Tensor:  # fmt: skip
     """The frequencies of rfft of length n and sample spacing d: (n // 2 + 1)"""
-    return _frequencies("rfftfreq", n, d, dtype, requires_grad)
+    return _frequencies("rfftfreq", n, d, dtype, layout, device, requires_grad, pin_memory)

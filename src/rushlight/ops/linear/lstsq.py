@@ -54,8 +54,9 @@ def _(g: Array | Tensor, A: Array | Tensor, B: Array | Tensor, solution: Array |
 
 
 @function(ns=NS, out=True, autocast="float32")
-def lstsq(A: Tensor, B: Tensor, rcond: float | Tensor | None = None, *, driver: str | None = None) -> Any:
-    """X that minimises |A X - B|, with residuals, rank and singular values.  A: (*, M, N), B: (*, M, R) or (*, M)"""
+def lstsq(input: Tensor, b: Tensor, rcond: float | Tensor | None = None, *, driver: str | None = None) -> Any:
+    """X that minimises |input X - b|, with residuals, rank and singular values.  input: (*, M, N), b: (*, M, R) or (*, M)"""
+    A, B = input, b
     base.matrix("lstsq", A)
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError(

@@ -335,7 +335,7 @@ def lu_torch(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Tensor
     check_pivot("lu", pivot)
     LU, pivots, info = lu_op(A)
     if get_infos:
-        return pack("_lu_with_info", ("LU", "pivots", "info"), (LU, pivots, info))
+        return LU, pivots, info
     check_info("lu", info)
     return LU, pivots
 

@@ -15,6 +15,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import listed, wrap_dims
 from rushlight.dispatch.named import named
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
@@ -421,9 +422,11 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
-    """X with tensordot(A, X) = B."""
+def tensorsolve(input: Tensor, other: Tensor, dims: Sequence[int] | None = None) -> Tensor:
+    """X with tensordot(input, X) = other.  dims: those of `input` that are moved to its end before."""
+    A, B = input, other
     if dims is not None:
+        dims = wrap_dims(listed(dims, "linalg.tensorsolve", "dims"), A.ndim)
         keep = [d for d in range(A.ndim) if d not in {d % A.ndim for d in dims}]
         A = permute(A, (*keep, *(d % A.ndim for d in dims)))
     rest = tuple(A.shape[B.ndim :])

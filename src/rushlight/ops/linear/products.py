@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import caller
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim, wrap_dims
@@ -276,6 +277,10 @@ def between(matrices: list[Any], at: dict[Any, Any], i: int, j: int) -> Tensor:
 @function(ns="linalg", out=True, autocast="lower")
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """The product of matrices in the order that needs fewest multiplications; the first and last may be vectors."""
+    if not isinstance(tensors, (list, tuple)):
+        raise TypeError(
+            f"multi_dot(): argument 'tensors' (position 1) must be tuple of Tensors, not {kind_of(tensors)}"
+        )
     found = list(tensors)
     if len(found) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(found)}")

@@ -118,6 +118,8 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
 def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
                      unitriangular: bool = False) -> Any:  # fmt: skip
     """Deprecated: use linalg.solve_triangular.  The solution, and a copy of A."""
+    if input.dtype is not A.dtype:
+        raise RuntimeError(f"triangular_solve: expected A in the dtype of input, {input.dtype}, got {A.dtype}")
     x = solve_triangular(mT(A) if transpose else A, input, upper=upper != transpose, unitriangular=unitriangular)
     return pack("triangular_solve", ("solution", "cloned_coefficient"), (x, A.clone()))
 

@@ -49,7 +49,7 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     if not input1.ndim == input2.ndim == target.ndim:
         raise RuntimeError(f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
                            f"{input1.size()}, input2: {input2.size()}, target: {target.size()}")  # fmt: skip
-    return reduced(ops.clamp_min(-target * (input1 - input2) + margin, 0), reduction)
+    return reduced(ops.clamp_min(-target * (input1 - input2) + float(margin), 0), reduction)
 
 
 @function(ns=F, autocast="float32")

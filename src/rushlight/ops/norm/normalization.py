@@ -19,6 +19,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.call import write_out
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import listed
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.named import linalg
 from rushlight.dispatch.named import named as ops
@@ -132,7 +133,7 @@ def check_normalized(name: str, input: Tensor, shape: Any, *parameters: Tensor |
     """The number of dimensions normalised over.  Raises RuntimeError where shapes do not fit."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(input)}")
-    shape = (shape,) if hasattr(shape, "__index__") else tuple(shape)
+    shape = listed(shape, name, "normalized_shape")
     k, have = len(shape), input._array.shape
     if not k:
         raise RuntimeError(f"{name}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
@@ -151,7 +152,7 @@ def check_normalized(name: str, input: Tensor, shape: Any, *parameters: Tensor |
 @function(ns=F)
 def layer_norm(
     input: Tensor,
-    normalized_shape: int | Sequence[int],
+    normalized_shape: Sequence[int],
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     eps: float = 1e-5,
@@ -170,7 +171,7 @@ def layer_norm(
     return layer_norm_op(input, weight, bias, k, eps)
 
 
-def torch_layer_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
+def torch_layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
                      bias: Tensor | None = None, eps: float = 1e-5, cudnn_enable: bool = True) -> Tensor:  # fmt: skip
     """As torch.nn.functional.layer_norm."""
     return layer_norm(input, normalized_shape, weight, bias, eps)
@@ -182,7 +183,7 @@ NAMESPACES[""]["layer_norm"] = torch_layer_norm
 
 @function()
 def native_layer_norm(
-    input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, ...]:
     """(layer_norm, mean, 1 / sqrt(var + eps)); gradients flow through the first alone."""
     k = check_normalized("native_layer_norm", input, normalized_shape, weight, bias)
@@ -241,7 +242,7 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, k: int, eps: float, needs
 
 @function(ns=F)
 def rms_norm(
-    input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, eps: float | None = None
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
     """input / sqrt(mean(input^2) + eps) * weight over the last dimensions.  (*, S) -> (*, S), S = normalized_shape
 

@@ -143,6 +143,10 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     if eps != 1e-10:
         caller.warn("`eps` parameter is deprecated and has no effect.")
     array = logits._array
+    if not logits.dtype.is_floating_point:
+        raise RuntimeError(
+            f"gumbel_softmax: expected logits of a floating-point dtype, got {logits.dtype}: convert them"
+        )
     noise = randomness.fresh(lambda shape: (-_log_exponential(shape)).astype(array.dtype, copy=False), array.shape)
     soft = softmax((logits + noise) / tau, dim)
     if not hard:

@@ -64,7 +64,7 @@ def dim(self: Tensor) -> int:
     return int(self._held.ndim)
 
 
-def is_contiguous(self: Tensor, memory_format: memory_format = contiguous_format) -> bool:
+def is_contiguous(self: Tensor, *, memory_format: memory_format = contiguous_format) -> bool:
     """Whether the elements lie in memory in order (of `memory_format`) without gaps."""
     if not is_format(memory_format):
         raise TypeError("is_contiguous(): argument 'memory_format' must be torch.memory_format")

@@ -209,6 +209,10 @@ def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> T
     if p == 0 or not training or not input._array.size:
         return input
     require(input.dtype.is_floating_point or input.dtype.is_complex, "feature_dropout", input)
+    if input.ndim < 2:
+        raise RuntimeError(
+            f"feature_dropout: expected an input of at least 2 dimensions (N, C, *), got shape {list(input.shape)}"
+        )
     scale = 0.0 if p >= 1 else 1 / (1 - p)
     noise = cast(kept_channels(input, p), input._array.dtype) * scale
     return (_by_channel_ if inplace else by_channel)(input, noise)
@@ -258,8 +262,8 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels.  (N, C, D, H, W) or (C, D, H, W) -> the same."""
     check_p("dropout3d", p)
-    lone = unbatched(input, "dropout3d", 5)
-    return channel_dropout("dropout3d", input, p, training, inplace, lone)
+    unbatched(input, "dropout3d", 5)
+    return channel_dropout("dropout3d", input, p, training, inplace, input.ndim != 5)
 
 
 # Alpha dropout ---------------------------------------------------------------------------------------------

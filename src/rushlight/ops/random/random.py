@@ -155,8 +155,8 @@ def scattered(shape: tuple[int, ...], dtype: Any, generator: Generator | None) -
 
 def _fresh(name: str, draw: Callable[..., Any], args: tuple[Any, ...], size: Any, generator: Generator | None,
            out: Any, dtype: dtype | None, device: device | str | int | None, layout: Any,
-           requires_grad: bool) -> Tensor:  # fmt: skip
-    where = check_options(name, device, layout)
+           requires_grad: bool, pin_memory: bool) -> Tensor:  # fmt: skip
+    where = check_options(name, device, layout, pin_memory)
     kind = dtype_with(name, dtype, out)
     size = size_of(name, args, size)
     if where is META:
@@ -172,19 +172,17 @@ def _fresh(name: str, draw: Callable[..., Any], args: tuple[Any, ...], size: Any
 @function()
 def rand(*args: Sequence[int] | int, size: int | Sequence[int] | None = None, generator: Generator | None = None,
          out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
-         device: device | str | int | None = None, requires_grad: bool = False, pin_memory: bool = False,
-         names: Sequence[str] | None = None) -> Tensor:  # fmt: skip
+         device: device | str | int | None = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Numbers evenly from [0, 1), in the size given as ints or one sequence."""
-    return _fresh("rand", uniform_array, args, size, generator, out, dtype, device, layout, requires_grad)
+    return _fresh("rand", uniform_array, args, size, generator, out, dtype, device, layout, requires_grad, pin_memory)
 
 
 @function()
 def randn(*args: int | Sequence[int], size: int | Sequence[int] | None = None, generator: Generator | None = None,
           out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
-          device: device | str | int | None = None, requires_grad: bool = False, pin_memory: bool = False,
-          names: Sequence[str] | None = None) -> Tensor:  # fmt: skip
+          device: device | str | int | None = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Numbers of the standard normal distribution, in the size given as ints or one sequence."""
-    return _fresh("randn", normal_array, args, size, generator, out, dtype, device, layout, requires_grad)
+    return _fresh("randn", normal_array, args, size, generator, out, dtype, device, layout, requires_grad, pin_memory)
 
 
 def bounds(name: str, args: tuple[Any, ...], low: Any, high: Any, size: Any, sized: bool) -> tuple[Any, Any, Any]:
@@ -209,7 +207,8 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: int | Sequence[
             layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
             pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Integers evenly from [low, high), int64 unless dtype is given: randint(high, size), randint(low, high, size)."""
-    where = check_options("randint", device, layout)
+    where = check_options("randint", device, layout, pin_memory)
+    size = None if size is None else size_of("randint", (), size)
     lo, hi, shape = bounds("randint", args, low, high, size, True)
     kind = dtype_with("randint", dtype, out, dtypes.int64)
     if dtypes.is_complex(kind):
@@ -227,7 +226,7 @@ def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None =
              layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
              pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A random order of the integers from 0 to n - 1, int64 unless dtype is given."""
-    where = check_options("randperm", device, layout)
+    where = check_options("randperm", device, layout, pin_memory)
     n = as_int(n, "randperm", "n")
     if n < 0:
         raise RuntimeError(f"randperm: n must be non-negative, got {n}")
@@ -259,9 +258,10 @@ def orders(shape: tuple[int, ...], kind: Any, generator: Any) -> Any:
 
 
 def _like(name: str, draw: Callable[..., Any], input: Tensor, dtype: Any, device: device | str | int | None,
-          layout: Any, requires_grad: bool, memory_format: Any, generator: Any) -> Tensor:  # fmt: skip
+          layout: Any, requires_grad: bool, memory_format: Any, generator: Any,
+          pin_memory: bool) -> Tensor:  # fmt: skip
     kind = input._held.dtype if dtype is None else numpy_dtype(name, dtype)
-    if place_of(name, input, device, layout) is META:
+    if place_of(name, input, device, layout, pin_memory) is META:
         return made(blank(np.empty, input._held.shape, kind, META), requires_grad)
     place = None if randomness.innermost() is not None else empty_in_format(input._array, kind, memory_format)
     if place is not None and draw is normal_array and not place.flags.c_contiguous:
@@ -284,7 +284,9 @@ def rand_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | Non
               memory_format: memory_format | None = None, generator: Generator | None = None,
               pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Numbers evenly from [0, 1) in the shape of `input`."""
-    return _like("rand_like", uniform_array, input, dtype, device, layout, requires_grad, memory_format, generator)
+    return _like(
+        "rand_like", uniform_array, input, dtype, device, layout, requires_grad, memory_format, generator, pin_memory
+    )
 
 
 @function()
@@ -293,7 +295,9 @@ def randn_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | No
                memory_format: memory_format | None = None, generator: Generator | None = None,
                pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Numbers of the standard normal distribution in the shape of `input`."""
-    return _like("randn_like", normal_array, input, dtype, device, layout, requires_grad, memory_format, generator)
+    return _like(
+        "randn_like", normal_array, input, dtype, device, layout, requires_grad, memory_format, generator, pin_memory
+    )
 
 
 @function()
@@ -307,7 +311,9 @@ def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, d
     def draw(shape: Any, kind: Any, rng: Any) -> Any:
         return integer_array(lo, hi, shape, kind, rng)
 
-    return _like("randint_like", draw, input, dtype, device, layout, requires_grad, memory_format, generator)
+    return _like(
+        "randint_like", draw, input, dtype, device, layout, requires_grad, memory_format, generator, pin_memory
+    )
 
 
 @function()

@@ -378,7 +378,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: int | Sequence[int] | None = N
         return filled("normal", out, normal_of(mean, std, generator))
     if size is None:
         raise TypeError("normal() with numbers needs the argument 'size'")
-    where = check_options("normal", device, layout)
+    where = check_options("normal", device, layout, pin_memory)
     check_std(std)
     kind = dtype_with("normal", dtype, out)
     shape = size_of("normal", (size,))

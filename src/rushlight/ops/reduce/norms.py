@@ -194,7 +194,7 @@ def order(value: Any) -> float:
     """The order of a norm as a float."""
     if isinstance(value, Tensor):
         value = number(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+    if not isinstance(value, (int, float, np.number)):
         raise TypeError(f"linalg.vector_norm(): argument 'ord' must be Number, not {type(value).__name__}")
     return float(value)
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import check_broadcast
-from rushlight.dispatch.dims import as_int, sizes, wrap_dim
+from rushlight.dispatch.dims import as_int, by_keyword, listed, sizes, wrap_dim
 from rushlight.dispatch.formats import contiguous_format
 from rushlight.dispatch.operands import held, raw
 from rushlight.dispatch.outs import check_dtypes
-from rushlight.dispatch.registry import NAMESPACES, function
+from rushlight.dispatch.registry import NAMESPACES, function, known_as
 from rushlight.ops.elementwise.complexes import resolve_conj, resolve_neg, view_as_complex, view_as_real
 from rushlight.ops.elementwise.convert import cast, contiguous, copy, detach
 from rushlight.ops.shape import splitting, views
@@ -39,6 +39,9 @@ def _moved(which: str, given: Sequence[Any], ndim: int) -> tuple[int, ...]:
 def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Dimensions `source` moved to `destination`, the others in order: a view.  (*) -> (*)"""
     ndim = held(input).ndim
+    if isinstance(source, (tuple, list)) != isinstance(destination, (tuple, list)):
+        raise TypeError(f"movedim(): arguments 'source' and 'destination' must be two ints or two tuples of ints, not "
+                        f"{type(source).__name__} and {type(destination).__name__}")  # fmt: skip
     a, b = ((d,) if hasattr(d, "__index__") else tuple(d) for d in (source, destination))
     if len(a) != len(b):
         raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(a)} dims) should contain the same "
@@ -85,15 +88,29 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     return views.transpose(input, axis0, axis1)
 
 
-@function(method=True)
-def broadcast_to(input: Tensor, size: int | Sequence[int]) -> Tensor:
+@function()
+def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     """`input` broadcast to `size` without copying.  (*) -> size"""
-    return expand(input, sizes((size,), "broadcast_to", "size"))
+    return expand(input, listed(size, "broadcast_to", "size"))
+
+
+def broadcast_method(self: Tensor, *size: int | Sequence[int], **named: Any) -> Tensor:
+    """`self` broadcast to `size`, given as ints or one sequence, without copying.  (*) -> size"""
+    if named:
+        size = by_keyword("broadcast_to", "size", size, named)
+    return expand(self, sizes(size, "broadcast_to", "size"))
+
+
+Tensor.broadcast_to = known_as(broadcast_method, "broadcast_to", "Tensor")  # type: ignore[method-assign]
 
 
 @function(method=True, ns="Tensor")
-def sum_to_size(self: Tensor, *size: int | Sequence[int]) -> Tensor:
+def sum_to_size(self: Tensor, *size: int | Sequence[int], **named: Any) -> Tensor:
     """`self` summed over the dimensions in which `size` broadcasts to its shape.  (*) -> size"""
+    if named:
+        size = by_keyword("sum_to_size", "size", size, named)
+    elif not size:
+        raise TypeError('sum_to_size() missing 1 required positional arguments: "size"')
     target = sizes(size, "sum_to_size", "size")
     have = raw(self).shape
     lead = len(have) - len(target)

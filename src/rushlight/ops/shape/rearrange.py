@@ -10,9 +10,9 @@ import numpy as np
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import as_int, by_keyword, sizes, wrap_dim, wrap_dims
+from rushlight.dispatch.dims import as_int, by_keyword, listed, sizes, wrap_dim, wrap_dims
 from rushlight.dispatch.operands import raw
-from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.ops.index.index_select import index_select_op
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op
@@ -68,8 +68,18 @@ def tile(input: Tensor, *dims: int | Sequence[int], **named: Any) -> Tensor:
     """As repeat; fewer `dims` than dimensions leave the first ones alone.  (*) -> (*)"""
     if named:
         dims = by_keyword("tile", "dims", dims, named)
+    elif not dims:
+        raise TypeError('tile() missing 1 required positional arguments: "dims"')
     times = sizes(dims, "tile", "dims")
     return repeat(input, (*[1] * (raw(input).ndim - len(times)), *times))
+
+
+def torch_tile(input: Tensor, dims: Sequence[int]) -> Tensor:
+    """As repeat; fewer `dims` than dimensions leave the first ones alone.  (*) -> (*)"""
+    return tile(input, listed(dims, "tile", "dims"))
+
+
+NAMESPACES[""]["tile"] = known_as(torch_tile, "tile")
 
 
 @op(
@@ -97,6 +107,14 @@ def flip(input: Tensor, *dims: int | Sequence[int], **named: Any) -> Tensor:
         raise TypeError('flip() missing 1 required positional arguments: "dims"')
     along = sizes(dims, "flip", "dims")
     return flip_op(input, wrap_dims(along, raw(input).ndim) if raw(input).ndim else _no_dims(along))
+
+
+def torch_flip(input: Tensor, dims: Sequence[int]) -> Tensor:
+    """A copy with the dimensions `dims` in reverse order.  (*) -> (*)"""
+    return flip(input, listed(dims, "flip", "dims"))
+
+
+NAMESPACES[""]["flip"] = known_as(torch_flip, "flip")
 
 
 def _no_dims(dims: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -175,6 +193,14 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
 # repeat_interleave ---------------------------------------------------------------------------------
 
 
+def check_total(output_size: object, total: int) -> None:
+    """Raise RuntimeError where the repeats do not sum up to the `output_size` that was given."""
+    if output_size is not None and output_size != total:
+        raise RuntimeError(
+            f"repeat_interleave: output_size={output_size} is not the {total} that the repeats sum up to"
+        )
+
+
 @function(method=True)
 @per_sample
 def repeat_interleave(
@@ -190,6 +216,7 @@ def repeat_interleave(
     """
     if repeats is None:
         counts = check_counts(raw(input))
+        check_total(output_size, int(counts.sum()))
         return wrap(np.repeat(np.arange(len(counts)), counts).astype(raw(input).dtype, copy=False))
     if dim is None:
         input, dim = reshape_op(input, (raw(input).size,)), 0
@@ -199,17 +226,18 @@ def repeat_interleave(
     if not isinstance(raw(repeats), np.ndarray):
         if repeats < 0:
             raise RuntimeError("Repeats must be non-negative")
-        return evenly(whole, as_int(repeats, "repeat_interleave", "repeats"), dim)
+        times = as_int(repeats, "repeat_interleave", "repeats")
+        check_total(output_size, size * times)
+        return evenly(whole, times, dim)
     counts = check_counts(raw(repeats))
     if counts.size != 1 and counts.size != size:
         raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
                            f"{counts.size} and input.size({dim}) = {size}")  # fmt: skip
     if counts.size == 1:
+        check_total(output_size, size * int(counts.reshape(-1)[0]))
         return evenly(whole, int(counts.reshape(-1)[0]), dim)
     where = np.repeat(np.arange(size), counts)
-    if output_size is not None and output_size != len(where):
-        raise RuntimeError(f"allocated size does not match required size: output_size {output_size}, repeats sum to "
-                           f"{len(where)}")  # fmt: skip
+    check_total(output_size, len(where))
     return index_select_op(whole, where, dim)
 
 

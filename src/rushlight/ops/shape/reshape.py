@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.basics.errors import explained
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import by_keyword, sizes
+from rushlight.dispatch.dims import by_keyword, listed, sizes
 from rushlight.dispatch.fast_views import at_once, made_copy, made_view, shares
 from rushlight.dispatch.formats import contiguous_format, viewable
 from rushlight.dispatch.keeping.unmade import Unmade, come_true, shaped, unseen
 from rushlight.dispatch.operands import raw
-from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine.conform import Part, fits, reduce_axes, tensor_functions
 from rushlight.kernels.sums import add_up
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _NUMPY_2_0 = np.__version__.startswith("2.0.")
 
@@ -176,6 +179,16 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     if getattr(raw(input), "interpreted", False) and not viewable(raw(input), target):
         input = input.clone(memory_format=contiguous_format)  # a copy of each sample, as outside of vmap
     return reshape_op(input, target)
+
+
+def torch_reshape(input: Tensor, shape: Sequence[int]) -> Tensor:
+    """The elements in another shape, -1 worked out: a view where strides allow, else a copy.  (*) -> shape"""
+    if shape.__class__ is not tuple:
+        shape = listed(shape, "reshape", "shape")
+    return reshape(input, shape)
+
+
+NAMESPACES[""]["reshape"] = known_as(torch_reshape, "reshape")
 
 
 @op(ns=None, name="squeeze", view=True, half=None, linear=True,

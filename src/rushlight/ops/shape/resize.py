@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.basics import caller
 from rushlight.basics.state import modes
-from rushlight.dispatch.dims import sizes
+from rushlight.dispatch.dims import by_keyword, sizes
 from rushlight.dispatch.formats import contiguous_format, empty_in_format, preserve_format
 from rushlight.dispatch.memory_views import view_at
 from rushlight.dispatch.options import contiguous_strides, uninitialized
@@ -17,9 +17,10 @@ from rushlight.dispatch.registry import function
 from rushlight.engine import inplace
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.node import edge_of
+from rushlight.ops.shape.reshape import reshape
 from rushlight.ops.shape.strided import as_strided_op
 from rushlight.storage import alone, bytes_before, root_of, storage_of
-from rushlight.tensor import Tensor, ViewInfo, alias
+from rushlight.tensor import Tensor, ViewInfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +73,7 @@ def steps_of(shape: tuple[int, ...], unit: int) -> tuple[int, ...]:
 
 
 def resize_(
-    self: Tensor, *size: int | Sequence[int], memory_format: memory_format | None = contiguous_format
+    self: Tensor, *size: int | Sequence[int], memory_format: memory_format | None = contiguous_format, **named: Any
 ) -> Tensor:
     """Change the shape in place: on the same memory if it is large enough, else on more memory with the old elements.
 
@@ -81,6 +82,10 @@ def resize_(
     """
     if edge_of(self) is not None and not modes.inference:
         raise RuntimeError("cannot resize variables that require grad")
+    if named:
+        size = by_keyword("resize_", "size", size, named)
+    elif not size:
+        raise TypeError('resize_() missing 1 required positional arguments: "size"')
     shape = sizes(size, "resize_", "size")
     if any(n < 0 for n in shape):
         raise RuntimeError(f"resize_: sizes must not be negative, got {list(shape)}")
@@ -105,15 +110,25 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: memory_form
 
 
 def resize(self: Tensor, *size: Any) -> Tensor:
-    """As `resize_`, deprecated."""
+    """Another shape of as many elements on the same memory, deprecated: use `reshape`."""
     caller.warn("non-inplace resize is deprecated")
-    return resize_(alias(self), *size)
+    if not size:
+        raise TypeError('resize() missing 1 required positional arguments: "size"')
+    return of_as_many("resize", self, sizes(size, "resize", "size"))
 
 
 def resize_as(self: Tensor, other: Tensor) -> Tensor:
-    """As `resize_as_`, deprecated."""
+    """Another tensor's shape of as many elements on the same memory, deprecated: use `reshape_as`."""
     caller.warn("non-inplace resize_as is deprecated")
-    return resize_(alias(self), *other._held.shape)
+    return of_as_many("resize_as", self, other._held.shape)
+
+
+def of_as_many(name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """`tensor` in another shape.  Raises RuntimeError where that has another number of elements."""
+    if math.prod(shape) != tensor._held.size:
+        raise RuntimeError(f"{name}: shape {list(shape)} has not the {tensor._held.size} elements of the tensor of shape "
+                           f"{list(tensor._held.shape)}: use resize_() to change their number")  # fmt: skip
+    return reshape(tensor, shape)
 
 
 def resize_like(out: Tensor, result: Array) -> None:

@@ -11,7 +11,7 @@ from rushlight.basics import caller, dtypes
 from rushlight.dispatch import families
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array, Arrays
-from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.dims import as_int, no_bool, sizes, wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.index.index_select import index_select_op
@@ -67,7 +67,11 @@ def split_points(name: str, places: Any) -> int | tuple[int, ...]:
         return int(array) if array.ndim == 0 else tuple(array.tolist())
     if isinstance(places, str):
         raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, str)")
-    return int(places) if hasattr(places, "__index__") else tuple(int(p) for p in places)
+    return (
+        sizes((places,), name, "indices_or_sections")
+        if isinstance(places, (tuple, list))
+        else as_int(no_bool(places), name, "indices_or_sections")
+    )
 
 
 @function(method=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import sizes, wrap_dim
+from rushlight.dispatch.dims import listed, wrap_dim
 from rushlight.dispatch.memory_views import view_at
 from rushlight.dispatch.operands import held, raw
 from rushlight.dispatch.registry import function, op
@@ -129,7 +129,7 @@ def _(
 def geometry(name: str, input: Tensor, size: Any, stride: Any, storage_offset: int | None) -> tuple[Any, ...]:
     """The statics of as_strided, checked to lie within the storage."""
     array = held(input)
-    size, stride = sizes((size,), name, "size"), sizes((stride,), name, "stride")
+    size, stride = listed(size, name, "size"), listed(stride, name, "stride")
     if len(size) != len(stride):
         raise RuntimeError(f"{name}: mismatch in length of strides and shape: {list(size)} and {list(stride)}")
     if any(s < 0 for s in stride):

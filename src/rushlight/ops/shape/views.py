@@ -10,12 +10,12 @@ import numpy as np
 
 from rushlight.basics import caller, dtypes
 from rushlight.basics.errors import explained
-from rushlight.dispatch.dims import as_int, by_keyword, sizes, wrap_dim, wrap_dims
+from rushlight.dispatch.dims import as_int, by_keyword, listed, sizes, wrap_dim, wrap_dims
 from rushlight.dispatch.fast_views import at_once, made_view, shares
 from rushlight.dispatch.formats import viewable
 from rushlight.dispatch.keeping.unmade import Unmade, unseen
 from rushlight.dispatch.operands import held
-from rushlight.dispatch.registry import function
+from rushlight.dispatch.registry import NAMESPACES, function, known_as
 from rushlight.ops.elementwise.complexes import conj_public
 from rushlight.ops.shape.reshape import (
     expand,
@@ -138,6 +138,14 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     return permute_op(input, order)
 
 
+def torch_permute(input: Tensor, dims: Sequence[int]) -> Tensor:
+    """The dimensions in another order, a view.  (*) -> (*)"""
+    return permute(input, dims if dims.__class__ is tuple else listed(dims, "permute", "dims"))
+
+
+NAMESPACES[""]["permute"] = known_as(torch_permute, "permute")
+
+
 @function(method=True, aliases=("swapdims",))
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Dimensions `dim0` and `dim1` exchanged, a view.  (*) -> (*)"""
@@ -148,7 +156,8 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
         except (TypeError, ValueError):
             pass
     ndim = held(input).ndim
-    return transpose_op(input, wrap_dim(dim0, ndim), wrap_dim(dim1, ndim)) if ndim else permute_op(input, ())
+    a, b = wrap_dim(dim0, ndim), wrap_dim(dim1, ndim)
+    return transpose_op(input, a, b) if ndim else permute_op(input, ())
 
 
 @function(method=True)

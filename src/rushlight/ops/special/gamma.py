@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.basics import dtypes
 from rushlight.dispatch import call
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, known_as, publish_inplace
 from rushlight.kernels.reference import gamma
-from rushlight.ops.elementwise.shared import number, require_tensors
+from rushlight.ops.elementwise.shared import require_tensors
 from rushlight.ops.elementwise.unary import exp, log
 from rushlight.ops.special.scipy_special import scipy_special
 from rushlight.tensor import Tensor
@@ -47,8 +48,20 @@ def polygamma_op(input: Array, n: int) -> Array:
 
 def _order(n: int, input: Tensor | list[Any]) -> int:
     require_tensors("polygamma", input=input)
+    n = whole("polygamma", "n", n)
     if n < 0:
         raise RuntimeError(f"polygamma(n, x) does not support negative n, got {n}")
+    return n
+
+
+def whole(name: str, argument: str, n: Any) -> int:
+    """An int, or what stands for one.  Raises TypeError for other numbers and for bools."""
+    if (
+        n.__class__ is bool
+        or not hasattr(n, "__index__")
+        or (isinstance(n, Tensor) and n.dtype.category >= dtypes.FLOAT)
+    ):
+        raise TypeError(f"{name}(): argument '{argument}' must be int, not {type(n).__name__}")
     return int(n)
 
 
@@ -94,12 +107,14 @@ def _(g: Array | Tensor, input: Array | Tensor, p: int) -> Any:
 
 def _dimension(input: Tensor, p: int) -> int:
     require_tensors("mvlgamma", input=input)
-    p = number(p)
+    p = whole("mvlgamma", "p", p)
+    if raw(input).dtype.kind == "b":
+        raise RuntimeError("mvlgamma(): not implemented for torch.bool: convert it to a floating-point dtype")
     if p < 1:
         raise RuntimeError(f"mvlgamma(): p has to be greater than or equal to 1, got {p}")
     if raw(input).dtype.kind == "c":
         raise RuntimeError(f"mvlgamma(): not implemented for {input.dtype}")
-    return int(p)
+    return p
 
 
 @function(method=True, out=True)
