@@ -107,7 +107,6 @@ torch.nn.functional.celu(torch.tensor([-1.0, 1.0]), torch.tensor(0.5))
 torch.ones(1, 3).broadcast_to(2, 3)
 torch.ones(2, 3).sum_to_size(size=(1, 3))
 torch.ones(3).resize_(size=(2, 2)).shape
-torch.ones(3).copy_(other=torch.zeros(3))
 torch.ones(2, 3).contiguous(memory_format=torch.preserve_format)
 torch.ones(2, 3).t().contiguous(memory_format=torch.preserve_format)
 torch.linalg.lstsq(torch.eye(2), b=torch.ones(2, 1)).solution.squeeze(1)

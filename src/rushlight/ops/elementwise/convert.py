@@ -133,13 +133,12 @@ def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Tenso
 
 
 @function(method=True, ns="Tensor")
-def copy_(input: Tensor, other: Tensor, non_blocking: bool = False) -> Tensor:
-    """Copy the elements of `other`, a tensor or number, broadcast and cast, into this tensor.  (*), (*) -> (*)"""
-    src = other
+def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """Copy the elements of `src`, a tensor or number, broadcast and cast, into this tensor.  (*), (*) -> (*)"""
     if isinstance(src, call.NUMBERS):
         src = wrap(np.asarray(src))
     elif not isinstance(src, Tensor):
-        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {kind_of(src)}")
+        raise TypeError(f"copy_(): argument 'src' (position 1) must be Tensor, not {kind_of(src)}")
     if src._meta and not input._meta:
         no_values("copy_")
     if src._held.dtype.kind in "cW":
