@@ -42,7 +42,16 @@ def factored(A: Array) -> tuple[Any, Any]:
     pivots = np.empty((*A.shape[:-2], min(m, n)), np.int32)
     for i in np.ndindex(*A.shape[:-2]):
         pivots[i] = lapack.lu_in_place(LU[i])
+    spread_nan(LU)
     return LU, pivots
+
+
+def spread_nan(LU: Array) -> None:
+    """Make NaN, in place, what comes of a pivot that is NaN: there are libraries that do not divide by it."""
+    nan = np.isnan(np.diagonal(LU, 0, -2, -1))
+    for i in map(tuple, np.argwhere(nan.any(-1))) if nan.any() else ():
+        first = int(nan[i].argmax())
+        LU[i][first + 1 :, first:] = np.nan
 
 
 def _by_columns(LU: Array) -> Array:
