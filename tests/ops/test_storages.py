@@ -33,7 +33,7 @@ def test_shared_files_are_written_to(tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_there_or_too_short(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="nowhere"):
+    with pytest.raises(RuntimeError, match="nowhere"):
         Storage.from_file(tmp_path / "nowhere")
     (tmp_path / "short").write_bytes(b"abc")
     with pytest.raises(RuntimeError, match="has 3 bytes, and 9 were asked for"):

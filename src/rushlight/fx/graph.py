@@ -292,7 +292,7 @@ def written(graph: Graph, root: str) -> PythonCode:
             line = _line(node, root, found)
             lines.append(line + (f";  {' = '.join(done)} = None" if done else ""))
     body = "".join(f"    {line}\n" for line in lines or ["pass"])
-    src = f"\n\n\ndef forward({', '.join([root.split('.')[0], *arguments])}):\n{body}"
+    src = f"\n\n\ndef forward({', '.join([root.split('.')[0], *arguments])}):\n{body}    "
     return PythonCode(src, found)
 
 

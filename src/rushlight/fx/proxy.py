@@ -157,7 +157,7 @@ class Proxy:
         )
 
     def __index__(self) -> int:
-        raise TraceError("a Proxy cannot be an index of a list or range: its value is not there while tracing")
+        raise TypeError("a Proxy cannot be an index of a list or range: its value is not there while tracing")
 
     @classmethod
     def __torch_function__(cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:

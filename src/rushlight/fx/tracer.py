@@ -183,7 +183,7 @@ class Tracer(TracerBase):
         _tracing += 1
         try:
             with self._patched(fn):
-                self.create_node("output", "output", (self.create_arg(fn(*args[0], **args[1])),), {})
+                self.create_node("output", "output", (self.create_arg(_run(fn, *args)),), {})
         finally:
             _tracing -= 1
         return self.graph
@@ -243,6 +243,20 @@ class Tracer(TracerBase):
                 if value is not None:
                     _patch_item(undo, names, name, _recording(value))
             yield
+
+
+def _run(fn: Callable[..., Any], given: list[Any], named: dict[str, Any]) -> Any:
+    """Call a function in which `*args` and `**kwargs` are one value each, as in the program: their elements are steps."""
+    code, stars = getattr(fn, "__code__", None), inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    if not isinstance(fn, FunctionType) or inspect.unwrap(fn) is not fn or code is None or not code.co_flags & stars:
+        return fn(*given, **named)
+    count = code.co_argcount + code.co_kwonlyargcount
+    if code.co_flags & inspect.CO_VARARGS:
+        *given, rest = given
+        named = {**named, code.co_varnames[count]: rest}
+    count += bin(code.co_flags & stars).count("1")
+    plain = code.replace(co_argcount=count, co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=code.co_flags & ~stars)
+    return FunctionType(plain, fn.__globals__, fn.__name__, None, fn.__closure__)(*given, **named)
 
 
 def _spread(
