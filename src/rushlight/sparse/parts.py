@@ -199,6 +199,34 @@ class Parts(Tensor):
         """Bytes of an element."""
         return int(self._values_of.itemsize)
 
+    def element_size(self) -> int:
+        """Bytes of an element."""
+        return self.itemsize
+
+    def is_signed(self) -> bool:
+        """Whether the values may be negative."""
+        return bool(self._values_of.is_signed())
+
+    def is_inference(self) -> bool:
+        """Whether the values were made in inference mode."""
+        return bool(self._values_of.is_inference())
+
+    def is_conj(self) -> bool:
+        """False: values are kept as they are."""
+        return False
+
+    def is_neg(self) -> bool:
+        """False: values are kept as they are."""
+        return False
+
+    def resolve_conj(self) -> Self:
+        """The tensor itself."""
+        return self
+
+    def resolve_neg(self) -> Self:
+        """The tensor itself."""
+        return self
+
     @property
     def _base(self) -> None:
         """None: a sparse tensor is no view."""
