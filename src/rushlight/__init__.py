@@ -128,6 +128,7 @@ _FUNCTIONS |= dict.fromkeys(
      "_unsafe_masked_index_put_accumulate"),
     "rushlight.library.aten",
 )  # fmt: skip
+_FUNCTIONS |= dict.fromkeys(("cond", "while_loop"), "rushlight.compat.rooms._higher_order_ops.control_flow")
 _FUNCTIONS["_standard_gamma"] = "rushlight.ops.random.gamma_sample"
 _FUNCTIONS |= dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
                             "rushlight.signal.classic")  # fmt: skip

@@ -64,7 +64,7 @@ NAMES = {
         (r"\w+Storage|storage_\w+", "storages know bytes: Tensor.untyped_storage() and Tensor.storage() give them"),
         (r"(c?col|crow|row)?_?indices_copy|values_copy|resize_as_sparse_|native_norm", _SPARSE),
         (r"bit|float4_\w+", _QUANTIZED), (r"cpp", _CODE), (r"get_autocast_(ipu|xla)_dtype", _DEVICE), (r"slice_inverse", _COMPILER),
-        (r"cond|while_loop|sym_\w+|export|vmap_\w+|compiler|DispatchKey\w*|DisableTorchFunction\w*|ExcludeDispatchKeyGuard|"
+        (r"sym_\w+|export|vmap_\w+|compiler|DispatchKey\w*|DisableTorchFunction\w*|ExcludeDispatchKeyGuard|"
          r"is_autocast_\w+|set_autocast_\w+|autocast\w*|AcceleratorError", _COMPILER),
     ),
     "torch.autograd": ((r"NestedIOFunction", _LEGACY),), "torch.autograd.function": ((r"NestedIOFunction", _LEGACY),),
