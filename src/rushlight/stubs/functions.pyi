@@ -820,6 +820,7 @@ from rushlight.compat.beneath import binary_cross_entropy_with_logits as binary_
 from rushlight.signal.classic import blackman_window as blackman_window
 from rushlight.amp import clear_autocast_cache as clear_autocast_cache
 from rushlight.compat.functions import compile as compile
+from rushlight.compat.rooms._higher_order_ops.control_flow import cond as cond
 from rushlight.sparse.older import dsmm as dsmm
 from rushlight.ops.python.removed import eig as eig
 from rushlight.jit import fork as fork
@@ -900,3 +901,4 @@ from rushlight.random import thread_safe_generator as thread_safe_generator
 from rushlight.compat.functions import use_deterministic_algorithms as use_deterministic_algorithms
 from rushlight.func import vmap as vmap
 from rushlight.jit import wait as wait
+from rushlight.compat.rooms._higher_order_ops.control_flow import while_loop as while_loop

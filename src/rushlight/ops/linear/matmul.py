@@ -411,7 +411,10 @@ def linear_slowly(input: Tensor, weight: Tensor, bias: Tensor | None) -> Array |
         return found if bias is None else found + bias
     if bias is None or held(bias).shape in ((w[0],), (1,), ()):
         return linear_op(input, weight, bias)
-    check_expands("linear", bias, (*s[:-1], w[0]))
+    try:
+        check_expands("linear", bias, (*s[:-1], w[0]))
+    except RuntimeError as error:
+        raise RuntimeError(f"linear: bias of shape {list(held(bias).shape)} does not fit {w[0]} outputs") from error
     return linear_op(input, weight, None) + bias
 
 
