@@ -165,3 +165,21 @@ print([m for m in sys.modules if m.startswith("rushlight.nested")], state["armed
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout == "[] False\n"
+
+
+def test_functions_of_ones_own_refuse_what_would_get_no_gradient():
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    nt = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)], layout=torch.jagged, requires_grad=True)
+    with pytest.raises(
+        NotImplementedError, match=r"argument 0 is a nested tensor that requires grad.*give its values\(\)"
+    ):
+        Double.apply(nt)
+    assert Double.apply(nt.detach()).is_nested

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from rushlight.autograd.function_checks import RawSaved, check_dirty, check_gradients, check_saved, refuse_sparse
+from rushlight.autograd.function_checks import RawSaved, check_dirty, check_gradients, check_saved, refuse_composed
 from rushlight.basics import events
 from rushlight.basics.caller import warn
 from rushlight.basics.state import Setting, modes, set_mode, special
@@ -406,8 +406,8 @@ class Function:
         edges = tuple([edge_of(x) if grad and t else None for x, t in zip(args, tensors, strict=True)])
         ctx = FunctionCtx(cls, tuple([t and x.requires_grad for x, t in zip(args, tensors, strict=True)]))
         ctx._tensors = tensors
-        if Rows.sparse and grad:
-            refuse_sparse(cls, args, ctx.needs_input_grad)
+        if Rows.composed and grad:
+            refuse_composed(cls, args, ctx.needs_input_grad)
         node = cls._node_class(ctx, edges)
         if modes.levels:
             return cls._in_levels(node, args, kwargs)

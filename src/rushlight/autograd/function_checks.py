@@ -138,11 +138,12 @@ class RawSaved(SavedTensor):
         ctx._saved[self.index] = (packed, edge if own else edge_of(tensor), version)
 
 
-def refuse_sparse(cls: Any, args: tuple[Any, ...], needed: tuple[Any, ...]) -> None:
-    """Raise NotImplementedError for a sparse argument that requires grad: a node has no edge to its values."""
+def refuse_composed(cls: Any, args: tuple[Any, ...], needed: tuple[Any, ...]) -> None:
+    """Raise NotImplementedError for a sparse or nested argument that requires grad: a node has no edge to its values."""
     for i, (x, wanted) in enumerate(zip(args, needed, strict=True)):
-        if wanted and (x.is_sparse or x.is_sparse_csr):
+        if wanted and (x.is_nested or x.is_sparse or x.is_sparse_csr):
+            kind, dense = ("nested", "to_padded_tensor()") if x.is_nested else ("sparse", "to_dense()")
             raise NotImplementedError(
-                f"{cls.__name__}.apply(): argument {i} is a sparse tensor that requires grad, which would get no gradient: "
-                "give its values(), or to_dense()"
+                f"{cls.__name__}.apply(): argument {i} is a {kind} tensor that requires grad, which would get no gradient: "
+                f"give its values(), or {dense}"
             )

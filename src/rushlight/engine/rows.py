@@ -21,6 +21,7 @@ class Rows:
     __slots__ = ("dtype", "indices", "shape", "values")
     base: ClassVar[Any] = True  # as of an array on another's memory: never added to in place
     sparse: ClassVar[bool] = False  # whether this process has had a sparse tensor: else nobody need look for one
+    composed: ClassVar[bool] = False  # whether it has had any tensor that is an object of others: sparse or nested
 
     def __init__(self, shape: tuple[int, ...], indices: Array, values: Array):
         self.shape, self.indices, self.values, self.dtype = tuple(shape), indices, values, values.dtype

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rushlight.engine.rows import Rows
 from rushlight.nested import attention as _attention
 from rushlight.nested import autograd as _autograd
 from rushlight.nested import elementwise as _elementwise
@@ -27,6 +28,7 @@ __all__ = [
     "to_padded_tensor",
 ]
 
+Rows.composed = True
 _ROOMS = (_attention, _autograd, _elementwise, _layers, _reductions, _shapes, _strided)  # they enter what functions do
 
 

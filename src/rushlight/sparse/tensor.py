@@ -504,7 +504,7 @@ def made(
     kind: Any,
 ) -> Sparse:  # fmt: skip
     """A sparse tensor of these parts, which are not looked at.  kind: a layout; False for COO, True for CSR."""
-    Rows.sparse = True
+    Rows.sparse = Rows.composed = True
     probe = np.broadcast_to(np.zeros((), values._held.dtype), tuple(sizes)).view(_Elsewhere)
     t = Tensor._make_subclass(Sparse, torch.empty(0))  # type: ignore[attr-defined]
     t._array = probe  # whoever asks it for values is refused

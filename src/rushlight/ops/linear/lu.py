@@ -335,7 +335,7 @@ def lu_solve_torch(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     return lu_solve(LU_data, LU_pivots, b)
 
 
-@function(name="lu", method=True)
+@function(name="lu")
 def lu_torch(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Tensor | None = None) -> Any:
     """The packed LU factor and the exchanges, and with `get_infos` the info of lu_factor_ex.  Deprecated."""
     caller.warn_once("torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a "
@@ -344,9 +344,15 @@ def lu_torch(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Tensor
     check_pivot("lu", pivot)
     LU, pivots, info = lu_op(A)
     if get_infos:
-        return LU, pivots, info
+        return pack("_lu_with_info", ("LU", "pivots", "info"), (LU, pivots, info))
     check_info("lu", info)
     return LU, pivots
+
+
+@function(method=True, ns="Tensor", name="lu")
+def lu_of(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """`torch.lu`, whose results have no names here."""
+    return tuple(lu_torch(self, pivot, get_infos))
 
 
 # QR by reflections -----------------------------------------------------------------------------------------------
