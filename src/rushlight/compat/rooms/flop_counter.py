@@ -39,7 +39,7 @@ from rushlight.compat.rooms.flops.formulas import (  # noqa: F401  the formulas 
 from rushlight.library.namespaces import aten
 from rushlight.library.operators import OpOverload, OpOverloadPacket
 from rushlight.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from rushlight.ops.python.aten import Packet
+from rushlight.ops.python.aten import Packet, names
 
 if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
@@ -255,7 +255,7 @@ class FlopCounterMode:
 
     def _asked(self, op: Op) -> list[Any]:
         """Under which names this operator has a formula that somebody gave."""
-        return [k for k in self._others if k.__name__ == op.name or k.__name__ in op.aten]
+        return [k for k in self._others if k.__name__ == op.name or k.__name__ in names(op)]
 
     def _count(
         self, modules: tuple[str, ...], target: object, args: tuple[Any, ...], by_name: dict[str, Any], result: object

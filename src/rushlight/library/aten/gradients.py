@@ -40,6 +40,16 @@ def of_first(name: str, function: Callable[..., Any] | None = None) -> Callable[
     return backward
 
 
+def derived(name: str) -> Callable[..., Any] | None:
+    """The gradient that goes by no rule of its own: by the first input of a function, of which `name` is the gradient."""
+    base = name.removesuffix("_backward")
+    return (
+        of_first(base)
+        if base != name and (base in values.MEANINGS or base in windows.MEANINGS or public(base))
+        else None
+    )
+
+
 def first(made: Any) -> Tensor:
     """The first of several results."""
     found: Tensor = made[0] if isinstance(made, tuple) else made
@@ -113,7 +123,7 @@ def masked_scatter(grad: Tensor, mask: Tensor, sizes: Sequence[int]) -> Tensor:
     return result.reshape(tuple(sizes))
 
 
-def convolution(grad: Tensor, input: Tensor, weight: Tensor, bias_sizes: Any, stride: Any, padding: Any, dilation: Any,
+def of_convolution(grad: Tensor, input: Tensor, weight: Tensor, bias_sizes: Any, stride: Any, padding: Any, dilation: Any,
                 transposed: bool, output_padding: Any, groups: int, output_mask: Sequence[bool]) -> tuple[Any, ...]:  # fmt: skip
     """The gradients by input, weight and bias, None where `output_mask` does not ask for one."""
     wanted = [x for x, asked in zip((input, weight), output_mask, strict=False) if asked]
@@ -146,7 +156,7 @@ def asked(
     return tuple(found.get(i) for i in range(len(inputs)))
 
 
-def layer_norm(grad: Tensor, input: Tensor, normalized_shape: Any, mean: Tensor, rstd: Tensor, weight: Tensor | None, bias: Tensor | None,
+def norm_of_features(grad: Tensor, input: Tensor, normalized_shape: Any, mean: Tensor, rstd: Tensor, weight: Tensor | None, bias: Tensor | None,
                output_mask: Sequence[bool]) -> tuple[Any, ...]:  # fmt: skip
     """The gradients by input, weight and bias, from the statistics of forward."""
     dims = tuple(range(-len(normalized_shape), 0))
@@ -163,7 +173,7 @@ def summed(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     return x.sum(dims) if dims else x
 
 
-def group_norm(grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, N: int, C: int, HxW: int,
+def norm_of_groups(grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, N: int, C: int, HxW: int,
                group: int, output_mask: Sequence[bool]) -> tuple[Any, ...]:  # fmt: skip
     """The gradients by input, weight and bias, from the statistics of forward."""
     x, dy = (t.reshape(N, group, C // group, HxW) for t in (input, grad))
@@ -175,7 +185,7 @@ def group_norm(grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weight: 
             (dy * normal).sum((0, 3)).reshape(C) if output_mask[1] else None, dy.sum((0, 3)).reshape(C) if output_mask[2] else None)  # fmt: skip
 
 
-def batch_norm(grad: Tensor, input: Tensor, weight: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
+def norm_of_channels(grad: Tensor, input: Tensor, weight: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
                save_mean: Tensor | None, save_invstd: Tensor | None, train: bool, eps: float, output_mask: Sequence[bool],
                *reserve: Tensor) -> tuple[Any, ...]:  # fmt: skip
     """The gradients by input, weight and bias, from the statistics of forward."""
@@ -194,8 +204,10 @@ def batch_norm(grad: Tensor, input: Tensor, weight: Tensor | None, running_mean:
 def update_batch_norm(grad: Tensor, input: Tensor, weight: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
                       save_mean: Tensor | None, save_var: Tensor | None, update: bool, eps: float, output_mask: Sequence[bool],
                       reserve: Tensor) -> tuple[Any, ...]:  # fmt: skip
-    """As `batch_norm`, its arguments in another order of words."""
-    return batch_norm(grad, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask)
+    """As `norm_of_channels`, its arguments in another order of words."""
+    return norm_of_channels(
+        grad, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask
+    )
 
 
 def embedding_dense(
@@ -275,10 +287,6 @@ def log_sigmoid(grad: Tensor, input: Tensor, buffer: Tensor) -> Tensor:
     return grad * torch.sigmoid(-input)  # type: ignore[no-any-return]
 
 
-NAMES = ("gelu", "glu", "hardsigmoid", "hardswish", "hardtanh", "logit", "mish", "silu", "softplus", "softshrink", "hardshrink",
-         "mse_loss", "huber_loss", "smooth_l1_loss", "soft_margin_loss", "binary_cross_entropy", "multi_margin_loss",
-         "avg_pool2d", "avg_pool3d",
-         *(f"{start}_pad{n}d" for start in ("reflection", "replication") for n in (1, 2, 3)))  # fmt: skip
 RESIZINGS = ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d", "_upsample_bilinear2d_aa",
              "_upsample_bicubic2d_aa", *(f"{start}{n}d" for start in ("upsample_nearest", "_upsample_nearest_exact") for n in (1, 2, 3)))  # fmt: skip
 KEPT = (
@@ -288,8 +296,7 @@ KEPT = (
 )  # forward kept the last argument
 
 MEANINGS: dict[str, Callable[..., Any]] = (
-    {f"{name}_backward": of_first(name) for name in NAMES}
-    | {f"{name}_backward": resizing(name) for name in RESIZINGS}
+    {f"{name}_backward": resizing(name) for name in RESIZINGS}
     | {f"{name}_backward": without_last(name) for name in KEPT}
     | {
         "_adaptive_avg_pool2d_backward": average_to(2), "_adaptive_avg_pool3d_backward": average_to(3),
@@ -299,8 +306,8 @@ MEANINGS: dict[str, Callable[..., Any]] = (
         "elu_backward": elu, "leaky_relu_backward": leaky_relu, "threshold_backward": threshold, "log_sigmoid_backward": log_sigmoid,
         "sigmoid_backward": lambda g, y: g * y.conj() * (1 - y.conj()), "tanh_backward": lambda g, y: g * (1 - y.conj() * y.conj()),
         "_softmax_backward_data": softmax, "_log_softmax_backward_data": log_softmax,
-        "masked_scatter_backward": masked_scatter, "convolution_backward": convolution,
-        "native_layer_norm_backward": layer_norm, "native_group_norm_backward": group_norm, "native_batch_norm_backward": batch_norm,
+        "masked_scatter_backward": masked_scatter, "convolution_backward": of_convolution,
+        "native_layer_norm_backward": norm_of_features, "native_group_norm_backward": norm_of_groups, "native_batch_norm_backward": norm_of_channels,
         "batch_norm_backward": update_batch_norm, "embedding_dense_backward": embedding_dense,
         "grid_sampler_2d_backward": grid_sampler, "grid_sampler_3d_backward": grid_sampler,
         "nll_loss_backward": nll, "nll_loss2d_backward": nll, "_cdist_backward": cdist,

@@ -97,6 +97,7 @@ def exact(g: Array, x: object) -> bool:
 
 
 @elementwise(
+    aten=("add.Tensor",),
     linear=True,
     ufunc="add",
     promote="arith",
@@ -116,7 +117,7 @@ def add(input: Array, other: Array) -> Array:
 add.large(add_large)
 
 
-@elementwise(linear=True, name="add_scaled", promote="arith", ns=None,
+@elementwise(aten=("add.Tensor",), linear=True, name="add_scaled", promote="arith", ns=None,
              grads={"input": lambda g: g, "other": lambda g, alpha: by(g, conj(alpha))}, complex_half="widens")  # fmt: skip
 def add_scaled(input: Array, other: Array, alpha: int) -> Array:
     """input + alpha * other, broadcast.  (*), (*) -> (*)"""
@@ -212,6 +213,7 @@ def refuse_bools(operands: list[Any]) -> None:
 
 
 @elementwise(
+    aten=("sub.Tensor",),
     linear=True,
     ufunc="subtract",
     promote="arith",
@@ -226,6 +228,7 @@ def sub(input: Array, other: Array) -> Array:
 
 
 @elementwise(
+    aten=("rsub.Tensor",),
     linear=True,
     name="rsub",
     half=None,
@@ -287,6 +290,7 @@ def rsub(input: Tensor, other: Tensor | complex, alpha: complex = 1) -> Tensor:
 
 
 @elementwise(
+    aten=("mul.Tensor",),
     factors=(0, 1),
     ufunc="multiply",
     promote="arith",

@@ -152,7 +152,7 @@ def _where_from(x: Array, low: Array | None, high: Any) -> Array | None:
     return found
 
 
-@elementwise(promote="arith", half=None, ns=None, name="clamp_tensor", inplace=False, refuse="c", aux=("source",), planes=2,
+@elementwise(aten=("clamp.Tensor",), promote="arith", half=None, ns=None, name="clamp_tensor", inplace=False, refuse="c", aux=("source",), planes=2,
              grads={"input": lambda g, source: keep(g, source == WITHIN),
                     "min": lambda g, source: keep(g, source == BELOW),
                     "max": lambda g, source: keep(g, source == ABOVE)})  # fmt: skip
@@ -277,7 +277,7 @@ publish_inplace(clamp_max_, "clamp_max", "", ())
 # where -----------------------------------------------------------------------------------------------
 
 
-@elementwise(promote=None, ns=None, name="where", half=None, inplace=False, masks=("condition",),
+@elementwise(aten=("where.self",), promote=None, ns=None, name="where", half=None, inplace=False, masks=("condition",),
              grads={"input": lambda g, condition: keep(g, condition),
                     "other": lambda g, condition: keep(g, ~condition)}, complex_half="moves")  # fmt: skip
 def where_op(condition: Array, input: Array, other: Array) -> Array:

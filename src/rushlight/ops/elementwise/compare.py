@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
-@elementwise(promote="compare", inplace=False, complex_half="widens", ufunc="equal")
+@elementwise(aten=("eq.Tensor",), promote="compare", inplace=False, complex_half="widens", ufunc="equal")
 def eq(input: Array, other: Array) -> Array:
     """Whether elements are equal, broadcast.  (*), (*) -> (*) bool
 
@@ -25,27 +25,38 @@ def eq(input: Array, other: Array) -> Array:
     """
 
 
-@elementwise(promote="compare", inplace=False, complex_half="widens", ufunc="not_equal", aliases=("not_equal",))
+@elementwise(
+    aten=("ne.Tensor",),
+    promote="compare",
+    inplace=False,
+    complex_half="widens",
+    ufunc="not_equal",
+    aliases=("not_equal",),
+)
 def ne(input: Array, other: Array) -> Array:
     """Whether elements differ, broadcast.  (*), (*) -> (*) bool"""
 
 
-@elementwise(promote="compare", inplace=False, ufunc="less", aliases=("less",), refuse="c")
+@elementwise(aten=("lt.Tensor",), promote="compare", inplace=False, ufunc="less", aliases=("less",), refuse="c")
 def lt(input: Array, other: Array) -> Array:
     """Whether input < other, broadcast.  (*), (*) -> (*) bool"""
 
 
-@elementwise(promote="compare", inplace=False, ufunc="less_equal", aliases=("less_equal",), refuse="c")
+@elementwise(
+    aten=("le.Tensor",), promote="compare", inplace=False, ufunc="less_equal", aliases=("less_equal",), refuse="c"
+)
 def le(input: Array, other: Array) -> Array:
     """Whether input <= other, broadcast.  (*), (*) -> (*) bool"""
 
 
-@elementwise(promote="compare", inplace=False, ufunc="greater", aliases=("greater",), refuse="c")
+@elementwise(aten=("gt.Tensor",), promote="compare", inplace=False, ufunc="greater", aliases=("greater",), refuse="c")
 def gt(input: Array, other: Array) -> Array:
     """Whether input > other, broadcast.  (*), (*) -> (*) bool"""
 
 
-@elementwise(promote="compare", inplace=False, ufunc="greater_equal", aliases=("greater_equal",), refuse="c")
+@elementwise(
+    aten=("ge.Tensor",), promote="compare", inplace=False, ufunc="greater_equal", aliases=("greater_equal",), refuse="c"
+)
 def ge(input: Array, other: Array) -> Array:
     """Whether input >= other, broadcast.  (*), (*) -> (*) bool"""
 

@@ -109,6 +109,7 @@ COMPLEX64 = np.dtype(np.complex64)
 
 
 @op(
+    aten=("copy",),
     ns=None,
     half=None,
     linear=True,

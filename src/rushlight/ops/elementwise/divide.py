@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 @elementwise(
+    aten=("div.Tensor",),
     name="div",
     ufunc="true_divide",
     promote="float",
@@ -54,7 +55,7 @@ def _exchanged(a: Any, b: Any, **settings: Any) -> Array:
     return np.true_divide(b, a, **settings)
 
 
-@elementwise(name="rdiv", promote="float", half=None, ns=None, scales=_exchanged)
+@elementwise(aten=("div.Tensor",), name="rdiv", promote="float", half=None, ns=None, scales=_exchanged)
 def divided(input: Array, other: Array) -> Array:
     """other / input, broadcast.  (*), (*) -> (*): what / does with a number on its left."""
     return np.true_divide(other, input)
@@ -98,7 +99,7 @@ def refuse_zero(name: str, input: Array, other: Array | int) -> None:
                            "floating-point dtype for infinities, or replace the zeros")  # fmt: skip
 
 
-@elementwise(promote="arith", ns=None, name="div_floor", refuse="bc",
+@elementwise(aten=("div.Tensor_mode",), promote="arith", ns=None, name="div_floor", refuse="bc",
              grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)}, numbers=True, exact=True)  # fmt: skip
 def div_floor(input: Array, other: Array) -> Array:
     """The quotient rounded down.  (*), (*) -> (*)"""
@@ -106,7 +107,7 @@ def div_floor(input: Array, other: Array) -> Array:
     return backend.floor_divide(input, other)
 
 
-@elementwise(promote="arith", ns=None, name="div_trunc", refuse="bc",
+@elementwise(aten=("div.Tensor_mode",), promote="arith", ns=None, name="div_trunc", refuse="bc",
              grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)}, numbers=True, exact=True)  # fmt: skip
 def div_trunc(input: Array, other: Array) -> Array:
     """The quotient rounded toward zero.  (*), (*) -> (*)"""
@@ -125,7 +126,7 @@ def _refused(name: str) -> Callable[..., Any]:
     return formula
 
 
-@elementwise(promote="arith", refuse="bc",
+@elementwise(aten=("floor_divide.Tensor",), promote="arith", refuse="bc",
              grads={"input": _refused("floor_divide"), "other": _refused("floor_divide")}, numbers=True, exact=True)  # fmt: skip
 def floor_divide(input: Array, other: Array) -> Array:
     """The quotient rounded down, broadcast: Python's //.  (*), (*) -> (*).  RuntimeError for integers by zero.
@@ -179,7 +180,7 @@ publish_inplace(div_, "div", "", ("divide",))
 # Remainders ------------------------------------------------------------------------------------------
 
 
-@elementwise(promote="arith", refuse="bc",
+@elementwise(aten=("remainder.Tensor",), promote="arith", refuse="bc",
              grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_floor(input, other)})  # fmt: skip
 def remainder(input: Array, other: Array) -> Array:
     """What floored division leaves, with the sign of `other`: Python's %.  (*), (*) -> (*)
@@ -194,7 +195,7 @@ def remainder(input: Array, other: Array) -> Array:
     return backend.remainder(input, other)
 
 
-@elementwise(promote="arith", refuse="bc",
+@elementwise(aten=("fmod.Tensor",), promote="arith", refuse="bc",
              grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_trunc(input, other)})  # fmt: skip
 def fmod(input: Array, other: Array) -> Array:
     """What truncated division leaves, with the sign of `input`: C's fmod.  (*), (*) -> (*)

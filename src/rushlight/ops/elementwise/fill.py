@@ -26,6 +26,7 @@ from rushlight.tensor import Tensor
 
 
 @op(
+    aten=("fill.Scalar",),
     ns=None,
     name="fill",
     half=None,
@@ -60,6 +61,7 @@ def fill_in_place(input: Array, value: float) -> Array:
 
 
 @op(
+    aten=("fill.Tensor",),
     ns=None,
     name="fill_tensor",
     half=None,

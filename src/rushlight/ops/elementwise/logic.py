@@ -33,7 +33,7 @@ def logical_not(input: Array) -> Array:
 # Bits ------------------------------------------------------------------------------------------------
 
 
-@elementwise(promote="arith", ufunc="bitwise_and", refuse="fc")
+@elementwise(aten=("bitwise_and.Tensor",), promote="arith", ufunc="bitwise_and", refuse="fc")
 def bitwise_and(input: Array, other: Array) -> Array:
     """Bits set in both, broadcast; of bools, and.  (*), (*) -> (*)
 
@@ -43,12 +43,12 @@ def bitwise_and(input: Array, other: Array) -> Array:
     """
 
 
-@elementwise(promote="arith", ufunc="bitwise_or", refuse="fc")
+@elementwise(aten=("bitwise_or.Tensor",), promote="arith", ufunc="bitwise_or", refuse="fc")
 def bitwise_or(input: Array, other: Array) -> Array:
     """Bits set in either, broadcast; of bools, or.  (*), (*) -> (*)"""
 
 
-@elementwise(promote="arith", ufunc="bitwise_xor", refuse="fc")
+@elementwise(aten=("bitwise_xor.Tensor",), promote="arith", ufunc="bitwise_xor", refuse="fc")
 def bitwise_xor(input: Array, other: Array) -> Array:
     """Bits set in exactly one, broadcast; of bools, exclusive or.  (*), (*) -> (*)"""
 
@@ -70,13 +70,13 @@ def _shift(ufunc: np.ufunc, x: Array, by: Array, beyond: Array | int) -> Array:
     return out
 
 
-@elementwise(promote="arith", half=None, refuse="bfc")
+@elementwise(aten=("bitwise_left_shift.Tensor",), promote="arith", half=None, refuse="bfc")
 def bitwise_left_shift(input: Array, other: Array) -> Array:
     """input * 2^other by shifting bits, broadcast.  (*), (*) integer -> (*); 0 for shifts by all bits or below 0."""
     return _shift(np.left_shift, input, other, 0)
 
 
-@elementwise(promote="arith", half=None, refuse="bfc")
+@elementwise(aten=("bitwise_right_shift.Tensor",), promote="arith", half=None, refuse="bfc")
 def bitwise_right_shift(input: Array, other: Array) -> Array:
     """input / 2^other rounded down, by shifting bits, broadcast.  (*), (*) integer -> (*)
 

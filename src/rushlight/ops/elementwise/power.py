@@ -214,6 +214,7 @@ def log_of(x: complex) -> complex:
 
 
 @elementwise(
+    aten=("pow.Tensor_Tensor",),
     promote="arith",
     name="pow",
     ns=None,

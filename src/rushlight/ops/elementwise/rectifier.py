@@ -76,7 +76,7 @@ def _within(x: Array, low: float, high: float) -> Array:
     return np.logical_not(beyond, out=beyond)
 
 
-@op(ns=None, shape=shapes.dense_grad, batch=families.targeted)
+@op(aten=("threshold_backward",), ns=None, shape=shapes.dense_grad, batch=families.targeted)
 def relu_backward(grad: Array, output: Array) -> Array:
     """`grad` where the result of relu is over 0, else 0.  (*), (*) -> (*)"""
     return backend.relu_backward(grad, output)
@@ -195,7 +195,7 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 publish_inplace("leaky_relu_", leaky_relu_, F)
 
 
-@op(ns=None, name="prelu_kernel", shape=shapes.dense, repeatable=True, batch=families.targeted)
+@op(aten=("_prelu_kernel",), ns=None, name="prelu_kernel", shape=shapes.dense, repeatable=True, batch=families.targeted)
 def prelu_op(input: Array, weight: Array) -> Array:
     """input where over 0, else weight * input, broadcast.  (*), (*) -> (*)"""
     if weight.size == 1 and weight.dtype == input.dtype and weight.ndim <= input.ndim:

@@ -218,7 +218,7 @@ publish_inplace(_round_inplace, "round", "", ())
 # Parts of floating-point numbers ---------------------------------------------------------------------
 
 
-@elementwise(promote="float", half=None, refuse="c")
+@elementwise(aten=("copysign.Tensor",), promote="float", half=None, refuse="c")
 def copysign(input: Array, other: Array) -> Array:
     """The magnitude of `input` with the sign of `other`, broadcast.  (*), (*) -> (*)"""
     return np.copysign(input, other)

@@ -88,7 +88,7 @@ def _some_tensor(name: str) -> Callable[..., Any]:
     return check
 
 
-@elementwise(promote="float", half="float32", refuse="c")
+@elementwise(aten=("xlogy.Tensor",), promote="float", half="float32", refuse="c")
 def xlogy(input: Array, other: Array) -> Array:
     """input * log(other), 0 where `input` is 0, broadcast; either may be a number.  (*), (*) -> (*)"""
     return _product_with_log(input, np.log(_array(other, input)), other)
@@ -134,7 +134,7 @@ def _between(x: Array, end: Array, weight: Array) -> Array:
     return np.where(near, x + step * weight, end - step * (1 - weight))
 
 
-@elementwise(promote="arith", half="float32", ns=None, name="lerp", inplace=False, refuse="bi",
+@elementwise(aten=("lerp.Scalar",), promote="arith", half="float32", ns=None, name="lerp", inplace=False, refuse="bi",
              grads={"input": lambda g, weight: by(g, conj(1 - weight)), "end": lambda g, weight: by(g, conj(weight)),
                     "weight": lambda g, input, end: g * conj(end - input)}, exact=True, takes_number=held_number)  # fmt: skip
 def lerp_op(input: Array, end: Array, weight: Array) -> Array:

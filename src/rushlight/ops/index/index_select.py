@@ -148,6 +148,7 @@ index_copy_op.grad("source")(lambda g, index, dim: index_select_op(g, index, dim
 
 
 @op(
+    aten=("index_fill.int_Tensor",),
     ns=None,
     name="index_fill",
     half=None,

@@ -82,7 +82,7 @@ def explained(error: IndexError, shape: tuple[int, ...], slots: Slots, indices: 
     return IndexError(str(error).replace("indexing arrays", "indexing tensors"))
 
 
-@op(ns=None, name="index", half=None, linear=True, complex_half="moves", batch=families.index)
+@op(aten=("index.Tensor",), ns=None, name="index", half=None, linear=True, complex_half="moves", batch=families.index)
 def index_op(input: Array, indices: Arrays, slots: Slots) -> Array:
     """The elements at indices, broadcast together.  (*), [(*), ...] -> (*)"""
     return reading(input, slots, indices)

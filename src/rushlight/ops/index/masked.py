@@ -38,6 +38,7 @@ def _fill_into(out: Array, mask: Array, value: Any) -> None:
 
 
 @op(
+    aten=("masked_fill.Scalar",),
     ns=None,
     name="masked_fill",
     half=None,
@@ -58,6 +59,7 @@ masked_fill_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
 
 
 @op(
+    aten=("masked_fill.Tensor",),
     ns=None,
     name="masked_fill_tensor",
     half=None,

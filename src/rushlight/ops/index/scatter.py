@@ -65,6 +65,7 @@ def _scatter_into(out: Array, index: Array, src: Array, dim: int) -> None:
 
 
 @op(
+    aten=("scatter.src",),
     linear=True,
     ns=None,
     name="scatter",
@@ -85,7 +86,15 @@ scatter_op.grad("input")(lambda g, index, dim: scatter_value_op(g, index, dim, 0
 scatter_op.grad("src")(lambda g, index, src_shape, dim: _padded(gather_op(g, index, dim), src_shape))
 
 
-@op(ns=None, name="scatter_value", half=None, masks=("index",), shape=shapes.same, batch=families.shifted)
+@op(
+    aten=("scatter.value",),
+    ns=None,
+    name="scatter_value",
+    half=None,
+    masks=("index",),
+    shape=shapes.same,
+    batch=families.shifted,
+)
 def scatter_value_op(input: Array, index: Array, dim: int, value: Any) -> Array:
     """`input` with a number put at `index` along `dim`.  (*), (*) -> (*)"""
     out = input.copy()

@@ -83,7 +83,14 @@ def average(out: Array, index: Array, dim: int, include_self: bool) -> None:
         out[...] = out / n.astype(out.real.dtype)
 
 
-@op(ns=None, name="scatter_reduce", masks=("index",), shape=shapes.same, batch=families.shifted)
+@op(
+    aten=("scatter_reduce.two",),
+    ns=None,
+    name="scatter_reduce",
+    masks=("index",),
+    shape=shapes.same,
+    batch=families.shifted,
+)
 def scatter_reduce_op(input: Array, index: Array, src: Array, dim: int, reduce: str, include_self: bool) -> Array:
     """`input` with `src` reduced at `index` along `dim`.  (*), (*), (*) -> (*)"""
     out = input.copy()

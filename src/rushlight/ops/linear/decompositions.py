@@ -402,7 +402,14 @@ def qr_torch(input: Tensor, some: bool = True) -> Any:
 # SVD -------------------------------------------------------------------------------------------------
 
 
-@op(autocast="float32", shown="linalg_svd", ns=None, outputs=("U", "S", "Vh"), batch=families.leading)
+@op(
+    aten=("_linalg_svd",),
+    autocast="float32",
+    shown="linalg_svd",
+    ns=None,
+    outputs=("U", "S", "Vh"),
+    batch=families.leading,
+)
 def svd_op(A: Array, full_matrices: bool) -> tuple[Array, ...]:
     """The singular value decomposition.  (*, M, N) -> (*, M, K), (*, K), (*, K, N)"""
     return tuple(svd_of(A, full_matrices))
@@ -537,7 +544,9 @@ def eigenvalues(A: Array, UPLO: str) -> Array:
 # Eigenvalues -----------------------------------------------------------------------------------------
 
 
-@op(autocast="float32", shown="linalg_eigh", ns=None, outputs=("L", "V"), batch=families.leading)
+@op(
+    aten=("_linalg_eigh",), autocast="float32", shown="linalg_eigh", ns=None, outputs=("L", "V"), batch=families.leading
+)
 def eigh_op(A: Array, UPLO: str) -> tuple[Array, ...]:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices.  (*, N, N) -> (*, N), (*, N, N)"""
     eigh_of: Any = np.linalg.eigh

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # What computes an operator whose arguments are not those of a public function of its name; filled by `library.aten`.
 MEANINGS: dict[str, Callable[..., Any] | None] = {}
+RULES: list[Callable[[str], Callable[..., Any] | None]] = []  # and what is made for a name that is in neither
 SPACES = (("linalg_", "linalg"), ("special_", "special"), ("fft_", "fft"), ("", "nn.functional"))
 
 # The names of PyTorch's overloads, of which each belongs to some operators.
@@ -84,8 +85,7 @@ class Packet:
     @property
     def function(self) -> Callable[..., Any] | None:
         """What it computes."""
-        name = self.__name__
-        return MEANINGS[name] if name in MEANINGS else public(name)
+        return function(self.__name__)
 
     def __getattr__(self, overload: str) -> Overload:
         if overload.startswith("__"):  # which `copy` and `pickle` ask for of an object without a name yet
@@ -106,14 +106,14 @@ class Packet:
         return self._qualified_op_name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        function = self.function
-        if function is None:
+        run = self.function
+        if run is None:
             raise NotImplementedError(
                 f"torch.ops.aten.{self.__name__} is known by name alone here: nothing computes it"
             )
         if "self" in kwargs:  # which public functions call input
             args = (kwargs.pop("self"), *args)
-        return function(*args, **kwargs)
+        return run(*args, **kwargs)
 
     def __str__(self) -> str:
         return f"{self._namespace}.{self.__name__}"
@@ -124,7 +124,19 @@ class Packet:
 
 def declaration(name: str) -> Op | None:
     """The operator that goes by a name of this interface."""
-    return OPS.get(name) or next((op for op in OPS.values() if name in op.aten), None)
+    return OPS.get(name) or next((op for op in OPS.values() if name in names(op)), None)
+
+
+def names(op: Op) -> list[str]:
+    """What an operator is called here, without overloads."""
+    return [known.partition(".")[0] for known in op.aten]
+
+
+def function(name: str) -> Callable[..., Any] | None:
+    """What computes an operator, None where nothing does."""
+    if name in MEANINGS:
+        return MEANINGS[name]
+    return public(name) or next((made for rule in RULES if (made := rule(name)) is not None), None)
 
 
 def public(name: str) -> Callable[..., Any] | None:
@@ -145,37 +157,19 @@ def packet(name: str) -> Packet:
     """The operator of a name.  Raises AttributeError where nothing is known by it."""
     found = packets.get(name)
     if found is None:
-        if not (name in MEANINGS or public(name) or declaration(name) or declaration(name.removesuffix("_"))):
+        if not (name in MEANINGS or function(name) or declaration(name) or declaration(name.removesuffix("_"))):
             raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute {name!r}")
         found = packets[name] = Packet(name)
     return found
 
 
-# The overload by which an operator is known where it has several, the first of which is not "default".
-KNOWN_AS = dict.fromkeys(
-    "add sub mul div true_divide pow eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor bitwise_left_shift "
-    "bitwise_right_shift remainder fmod floor_divide copysign rsub xlogy index slice".split(), "Tensor"
-) | dict.fromkeys(("var", "std", "var_mean", "std_mean"), "correction") | dict.fromkeys(("select", "transpose", "unbind"), "int") | {
-    "sum": "dim_IntList", "mean": "dim", "prod": "dim_int", "fill": "Scalar", "lerp": "Scalar", "masked_fill": "Scalar",
-    "index_fill": "int_Tensor", "normal": "Tensor_float", "pow": "Tensor_Tensor", "scatter": "value", "scatter_reduce": "two",
-    "split": "Tensor", "squeeze": "dims", "where": "self",
-}  # fmt: skip
-# The names, in this interface, of operators that are called otherwise here.
-SHOWN_AS = {
-    "true_divide": "div", "div_floor": "div", "div_trunc": "div", "rdiv": "div", "add_scaled": "add", "scaled": "mul", "r2c_op": "_fft_r2c",
-    "c2r_op": "_fft_c2r", "c2c_op": "_fft_c2c", "svd_op": "_linalg_svd", "eigh_op": "_linalg_eigh", "clamp_tensor": "clamp", "fill_tensor": "fill",
-    "masked_fill_tensor": "masked_fill", "relu_backward": "threshold_backward", "prelu_kernel": "_prelu_kernel", "scatter_value": "scatter",
-    "max_all": "max", "min_all": "min", "median_all": "median", "copy_into": "copy", "im2col_op": "im2col", "slice": "slice", "index": "index", "col2im_op": "col2im",
-}  # fmt: skip
-
-
 def overload_of(op: Op, inplace: bool = False) -> Overload:
     """The overload by which policies and modes know an operator; those that PyTorch has not are of the namespace `rushlight`."""
+    name, _, overload = op.aten[0].partition(".") if op.aten else ("", "", "")
     end = "_" * inplace
-    name = op.aten[0] if op.aten else SHOWN_AS.get(op.name)
-    if name is None:
-        name = next((word for word in (op.name, op.shown) if public(word + end) or public(word)), None)
-    if name is None:
+    if not name:
+        name = next((word for word in (op.name, op.shown) if public(word + end) or public(word)), "")
+    if not name:
         return Packet(op.name + end, "rushlight").default
-    found: Overload = getattr(packet(name + end), KNOWN_AS.get(name, "default"))
+    found: Overload = getattr(packet(name + end), overload or "default")
     return found

@@ -158,6 +158,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
 
 
 @op(
+    aten=("mul.Tensor",),
     ns=None,
     grads={"input": lambda g, keep, scale: scaled(g, keep, scale)},
     shape=shapes.same,

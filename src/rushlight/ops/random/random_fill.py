@@ -347,6 +347,7 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
 
 
 @op(
+    aten=("normal.Tensor_float",),
     ns=None,
     name="normal",
     half=None,

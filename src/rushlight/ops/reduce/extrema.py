@@ -112,13 +112,25 @@ def amin_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     return fold(np.minimum, input, dim, keepdim)
 
 
-@op(ns=None, grads={"input": lambda g, input, out: alike(g, input, out)}, shape=shapes.number, batch=families.greatest)
+@op(
+    aten=("max",),
+    ns=None,
+    grads={"input": lambda g, input, out: alike(g, input, out)},
+    shape=shapes.number,
+    batch=families.greatest,
+)
 def max_all(input: Array) -> Array:
     """The largest of all elements.  (*) -> ()"""
     return fold(np.maximum, input, None)
 
 
-@op(ns=None, grads={"input": lambda g, input, out: alike(g, input, out)}, shape=shapes.number, batch=families.least)
+@op(
+    aten=("min",),
+    ns=None,
+    grads={"input": lambda g, input, out: alike(g, input, out)},
+    shape=shapes.number,
+    batch=families.least,
+)
 def min_all(input: Array) -> Array:
     """The smallest of all elements.  (*) -> ()"""
     return fold(np.minimum, input, None)

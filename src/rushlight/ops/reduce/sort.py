@@ -107,7 +107,7 @@ def median_op(input: Array, dim: int, keepdim: bool, skip_nan: bool) -> tuple[Ar
     return nth(input, dim, np.where(bad > 0, n - bad, (n - 1) // 2), keepdim)
 
 
-@op(ns=None, name="median_all",
+@op(aten=("median",), ns=None, name="median_all",
     grads={"input": lambda g, input, out: alike(g, input, out)}, shape=shapes.number, batch=families.middle)  # fmt: skip
 def median_all(input: Array, skip_nan: bool) -> Array:
     """The lower median of all elements.  (*) -> ()"""

@@ -77,7 +77,7 @@ def divided(total: Array, shape: tuple[int, ...], dim: tuple[int, ...] | None, c
         return np.asarray(total / total.dtype.type(0))
 
 
-@op(ns=None, name="var", shape=shapes.reduction, batch=families.shifted)
+@op(aten=("var.correction",), ns=None, name="var", shape=shapes.reduction, batch=families.shifted)
 def var_op(input: Array, dim: tuple[int, ...] | None, correction: float, keepdim: bool) -> Array:
     """The variance over `dim`: squared deviations from the mean divided by N - correction.  (*) -> (*) real"""
     return divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
@@ -129,7 +129,7 @@ def limits(x: Any, dtype: Any) -> Any:
     return cast(x != mean_op(x, None, True), dtype) * math.inf
 
 
-@op(ns=None, name="std", shape=shapes.reduction, batch=families.shifted)
+@op(aten=("std.correction",), ns=None, name="std", shape=shapes.reduction, batch=families.shifted)
 def std_op(input: Array, dim: tuple[int, ...] | None, correction: float, keepdim: bool) -> Array:
     """The square root of the variance over `dim`.  (*) -> (*) real"""
     return np.sqrt(divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction))
@@ -167,7 +167,14 @@ def with_mean(
     return by_mean if found is None else found + by_mean
 
 
-@op(ns=None, name="var_mean", outputs=("var", "mean"), shape=shapes.two_reductions, batch=families.shifted)
+@op(
+    aten=("var_mean.correction",),
+    ns=None,
+    name="var_mean",
+    outputs=("var", "mean"),
+    shape=shapes.two_reductions,
+    batch=families.shifted,
+)
 def var_mean_op(input: Array, dim: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Array, ...]:
     """The variance and the mean over `dim`.  (*) -> (*) real, (*)"""
     free = divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
@@ -179,7 +186,14 @@ def _(gs: list[Any], input: Array | Tensor, dim: tuple[int, ...], correction: fl
     return with_mean(gs, lambda g: var_grad(g, input, dim, correction, keepdim), raw(input).shape, dim, keepdim)
 
 
-@op(ns=None, name="std_mean", outputs=("result0", "mean"), shape=shapes.two_reductions, batch=families.shifted)
+@op(
+    aten=("std_mean.correction",),
+    ns=None,
+    name="std_mean",
+    outputs=("result0", "mean"),
+    shape=shapes.two_reductions,
+    batch=families.shifted,
+)
 def std_mean_op(input: Array, dim: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Array, ...]:
     """The standard deviation and the mean over `dim`.  (*) -> (*) real, (*)"""
     free = divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)

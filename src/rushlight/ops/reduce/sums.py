@@ -159,14 +159,14 @@ def total(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     return fold(np.add, x, dim, keepdim, dtype=wide) if wide is not None else fold(np.add, x, dim, keepdim)
 
 
-@op(ns=None, name="sum", half=None, linear=True,
+@op(aten=("sum.dim_IntList",), ns=None, name="sum", half=None, linear=True,
     grads={"input": lambda g, input_shape, dim, keepdim: spread(g, input_shape, dim, keepdim)}, shape=shapes.reduction, batch=families.shifted)  # fmt: skip
 def sum_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = False) -> Array:
     """Sum over `dim` (a tuple, or None for all).  (*) -> (*)"""
     return total(input, dim, keepdim).astype(input.dtype, copy=False)
 
 
-@op(ns=None, name="mean", half=None, linear=True, shape=shapes.reduction, batch=families.shifted)
+@op(aten=("mean.dim",), ns=None, name="mean", half=None, linear=True, shape=shapes.reduction, batch=families.shifted)
 def mean_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = False) -> Array:
     """Mean over `dim` (a tuple, or None for all).  (*) -> (*)"""
     found = total(input, dim, keepdim)

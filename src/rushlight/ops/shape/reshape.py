@@ -191,7 +191,7 @@ def torch_reshape(input: Tensor, shape: Sequence[int]) -> Tensor:
 NAMESPACES[""]["reshape"] = known_as(torch_reshape, "reshape")
 
 
-@op(ns=None, name="squeeze", view=True, half=None, linear=True,
+@op(aten=("squeeze.dims",), ns=None, name="squeeze", view=True, half=None, linear=True,
     grads={"input": lambda g, input_shape: reshape_op(g, input_shape)}, batch=families.shifted)  # fmt: skip
 def squeeze_op(input: Array, shape: tuple[int, ...]) -> Array:
     """Without dimensions of size 1, so that `shape` is left: a view.  (*) -> shape"""
@@ -219,20 +219,20 @@ def _(g: Array | Tensor, dims: tuple[int, ...]) -> Array | Tensor:
     return permute_op(g, tuple(back))
 
 
-@op(ns=None, name="transpose", view=True, half=None, linear=True,
+@op(aten=("transpose.int",), ns=None, name="transpose", view=True, half=None, linear=True,
     grads={"input": lambda g, dim0, dim1: transpose_op(g, dim0, dim1)}, batch=families.shifted)  # fmt: skip
 def transpose_op(input: Array, dim0: int, dim1: int) -> Array:
     """Two dimensions exchanged, a view.  (*) -> (*)"""
     return input.swapaxes(dim0, dim1)
 
 
-@op(ns=None, name="slice", view=True, half=None, linear=True, batch=families.shifted)
+@op(aten=("slice.Tensor",), ns=None, name="slice", view=True, half=None, linear=True, batch=families.shifted)
 def slice_op(input: Array, index: tuple[Any, ...]) -> Array:
     """Basic indexing with ints, slices, None and Ellipsis; there must be an Ellipsis: a view.  (*) -> (*)"""
     return input[index]
 
 
-@op(ns=None, name="select", view=True, half=None, linear=True, batch=families.shifted)
+@op(aten=("select.int",), ns=None, name="select", view=True, half=None, linear=True, batch=families.shifted)
 def select_op(input: Array, index: tuple[Any, ...]) -> Array:
     """As `slice_op`; what is shown as the name where the index is an integer.  (*) -> (*)"""
     return input[index]

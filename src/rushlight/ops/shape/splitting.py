@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@op(ns=None, name="split", view=True, half=None, linear=True, outputs=None, batch=families.shifted)
+@op(
+    aten=("split.Tensor",),
+    ns=None,
+    name="split",
+    view=True,
+    half=None,
+    linear=True,
+    outputs=None,
+    batch=families.shifted,
+)
 def split_op(input: Array, sizes: tuple[int, ...], dim: int) -> Any:
     """Consecutive pieces of `sizes` along `dim`, views.  (*) -> [(*), ...]"""
     lead, start, parts = (slice(None),) * dim, 0, []
@@ -50,7 +59,16 @@ def _(gs: list[Tensor], input_shape: tuple[int, ...], sizes: tuple[int, ...], di
     return cat_op([np.zeros((*lead, n, *tail), dtype) if g is None else g for n, g in zip(sizes, gs, strict=True)], dim)
 
 
-@op(ns=None, name="unbind", view=True, half=None, linear=True, outputs=None, batch=families.shifted)
+@op(
+    aten=("unbind.int",),
+    ns=None,
+    name="unbind",
+    view=True,
+    half=None,
+    linear=True,
+    outputs=None,
+    batch=families.shifted,
+)
 def unbind_op(input: Array, dim: int, order: tuple[int, ...] | None = None) -> Any:
     """The parts at each index of dimension `dim`, views.  (*) -> [(*), ...]
 
