@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.library.aten import gradients, matrices, values, windows
-from rushlight.ops.python.aten import MEANINGS, RULES, packet
+from rushlight.ops.python.aten import MEANINGS, packet
 
 # Operators of PyTorch that libraries name, as keys of tables, and that nothing computes here.
 KEYS = frozenset({
@@ -23,7 +23,6 @@ KEYS = frozenset({
 MEANINGS.update(dict.fromkeys(KEYS))
 for room in (values, windows, matrices, gradients):
     MEANINGS.update(room.MEANINGS)
-RULES.append(gradients.derived)
 
 
 def function(name: str) -> Callable[..., Any]:

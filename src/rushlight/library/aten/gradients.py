@@ -28,26 +28,16 @@ def pulled(fn: Callable[..., Any], grad: Tensor | Sequence[Tensor], *inputs: Ten
         return tuple(gradients(made, leaves, grad, create_graph=create))
 
 
-def of_first(name: str, function: Callable[..., Any] | None = None) -> Callable[..., Any]:
+def of_first(name: str) -> Callable[..., Any]:
     """`name_backward(grad, input, *options)`: the gradient by the first input, the others and options as they are."""
 
     def backward(grad: Tensor, input: Tensor, *options: Any, **named: Any) -> Tensor:
-        fn = function or values.MEANINGS.get(name) or windows.MEANINGS.get(name) or public(name)
+        fn = values.MEANINGS.get(name) or windows.MEANINGS.get(name) or public(name)
         if fn is None:
             raise NotImplementedError(f"torch.ops.aten.{name}_backward: {name} is not there")
         return pulled(lambda x: first(fn(x, *options, **named)), grad, input)[0]
 
     return backward
-
-
-def derived(name: str) -> Callable[..., Any] | None:
-    """The gradient that goes by no rule of its own: by the first input of a function, of which `name` is the gradient."""
-    base = name.removesuffix("_backward")
-    return (
-        of_first(base)
-        if base != name and (base in values.MEANINGS or base in windows.MEANINGS or public(base))
-        else None
-    )
 
 
 def first(made: Any) -> Tensor:
@@ -287,6 +277,13 @@ def log_sigmoid(grad: Tensor, input: Tensor, buffer: Tensor) -> Tensor:
     return grad * torch.sigmoid(-input)  # type: ignore[no-any-return]
 
 
+BY_FIRST = (  # gradients by the first input of a function that takes the rest as they do
+    "gelu_backward glu_backward hardsigmoid_backward hardswish_backward hardtanh_backward logit_backward mish_backward silu_backward "
+    "softplus_backward softshrink_backward hardshrink_backward mse_loss_backward huber_loss_backward smooth_l1_loss_backward "
+    "soft_margin_loss_backward binary_cross_entropy_backward multi_margin_loss_backward avg_pool2d_backward avg_pool3d_backward "
+    "reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward replication_pad1d_backward "
+    "replication_pad2d_backward replication_pad3d_backward"
+).split()
 RESIZINGS = ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d", "_upsample_bilinear2d_aa",
              "_upsample_bicubic2d_aa", *(f"{start}{n}d" for start in ("upsample_nearest", "_upsample_nearest_exact") for n in (1, 2, 3)))  # fmt: skip
 KEPT = (
@@ -296,7 +293,8 @@ KEPT = (
 )  # forward kept the last argument
 
 MEANINGS: dict[str, Callable[..., Any]] = (
-    {f"{name}_backward": resizing(name) for name in RESIZINGS}
+    {name: of_first(name.removesuffix("_backward")) for name in BY_FIRST}
+    | {f"{name}_backward": resizing(name) for name in RESIZINGS}
     | {f"{name}_backward": without_last(name) for name in KEPT}
     | {
         "_adaptive_avg_pool2d_backward": average_to(2), "_adaptive_avg_pool3d_backward": average_to(3),

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 # What computes an operator whose arguments are not those of a public function of its name; filled by `library.aten`.
 MEANINGS: dict[str, Callable[..., Any] | None] = {}
-RULES: list[Callable[[str], Callable[..., Any] | None]] = []  # and what is made for a name that is in neither
 SPACES = (("linalg_", "linalg"), ("special_", "special"), ("fft_", "fft"), ("", "nn.functional"))
 
 # The names of PyTorch's overloads, of which each belongs to some operators.
@@ -134,9 +133,7 @@ def names(op: Op) -> list[str]:
 
 def function(name: str) -> Callable[..., Any] | None:
     """What computes an operator, None where nothing does."""
-    if name in MEANINGS:
-        return MEANINGS[name]
-    return public(name) or next((made for rule in RULES if (made := rule(name)) is not None), None)
+    return MEANINGS[name] if name in MEANINGS else public(name)
 
 
 def public(name: str) -> Callable[..., Any] | None:
