@@ -63,6 +63,8 @@ _LAZY = {"__config__": "rushlight.compat.config", "backends": "rushlight.compat.
          "ops": "rushlight.library.namespaces", "_ops": "rushlight.library.operators"}  # fmt: skip
 _LAZY |= {name: f"rushlight.compat.rooms.{name}" for name in (
     "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal", "_logging", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "export", "mps", "mtia", "quasirandom", "xpu")}  # fmt: skip
+_LAZY |= {name: f"rushlight.compat.rooms.private.{name}" for name in ("_VF", "_compile", "_lowrank", "_vmap_internals")}
+_LAZY["quantization"] = "rushlight.ao.quantization"
 _LAZY["functional"] = "rushlight.compat.rooms.functional"
 _ROOMS = frozenset({"sparse", "nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",

@@ -20,6 +20,7 @@ _MASKED = "masked tensors are not here: torch.masked has the functions that take
 _PACKAGES = "packages of code and tensors in one file are not here: keep the code in modules and save its state_dict"
 _CODE = "code compiled against PyTorch's C++ interface cannot run on rushlight's tensors"
 _INNER = "it serves PyTorch's own tests or tools, and means nothing without its C++ parts"
+_OWN = "it is a name of PyTorch's own, which may change from one of its versions to the next"
 _FUNCTIONAL = "step an optimizer object: the functions beneath PyTorch's are not here"
 _SPARSE = "sparse tensors are of two parts here, which are copied by indices().clone() and values().clone()"
 _LEGACY = "it is of an interface that PyTorch itself has given up"
@@ -92,11 +93,15 @@ for _kind in ("adadelta adagrad adam adamax adamw asgd nadam radam rmsprop rprop
 def why(module: str, name: str = "") -> str | None:
     """Why a module of PyTorch, or a name in it, is not here; None where nobody has said.
 
-    >>> why("torch.quantization", "quantize_fx")[:34]
+    >>> why("torch.ao.quantization", "quantize_fx")[:34]
     'rushlight has no quantized tensors'
     """
     for pattern, reason in NAMES.get(module, ()):
         if re.fullmatch(pattern, name):
             return reason
     fits = [m for m in MODULES if f"{module}.{name}".startswith(f"{m}.") or module == m]
-    return MODULES[max(fits, key=len)] if fits else None
+    if fits:
+        return MODULES[max(fits, key=len)]
+    return (
+        _OWN if any(part.startswith("_") and not part.startswith("__") for part in (*module.split("."), name)) else None
+    )

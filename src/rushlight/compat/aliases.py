@@ -12,6 +12,9 @@ ROOMS = {
     "amp.autocast_mode": "autocast_mode", "amp.grad_scaler": "grad_scaler", "storage": "storage", "utils.cpp_extension": "cpp_extension", "utils.flop_counter": "flop_counter",
     "utils.module_tracker": "module_tracker", "utils.tensorboard": "tensorboard", "utils._foreach_utils": "_foreach_utils", "optim.adamw": "adamw", "xpu": "xpu",
 }  # fmt: skip
+# Those whose own names begin with an underscore: files in compat/rooms/private.
+PRIVATE = ("_VF", "_compile", "_lowrank", "_vmap_internals", "utils._device", "utils._dtype_abbrs", "utils._import_utils",
+           "utils._mode_utils", "utils._ordered_set", "utils._triton")  # fmt: skip
 # Longest prefix first.
 ALIASES = {
     "torchvision.models": "rushlight.models",
@@ -38,6 +41,9 @@ ALIASES = {
     "torch.torch_version": "rushlight.compat.torch_version",
     "torch.version": "rushlight.compat.version",
     **{f"torch.{name}": f"rushlight.compat.rooms.{room}" for name, room in ROOMS.items()},
+    **{f"torch.{name}": f"rushlight.compat.rooms.private.{name.rpartition('.')[2]}" for name in PRIVATE},
+    "torch.ao.quantization": "rushlight.ao.quantization",
+    "torch.quantization": "rushlight.ao.quantization",  # its older name
     "torch": "rushlight",
 }
 

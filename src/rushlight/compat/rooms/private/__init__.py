@@ -1,0 +1,1 @@
+"""Modules of PyTorch whose names begin with an underscore, and of which libraries import small things."""

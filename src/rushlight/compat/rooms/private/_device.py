@@ -1,0 +1,45 @@
+"""``torch.utils._device``: functions whose tensors are made on a device."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.basics.devices import device as Device
+
+__all__ = ["DeviceContext", "set_device"]
+
+
+class DeviceContext:
+    """`with torch.device(device):`, under the name by which libraries know it."""
+
+    def __init__(self, device: Any):
+        self.device = Device(device)
+
+    def __enter__(self) -> DeviceContext:
+        self.device.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.device.__exit__(*error)
+
+
+def set_device(device: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator: a function whose factories make tensors on `device`.
+
+    >>> import rushlight as torch
+    >>> from rushlight.compat.rooms.private._device import set_device
+    >>> set_device("meta")(lambda: torch.ones(2))().device
+    device(type='meta')
+    """
+
+    def decorate(func: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(func)
+        def inner(*args: Any, **kwargs: Any) -> Any:
+            with DeviceContext(device):
+                return func(*args, **kwargs)
+
+        return inner
+
+    return decorate

@@ -1,0 +1,57 @@
+"""Small modules of PyTorch's own that libraries import."""
+
+import subprocess
+import sys
+
+import pytest
+
+import rushlight
+from rushlight.absent.reasons import why
+from rushlight.compat.rooms.private._device import DeviceContext, set_device
+from rushlight.compat.rooms.private._ordered_set import OrderedSet
+
+PROGRAM = """
+import torch, torch.quantization, torch.utils._triton
+from torch import _VF
+from torch._compile import _disable_dynamo
+from torch._lowrank import svd_lowrank
+from torch._vmap_internals import _vmap
+from torch.quantization import QuantStub
+from torch.utils._device import DeviceContext
+from torch.utils._dtype_abbrs import dtype_abbrs
+from torch.utils._import_utils import _check_module_exists, dill_available
+from torch.utils._mode_utils import all_same_mode, no_dispatch
+from torch.utils._ordered_set import OrderedSet
+assert _VF.lstm is torch.lstm and not hasattr(_VF, "nonesuch") and not torch.utils._triton.has_triton()
+assert QuantStub is torch.ao.quantization.QuantStub and QuantStub.__module__ == "torch.ao.quantization.stubs"
+assert _vmap(torch.sum)(torch.ones(2, 3)).tolist() == [3, 3] and svd_lowrank is torch.svd_lowrank
+assert dtype_abbrs[torch.bfloat16] == "bf16" and _check_module_exists("json") and not _check_module_exists("nonesuch.below")
+assert _disable_dynamo(len) is len and _disable_dynamo(recursive=False)(len) is len and dill_available() in (True, False)
+with no_dispatch():
+    assert all_same_mode([1, 1]) and not all_same_mode([1, 2])
+"""
+
+
+def test_they_are_imported_as_torch():
+    run = subprocess.run([sys.executable, "-m", "rushlight", "run", "-c", PROGRAM], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+def test_sets_in_the_order_of_insertion():
+    a = OrderedSet([3, 1, 3])
+    assert list(a | OrderedSet([2, 1])) == [3, 1, 2] and len(a) == 2 and a == {1, 3}
+    a.update([5], (4, 3))
+    a.discard(3)
+    assert list(a) == [1, 5, 4] and list(a.difference([5])) == [1, 4] and list(a.intersection((4, 1), [4])) == [4]
+    assert list(a.union([0])) == [1, 5, 4, 0] and repr(a.copy()) == "OrderedSet([1, 5, 4])"
+
+
+def test_tensors_are_made_where_the_context_says():
+    with DeviceContext("meta") as context:
+        assert rushlight.ones(2).is_meta and context.device.type == "meta"
+    assert set_device("meta")(rushlight.zeros)(3).is_meta and not rushlight.ones(2).is_meta
+
+
+@pytest.mark.parametrize("module", ["torch._refs", "torch.utils._content_store", "torch._library"])
+def test_others_say_whose_they_are(module):
+    assert "PyTorch's own" in why(module) and why("torch.special", "_private") and why("torch.nonesuch") is None
