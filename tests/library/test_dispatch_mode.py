@@ -33,7 +33,7 @@ class Changing(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        return self.change(out, *args) if func == self.which else out
+        return self.change(out, *args) if func is self.which else out
 
 
 def net() -> nn.Module:
@@ -75,6 +75,19 @@ def test_a_mode_changes_values_and_not_derivatives() -> None:
     y.sum().backward()
     torch.testing.assert_close(y.detach(), 2 * torch.ones(3).sin())
     torch.testing.assert_close(x.grad, torch.ones(3).cos())
+
+
+def test_operators_are_keys_of_tables_and_may_be_called_with_arguments_of_their_own() -> None:
+    class Squeezed(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            assert {func: 1}[getattr(getattr(torch.ops.aten, func._opname), func._overloadname)] == 1
+            if func is torch.ops.aten.squeeze.dims:
+                assert func(torch.ones(1, 4), 0).shape == (4,)  # as torch.ops.aten has it
+            return func(args[0] * 2, *args[1:])
+
+    with Squeezed():
+        x = torch.arange(3.0).reshape(3, 1).squeeze(1)
+    assert x.tolist() == [0, 4, 8]
 
 
 def test_a_mode_that_runs_nothing_gives_the_result_and_the_graph_is_whole() -> None:

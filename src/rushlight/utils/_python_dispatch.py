@@ -22,8 +22,8 @@ __all__ = ["TorchDispatchMode", "is_in_torch_dispatch_mode", "is_traceable_wrapp
 class TorchDispatchMode:
     """A context in which each operator that gets tensors is handed to `__torch_dispatch__(func, types, args, kwargs)`.
 
-    func: the operator, whose `str` is ``aten.NAME.OVERLOAD``; called, it runs below this mode.  types: empty.  What the
-    method returns is the operator's result; the graph is made around it, so gradients flow whatever it did.  Backward
+    func: the operator, as ``torch.ops.aten`` has it; called with these arguments, or with other operands, it runs below this
+    mode.  types: empty.  What the method returns is the operator's result; the graph is made around it, so gradients flow whatever it did.  Backward
     runs in the same way while the mode is active.  Operators are rushlight's: `linear` is one, where PyTorch shows
     ``aten.t`` and ``aten.addmm``, and what makes tensors of nothing (`zeros`, `randn`) is not seen.  Modes nest: the
     innermost comes first, and what it calls is handed to those around it.
@@ -82,12 +82,12 @@ class Dispatching(Level):
     def apply(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Hand `op` to the mode, and put what it gives into the graph."""
         inputs = flat if op.sequence is None else (*flat[: op.sequence], flat[op.sequence :])
+        running = Running(op, (*inputs, *statics), len(inputs))
         with self.below():
             if any(level.owns(flat) for level in modes.levels):
-                return self.handed(Running(op), (*inputs, *statics))
-            running = Running(op, inputs, statics)
+                return self.handled(running)
             with Setting("grad", False):
-                given = self.handed(running, (*inputs, *statics))
+                given = self.handled(running)
             results = tuple(fresh(x, flat) for x in (given if isinstance(given, tuple | list) else (given,)))
             return call.deliver(op, flat, statics, results, self.kept(running, flat, statics))
 
@@ -95,44 +95,49 @@ class Dispatching(Level):
         """Hand the in-place form of `op` to the mode."""
         inputs = flat if op.sequence is None else (*flat[: op.sequence], flat[op.sequence :])
         with self.below():
-            return self.handed(Running(op, inplace=True), (*inputs, *statics))
+            return self.handled(Running(op, (*inputs, *statics), len(inputs), True))
 
-    def handed(self, running: Running, args: tuple[Any, ...]) -> Any:
+    def handled(self, running: Running) -> Any:
         """What the mode gives."""
-        return self.mode.__torch_dispatch__(running, (), args, {})
+        aten.handed.calls.append(running)
+        try:
+            return self.mode.__torch_dispatch__(running.overload, (), running.args, {})
+        finally:
+            aten.handed.calls.pop()
 
     def kept(self, running: Running, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> tuple[Any, ...]:
         """What the formulas of the operator need beside its results: made again where the mode did not run it."""
-        op = running.record
+        op = running.op
         if not op.aux or not modes.grad or not call.edges_of(op, flat)[0]:
             return ()
         return compute(op, call.arrays_of(op, flat)[0], statics)[1] if running.aux is None else running.aux
 
 
-class Running(aten.Overload):
-    """An operator as a mode gets it: equal to the one of its name in `torch.ops.aten`."""
+class Running:
+    """A call that a mode is handed.
 
-    def __init__(self, op: Op, inputs: Any = None, statics: tuple[Any, ...] = (), inplace: bool = False):
-        seen = aten.overload_of(op, inplace)
-        super().__init__(seen.overloadpacket, seen._overloadname)
-        self.record, self.inputs, self.statics, self.inplace = op, inputs, statics, inplace
+    count: how many of the arguments are operands; the others say how it runs.
+    """
+
+    def __init__(self, op: Op, args: tuple[Any, ...], count: int, inplace: bool = False):
+        self.op, self.args, self.count, self.inplace = op, args, count, inplace
+        self.overload = aten.overload_of(op, inplace)
         self.aux: tuple[Any, ...] | None = None
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, aten.Overload) and other.__name__ == self.__name__
+    def takes(self, overload: aten.Overload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether arguments are those of this call, its operands apart: others are those of the overload."""
+        if overload is not self.overload or kwargs or len(args) != len(self.args):
+            return False
+        return all(x is y for x, y in zip(args[self.count :], self.args[self.count :], strict=True))
 
-    def __hash__(self) -> int:
-        return hash(self.__name__)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        op = self.record
-        inputs, statics = op.bind(args, kwargs)
+    def run(self, *args: Any) -> Any:
+        """What the operator gives, below the mode."""
+        op, inputs, statics = self.op, args[: self.count], args[self.count :]
         if self.inplace:
             return call.apply_inplace(op, inputs, statics)
-        if self.inputs is None or modes.levels or modes.grad:
+        if modes.levels or modes.grad:
             return call.apply(op, inputs, statics)
-        flat = call.flatten(op, inputs)
-        outs, self.aux = compute(op, call.arrays_of(op, flat)[0], statics)
+        outs, self.aux = compute(op, call.arrays_of(op, call.flatten(op, inputs))[0], statics)
         results = tuple(wrap(x) for x in outs)
         return results[0] if op.out_count == 1 else results
 

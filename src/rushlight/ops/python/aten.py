@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +38,21 @@ def check_overload(name: str, overload: str) -> None:
         raise AttributeError(f"The underlying op of 'aten.{name}' has no overload name '{overload}'")
 
 
+class Handed(threading.local):
+    """The calls that modes of this thread are handling, the innermost last: see `utils._python_dispatch`."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+
+handed = Handed()
+
+
 class Overload:
-    """One overload of an operator: a key of tables, and a function.  It is the same object wherever it is asked for."""
+    """One overload of an operator: a key of tables, and a function.  It is the same object wherever it is asked for.
+
+    To a mode it stands for the call that the mode was handed, and runs that when it is given its arguments.
+    """
 
     def __init__(self, packet: Packet, name: str):
         self.overloadpacket, self._overloadname = packet, name
@@ -57,6 +71,8 @@ class Overload:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if handed.calls and handed.calls[-1].takes(self, args, kwargs):
+            return handed.calls[-1].run(*args)
         return self.overloadpacket(*args, **kwargs)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -148,6 +164,7 @@ def public(name: str) -> Callable[..., Any] | None:
 
 
 packets: dict[str, Packet] = {}
+own: dict[str, Packet] = {}  # of the namespace `rushlight`
 
 
 def packet(name: str) -> Packet:
@@ -167,6 +184,6 @@ def overload_of(op: Op, inplace: bool = False) -> Overload:
     if not name:
         name = next((word for word in (op.name, op.shown) if public(word + end) or public(word)), "")
     if not name:
-        return Packet(op.name + end, "rushlight").default
+        return own.setdefault(op.name + end, Packet(op.name + end, "rushlight")).default
     found: Overload = getattr(packet(name + end), overload or "default")
     return found
