@@ -151,7 +151,10 @@ if r == 0:
 """
 
 
-@pytest.mark.parametrize("mode", ["plain", "views", "accumulated", "backward", "clipped", "unused", "hook"])
+LONG = [pytest.param(mode, marks=pytest.mark.slow) for mode in ("views", "accumulated", "unused", "hook")]
+
+
+@pytest.mark.parametrize("mode", ["plain", "backward", "clipped", *LONG])
 def test_losses_of_several_processes_are_those_of_one(tmp_path, mode):
     one = run(tmp_path, TRAIN, mode, count=1, RANK="0", WORLD_SIZE="1")
     assert one.returncode == 0, one.stderr

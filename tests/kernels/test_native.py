@@ -66,6 +66,7 @@ def test_a_compiler_that_fails_is_asked_once(tmp_path: Path) -> None:
     assert "exit 1: no" in next(cache.glob("*.failed")).read_text()
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_processes_that_start_together_share_one_library(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONPATH": ROOT, "RUSHLIGHT_CACHE": str(tmp_path), **QUICKLY}
@@ -86,6 +87,7 @@ def test_a_damaged_library_is_built_anew(tmp_path: Path) -> None:
     assert library.stat().st_size > 10_000
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
     blocked = tmp_path / "file"

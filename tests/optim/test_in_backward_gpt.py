@@ -123,9 +123,13 @@ def close(a, b):
     return len(a) == len(b) and np.abs(np.array(a) - np.array(b)).max(initial=0.0) <= 1e-6
 
 
-@pytest.mark.parametrize(
-    ("case", "optimizer"), [*((case, name) for case in CASES for name in ("AdamW", "SGD")), ("everything", "Adam")]
-)
+# Each case alone with AdamW; "everything", in which all meet, with the others too.
+LONG = pytest.mark.slow
+RUNS = [(case, "AdamW") for case in CASES] + [("everything", "SGD"), ("everything", "Adam")]
+RUNS += [pytest.param(case, "SGD", marks=LONG) for case in CASES if case != "everything"]
+
+
+@pytest.mark.parametrize(("case", "optimizer"), RUNS)
 def test_losses_are_those_of_the_unfused_run(case, optimizer):
     """Over 50 steps, to 1e-6."""
     options = {**CASES[case], "optimizer": optimizer}
@@ -138,7 +142,7 @@ def test_losses_are_those_of_the_unfused_run(case, optimizer):
 
 
 @pytest.mark.parametrize("optimizer", ["AdamW", "SGD"])
-@pytest.mark.parametrize("case", ["tied", "everything"])
+@pytest.mark.parametrize("case", ["tied", pytest.param("everything", marks=LONG)])
 @pytest.mark.parametrize("ways", [(True, True), (True, False), (False, True)])
 def test_a_saved_and_resumed_checkpoint(case, optimizer, ways):
     """Saved after 20 steps, and loaded into new objects, fused or not, for 30 more."""

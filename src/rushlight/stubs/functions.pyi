@@ -757,6 +757,7 @@ from rushlight.compat.rooms import functional as functional
 from rushlight.compat.rooms import mps as mps
 from rushlight.compat.rooms import mtia as mtia
 from rushlight.library import namespaces as ops
+from rushlight.ao import quantization as quantization
 from rushlight.compat.rooms import quasirandom as quasirandom
 from rushlight.compat import torch_version as torch_version
 from rushlight.compat.rooms import xpu as xpu

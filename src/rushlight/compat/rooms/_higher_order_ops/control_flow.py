@@ -100,8 +100,7 @@ def scan(combine_fn: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, 
     their x does.  Raises RuntimeError for what is no function, for sizes that differ or are 0, and for carries of another structure.
 
     >>> import rushlight as torch
-    >>> from rushlight._higher_order_ops import scan
-    >>> scan(lambda total, x: (total + x, total * 2), torch.tensor(0.0), torch.arange(4.0))
+    >>> torch._higher_order_ops.scan(lambda total, x: (total + x, total * 2), torch.tensor(0.0), torch.arange(4.0))
     (tensor(6.), tensor([0., 0., 2., 6.]))
     """
     if not callable(combine_fn):
