@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 from typing import Any
 
@@ -10,6 +12,8 @@ import pytest
 import rushlight as torch
 from rushlight import nn
 from rushlight.autograd import forward_ad
+from rushlight.dispatch.declare import OPS
+from rushlight.ops.python.aten import overload_of
 from rushlight.utils import _python_dispatch as dispatch
 from rushlight.utils._python_dispatch import TorchDispatchMode
 
@@ -123,6 +127,28 @@ def test_results_that_formulas_need_beside_are_made_where_the_mode_did_not() -> 
     with Copies():
         y = torch.nn.functional.layer_norm(x, (5,))
     torch.testing.assert_close(torch.autograd.grad(y.pow(3).sum(), x)[0], expected)
+
+
+def test_gradients_are_those_at_the_operands_that_were_handed() -> None:
+    class Doubled(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(args[0] * 2, *args[1:]) if "layer_norm" in str(func) else func(*args)
+
+    x = torch.randn(4, 5, dtype=torch.float64, requires_grad=True)
+    weights = torch.arange(20.0, dtype=torch.float64).reshape(4, 5)
+    expected = torch.autograd.grad((torch.nn.functional.layer_norm(x, (5,)) * weights).sum(), x)[0]
+    with Doubled():
+        y = torch.nn.functional.layer_norm(x, (5,))
+    torch.testing.assert_close(torch.autograd.grad((y * weights).sum(), x)[0], expected)
+
+
+def test_operators_that_pytorch_has_not_are_copied_by_name_too() -> None:
+    own = overload_of(OPS["pool_scatter_op"])
+    assert str(own) == "rushlight.pool_scatter_op.default" and copy.deepcopy(own) is own is pickle.loads(
+        pickle.dumps(own)
+    )
+    with pytest.raises(NotImplementedError, match="torch.ops.rushlight.pool_scatter_op is known by name alone"):
+        own()
 
 
 def test_modes_nest_and_the_inner_one_hands_on() -> None:

@@ -56,9 +56,7 @@ class Op:
     strict: bool = False  # whether Python numbers are refused in the place of tensors, as where nothing promotes
     complex_half: str = ""  # complex32: "moves": the forward takes it, as views do; "widens": to complex64; "": refused
     repeatable: bool = False  # whether it costs little beside a product, and may run again; so are all elementwise ones
-    aten: tuple[
-        str, ...
-    ] = ()  # what `torch.ops.aten` calls it, with its overload, the most usual first: by default as here
+    aten: tuple[str, ...] = ()  # what `torch.ops.aten` calls it, with the overload, where that is not its own name
     aliases: tuple[str, ...] = ()  # what else it is published as
     counted: Counted | None = None  # how PyTorch's counter of operations calls it, where that counts it
     batch: Family | None = None  # which operators vmap treats as it; else it is broadcast, or looped

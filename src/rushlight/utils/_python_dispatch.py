@@ -22,11 +22,12 @@ __all__ = ["TorchDispatchMode", "is_in_torch_dispatch_mode", "is_traceable_wrapp
 class TorchDispatchMode:
     """A context in which each operator that gets tensors is handed to `__torch_dispatch__(func, types, args, kwargs)`.
 
-    func: the operator, as ``torch.ops.aten`` has it; called with these arguments, or with other operands, it runs below this
-    mode.  types: empty.  What the method returns is the operator's result; the graph is made around it, so gradients flow whatever it did.  Backward
-    runs in the same way while the mode is active.  Operators are rushlight's: `linear` is one, where PyTorch shows
-    ``aten.t`` and ``aten.addmm``, and what makes tensors of nothing (`zeros`, `randn`) is not seen.  Modes nest: the
-    innermost comes first, and what it calls is handed to those around it.
+    func: the operator, as ``torch.ops.aten`` has it; called with these arguments, or with other operands, it runs below
+    this mode.  types: empty.  What the method returns is the operator's result; the graph is made around it, so gradients
+    flow whatever it did: they are those of the operator at the operands that were handed.  Backward runs in the same way
+    while the mode is active.  Operators are rushlight's: `linear` is one, where PyTorch shows ``aten.t`` and
+    ``aten.addmm``, and what makes tensors of nothing (`zeros`, `randn`) is not seen.  Modes nest: the innermost comes
+    first, and what it calls is handed to those around it.
 
     >>> import rushlight as torch
     >>> from rushlight.utils._python_dispatch import TorchDispatchMode
@@ -137,7 +138,9 @@ class Running:
             return call.apply_inplace(op, inputs, statics)
         if modes.levels or modes.grad:
             return call.apply(op, inputs, statics)
-        outs, self.aux = compute(op, call.arrays_of(op, call.flatten(op, inputs))[0], statics)
+        outs, aux = compute(op, call.arrays_of(op, call.flatten(op, inputs))[0], statics)
+        if all(x is y for x, y in zip(inputs, self.args, strict=False)):  # formulas see the operands that were handed
+            self.aux = aux
         results = tuple(wrap(x) for x in outs)
         return results[0] if op.out_count == 1 else results
 

@@ -110,7 +110,7 @@ class Packet:
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:  # copies of operators are the operators
-        return packet, (self.__name__,)
+        return packet if self._namespace == "aten" else own_packet, (self.__name__,)
 
     def overloads(self) -> list[str]:
         """The names of the overloads."""
@@ -124,7 +124,7 @@ class Packet:
         run = self.function
         if run is None:
             raise NotImplementedError(
-                f"torch.ops.aten.{self.__name__} is known by name alone here: nothing computes it"
+                f"torch.ops.{self._namespace}.{self.__name__} is known by name alone here: nothing computes it"
             )
         if "self" in kwargs:  # which public functions call input
             args = (kwargs.pop("self"), *args)
@@ -177,6 +177,11 @@ def packet(name: str) -> Packet:
     return found
 
 
+def own_packet(name: str) -> Packet:
+    """An operator that PyTorch has not."""
+    return own.setdefault(name, Packet(name, "rushlight"))
+
+
 def overload_of(op: Op, inplace: bool = False) -> Overload:
     """The overload by which policies and modes know an operator; those that PyTorch has not are of the namespace `rushlight`."""
     name, _, overload = op.aten[0].partition(".") if op.aten else ("", "", "")
@@ -184,6 +189,6 @@ def overload_of(op: Op, inplace: bool = False) -> Overload:
     if not name:
         name = next((word for word in (op.name, op.shown) if public(word + end) or public(word)), "")
     if not name:
-        return own.setdefault(op.name + end, Packet(op.name + end, "rushlight")).default
+        return own_packet(op.name + end).default
     found: Overload = getattr(packet(name + end), overload or "default")
     return found
