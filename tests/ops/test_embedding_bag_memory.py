@@ -5,6 +5,7 @@ import pytest
 import rushlight as torch
 from rushlight import kernels, memory
 from rushlight.kernels import dispatch
+from rushlight.storage import dependents
 
 F = torch.nn.functional
 ROWS, WIDTH = 3000, 64
@@ -45,3 +46,23 @@ def test_a_step_of_sgd_makes_no_array_of_a_sparse_gradient_s_rows():
     optimizer.step()
     assert memory.peak() - before < 1_000_000  # the rows are 12.8 MB
     assert torch.equal(table.detach(), torch.from_numpy(expected))
+
+
+def test_it_makes_none_either_while_a_graph_depends_on_other_memory():
+    kept = F.dropout(F.gelu(torch.randn(512, 512, requires_grad=True) * 2)) @ torch.randn(512, 512)  # made again in backward
+    assert dependents
+    test_a_step_of_sgd_makes_no_array_of_a_sparse_gradient_s_rows()
+    kept.sum().backward()
+
+
+def test_what_a_graph_makes_again_from_a_table_is_made_before_a_step_changes_its_rows():
+    table, index = torch.nn.Parameter(torch.randn(1024, 512)), torch.randint(0, 1024, (2000,))
+    F.embedding(index, table, sparse=True).sum().backward()
+    wide = torch.randn(512, 512, requires_grad=True)
+    with torch.no_grad():
+        before = table.clone()
+    product = F.gelu(table.detach()) @ wide
+    (expected,) = torch.autograd.grad((F.gelu(before) @ wide).sum(), wide)
+    torch.optim.SGD([table], 0.1).step()
+    (found,) = torch.autograd.grad(product.sum(), wide)
+    assert torch.equal(found, expected)

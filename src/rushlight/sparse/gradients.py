@@ -14,7 +14,7 @@ from rushlight.engine.modes import no_grad
 from rushlight.engine.rows import Rows
 from rushlight.kernels.dispatch import parts_of_rows
 from rushlight.sparse.tensor import made
-from rushlight.storage import dependents
+from rushlight.storage import settle
 from rushlight.tensor import wrap
 
 if TYPE_CHECKING:
@@ -66,11 +66,12 @@ def _rows_added(dense: Tensor, places: Tensor, values: Tensor, alpha: complex) -
     """Add rows to a gapless tensor in place, alpha times, in one call, where nothing is recorded; whether it was done."""
     way = way_of((dense, values)) if special.count else RECORDED
     recorded = way is RECORDED and (dense.requires_grad or values.requires_grad)
-    if not way or recorded or dense._unusual or values._unusual or dependents or alpha.__class__ not in (int, float):
+    if not way or recorded or dense._unusual or values._unusual or alpha.__class__ not in (int, float):
         return False
     whole, rows = dense._array, values._array
     if whole.dtype != rows.dtype or whole.dtype.kind != "f" or not whole.flags.c_contiguous or not whole.size:
         return False
+    settle(whole)
     rows = rows.reshape(len(rows), whole.size // len(whole))
     table, at, factor = whole.reshape(len(whole), -1), places._array[0], whole.dtype.type(alpha)
     for some in parts_of_rows(len(rows), table.shape[1], table.dtype):
