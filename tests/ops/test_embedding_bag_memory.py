@@ -49,8 +49,9 @@ def test_a_step_of_sgd_makes_no_array_of_a_sparse_gradient_s_rows():
 
 
 def test_it_makes_none_either_while_a_graph_depends_on_other_memory():
-    kept = F.dropout(F.gelu(torch.randn(512, 512, requires_grad=True) * 2)) @ torch.randn(512, 512)  # made again in backward
-    assert dependents
+    x = torch.randn(512, 512, requires_grad=True)
+    kept = F.dropout(F.gelu(x * 2)) @ torch.randn(512, 512)
+    assert dependents  # it makes values again in backward
     test_a_step_of_sgd_makes_no_array_of_a_sparse_gradient_s_rows()
     kept.sum().backward()
 
