@@ -39,7 +39,7 @@ def traced(t: Any) -> Any:
             c = self.l(a) * self.p
             return t.cat([self.m(c), a], 1), c.sum()
 
-    return room(t, "_symbolic_trace" if t is torch else "tracer").symbolic_trace(Net())
+    return room(t, "_symbolic_trace").symbolic_trace(Net())
 
 
 def text(module: Any) -> str:

@@ -35,8 +35,6 @@ ALIASES = {
     "torch.profiler.profiler": "rushlight.profiler.scheduled",
     "torch.signal.windows.windows": "rushlight.signal.windows",
     "torch.nn.modules.linear_cross_entropy_options": "rushlight.nn.modules.linear_cross_entropy",
-    "torch.fx._symbolic_trace": "rushlight.fx.tracer",
-    "torch.fx.subgraph_rewriter": "rushlight.fx.rewriter",
     "torch._custom_ops": "rushlight.library.custom",
     "torch.torch_version": "rushlight.compat.torch_version",
     "torch.version": "rushlight.compat.version",

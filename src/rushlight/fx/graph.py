@@ -4,45 +4,21 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import copy
 import keyword
-import math
-import operator
 import re
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rushlight.basics import dtypes
-from rushlight.basics.devices import device
+from rushlight.fx.codegen import CodeGen, PythonCode, PyTreeCodeGen, PyTreeInfo, written
 from rushlight.fx.node import Argument, Node, Target, linked, map_arg
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rushlight.basics.dtypes import dtype
-
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 
-INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
-    "lshift": "<<", "rshift": ">>", "and_": "&", "or_": "|", "xor": "^", "eq": "==", "ne": "!=", "lt": "<", "gt": ">",
-    "le": "<=", "ge": ">=",
-}  # fmt: skip
-PREFIX = {"neg": "-", "pos": "+", "invert": "~", "not_": "not "}
-
-
-@dataclass
-class PythonCode:
-    """Code: its text and the names that it needs; line numbers are counted from the text's first line."""
-
-    src: str
-    globals: dict[str, Any]
-    _lineno_map: dict[int, int | None] = field(default_factory=dict)
-
-
-class CodeGen:
-    """How a graph becomes a function; here for classes derived from it."""
+_PyTreeCodeGen, _PyTreeInfo = PyTreeCodeGen, PyTreeInfo  # as PyTorch has their names
 
 
 class NodeList:
@@ -73,6 +49,17 @@ class _Place(contextlib.AbstractContextManager[None]):
 
     def __exit__(self, *error: object) -> None:
         self._graph._before = self._former
+
+
+class _Transformed(contextlib.AbstractContextManager[None]):
+    """Lines of code are changed from now on, until the end of the context."""
+
+    def __init__(self, codegen: CodeGen, make: Callable[..., Any]):
+        self._codegen, self._former = codegen, codegen._body_transformer
+        codegen._body_transformer = make(self._former)
+
+    def __exit__(self, *error: object) -> None:
+        self._codegen._body_transformer = self._former
 
 
 class Graph:
@@ -206,6 +193,7 @@ class Graph:
 
     def __deepcopy__(self, memo: Any = None) -> Graph:
         made = Graph(tracer_cls=self._tracer_cls)
+        made._codegen = copy.deepcopy(self._codegen)
         found = made.graph_copy(self, {}, return_output_node=True)
         if found is not None:
             made.output(found[0], found[1].type).meta = dict(found[1].meta)
@@ -250,6 +238,27 @@ class Graph:
         """The program as the method `forward`; root_module: what its parameters are attributes of, "self"."""
         return written(self, root_module)
 
+    def set_codegen(self, codegen: CodeGen) -> None:
+        """Write the function by this from now on; a module of this graph by its next `recompile()`."""
+        self._codegen = codegen
+
+    def on_generate_code(
+        self, make_transformer: Callable[[Callable[[list[str]], list[str]] | None], Callable[[list[str]], list[str]]]
+    ) -> contextlib.AbstractContextManager[None]:
+        """Change the lines of the function's body, from the call on; a context, at whose end this was not asked.
+
+        make_transformer: gets what changes them now, None at first, and returns a function of lines that gives lines.
+        """
+        return _Transformed(self._codegen, make_transformer)
+
+    def process_inputs(self, *args: Any) -> Any:
+        """What the placeholders stand for, of a function's arguments: see `CodeGen`."""
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out: Any) -> Any:
+        """What a function returns, of what the output step gives: see `CodeGen`."""
+        return self._codegen.process_outputs(out)
+
     def print_tabular(self) -> None:
         """Print the steps as a table."""
         rows = [("opcode", "name", "target", "args", "kwargs")]
@@ -274,155 +283,3 @@ def _wish(target: Target) -> str:
     if name.startswith("__") and name.endswith("__"):
         name = name[2:-2]
     return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower() or "_"
-
-
-def written(graph: Graph, root: str) -> PythonCode:
-    """A graph as Python code."""
-    found: dict[str, Any] = {"inf": math.inf, "nan": math.nan, "NoneType": type(None)}
-    arguments, lines, last = [], [], _last_uses(graph)
-    for node in graph.nodes:
-        if node.op == "placeholder":
-            arguments.append(_parameter(node, found))
-            name = str(node.target).lstrip("*")
-            lines += [f"{node.name} = {name}"] if name != node.name else []
-        elif node.op == "output":
-            lines.append(f"return {_argument(node.args[0], found)}")
-        else:
-            done = [n.name for n in last.get(node, ())]
-            line = _line(node, root, found)
-            lines.append(line + (f";  {' = '.join(done)} = None" if done else ""))
-    body = "".join(f"    {line}\n" for line in lines or ["pass"])
-    src = f"\n\n\ndef forward({', '.join([root.split('.')[0], *arguments])}):\n{body}    "
-    return PythonCode(src, found)
-
-
-def _last_uses(graph: Graph) -> dict[Node, list[Node]]:
-    """For each step the nodes that nobody needs after it, whose memory can go."""
-    ends: dict[Node, list[Node]] = {}
-    seen: set[Node] = set()
-    for node in reversed(graph.nodes):
-        for used in node.all_input_nodes:
-            if used not in seen:
-                seen.add(used)
-                ends.setdefault(node, []).append(used)
-        if not node.users and node.op not in ("placeholder", "output"):
-            ends.setdefault(node, []).append(node)
-    return ends
-
-
-def _parameter(node: Node, found: dict[str, Any]) -> str:
-    """A placeholder among the parameters of `forward`."""
-    default = f" = {_argument(node.args[0], found)}" if node.args else ""
-    kind = f" : {node.type.__name__}" if node.type in (int, float, bool, str) else ""
-    return f"{node.target}{kind}{default}"
-
-
-def _line(node: Node, root: str, found: dict[str, Any]) -> str:
-    """A step as a line of code."""
-    return f"{node.name} = {_expression(node, root, found)}"
-
-
-def _expression(node: Node, root: str, found: dict[str, Any]) -> str:
-    args = [_argument(a, found) for a in node.args]
-    if node.op == "get_attr":
-        return _path(root, str(node.target))
-    if node.op == "call_module":
-        return f"{_path(root, str(node.target))}({_passed(args, node, found)})"
-    if node.op == "call_method":
-        return f"{args[0]}.{node.target}({_passed(args[1:], node, found)})"
-    short = _short(node.target, args) if not node.kwargs else None
-    return short or f"{_global(node.target, found)}({_passed(args, node, found)})"
-
-
-def _short(target: Callable[..., Any], args: list[str]) -> str | None:
-    """An operator or attribute in Python's own notation."""
-    name = getattr(target, "__name__", "")
-    if getattr(operator, name, None) is target:
-        if name in INFIX and len(args) == 2:
-            return f"{args[0]} {INFIX[name]} {args[1]}"
-        if name in PREFIX and len(args) == 1:
-            return f"{PREFIX[name]}{args[0]}"
-        if name == "getitem":
-            return f"{args[0]}[{args[1]}]"
-    return (
-        f"{args[0]}.{args[1][1:-1]}" if target is getattr and len(args) == 2 and args[1][1:-1].isidentifier() else None
-    )
-
-
-def _passed(args: list[str], node: Node, found: dict[str, Any]) -> str:
-    return ", ".join([*args, *(f"{key} = {_argument(value, found)}" for key, value in node.kwargs.items())])
-
-
-def _path(root: str, target: str) -> str:
-    """An attribute by its path; parts that are no names are asked for by `getattr`."""
-    text = root
-    for part in target.split("."):
-        plain = part.isidentifier() and not keyword.iskeyword(part)
-        text = f"{text}.{part}" if plain else f'getattr({text}, "{part}")'
-    return text
-
-
-def _global(value: Any, found: dict[str, Any]) -> str:
-    """A name for a function or class that the code needs."""
-    name = getattr(value, "__name__", type(value).__name__)
-    if getattr(builtins, name, None) is value:
-        return str(name)
-    module = re.sub(r"^rushlight(\.(ops|dispatch)\b.*)?", "torch", getattr(value, "__module__", None) or "")
-    inner = module.startswith("torch")  # what torch itself shows is known by that name, wherever it is defined
-    public = (inner and _public(f"torch.{name}", value, found)) or _public(f"{module}.{name}", value, found)
-    if public is not None:
-        return public
-    wish = re.sub(r"\W", "_", f"{module}.{name}") if module else re.sub(r"\W", "_", name)
-    unique, number = wish, 0
-    while unique in found and found[unique] is not value:
-        number += 1
-        unique = f"{wish}_{number}"
-    found[unique] = value
-    return unique
-
-
-def _public(path: str, value: Any, found: dict[str, Any]) -> str | None:
-    """The path from `torch` on under which a function, class or dtype is known; None for others."""
-    torch = sys.modules[__name__.partition(".")[0]]
-    first, *parts = path.split(".")
-    if first != "torch" or found.get("torch", torch) is not torch:
-        return None
-    if len(parts) > 1:  # linalg_norm is torch.linalg.norm
-        parts[-1] = parts[-1].removeprefix(f"{parts[-2]}_")
-    at: Any = torch
-    for part in parts:
-        at = getattr(at, part, None)
-    if at is not value:
-        return None
-    found["torch"] = torch
-    return ".".join(("torch", *parts))
-
-
-def _argument(a: Any, found: dict[str, Any]) -> str:
-    """What is passed, as code."""
-    if isinstance(a, Node):
-        return a.name
-    if isinstance(a, tuple) and hasattr(a, "_fields"):
-        return f"{_global(type(a), found)}({', '.join(_argument(item, found) for item in a)})"
-    if isinstance(a, tuple):
-        return f"({', '.join(_argument(item, found) for item in a)}{',' * (len(a) == 1)})"
-    if isinstance(a, list):
-        return f"[{', '.join(_argument(item, found) for item in a)}]"
-    if isinstance(a, dict):
-        return "{" + ", ".join(f"{key!r}: {_argument(item, found)}" for key, item in a.items()) + "}"
-    if isinstance(a, slice):
-        return f"slice({_argument(a.start, found)}, {_argument(a.stop, found)}, {_argument(a.step, found)})"
-    if (
-        isinstance(a, dtypes.dtype | device)
-        or callable(a)
-        or not isinstance(a, str | int | float | complex | type(None) | type(...) | bytes)
-    ):
-        return _object(a, found)
-    return repr(a)
-
-
-def _object(a: dtype, found: dict[str, Any]) -> str:
-    """An object that has no notation: a name for it."""
-    if isinstance(a, dtypes.dtype):
-        return _public(f"torch.{a.name}", a, found) or _global(a, found)
-    return _global(a, found)

@@ -8,9 +8,11 @@ import linecache
 import os
 from typing import TYPE_CHECKING, Any
 
+from rushlight.fx.codegen import PyTreeCodeGen
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import map_arg
 from rushlight.nn.modules.module import Module
+from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ class GraphModule(Module):
     def __init__(self, root: Module | dict[str, Any], graph: Graph, class_name: str = "GraphModule"):
         super().__init__()
         type(self).__name__ = class_name
+        self.meta: dict[str, Any] = dict(getattr(root, "meta", {}))  # for passes to keep things in
         if isinstance(root, Module):
             self.training = root.training
         for node in graph.nodes:
@@ -74,6 +77,9 @@ class GraphModule(Module):
         exec(compile(made.src, name, "exec"), names)
         linecache.cache[name] = (len(made.src), None, made.src.splitlines(True), name)
         self.__dict__["_code"] = made.src
+        if isinstance(self._graph._codegen, PyTreeCodeGen):
+            info = self._graph._codegen.pytree_info
+            self.__dict__.update(_in_spec=info.in_spec, _out_spec=info.out_spec)
         setattr(type(self), "forward", names["forward"])  # noqa: B010  (a method, to mypy)
         return made
 
@@ -140,7 +146,7 @@ class GraphModule(Module):
 
     def __reduce__(self) -> Any:
         held = {k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}
-        return _rebuilt, (held, steps(self._graph), type(self).__name__)
+        return _rebuilt, (held, steps(self._graph), type(self).__name__, self._graph._codegen)
 
     def __str__(self) -> str:
         hint = "# To see more debug info, please use `graph_module.print_readable()`"
@@ -160,11 +166,12 @@ class _Number(int):
     """The number of a node, in a file."""
 
 
-def _rebuilt(held: dict[str, Any], steps: list[Any], name: str) -> GraphModule:
+def _rebuilt(held: dict[str, Any], steps: list[Any], name: str, codegen: Any = None) -> GraphModule:
     """A module from a file."""
     from rushlight.fx.node import map_aggregate
 
     graph = Graph()
+    graph._codegen = codegen or graph._codegen
     nodes: list[Any] = []
     for op, target, args, kwargs, wish, kind in steps:
         args, kwargs = map_aggregate((args, kwargs), lambda x: nodes[x] if isinstance(x, _Number) else x)
@@ -176,7 +183,7 @@ def _rebuilt(held: dict[str, Any], steps: list[Any], name: str) -> GraphModule:
 
 def _take(module: GraphModule, target: str, root: Any) -> None:
     """Give the module what a step names: a submodule, parameter, buffer or attribute of `root`."""
-    value = root[target] if isinstance(root, dict) else _reached(root, target)
+    value = _of_dict(root, target) if isinstance(root, dict) else _of_module(root, target)
     *path, last = target.split(".")
     owner: Any = module
     for i, part in enumerate(path):
@@ -188,7 +195,7 @@ def _take(module: GraphModule, target: str, root: Any) -> None:
         owner = getattr(owner, part)
     if hasattr(owner, last) and last not in ("forward",):
         return
-    if isinstance(value, Tensor) and last in getattr(_owner(root, target), "_buffers", {}):
+    if isinstance(value, Tensor) and not isinstance(value, Parameter):
         owner.register_buffer(last, value)
     elif isinstance(value, Module):
         owner.add_module(last, value)
@@ -209,8 +216,17 @@ class _CodeOnlyModule(Module):
         self.__dict__ = body
 
 
-def _owner(root: Any, target: str) -> Any:
-    return None if isinstance(root, dict) else _reached(root, target.rpartition(".")[0])
+def _of_dict(root: dict[str, Any], target: str) -> Any:
+    if target not in root:
+        raise RuntimeError(f"GraphModule: the graph names {target!r}, which is not among {sorted(root)}")
+    return root[target]
+
+
+def _of_module(root: Module, path: str) -> Any:
+    found: Any = root
+    for part in path.split("."):
+        found = getattr(found, part)
+    return found
 
 
 def _reached(root: Any, path: str) -> Any:

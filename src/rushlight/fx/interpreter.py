@@ -37,21 +37,22 @@ class Interpreter:
         self.extra_traceback = True
         self.user_to_last_uses: dict[Node, list[Node]] = {}
         if garbage_collect_values:
-            from rushlight.fx.graph import _last_uses
+            from rushlight.fx.codegen import _last_uses
 
             self.user_to_last_uses = _last_uses(self.graph)
 
     def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
         """What the program returns for these arguments.  initial_env: results of steps that are known."""
         self.env = dict(initial_env or {})
-        self.args_iter: Iterator[Any] = iter(args)
+        self.args_iter: Iterator[Any] = iter(self.graph.process_inputs(*args) if enable_io_processing else args)
         for node in self.graph.nodes:
             if node not in self.env:
                 self.env[node] = self._run(node)
             for done in self.user_to_last_uses.get(node, ()):
                 self.env.pop(done, None)
             if node.op == "output":
-                return self.env[node]
+                found = self.env[node]
+                return self.graph.process_outputs(found) if enable_io_processing else found
         return None
 
     def _run(self, node: Node) -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import builtins
 import operator
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from rushlight.fx.immutable_collections import frozen
+from rushlight.fx.immutable_collections import frozen, immutable_dict, immutable_list
+from rushlight.fx.names import qualified_name, type_repr
 
 if TYPE_CHECKING:
     from rushlight.fx.graph import Graph
@@ -30,9 +30,9 @@ def map_aggregate(a: Argument, fn: Callable[[Any], Any]) -> Any:
         items = [map_aggregate(item, fn) for item in a]
         return type(a)(*items) if hasattr(a, "_fields") else tuple(items)
     if isinstance(a, list):
-        return [map_aggregate(item, fn) for item in a]
+        return immutable_list(map_aggregate(item, fn) for item in a)
     if isinstance(a, dict):
-        return {key: map_aggregate(item, fn) for key, item in a.items()}
+        return immutable_dict((key, map_aggregate(item, fn)) for key, item in a.items())
     if isinstance(a, slice):
         return slice(map_aggregate(a.start, fn), map_aggregate(a.stop, fn), map_aggregate(a.step, fn))
     return fn(a)
@@ -40,6 +40,8 @@ def map_aggregate(a: Argument, fn: Callable[[Any], Any]) -> Any:
 
 def map_arg(a: Argument, fn: Callable[[Node], Any]) -> Any:
     """`a` with `fn` applied to the nodes in it."""
+    if not callable(fn):
+        raise AssertionError(f"map_arg: fn is a function of nodes, got {fn!r}")
     return map_aggregate(a, lambda x: fn(x) if isinstance(x, Node) else x)
 
 
@@ -50,6 +52,7 @@ def leaves(a: Argument) -> list[Any]:
     return found
 
 
+CHECKS = frozenset({"_assert", "_assert_async"})  # functions that raise, and give nothing
 _impure: set[Callable[..., Any]] = set()
 
 
@@ -152,6 +155,8 @@ class Node:
         """Move `x` to just before this node."""
         if x is self:
             return
+        if x.graph is not self.graph:
+            raise AssertionError(f"{x} is a node of another graph than {self}: node_copy() takes one over")
         x._unlink()
         before = self._prev
         before._next, x._prev, x._next, self._prev = x, before, self, x
@@ -201,7 +206,7 @@ class Node:
             return True
         if self.op == "call_function":
             name = getattr(self.target, "__name__", "")
-            if self.target in _impure:
+            if self.target in _impure or name in CHECKS:
                 return True
             return (name.endswith("_") and not name.endswith("__")) or self.target is operator.setitem
         return self.op == "call_module" and getattr(self._module(), "is_impure", False) is True
@@ -212,24 +217,24 @@ class Node:
 
     def format_node(self, *_: Any, **__: Any) -> str | None:
         """The step as a line of `print(graph)`; None for what is passed in and for the output."""
+        kind = f"{type_repr(self.type)} " if self.type is not None else ""
         if self.op == "placeholder":
             default = f"(default={self.args[0]})" if self.args else ""
-            kind = f"{shown_type(self.type)} " if self.type is not None else ""
             return f"%{self.name} : {kind}[num_users={len(self.users)}] = placeholder[target={self.target}]{default}"
         if self.op == "output":
             return f"return {self.args[0]}"
         if self.op == "get_attr":
-            return f"%{self.name} : [num_users={len(self.users)}] = get_attr[target={self.target}]"
-        return (f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={self._pretty_print_target(self.target)}]"
+            return f"%{self.name} : {kind}[num_users={len(self.users)}] = get_attr[target={self.target}]"
+        return (f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}[target={self._pretty_print_target(self.target)}]"
                 f"(args = {text(self.args)}, kwargs = {text(self.kwargs)})")  # fmt: skip
 
     def _pretty_print_target(self, target: Any) -> str:
         if isinstance(target, str):
             return target
-        name = getattr(target, "__name__", None)
-        if name is None:
+        if not hasattr(target, "__name__"):
             return repr(target)
-        return f"builtins.{name}" if getattr(builtins, name, None) is target else f"{room(target)}.{name}"
+        name = qualified_name(target)
+        return name.replace("_operator.", "operator.") if "." in name else f"builtins.{name}"
 
     def __repr__(self) -> str:
         return self.name
@@ -246,19 +251,6 @@ def text(a: Any) -> str:
     if isinstance(a, dict):
         return "{" + ", ".join(f"{key}: {text(item)}" for key, item in a.items()) + "}"
     return str(a)
-
-
-def shown_type(kind: type[Any]) -> str:
-    """An annotation as PyTorch writes it."""
-    if not isinstance(kind, type):
-        return str(kind)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-
-
-def room(function: Callable[..., Any]) -> str:
-    """The public module of a function: where code that is written finds it."""
-    name: str = getattr(function, "__module__", None) or "builtins"
-    return {"_operator": "operator", "math": "math"}.get(name, name)
 
 
 def linked(root: Node, forwards: bool = True) -> Iterator[Node]:

@@ -5,20 +5,37 @@ from __future__ import annotations
 import dis
 import inspect
 import operator
+import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from rushlight.basics.devices import device
 from rushlight.basics.dtypes import dtype
 from rushlight.basics.size import Size
-from rushlight.fx.graph import INFIX, Graph
+from rushlight.fx.codegen import INFIX
+from rushlight.fx.graph import Graph
 from rushlight.fx.node import Argument, Node, Target, leaves, map_aggregate
+from rushlight.fx.spelled import explicit
 from rushlight.generator import Generator
+from rushlight.overrides.public import made
 from rushlight.tensor import Tensor, layout
 
 __all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "TraceError", "TracerBase"]
 
 PLAIN = (str, int, float, bool, complex, bytes, dtype, device, layout, Generator, type(None), type(...), range)
+
+
+def _where() -> str:
+    """The calls that led here, of the program that is traced."""
+    own, found = str(Path(__file__).parent.parent), []
+    for frame, line in traceback.walk_stack(inspect.currentframe()):
+        name = frame.f_code.co_filename
+        if name.startswith(own) and frame.f_code.co_name == "trace":
+            break
+        if not name.startswith(own):
+            found.append(traceback.FrameSummary(name, line, frame.f_code.co_name))
+    return "".join(traceback.format_list(found[::-1]))
 
 
 class TraceError(ValueError):
@@ -34,6 +51,8 @@ class TracerBase:
     trace_asserts: bool = False
     proxy_buffer_attributes: bool = False
     module_stack: dict[str, Any]
+    node_name_to_scope: dict[str, Any]
+    scope: tuple[str, Any] = ("", None)
 
     def create_node(
         self,
@@ -45,7 +64,13 @@ class TracerBase:
         type_expr: Any = None,
     ) -> Node:
         """Put a step into the graph."""
-        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        self.node_name_to_scope[node.name] = self.scope
+        if self.module_stack:
+            node.meta["nn_module_stack"] = dict(self.module_stack)
+        if self.record_stack_traces and kind not in ("placeholder", "output"):
+            node.stack_trace = _where()
+        return node
 
     def proxy(self, node: Node) -> Proxy:
         """What stands for the result of a step."""
@@ -113,13 +138,14 @@ class GraphAppendingTracer(TracerBase):
 
     def __init__(self, graph: Graph):
         self.graph = graph
-        self.module_stack = {}
+        self.module_stack, self.node_name_to_scope = {}, {}
 
 
 class Proxy:
     """Stands for the result of a step: operators, methods, attributes and functions of torch on it make further steps."""
 
     def __init__(self, node: Node, tracer: TracerBase | None = None):
+        made(type(self))  # factories look for nobody until somebody is there
         self.node = node
         self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
 
@@ -163,6 +189,7 @@ class Proxy:
     def __torch_function__(cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         tracer = next(x.tracer for x in leaves([args, kwargs]) if isinstance(x, Proxy))
+        args, kwargs = explicit(func, args, kwargs)
         name = getattr(func, "__name__", "")
         if vars(Tensor).get(name) is func or getattr(Tensor, name, None) is func:
             return tracer.create_proxy("call_method", name, args, kwargs)
@@ -198,6 +225,8 @@ class ParameterProxy(Proxy):
     def numel(self) -> int:
         """How many elements the parameter has."""
         return int(self.param.numel())
+
+    nelement = numel
 
 
 class Attribute(Proxy):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 FUNCTIONAL = "nn.functional"
 
-# Functions without tensors to ask: only modes are.
+# Functions without tensors to ask: modes are, and what stands for a size, a number or a dtype, a proxy of torch.fx say.
 FACTORIES = frozenset(
     "as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_strided eye fftfreq from_numpy "
     "frombuffer full hamming_window hann_window kaiser_window linspace logspace ones rand randint randn randperm range "
     "rfftfreq scalar_tensor tensor tril_indices triu_indices zeros".split()
 )
+# Those whose first argument is data, whatever it is.
+TAKES_DATA = frozenset({"as_tensor", "asarray", "tensor"})
 # Functions that ask nobody.
 SILENT = frozenset(
     "broadcast_shapes can_cast from_dlpack get_default_device get_rng_state initial_seed is_storage is_tensor manual_seed "

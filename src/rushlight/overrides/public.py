@@ -17,6 +17,7 @@ from types import FunctionType
 from typing import Any
 
 from rushlight.basics.foreign import is_theirs, kind_of
+from rushlight.overrides.names import TAKES_DATA
 from rushlight.overrides.protocol import ALL, asked, disguised, here, overrides, overriding, plain
 from rushlight.tensor import Tensor
 
@@ -29,7 +30,7 @@ _lock = threading.Lock()
 class Public:
     """A public function.  func: what overrides are called with.  twin: the function object.  inner: the operator's own.
 
-    name: as errors and `resolve_name` have it.  factory: it has no argument to ask.  python: PyTorch has it in Python.
+    name: as errors and `resolve_name` have it.  factory: it has no tensors to ask.  python: PyTorch has it in Python.
     binary: a Python operator.
     """
 
@@ -55,8 +56,10 @@ class Public:
         """As `meet`, where an argument may override the function, or a mode may be active."""
         if here.asks:
             found: list[Any] = []
-            if here.asks == ALL and not self.factory:
-                found = overriding((*args, *kwargs.values()), self.python)
+            if here.asks == ALL:
+                found = (
+                    self.stand_ins(args, kwargs) if self.factory else overriding((*args, *kwargs.values()), self.python)
+                )
             if found or here.modes:
                 return self.ask(args, kwargs, found)
         if args and type(args[0]) in disguised:
@@ -64,6 +67,12 @@ class Public:
             if own is not None:
                 return own(self.inner, *args, **kwargs)
         return self.inner(*args, **kwargs)
+
+    def stand_ins(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """Whom a factory asks: what stands for sizes, numbers or dtypes that are not there yet.  Tensors are values to it."""
+        data = self.name.rpartition(".")[2] in TAKES_DATA
+        options = (*args[data:], *(x for name, x in kwargs.items() if not data or name != "data"))
+        return [x for x in overriding(options) if not isinstance(x, Tensor)]
 
     def ask(self, args: tuple[Any, ...], kwargs: dict[str, Any], found: list[Any]) -> Any:
         """What overrides the function in place of it."""

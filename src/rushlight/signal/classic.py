@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
 from rushlight.dispatch.options import check_pinned
+from rushlight.overrides.attach import function
 from rushlight.signal import windows
 from rushlight.tensor import Tensor, strided
 
@@ -109,3 +110,7 @@ def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0,
         return windows.kaiser(length, beta=abs(beta), **how)  # I0 is even
 
     return _window("kaiser_window", make, window_length, periodic, **options)
+
+
+for _name in __all__:  # modes and what stands for a length are asked, as of other functions of torch
+    globals()[_name] = function(globals()[_name], _name, "")

@@ -6,10 +6,12 @@ from typing import Any, NamedTuple
 
 from rushlight.basics.dtypes import dtype
 from rushlight.basics.size import Size
+from rushlight.dispatch.formats import channels_last, channels_last_3d, contiguous_format, memory_format
 from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node, leaves, map_aggregate
 from rushlight.tensor import Tensor
 
+FORMATS = (contiguous_format, channels_last, channels_last_3d)
 __all__ = ["ShapeProp", "TensorMetadata"]
 
 
@@ -28,7 +30,17 @@ class TensorMetadata(NamedTuple):
 def _metadata(x: Any) -> Any:
     if not isinstance(x, Tensor):
         return x
-    return TensorMetadata(x.shape, x.dtype, x.requires_grad, tuple(x.stride()), None, False, {})
+    form = next((form for form in FORMATS if fits(x, form)), None)
+    return TensorMetadata(x.shape, x.dtype, x.requires_grad, tuple(x.stride()), form, False, {})
+
+
+def fits(x: Tensor, form: memory_format) -> bool:
+    """Whether a tensor's memory is in that order."""
+    dims = {channels_last: 4, channels_last_3d: 5}.get(form, x.ndim)
+    return bool(x.ndim == dims and x.is_contiguous(memory_format=form))
+
+
+_extract_tensor_metadata = _metadata  # as PyTorch has its name
 
 
 class ShapeProp(Interpreter):

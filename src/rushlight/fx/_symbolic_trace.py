@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
+from rushlight.fx.arguments import PH, PHBase, PHWithMeta, arguments, noted
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import leaves
@@ -19,25 +20,22 @@ from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
 
-__all__ = ["PH", "ProxyableClassMeta", "Tracer", "is_fx_tracing", "symbolic_trace", "wrap"]
+__all__ = ["PH", "PHBase", "PHWithMeta", "ProxyableClassMeta", "Tracer", "is_fx_tracing", "symbolic_trace", "wrap"]
 
 _wrapped: list[tuple[dict[str, Any], str]] = []  # globals of a module, name of a function in them
+WRAPPED = "__fx_wrapped__"  # in the code of a GraphModule: the names of such functions in it
 _tracing = 0
-
-
-class _Placeholder:
-    """In concrete arguments: this one is to be traced."""
-
-    def __repr__(self) -> str:
-        return "PH"
-
-
-PH = _Placeholder()
 
 
 def is_fx_tracing() -> bool:
     """Whether a program is being traced."""
     return _tracing > 0
+
+
+def _assert_is_none(value: Any, msg: str) -> None:
+    """Raises AssertionError with this text unless the value is None: a step of programs with such an argument."""
+    if value is not None:
+        raise AssertionError(msg)
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
@@ -60,7 +58,10 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
     caller = None if frame is None else frame.f_back
     if caller is None or caller.f_code.co_name != "<module>":
         raise NotImplementedError("wrap must be called at the top level of a module")
-    _wrapped.append((caller.f_globals, name))
+    if "__name__" in caller.f_globals:
+        _wrapped.append((caller.f_globals, name))
+    else:  # the code of a GraphModule, which comes and goes
+        caller.f_globals.setdefault(WRAPPED, []).append(name)
     return fn_or_name
 
 
@@ -92,6 +93,8 @@ class Tracer(TracerBase):
         self._searched = list(autowrap_modules)
         self.param_shapes_constant = param_shapes_constant
         self.module_stack: dict[str, Any] = {}
+        self.num_calls: dict[str, int] = {}
+        self.scope: tuple[str, Any] = ("", None)
         self.node_name_to_scope: dict[str, Any] = {}
         self.root: Any = None
         self.tensor_attrs: dict[int, str] = {}
@@ -114,13 +117,16 @@ class Tracer(TracerBase):
     def call_module(self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What becomes of a call of a submodule: a step, or what its forward does."""
         path = self.path_of_module(m)
-        self.module_stack[path] = type(m)
+        times = self.num_calls[path] = self.num_calls.get(path, -1) + 1
+        key, former, self.scope = f"{path}@{times}" if times else path, self.scope, (path, type(m))
+        self.module_stack[key] = self.scope
         try:
             if self.is_leaf_module(m, path):
                 return self.create_proxy("call_module", path, args, kwargs)
             return forward(*args, **kwargs)
         finally:
-            self.module_stack.pop(path, None)
+            self.module_stack.pop(key, None)
+            self.scope = former
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
         """What an attribute of a module is while tracing: a step for parameters, and for buffers where that is asked for."""
@@ -140,6 +146,12 @@ class Tracer(TracerBase):
             if found is value:
                 return str(name)
         return self.tensor_attrs.get(id(value))
+
+    def create_arg(self, a: Any) -> Any:
+        """What a step keeps for an argument: nodes for proxies, parameters and modules, a step that makes a named tuple."""
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
+            return self.create_node("call_function", type(a), tuple(map(self.create_arg, a)), {})
+        return super().create_arg(a)
 
     def _item(self, a: Any) -> Any:
         if isinstance(a, Tensor):
@@ -179,41 +191,21 @@ class Tracer(TracerBase):
         self.tensor_attrs = {id(v): n for m, module in self.root.named_modules()
                              for n, v in ((f"{m}.{k}".lstrip("."), v) for k, v in vars(module).items())
                              if isinstance(v, Tensor)}  # fmt: skip
-        args = self.create_args_for_root(fn, isinstance(root, Module), concrete_args)
+        call, args = self.create_args_for_root(fn, isinstance(root, Module), concrete_args)
+        kind = noted(fn).get("return")
         _tracing += 1
         try:
             with self._patched(fn):
-                self.create_node("output", "output", (self.create_arg(_run(fn, *args)),), {})
+                self.create_node("output", "output", (self.create_arg(call(*args)),), {}, type_expr=kind)
         finally:
             _tracing -= 1
         return self.graph
 
-    def create_args_for_root(self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any = None) -> Any:
-        """What the program is run on: proxies for its parameters."""
-        signature = inspect.signature(inspect.unwrap(root_fn))
-        parameters = list(signature.parameters.values())
-        positional, by_name = ([self.root] if is_module else []), {}
-        for parameter in parameters[is_module:]:
-            given = (concrete_args or {}).get(parameter.name, PH)
-            if parameter.kind is parameter.VAR_POSITIONAL:
-                positional.append(self.create_proxy("placeholder", f"*{parameter.name}", (), {}))
-            elif parameter.kind is parameter.VAR_KEYWORD:
-                by_name[parameter.name] = self.create_proxy("placeholder", f"**{parameter.name}", (), {})
-            elif given is not PH:
-                self._fixed(parameter, given)
-                positional.append(given)
-            else:
-                positional.append(self._parameter(parameter))
-        return _spread(parameters[is_module:], positional, by_name, is_module)
-
-    def _parameter(self, parameter: inspect.Parameter) -> Proxy:
-        default = () if parameter.default is parameter.empty else (parameter.default,)
-        annotation = None if parameter.annotation is parameter.empty else parameter.annotation
-        return self.create_proxy("placeholder", parameter.name, default, {}, type_expr=annotation)
-
-    def _fixed(self, parameter: inspect.Parameter, given: Any) -> None:
-        """An argument that is not traced stays a parameter of the program."""
-        self.create_proxy("placeholder", parameter.name, (given,) if not isinstance(given, Tensor) else (), {})
+    def create_args_for_root(
+        self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any = None
+    ) -> tuple[Callable[..., Any], list[Any]]:
+        """A function, and what it is to be run on: proxies for its parameters, but what `concrete_args` has for its names."""
+        return arguments(self, root_fn, is_module, concrete_args, _assert_is_none)
 
     @contextlib.contextmanager
     def _patched(self, fn: Callable[..., Any]) -> Iterator[None]:
@@ -238,40 +230,18 @@ class Tracer(TracerBase):
                 for name, value in list(names.items()):
                     if id(value) in self._autowrap and not name.startswith("_"):
                         _patch_item(undo, names, name, _recording(value))
-            for names, name in _wrapped:
+            for names, name in (*_wrapped, *_wrapped_in(self.root, fn)):
                 value = names.get(name, getattr(builtins, name, None))
                 if value is not None:
                     _patch_item(undo, names, name, _recording(value))
             yield
 
 
-def _run(fn: Callable[..., Any], given: list[Any], named: dict[str, Any]) -> Any:
-    """Call a function in which `*args` and `**kwargs` are one value each, as in the program: their elements are steps."""
-    code, stars = getattr(fn, "__code__", None), inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
-    if not isinstance(fn, FunctionType) or inspect.unwrap(fn) is not fn or code is None or not code.co_flags & stars:
-        return fn(*given, **named)
-    count = code.co_argcount + code.co_kwonlyargcount
-    if code.co_flags & inspect.CO_VARARGS:
-        *given, rest = given
-        named = {**named, code.co_varnames[count]: rest}
-    count += bin(code.co_flags & stars).count("1")
-    plain = code.replace(co_argcount=count, co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=code.co_flags & ~stars)
-    return FunctionType(plain, fn.__globals__, fn.__name__, None, fn.__closure__)(*given, **named)
-
-
-def _spread(
-    parameters: list[inspect.Parameter], positional: list[Any], by_name: dict[str, Any], is_module: bool
-) -> Any:
-    """Keyword-only parameters go by name."""
-    given, named = positional[: int(is_module)], dict(by_name)
-    for parameter, value in zip(
-        [p for p in parameters if p.kind is not p.VAR_KEYWORD], positional[is_module:], strict=True
-    ):
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            named[parameter.name] = value
-        else:
-            given.append(value)
-    return given, named
+def _wrapped_in(root: Module, fn: Any) -> Iterator[tuple[dict[str, Any], str]]:
+    """The wrapped functions that the code of traced programs inside this one calls."""
+    for each in (fn, *(type(module).forward for module in root.modules() if isinstance(module, GraphModule))):
+        names = getattr(each, "__globals__", {})
+        yield from ((names, name) for name in dict.fromkeys(names.get(WRAPPED, ())))
 
 
 def _patch(undo: contextlib.ExitStack, owner: type[Any], name: str, value: Callable[..., Any]) -> None:
@@ -298,7 +268,9 @@ def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
         proxies = [x for x in leaves([list(args), dict(kwargs)]) if isinstance(x, Proxy)]
         if not proxies:
             return function(*args, **kwargs)
-        return proxies[0].tracer.create_proxy("call_function", function, args, kwargs)
+        made = proxies[0].tracer.create_proxy("call_function", function, args, kwargs)
+        made.node.meta["is_wrapped"] = True
+        return made
 
     return call
 

@@ -21,7 +21,7 @@ class Match(NamedTuple):
 
 
 def _graph_of(program: Callable[..., Any]) -> Graph:
-    from rushlight.fx.tracer import Tracer
+    from rushlight.fx._symbolic_trace import Tracer
 
     return program.graph if isinstance(program, GraphModule) else Tracer().trace(program)
 
