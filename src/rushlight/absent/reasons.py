@@ -24,9 +24,7 @@ _OWN = "names that begin with an underscore are PyTorch's own, which may change 
 _FUNCTIONAL = "step an optimizer object: the functions beneath PyTorch's are not here"
 _SPARSE = "sparse tensors are of two parts here, which are copied by indices().clone() and values().clone()"
 _LEGACY = "it is of an interface that PyTorch itself has given up"
-_TRACES = (
-    "torch.fx has symbolic_trace, Graph, GraphModule, Interpreter and ShapeProp; passes for compilers are not here"
-)
+_TRACES = "torch.fx has symbolic_trace, Graph, GraphModule, Interpreter and passes that cut, draw and rewrite; those for compilers are not here"
 
 # Modules, with all that lies below them; the longest that fits counts.
 MODULES = {

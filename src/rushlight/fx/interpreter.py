@@ -9,6 +9,7 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule, _reached
 from rushlight.fx.node import Node, Target, map_aggregate, map_arg
 from rushlight.fx.proxy import GraphAppendingTracer, Proxy
+from rushlight.fx.traceback import set_current_meta
 
 __all__ = ["Interpreter", "Transformer"]
 
@@ -57,7 +58,8 @@ class Interpreter:
 
     def _run(self, node: Node) -> Any:
         try:
-            return self.run_node(node)
+            with set_current_meta(node):
+                return self.run_node(node)
         except Exception as error:
             error.add_note(f"While executing {node.format_node()}")
             raise
@@ -149,5 +151,6 @@ class Transformer(Interpreter):
     def transform(self) -> GraphModule:
         """The module of the steps that running on proxies made."""
         result = super().run(enable_io_processing=False)
-        self.new_graph.output(map_aggregate(result, lambda x: x.node if isinstance(x, Proxy) else x))
+        last = self.new_graph.output(map_aggregate(result, lambda x: x.node if isinstance(x, Proxy) else x))
+        last.meta = dict(self.graph.output_node().meta)
         return GraphModule(self.module, self.new_graph, type(self.module).__name__)

@@ -11,6 +11,7 @@ from rushlight.fx.names import qualified_name, type_repr
 
 if TYPE_CHECKING:
     from rushlight.fx.graph import Graph
+    from rushlight.fx.operator_schemas import ArgsKwargsPair
 
 __all__ = ["Argument", "Node", "Target", "has_side_effect", "map_aggregate", "map_arg"]
 
@@ -200,6 +201,26 @@ class Node:
         changed = map_arg((self._args, self._kwargs), lambda n: new_input if n is old_input else n)
         self._set(*changed)
 
+    def normalized_arguments(
+        self,
+        root: Any,
+        arg_types: tuple[Any, ...] | None = None,
+        kwarg_types: dict[str, Any] | None = None,
+        normalize_to_only_use_kwargs: bool = False,
+    ) -> ArgsKwargsPair | None:
+        """What is passed, defaults included; None where that is not known.
+
+        root: the module of the graph; see `torch.fx.operator_schemas.normalize_function`.
+        """
+        from rushlight.fx.operator_schemas import normalize_function, normalize_module
+
+        given = (self.args, self.kwargs)
+        if self.op == "call_function":
+            return normalize_function(self.target, *given, arg_types, kwarg_types, normalize_to_only_use_kwargs)
+        if self.op == "call_module":
+            return normalize_module(root, self.target, *given, normalize_to_only_use_kwargs)
+        return None
+
     def is_impure(self, impure_random: bool = True) -> bool:
         """Whether the step does more than give a result, so that it stays where nobody uses it."""
         if self.op in ("placeholder", "output"):
@@ -251,6 +272,9 @@ def text(a: Any) -> str:
     if isinstance(a, dict):
         return "{" + ", ".join(f"{key}: {text(item)}" for key, item in a.items()) + "}"
     return str(a)
+
+
+_format_arg, _get_qualified_name, _type_repr = text, qualified_name, type_repr  # as PyTorch has their names
 
 
 def linked(root: Node, forwards: bool = True) -> Iterator[Node]:

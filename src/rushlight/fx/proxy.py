@@ -17,6 +17,7 @@ from rushlight.fx.codegen import INFIX
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import Argument, Node, Target, leaves, map_aggregate
 from rushlight.fx.spelled import explicit
+from rushlight.fx.traceback import noted
 from rushlight.generator import Generator
 from rushlight.overrides.public import made
 from rushlight.tensor import Tensor, layout
@@ -70,6 +71,7 @@ class TracerBase:
             node.meta["nn_module_stack"] = dict(self.module_stack)
         if self.record_stack_traces and kind not in ("placeholder", "output"):
             node.stack_trace = _where()
+        noted(node)
         return node
 
     def proxy(self, node: Node) -> Proxy:

@@ -3,75 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rushlight.fx.graph import Graph
-from rushlight.fx.graph_module import GraphModule
-from rushlight.fx.node import Node, map_arg
+from rushlight.fx.graph_module import GraphModule, _take
+from rushlight.fx.node import Node
+from rushlight.fx.passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
 from rushlight.nn.modules.module import Module
 
-__all__ = ["Match", "replace_pattern"]
+__all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]
+
+Program = Callable[..., Any] | GraphModule | Graph
+Filter = Callable[[InternalMatch, Graph, Graph], bool]
 
 
 class Match(NamedTuple):
-    """A place where a pattern was found: its last step, and which step of the graph each of the pattern's is."""
+    """A place where a pattern was found: the pattern's last step, and which step of the graph each of the pattern's is."""
 
     anchor: Node
     nodes_map: dict[Node, Any]
 
 
-def _graph_of(program: Callable[..., Any]) -> Graph:
+@dataclass
+class ReplacedPatterns:
+    """As `Match`, with the steps that came in place of it."""
+
+    anchor: Node
+    nodes_map: dict[Node, Any]
+    replacements: list[Node]
+
+
+def _graph_of(program: Any) -> Graph:
     from rushlight.fx._symbolic_trace import Tracer
 
-    return program.graph if isinstance(program, GraphModule) else Tracer().trace(program)
+    if isinstance(program, Graph):
+        return program
+    if isinstance(program, GraphModule):
+        return program.graph
+    return _owned(Tracer(), program)
 
 
-def _same(pattern: Any, found: Any, seen: dict[Node, Any]) -> bool:
-    """Whether what is passed in a graph is what is passed in the pattern."""
-    if isinstance(pattern, Node):
-        return _matches(pattern, found, seen)
-    if isinstance(pattern, list | tuple):
-        return (
-            isinstance(found, list | tuple)
-            and len(pattern) == len(found)
-            and all(_same(a, b, seen) for a, b in zip(pattern, found, strict=True))
-        )
-    if isinstance(pattern, dict):
-        return (
-            isinstance(found, dict)
-            and pattern.keys() == found.keys()
-            and all(_same(v, found[k], seen) for k, v in pattern.items())
-        )
-    return bool(pattern == found)
+def _owned(tracer: Any, program: Any) -> Graph:
+    """The graph of a program, whose module is known: its submodules are compared by their classes."""
+    graph: Graph = tracer.trace(program)
+    graph.owning_module = tracer.root
+    return graph
 
 
-def _matches(pattern: Node, found: Node, seen: dict[Node, Any]) -> bool:
-    """Whether a step and what it takes look like the pattern's."""
-    if pattern in seen:
-        return seen[pattern] is found
-    if pattern.op != "placeholder":
-        alike = isinstance(found, Node) and (pattern.op, pattern.target) == (found.op, found.target)
-        if not alike or not (_same(pattern.args, found.args, seen) and _same(pattern.kwargs, found.kwargs, seen)):
-            return False
-    seen[pattern] = found
-    return True
-
-
-def _whole(anchor: Node, seen: dict[Node, Any]) -> bool:
-    """Whether nobody outside of the match uses what is in its middle."""
-    inside = {found for pattern, found in seen.items() if pattern.op != "placeholder"}
-    return all(user in inside for node in inside if node is not anchor for user in node.users)
-
-
-def replace_pattern(
-    gm: GraphModule,
-    pattern: Callable[..., Any] | GraphModule,
-    replacement: Callable[..., Any] | GraphModule,
-) -> list[Match]:
+def replace_pattern(gm: GraphModule, pattern: Program, replacement: Program) -> list[Match]:
     """Replace every part of a module's graph that looks like `pattern`; what was found, in order.
 
-    pattern, replacement: functions or modules with the same arguments and one result.  Parts that overlap one that was
-    replaced stay.
+    pattern, replacement: functions or modules with the same arguments and as many results.  Parts that overlap one that was
+    replaced stay.  What the replacement names and the module has not is taken from it, what nobody names any more goes.
 
     >>> import rushlight as torch
     >>> traced = torch.fx.symbolic_trace(lambda x, y: (x + y).relu())
@@ -79,36 +63,86 @@ def replace_pattern(
     >>> len(found), traced(torch.tensor(2.0), torch.tensor(3.0))
     (1, tensor(6.))
     """
-    wanted, given = _graph_of(pattern), _graph_of(replacement)
-    last = wanted.output_node().args[0]
-    names = [[n for n in graph.nodes if n.op == "placeholder"] for graph in (wanted, given)]
-    found: list[Match] = []
-    replaced: set[Node] = set()
-    for node in list(gm.graph.nodes):
-        seen: dict[Node, Any] = {}
-        if node._erased or not _matches(last, node, seen) or not _whole(node, seen):
-            continue
-        inside = {n for p, n in seen.items() if p.op != "placeholder"}
-        if inside & replaced:
-            continue
-        copied = {new: seen[old] for old, new in zip(*names, strict=True) if old in seen}
-        with gm.graph.inserting_before(node):
-            result = gm.graph.graph_copy(given, copied)
-        node.replace_all_uses_with(map_arg(result, lambda n: n))
-        replaced |= inside
-        for old in [n for n in reversed(gm.graph.nodes) if n in inside]:
-            gm.graph.erase_node(old)
-        found.append(Match(node, seen))
-    _adopt(gm, replacement)
+    return [Match(each.anchor, each.nodes_map) for each in replace_pattern_with_filters(gm, pattern, replacement)]
+
+
+def replace_pattern_with_filters(
+    gm: GraphModule,
+    pattern: Program,
+    replacement: Program | None = None,
+    match_filters: list[Filter] | None = None,
+    ignore_literals: bool = False,
+    replacement_callback: Callable[[InternalMatch, Graph, Graph], Graph] | None = None,
+    node_name_match: str = "",
+) -> list[ReplacedPatterns]:
+    """As `replace_pattern`, where all filters say so.
+
+    match_filters: functions of a match, the module's graph and the pattern's; ignore_literals: whether numbers in the pattern
+    stand for any; replacement_callback: gives the replacement for a match, in place of `replacement`; node_name_match: only
+    at the step of that name.  Raises AssertionError where there is neither replacement nor callback, RuntimeError where the
+    replacement has another number of arguments or results.
+    """
+    if replacement is None and replacement_callback is None:
+        raise AssertionError("replace_pattern_with_filters: pass replacement or replacement_callback")
+    wanted = _graph_of(pattern)
+    given = None if replacement is None else _graph_of(replacement)
+    matches = SubgraphMatcher(wanted, ignore_literals=ignore_literals).match(gm.graph, node_name_match)
+    matches = [m for m in matches if all(ask(m, gm.graph, wanted) for ask in match_filters or ())]
+    found, renamed = [], dict[Node, Any]()
+    for match in matches:
+        graph = given if replacement_callback is None else _graph_of(replacement_callback(match, gm.graph, wanted))
+        if graph is not None:
+            found.append(_replaced(gm.graph, wanted, match, graph, renamed))
+    if isinstance(replacement, Module):
+        _adopt(gm, replacement)
     gm.recompile()
     return found
 
 
-def _adopt(gm: GraphModule, replacement: Callable[..., Any]) -> None:
-    """Give the module what the replacement names and it has not."""
-    if isinstance(replacement, Module):
-        from rushlight.fx.graph_module import _take
+def _replaced(
+    graph: Graph, wanted: Graph, match: InternalMatch, given: Graph, renamed: dict[Node, Any]
+) -> ReplacedPatterns:
+    """Put a copy of `given` in the place of a match."""
+    names = given.find_nodes(op="placeholder")
+    inside = [n for p, n in match.nodes_map.items() if isinstance(n, Node) and p.op not in ("placeholder", "output")]
+    values = [match.nodes_map[n] for n in wanted.find_nodes(op="placeholder") if n in match.nodes_map]
+    if len(names) != len(values):
+        raise RuntimeError(f"the pattern takes {len(values)} values, and its replacement {len(names)}: {given}")
+    copied = {name: renamed.get(value, value) if isinstance(value, Node) else value
+              for name, value in zip(names, values, strict=True)}  # fmt: skip
+    former = set(graph.nodes)
+    with graph.inserting_before(_first_user(graph, inside)):
+        result = graph.graph_copy(given, copied)
+    made = [node for node in graph.nodes if node not in former]
+    results = list(result) if isinstance(result, tuple | list) else [result]
+    if len(results) != len(match.returning_nodes):
+        raise RuntimeError(f"the pattern gives {len(match.returning_nodes)} values, and its replacement {len(results)}")
+    for old, new in zip(match.returning_nodes, results, strict=True):
+        old.replace_all_uses_with(new)
+        renamed[old] = new
+    for node in reversed(list(graph.nodes)):
+        if node in inside and not node.users:
+            graph.erase_node(node)
+    return ReplacedPatterns(match.anchors[0], match.nodes_map, made)
 
-        for node in gm.graph.nodes:
-            if node.op in ("get_attr", "call_module") and not hasattr(gm, str(node.target).split(".")[0]):
-                _take(gm, str(node.target), replacement)
+
+def _first_user(graph: Graph, inside: list[Node]) -> Node:
+    """Where the copy goes: before the first step outside that takes what comes out, or the last inside where none does."""
+    users = {user for node in inside for user in node.users if user not in inside}
+    return next((node for node in graph.nodes if node in users), inside[0])
+
+
+def _adopt(gm: GraphModule, replacement: Module) -> None:
+    """Give the module what the replacement names and it has not, and take out what nobody names."""
+    for node in gm.graph.nodes:
+        if node.op in ("get_attr", "call_module") and not _has(gm, str(node.target)):
+            _take(gm, str(node.target), replacement)
+    gm.delete_all_unused_submodules()
+
+
+def _has(module: Any, path: str) -> bool:
+    for part in path.split("."):
+        if not hasattr(module, part):
+            return False
+        module = getattr(module, part)
+    return True

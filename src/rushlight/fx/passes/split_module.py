@@ -31,7 +31,7 @@ class Partition:
             f"name: {self.name},\n nodes: {self.nodes},\n inputs: {list(self.inputs)},\n outputs: {list(self.outputs)}"
         )
 
-    def built(self, module: GraphModule, qualname_map: dict[str, str] | None) -> GraphModule:
+    def built(self, module: GraphModule, qualname_map: dict[str, str] | None, tuple_return: bool) -> GraphModule:
         """The part as a module."""
         env = {given: self.graph.placeholder(given.name, given.type) for given in self.inputs}
         for given, made in env.items():
@@ -45,7 +45,7 @@ class Partition:
                 if qualname_map is not None:
                     qualname_map[f"{self.submod_name}.{target}"] = str(node.target)
         found = [env[node] for node in self.outputs]
-        self.graph.output(found[0] if len(found) == 1 else tuple(found))
+        self.graph.output(found[0] if len(found) == 1 and not tuple_return else tuple(found))
         made_module = GraphModule(self.targets, self.graph)
         made_module.training = module.training
         return made_module
@@ -99,10 +99,12 @@ def split_module(m: GraphModule, root_m: Any, split_callback: Callable[[Node], A
         m, root_m: the traced module, and what it was traced from, which is not needed.
         split_callback: the name or number of a step's part; asked in order, of calls alone.  Parameters are passed in.
         qualname_map: filled with which path in `m` each module in the parts had.
-        keep_original_order, keep_original_node_name: taken; parts are in the order of their first steps, as far as they can be.
+        keep_original_order: whether parameters are read where the first part needs them, in place of at the beginning; parts
+            are in the order of their first steps, as far as they can be.  keep_original_node_name: taken.
         partition_affix: between ``submod`` and the number.
+        tuple_return: whether a part with one result returns a tuple of it.
 
-    Raises RuntimeError where two parts need each other, NotImplementedError for `tuple_return`.
+    Raises RuntimeError where two parts need each other.
 
     >>> import rushlight as torch
     >>> traced = torch.fx.symbolic_trace(lambda x: x.exp().sin().relu())
@@ -110,26 +112,31 @@ def split_module(m: GraphModule, root_m: Any, split_callback: Callable[[Node], A
     >>> [name for name, _ in parts.named_children()]
     ['submod_False', 'submod_True']
     """
-    if tuple_return:
-        raise NotImplementedError("split_module: tuple_return is not here: parts with one result return it")
     parts, _ = _parts(m.graph, split_callback)
     base, env, modules = Graph(), dict[Node, Any](), dict[str, Any]()
-    for node in m.graph.nodes:
-        if node.op in ("placeholder", "get_attr"):
+
+    def given(node: Node) -> Node:
+        """What stands for a node of the module's graph: a parameter is read now, where it was not."""
+        if node not in env:
             env[node] = base.node_copy(node)
             if node.op == "get_attr":
                 modules[str(node.target)] = _attribute(m, str(node.target))
+        return env[node]  # type: ignore[no-any-return]
+
+    for node in m.graph.nodes:
+        if node.op == "placeholder" or (node.op == "get_attr" and not keep_original_order):
+            given(node)
     for part in _ordered(parts):
         if partition_affix:
             part.submod_name = f"submod_{partition_affix}_{part.name}"
-        modules[part.submod_name] = part.built(m, qualname_map)
-        result = base.call_module(part.submod_name, tuple(env[node] for node in part.inputs))
-        if len(part.outputs) == 1:
+        modules[part.submod_name] = part.built(m, qualname_map, tuple_return)
+        result = base.call_module(part.submod_name, tuple(given(node) for node in part.inputs))
+        if len(part.outputs) == 1 and not tuple_return:
             env[next(iter(part.outputs))] = result
         else:
             env.update({node: base.call_function(_getitem, (result, i)) for i, node in enumerate(part.outputs)})
     last = m.graph.output_node()
-    base.output(map_arg(last.args[0], lambda n: env[n]), last.type).meta = dict(last.meta)
+    base.output(map_arg(last.args[0], given)).meta = dict(last.meta)
     split = GraphModule(modules, base)
     split.training = m.training
     return split
