@@ -42,7 +42,7 @@ class Generator:
             raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         seed = int(seed)
         if not -(1 << 63) <= seed < 1 << 64:
-            raise RuntimeError(f"Overflow when unpacking long: seed {seed} is outside of 64 bits")
+            raise ValueError(f"Overflow when unpacking long long: seed {seed} is outside of 64 bits")
         self._seed = seed & ((1 << 64) - 1)
         if "numpy" in self.__dict__:
             self.numpy.reseed(self._seed)

@@ -5,6 +5,7 @@ import json
 import threading
 import time
 import weakref
+from typing import Any
 
 import pytest
 
@@ -93,7 +94,8 @@ def test_input_shapes() -> None:
     assert event(prof, "aten::mm").input_shapes == [[2, 3], [3, 2]]
     assert event(prof, "aten::cat").input_shapes == [[[2, 3], [2, 3]], []]
     assert event(prof, "aten::mul").input_shapes == [[2, 3], []]
-    assert event(prof, "aten::mul").concrete_inputs == ["", "2"]
+    assert event(prof, "aten::mul").concrete_inputs == [None, 2]
+    assert event(prof, "aten::cat").concrete_inputs == [None, 0]
     grouped = prof.key_averages(group_by_input_shape=True)
     assert sorted(str(e.input_shapes) for e in grouped if e.key == "aten::mul") == ["[[1, 3], []]", "[[2, 3], []]"]
     assert [e.count for e in prof.key_averages() if e.key == "aten::mul"] == [2]
@@ -277,7 +279,7 @@ def test_chrome_trace(tmp_path) -> None:
     node = "autograd::engine::evaluate_function: "
     for operator, run in (("aten::exp", f"{node}ExpBackward0"), ("aten::sum", f"{node}SumBackward0")):
         assert (complete[operator]["ts"], complete[run]["ts"]) in arrows
-    memory = [e["args"]["Total Allocated"] for e in events if e["ph"] == "i"]
+    memory = [e["args"]["Total Allocated"] for e in events if e["name"] == "[memory]"]
     assert memory[0] == 12 and memory[-1] == 12  # the result of exp at first, the gradient at last
 
 
@@ -552,3 +554,26 @@ def test_what_a_custom_function_calls_its_attributes_does_not_matter() -> None:
         Odd.apply(x).sum().backward()
     assert event(prof, "OddBackward").cpu_memory_usage == 0  # it gives what it kept
     assert event(prof, "Odd").cpu_memory_usage == event(prof, "aten::mul").cpu_memory_usage == 1 << 19
+
+
+def test_clearing_gradients_and_fetching_batches_are_events() -> None:
+    layer = torch.nn.Linear(1, 1)
+    optimizer, loader = torch.optim.SGD(layer.parameters(), 0.1), torch.utils.data.DataLoader(range(2))
+    with profiler.profile() as prof:
+        for _ in loader:
+            optimizer.zero_grad()
+    counts = {each.key: each.count for each in prof.key_averages()}
+    assert counts["Optimizer.zero_grad#SGD.zero_grad"] == 2
+    assert counts["enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"] == 3  # the last one finds the end
+
+
+def test_a_trace_says_what_time_was_recorded(tmp_path: Any) -> None:
+    with profiler.profile(record_shapes=True) as prof:
+        torch.cat([torch.ones(2), torch.ones(2)])
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    names = [each["name"] for each in events]
+    assert {"PyTorch Profiler (0)", "Iteration Start: PyTorch Profiler", "Record Window End"} <= set(names)
+    span = events[names.index("PyTorch Profiler (0)")]
+    assert all(span["ts"] <= each["ts"] <= span["ts"] + span["dur"] for each in events if each["ph"] == "X")
+    assert events[names.index("aten::cat")]["args"]["Concrete Inputs"] == ["", "0"]

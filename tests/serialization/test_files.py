@@ -320,9 +320,9 @@ def test_arguments():
         torch.save(1, 3)
     with pytest.raises(AttributeError, match="read"):
         torch.load(3)
-    with pytest.raises(ValueError, match="pickle_module"):
+    with pytest.raises(AttributeError, match="pickle_module"):
         torch.save(1, io.BytesIO(), pickle_module=sys)
-    with pytest.raises(ValueError, match="pickle_module"):
+    with pytest.raises(AttributeError, match="pickle_module"):
         torch.load(io.BytesIO(), pickle_module=sys)
     with torch.serialization.skip_data(), pytest.raises(RuntimeError, match="skip_data"):
         torch.save(1, io.BytesIO(), _use_new_zipfile_serialization=False)

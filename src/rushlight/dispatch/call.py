@@ -410,10 +410,14 @@ def fits_into(ufunc: str | None, target: Array, arrays: list[Any]) -> bool:
 
 
 def check_cast(name: str, value: Array, target: Array) -> None:
-    """Raise RuntimeError if results of the dtype of `value` may not be stored in `target`."""
+    """Raise RuntimeError, TypeError for what joins tensors, if results of the dtype of `value` may not be stored in `target`."""
     have, want = dtypes.of(value.dtype), dtypes.of(target.dtype)
     if not dtypes.can_cast(have, want):
-        raise RuntimeError(f"{name}: result type {older(have)} can't be cast to the desired output type {older(want)}")
+        error = TypeError if name in JOINS else RuntimeError
+        raise error(f"{name}: result type {older(have)} can't be cast to the desired output type {older(want)}")
+
+
+JOINS = frozenset("cat concat concatenate stack hstack vstack row_stack dstack column_stack".split())
 
 
 def write(name: str, target: Array, value: Array) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 import sys
@@ -157,11 +158,18 @@ def values(name: str, tensor: Tensor) -> Array:
     return array
 
 
+def check_count(shape: Sequence[int]) -> None:
+    """Raise RuntimeError for sizes of more elements than there are addresses."""
+    if math.prod(shape) >= 1 << 60:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
+
+
 def blank(make: Callable[..., Array], shape: tuple[int, ...], dtype: np.dtype[Any], where: object = None) -> Array:
     """`make(shape, dtype)`, a function of NumPy, or while memory is estimated, or on meta, what stands in its place."""
     if where is META:
         from rushlight.dispatch.meta import nowhere
 
+        check_count(shape)
         return nowhere(shape, dtype).view(Nowhere)
     if special.count:
         for level in modes.levels:
@@ -261,12 +269,19 @@ def made(array: Array, requires_grad: bool = False, where: device | None = None)
     return t
 
 
+DRAWN = ("rand", "randn", "randint", "randperm")  # what makes tensors of random numbers
+
+
 def filled(name: str, out: Tensor | None, t: Tensor, by_count: bool = False) -> Tensor:
     """`t`, or the tensor `out` with its values.  by_count: `out` of as many elements keeps its shape."""
     if out is None:
         return t
     from rushlight.dispatch.call import write_out
 
+    if special.count and any(hasattr(level, "randomness") for level in modes.levels) and name in DRAWN:
+        raise RuntimeError(
+            f"vmap: {name}(): random numbers with out= are not possible inside vmap: use what it returns"
+        )
     if by_count and isinstance(out, Tensor) and out._held.size == t._array.size:
         t._array = t._array.reshape(out._held.shape)
 

@@ -206,12 +206,16 @@ def converting(fn: Callable[..., Any], kind: str) -> Callable[..., Any]:
 
 def with_out(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
     """`fn` with the keyword `out`."""
+    code = fn.__code__
+    positional = code.co_varnames[: code.co_argcount]
+    at = positional.index("dtype") if "dtype" in positional else None
 
     @functools.wraps(fn)
     def outer(*args: Any, **kwargs: Any) -> object:
         out = kwargs.pop("out", None) if kwargs else None
-        if out is not None and kwargs:
-            check_out_dtype(name, kwargs.get("dtype"), out)
+        if out is not None:
+            given = args[at] if at is not None and len(args) > at else kwargs.get("dtype")
+            check_out_dtype(name, given, out)
         result = fn(*args, **kwargs)
         return result if out is None else call.write_out(name, out, result)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,8 @@ from rushlight.basics.caller import warn
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn._linalg import linalg
+from rushlight.overrides.protocol import INERT
+from rushlight.overrides.questions import handle_torch_function, has_torch_function
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -53,12 +57,29 @@ def _slope(param: float | None) -> float:
     return param
 
 
+def overridable(fn: Callable[..., Any]) -> Any:
+    """`fn`, which a tensor of a class that overrides functions is asked for first: with all arguments by name, as in PyTorch."""
+    signature = inspect.signature(fn)
+
+    @functools.wraps(fn)
+    def asking(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        if tensor.__class__ in INERT or not has_torch_function((tensor,)):
+            return fn(tensor, *args, **kwargs)
+        given = signature.bind(tensor, *args, **kwargs)
+        given.apply_defaults()
+        return handle_torch_function(asking, (tensor,), **given.arguments)
+
+    return asking
+
+
+@overridable
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with values uniform in [a, b)."""
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
+@overridable
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with normal values."""
     with no_grad():
@@ -109,6 +130,7 @@ def _normal_cdf(x: float) -> float:
     return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
 
+@overridable
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with `val`."""
     with no_grad():
@@ -199,6 +221,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
     return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
 
 
+@overridable
 def kaiming_uniform_(
     tensor: Tensor,
     a: float = 0,

@@ -226,6 +226,26 @@ class UninitializedTensorMixin:
         """Refused: RuntimeError until `materialize` is called."""
         raise RuntimeError(_NO_SHAPE)
 
+    def __len__(self) -> int:  # noqa: PLE0303
+        """Refused: ValueError until `materialize` is called."""
+        _refuse("Tensor.__len__", type(self))
+
+    def __getitem__(self, index: object) -> Any:
+        """Refused: ValueError until `materialize` is called."""
+        _refuse("Tensor.__getitem__", type(self))
+
+    def __setitem__(self, index: object, value: object) -> None:
+        """Refused: ValueError until `materialize` is called."""
+        _refuse("Tensor.__setitem__", type(self))
+
+    def __contains__(self, element: object) -> bool:
+        """Refused: ValueError until `materialize` is called."""
+        _refuse("Tensor.__contains__", type(self))
+
+    def __array__(self, dtype: object = None, copy: object = None) -> Any:
+        """Refused: ValueError until `materialize` is called."""
+        _refuse("Tensor.__array__", type(self))
+
     def size(self, dim: int | None = None) -> Any:
         """Refused: RuntimeError until `materialize` is called."""
         raise RuntimeError(_NO_SHAPE)

@@ -259,6 +259,14 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or, with `set_to_none=False`, fill them with zeros."""
+        if special.observing:
+            name = f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"
+            observed(MARK, (name, None), (), (), self._clear, set_to_none)
+        else:
+            self._clear(set_to_none)
+
+    def _clear(self, set_to_none: bool) -> None:
+        """As `zero_grad`, unobserved."""
         if self._in_backward is not None:
             self._in_backward.cleared()
         for group in self.param_groups:

@@ -26,6 +26,7 @@ OPERANDS = frozenset(
     "other tensor tensors mat mat1 mat2 vec vec1 vec2 batch1 batch2 tensor1 tensor2 mask source src value index indices weight "
     "end input2 target values exponent min max condition prepend append A B L x y LU_data LU_pivots tau".split()
 )  # names of operands beside the first
+TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "iterator is too large")  # as NumPy says it
 TENSORS = ("Any", "Tensor", "Array", "object")  # one of them is in the annotation of what may be a tensor
 
 
@@ -76,6 +77,9 @@ class Composed(Public):
 
     def misfit(self, error: Exception, values: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Raise TypeError in place of an error, where an argument is not of the kind that it should be."""
+        if isinstance(error, ValueError) and str(error).startswith(TOO_LARGE):
+            raise RuntimeError(f"Storage size calculation overflowed: {self.name.removeprefix('torch.')}() would make more elements "
+                               "than there are addresses") from None  # fmt: skip
         if isinstance(error, AttributeError):
             self.no_tensor(error, values, named)
         if not isinstance(error, TypeError) or "object" in str(error) or "instances of" in str(error):

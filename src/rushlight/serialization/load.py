@@ -45,7 +45,7 @@ def load(
         f: path, or file open for reading bytes that can be sought in.
         map_location: where storages of other devices go: a device, its name, a dictionary of names, or a function of
             (storage, name) that returns a storage or None.  Needed for storages of a GPU.  "meta": shapes and dtypes alone.
-        pickle_module: only `pickle`.
+        pickle_module: a module whose `Unpickler` reads the file; weights_only is False then.
         weights_only: True, the default: read tensors, numbers, strings and containers of them, and call nothing but
             a few constructors and what add_safe_globals allows.  False: run whatever the file says; only for files
             that you trust.
@@ -55,13 +55,13 @@ def load(
     Raises FileNotFoundError; RuntimeError for a damaged archive; pickle.UnpicklingError for a pickle that is damaged
     or asks for what is not allowed.
     """
-    if pickle_module not in (None, pickle):
-        raise ValueError(f"load: pickle_module must be pickle, got {pickle_module!r}")
+    if pickle_module is not None and not hasattr(pickle_module, "Unpickler"):
+        raise AttributeError(f"load: pickle_module must be a module with an Unpickler, got {pickle_module!r}")
     if weights_only and pickle_module is not None:
         raise RuntimeError(
             "load: weights_only=True reads by a machine of its own: leave out pickle_module, or say weights_only=False"
         )
-    weights_only = True if weights_only is None else weights_only
+    weights_only = pickle_module is None if weights_only is None else weights_only
     place = _placement(map_location)
     mmap = options.LOADING["mmap"] if mmap is None else mmap
     with ExitStack() as stack:
@@ -72,7 +72,7 @@ def load(
         file.seek(-len(start), os.SEEK_CUR)
         if start == ZIP:
             archive = ArchiveReader(file, name, bool(mmap))
-            storages, read = Storages(archive, place), _reader(weights_only, pickle_load_args)
+            storages, read = Storages(archive, place), _reader(weights_only, pickle_module, pickle_load_args)
             return _read(read, io.BytesIO(archive.read("data.pkl")), storages)
         if mmap:
             raise RuntimeError(
@@ -81,7 +81,7 @@ def load(
         if not start:
             raise EOFError(f"{name} is empty")
         _refuse_tar(file, name)
-        return legacy.load(file, name, place, _reader(weights_only, pickle_load_args))
+        return legacy.load(file, name, place, _reader(weights_only, pickle_module, pickle_load_args))
 
 
 def _open(f: Any, stack: ExitStack, writable: bool = False) -> tuple[IO[bytes], str]:
@@ -190,8 +190,8 @@ def check_identity(identity: Any, length: int) -> tuple[Any, ...]:
 # The two readers -----------------------------------------------------------------------------------
 
 
-class Unpickler(pickle.Unpickler):
-    """Python's own, for files that are trusted: PyTorch's names are looked up here."""
+class Finding:
+    """What an unpickler of files that are trusted has more: storages, and PyTorch's names, which are looked up here."""
 
     storages: Any = None
 
@@ -202,7 +202,7 @@ class Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         """What a name stands for: of torch the like of it here."""
         if module.split(".")[0] != "torch":
-            return super().find_class(module, name)
+            return super().find_class(module, name)  # type: ignore[misc]
         try:
             return names.lookup(module, name)
         except KeyError:
@@ -219,14 +219,15 @@ class Unpickler(pickle.Unpickler):
 Read = Callable[[IO[bytes], Any], Any]  # of a file and what gives its storages
 
 
-def _reader(weights_only: bool, options: dict[str, Any]) -> Read:
-    """A function that reads one pickle."""
+def _reader(weights_only: bool, module: Any, options: dict[str, Any]) -> Read:
+    """A function that reads one pickle, with the unpickler of a module, by default Python's own."""
     if weights_only:
         encoding = options.get("encoding", "utf-8")
         return lambda file, storages: Machine(file, storages, encoding).load()
 
     def read(file: IO[bytes], storages: Storages) -> Any:
-        unpickler = Unpickler(file, **{"encoding": "utf-8", **options})
+        kind = type("Unpickler", (Finding, (module or pickle).Unpickler), {})
+        unpickler: Any = kind(file, **{"encoding": "utf-8", **options})
         unpickler.storages = storages
         return unpickler.load()
 

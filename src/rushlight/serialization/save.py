@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import os
 import pickle
@@ -106,6 +107,8 @@ class Pickler(_PICKLER):  # type: ignore[misc]
 
     dispatch: ClassVar[dict[Any, Any]] = dict(_PICKLER.dispatch)
 
+    others: Any = None  # a pickler of another module, which is asked how to make other objects again
+
     def __init__(self, file: IO[bytes], protocol: int, older: bool = False):
         """older: as the format of before 1.6 has it, where a storage may be a view of another."""
         super().__init__(file, protocol)
@@ -145,7 +148,8 @@ class Pickler(_PICKLER):  # type: ignore[misc]
             return _DEVICE, (obj.type,) if obj.index is None else (obj.type, obj.index)
         if isinstance(obj, layout):
             return _LAYOUT, (repr(obj),)
-        return NotImplemented
+        ask = getattr(super(), "reducer_override", None) or getattr(self.others, "reducer_override", None)
+        return NotImplemented if ask is None else ask(obj)
 
     def _reduce_sparse(self, t: Any) -> Any:
         """A sparse tensor: its layout and parts.  As in PyTorch, without whether it requires grad."""
@@ -233,6 +237,20 @@ class Pickler(_PICKLER):  # type: ignore[misc]
         return storage
 
 
+def _pickler(module: Any, file: IO[bytes], protocol: int, older: bool) -> Pickler:
+    """What pickles with the rules of a module besides its own: those of a pickler in Python, or of `reducer_override`."""
+    kind = module.Pickler
+    if not (isinstance(kind, type) and issubclass(kind, _PICKLER)):
+        pickler = Pickler(file, protocol, older)
+        pickler.others = None if kind is pickle.Pickler else kind(io.BytesIO(), protocol)
+        return pickler
+    own = {key: rule for key, rule in Pickler.dispatch.items() if _PICKLER.dispatch.get(key) is not rule}
+    rules = copy.copy(kind.dispatch)
+    rules.update(own)
+    made: Pickler = type(Pickler.__name__, (Pickler, kind), {"dispatch": rules})(file, protocol, older)
+    return made
+
+
 def _tag(array: Array) -> str:
     """Where memory is said to be."""
     return options.location_tag(Storage(array)) if options.others() else "cpu"
@@ -252,7 +270,7 @@ def save(
         obj: tensors, numbers, strings, and dictionaries and lists of them; other objects by pickling.
         f: path, or file open for writing bytes.  A file at a path appears whole or not at all: when the disk is full
             or the process dies, what was there before is unchanged.
-        pickle_module: only `pickle`.
+        pickle_module: a module whose `Pickler` knows how to pickle other objects (`dill`, `cloudpickle`).
         pickle_protocol: of the pickle.
         _use_new_zipfile_serialization: False: the format of PyTorch before 1.6, no archive.
 
@@ -267,8 +285,8 @@ def save(
         >>> torch.load(buffer)
         {'weight': tensor([1., 1.])}
     """
-    if pickle_module is not pickle:
-        raise ValueError(f"save: pickle_module must be pickle, got {pickle_module!r}")
+    if not hasattr(pickle_module, "Pickler"):
+        raise AttributeError(f"save: pickle_module must be a module with a Pickler, got {pickle_module!r}")
     if options.skipping() and not _use_new_zipfile_serialization:
         raise RuntimeError(
             "save: within skip_data() a file is an archive: leave out _use_new_zipfile_serialization=False"
@@ -277,9 +295,9 @@ def save(
     if isinstance(f, (str, os.PathLike)):
         _check_place(os.fspath(f))
         with replacing(f) as file:
-            write(obj, file, folder_name(f), pickle_protocol)
+            write(obj, file, folder_name(f), pickle_protocol, pickle_module)
     elif callable(getattr(f, "write", None)):
-        write(obj, f, "archive", pickle_protocol)
+        write(obj, f, "archive", pickle_protocol, pickle_module)
     else:
         raise AttributeError(f"save: f must be a path or have a write method, got {type(f).__name__}")
 
@@ -293,9 +311,9 @@ def _check_place(path: str | bytes) -> None:
         raise RuntimeError(f"save: {os.fsdecode(path)!r} is a directory: give the name of a file in it")
 
 
-def _write(obj: object, file: IO[bytes], folder: str, protocol: int) -> None:
+def _write(obj: object, file: IO[bytes], folder: str, protocol: int, module: Any) -> None:
     data = io.BytesIO()
-    pickler = Pickler(data, protocol)
+    pickler = _pickler(module, data, protocol, older=False)
     pickler.dump(obj)
     with ArchiveWriter(file, folder) as archive:
         with data.getbuffer() as pickled:
@@ -309,13 +327,13 @@ def _write(obj: object, file: IO[bytes], folder: str, protocol: int) -> None:
         archive.write("version", b"3\n")
 
 
-def _write_older(obj: object, file: IO[bytes], folder: str, protocol: int) -> None:
+def _write_older(obj: object, file: IO[bytes], folder: str, protocol: int, module: Any) -> None:
     """Pickles one after the other, and then the storages, each behind the number of its elements."""
     sizes = {"short": 2, "int": 4, "long": 4}
     info = {"protocol_version": PROTOCOL, "little_endian": sys.byteorder == "little", "type_sizes": sizes}
     for head in (MAGIC, PROTOCOL, info):
         pickle.dump(head, file, protocol)
-    pickler = Pickler(file, protocol, older=True)
+    pickler = _pickler(module, file, protocol, older=True)
     pickler.dump(obj)
     storages = {storage.key: storage for storage in pickler.storages.values()}
     pickle.dump(sorted(storages), file, protocol)

@@ -45,8 +45,22 @@ def trace_events(events: Any, threads: dict[int, str]) -> Iterator[dict[str, Any
             yield complete(event, pid)
             for kernel in event.kernels:
                 yield device_event(event, kernel, pid)
+    yield from window(events)
     yield from arrows(events, pid)
     yield from memory(getattr(events, "_memory", ()), pid)
+
+
+def window(events: Any) -> Iterator[dict[str, Any]]:
+    """The time that was recorded: a span, its beginning, and its end."""
+    begin = min((event.time_range.start for event in events), default=0.0)
+    end = max((event.time_range.end for event in events), default=0.0)
+    yield {
+        "ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "PyTorch Profiler", "ts": begin,
+        "dur": end - begin, "args": {"Op count": 0},
+    }  # fmt: skip
+    yield {"ph": "i", "s": "g", "name": "Iteration Start: PyTorch Profiler", "pid": "Traces", "tid": "Trace PyTorch Profiler",
+           "ts": begin}  # fmt: skip
+    yield {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": end}
 
 
 def complete(event: Any, pid: int) -> dict[str, Any]:
@@ -56,7 +70,8 @@ def complete(event: Any, pid: int) -> dict[str, Any]:
         args["Sequence number"] = event.sequence_nr
     if event.fwd_thread is not None:
         args["Fwd thread id"] = event.fwd_thread
-    for key, value in (("Input Dims", event.input_shapes), ("Concrete Inputs", event.concrete_inputs),
+    concrete = ["" if value is None else str(value) for value in event.concrete_inputs]
+    for key, value in (("Input Dims", event.input_shapes), ("Concrete Inputs", concrete),
                        ("Call stack", ";".join(event.stack)), ("Module Hierarchy", event.module_hierarchy),
                        ("flops", event.flops), ("Bytes", event.cpu_memory_usage)):  # fmt: skip
         if value:

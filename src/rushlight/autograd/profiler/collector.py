@@ -176,10 +176,14 @@ def shape_of(x: Tensor) -> Any:
     return []
 
 
-def concrete(x: Tensor) -> str:
-    """An argument that is no tensor as text, "" for a tensor."""
-    if isinstance(x, (Tensor, np.ndarray)) or (isinstance(x, (tuple, list)) and x and isinstance(x[0], Tensor)):
-        return ""
+def concrete(x: object) -> Any:
+    """An argument that is no tensor: a number, bool or word as it is, a list of them, others as text.  None for a tensor."""
+    if x is None or isinstance(x, (Tensor, np.ndarray)):
+        return None
+    if isinstance(x, (bool, int, float, str)):
+        return x
+    if isinstance(x, (tuple, list)):
+        return None if any(isinstance(part, (Tensor, np.ndarray)) for part in x) else [concrete(part) for part in x]
     text = repr(x)
     return text if len(text) <= 100 else text[:97] + "..."
 

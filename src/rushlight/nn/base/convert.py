@@ -147,7 +147,7 @@ def _parse_to(args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
     target, kind = given.pop("device", None), given.pop("dtype", None)
     memory_format, tensor = given.pop("memory_format", None), given.pop("tensor", None)
     given.pop("non_blocking", None)
-    if given.pop("copy", False):
+    if given.pop("copy", None) is not None:
         raise RuntimeError(".to() does not accept copy argument: a module is converted in place")
     rest = list(args)
     if rest and isinstance(rest[0], Tensor):

@@ -174,6 +174,8 @@ def max_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stri
     x, added = batched(input, n)
     if x._array.dtype.kind == "b":
         raise NotImplementedError(f"{name}(): not implemented for bools: convert input with .to(torch.uint8)")
+    if x._array.dtype.kind == "c":
+        raise NotImplementedError(f"\"{name}\" not implemented for '{older(x.dtype)}': complex numbers have no order")
     y = max_pool_op(x, geometry, out)
     y = reshape_op(y, y.shape[1:]) if added else y
     if not return_indices:
@@ -327,7 +329,7 @@ def adaptive_max_pool(
 ) -> Any:
     """Maxima of windows that divide the input evenly."""
     sizes = adaptive_sizes(name, input, output_size, n)
-    if input.dtype.category < 2:
+    if input.dtype.category != dtypes.FLOAT:
         raise NotImplementedError(f"\"{name}\" not implemented for '{older(input.dtype)}'")
     x, added = batched(input, n)
     at = adaptive_indices_op(x.detach(), sizes)

@@ -121,7 +121,7 @@ def sharing(obj: Any, dtype: np.dtype[Any] | None) -> Tensor | None:
     if isinstance(obj, np.ndarray):
         return from_numpy(obj)
     if isinstance(obj, Storage):
-        return wrap(obj.bytes())
+        return wrap(elements(obj.bytes(), dtype))
     if isinstance(obj, np.generic):
         return None
     if hasattr(obj, "__dlpack__"):
@@ -134,6 +134,12 @@ def sharing(obj: Any, dtype: np.dtype[Any] | None) -> Tensor | None:
         return None
     kind = dtype if dtype is not None else dtypes.get_default_dtype().numpy
     return wrap(np.frombuffer(view, kind))
+
+
+def elements(memory: Array, dtype: np.dtype[Any] | None) -> Array:
+    """Bytes as numbers of a dtype, int64 for None, in the same memory; what is left over is left out."""
+    kind = dtypes.int64.numpy if dtype is None else dtype
+    return memory[: memory.size // kind.itemsize * kind.itemsize].view(kind)
 
 
 @function()

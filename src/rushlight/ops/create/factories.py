@@ -15,6 +15,7 @@ from rushlight.dispatch.formats import empty_in_format
 from rushlight.dispatch.options import (
     META,
     blank,
+    check_count,
     check_options,
     dtype_with,
     filled,
@@ -126,6 +127,7 @@ def eye(n: int, m: int | None = None, *, out: Tensor | None = None, dtype: dtype
         if size is not None and not hasattr(size, "__index__"):
             raise TypeError(f"eye(): argument '{name}' must be int, not {type(size).__name__}")
     rows, columns = int(n), int(n if m is None else m)
+    check_count((rows, columns))
     kind = dtype_with("eye", dtype, out)
     return filled("eye", out, made(np.eye(rows, columns, dtype=kind), requires_grad, where))
 
@@ -285,6 +287,7 @@ def linspace(start: Tensor | complex, end: Tensor | complex, steps: Any = None, 
     """`steps` numbers evenly spaced from start to end, both included."""
     where = check_options("linspace", device, layout, pin_memory)
     lo, hi, count, kind = ends("linspace", start, end, steps, dtype, out)
+    check_count((count,))
     return filled("linspace", out, made(linspace_array(lo, hi, count, kind), requires_grad, where), True)
 
 

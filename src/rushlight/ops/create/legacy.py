@@ -40,6 +40,13 @@ def type_string(dtype: dtype) -> str:
 class _TypeMeta(type):
     dtype: Any
 
+    def __init__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> None:
+        if bases:
+            raise TypeError(
+                f"type 'torch.{bases[0].__name__}' is not an acceptable base type: derive {name} from torch.Tensor"
+            )
+        super().__init__(name, bases, body)
+
     def __instancecheck__(cls, instance: Tensor) -> bool:
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype
 

@@ -13,6 +13,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.formats import channels_last, channels_last_3d, contiguous_format
 from rushlight.dispatch.memory_views import view_at
 from rushlight.dispatch.options import dense_order, strides_of
 from rushlight.dispatch.registry import NAMESPACES, function, op
@@ -139,17 +140,23 @@ def _ambiguous(shape: tuple[int, ...], steps: tuple[int, ...]) -> bool:
     return 0 in shape or (len(shape) > 1 and (1 in shape or len(set(steps)) < len(steps)))
 
 
+def _fits_one(t: Tensor, formats: bool | list[Any] | tuple[Any, ...]) -> bool:
+    """Whether a tensor is in one memory format alone, which is among `formats`."""
+    known = [contiguous_format, *{4: [channels_last], 5: [channels_last_3d]}.get(t.ndim, [])]
+    fit = [each for each in known if t.is_contiguous(memory_format=each)]
+    return not isinstance(formats, bool) and len(fit) == 1 and fit[0] in formats
+
+
 def dim_order(self: Tensor, *, ambiguity_check: bool | list[Any] = False) -> tuple[int, ...]:
     """The dimensions from outermost to innermost in memory.
 
-    ambiguity_check: True, to raise RuntimeError where strides allow several orders; memory formats, for several among these.
+    ambiguity_check: True, to raise RuntimeError where strides allow several orders; memory formats, of which one, and no other
+        format, may be the tensor's all the same.
     """
     steps = strides_of(self._held)
     if not isinstance(ambiguity_check, (bool, list, tuple)):
         raise TypeError(f"dim_order(): ambiguity_check must be a bool or a list of memory formats, not {kind_of(ambiguity_check)}")  # fmt: skip
-    formats = () if isinstance(ambiguity_check, bool) else ambiguity_check
-    fit = sum(self.is_contiguous(memory_format=each) for each in formats) if formats else 1
-    if fit != 1 or (ambiguity_check is True and _ambiguous(self._held.shape, steps)):
+    if ambiguity_check is not False and _ambiguous(self._held.shape, steps) and not _fits_one(self, ambiguity_check):
         raise RuntimeError(
             "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
         )

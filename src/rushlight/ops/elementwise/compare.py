@@ -127,6 +127,8 @@ def _check_close(name: str, input: Any, other: Any, rtol: float, atol: float) ->
     if raw(input).dtype != raw(other).dtype:
         raise RuntimeError(f"{name}(): expected tensors of one dtype, got {input.dtype} and {other.dtype}: convert one")
     for argument, value in (("rtol", rtol), ("atol", atol)):
+        if getattr(value, "requires_grad", False):
+            raise TypeError(f"{name}(): argument '{argument}' must be float, not Tensor: it has no gradient")
         if value < 0:
             raise RuntimeError(f"{name}(): {argument} must be greater than or equal to zero, but got {value}")
 

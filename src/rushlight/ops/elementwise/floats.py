@@ -20,11 +20,18 @@ if TYPE_CHECKING:
 FLOAT32 = np.dtype(np.float32)
 
 
-def require(fits: bool, name: str, x: Array | Tensor, wanted: str = "a floating-point dtype") -> None:
-    """Raise NotImplementedError, a RuntimeError, for a dtype that an operator does not compute."""
+def require(
+    fits: bool,
+    name: str,
+    x: Array | Tensor,
+    wanted: str = "a floating-point dtype",
+    error: type[RuntimeError] = NotImplementedError,
+) -> None:
+    """Raise `error` for a dtype that an operator does not compute."""
     if not fits:
-        raise NotImplementedError(f"{name}(): argument 'input' must have {wanted}, got {x.dtype}: convert it first, as "
-                                  "in input.float()")  # fmt: skip
+        raise error(
+            f"{name}(): argument 'input' must have {wanted}, got {x.dtype}: convert it first, as in input.float()"
+        )
 
 
 def constant(name: str, **arguments: Tensor | None) -> None:

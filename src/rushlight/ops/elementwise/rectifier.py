@@ -134,7 +134,8 @@ def relu(input: Array) -> Array:
     >>> torch.relu(torch.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    require(input.dtype.kind in "fiu", "relu", input, "a real number's dtype")
+    refused = RuntimeError if input.dtype.kind == "b" else NotImplementedError
+    require(input.dtype.kind in "fiu", "relu", input, "a real number's dtype", refused)
     return backend.maximum(input, 0)
 
 
@@ -327,7 +328,8 @@ publish_inplace("rrelu_", rrelu_, "", F)
 )
 def hardtanh_op(input: Array, min_val: float, max_val: float) -> Array:
     """input limited to [min_val, max_val].  (*) -> (*)"""
-    require(input.dtype.kind in "fiu", "hardtanh", input, "a real number's dtype")
+    refused = RuntimeError if input.dtype.kind == "b" else NotImplementedError
+    require(input.dtype.kind in "fiu", "hardtanh", input, "a real number's dtype", refused)
     return limited(
         input, fitted("hardtanh", min_val, input.dtype, True), fitted("hardtanh", max_val, input.dtype, True)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -166,6 +166,11 @@ def bound(value: int | None) -> int | None:
     return value.__index__()
 
 
+def delitem(self: Tensor, index: object) -> NoReturn:
+    """Refused: TypeError.  A tensor has its elements for good."""
+    raise TypeError("Tensor does not support deleting items: index what is to stay")
+
+
 def setitem(self: Tensor, index: Any, value: Any) -> None:
     """Copy `value`, broadcast and cast, into the part of a tensor that `index` names."""
     parts = index if index.__class__ is tuple else (index,)
@@ -257,3 +262,4 @@ def trimmed(value: Tensor, shape: tuple[int, ...], by_tensors: bool = False) -> 
 
 Tensor.__getitem__ = getitem  # type: ignore[method-assign]
 Tensor.__setitem__ = setitem  # type: ignore[method-assign]
+Tensor.__delitem__ = delitem  # type: ignore[attr-defined]

@@ -115,16 +115,18 @@ def matrix(name: str, A: Tensor, square: bool = False) -> Tensor:
 
 
 def floating(name: str, A: Tensor) -> None:
-    """Raise RuntimeError unless A is of a dtype that LAPACK knows."""
+    """Raise RuntimeError, NotImplementedError for 16 bits, unless A is of a dtype that LAPACK knows."""
+    takes = "it takes float32, float64, complex64 and complex128"
     if A.dtype.category < dtypes.FLOAT:
-        words = "Expected a floating point or complex tensor as input"
-    elif A.dtype in (dtypes.float16, dtypes.bfloat16, dtypes.complex32):
-        words = "Low precision dtypes not supported"
-    else:
+        raise RuntimeError(f"linalg.{name}: Expected a floating point or complex tensor as input. Got {older(A.dtype)}: {takes}")  # fmt: skip
+    if A.dtype not in (dtypes.float16, dtypes.bfloat16, dtypes.complex32):
         return
-    raise RuntimeError(
-        f"linalg.{name}: {words}. Got {older(A.dtype)}: it takes float32, float64, complex64 and complex128"
-    )
+    if name in SAY_SO:
+        raise RuntimeError(f"linalg.{name}: Low precision dtypes not supported. Got {older(A.dtype)}: {takes}")
+    raise NotImplementedError(f"\"linalg.{name}\" not implemented for '{older(A.dtype)}': {takes}")
+
+
+SAY_SO = ("inv", "inv_ex", "lstsq", "pinv", "slogdet")  # functions that refuse 16 bits by a RuntimeError of their own
 
 
 class _LinAlgError(RuntimeError):

@@ -52,6 +52,9 @@ def _replaced(name: str, self: Tensor, fn: Callable[..., Any], *others: Tensor) 
     if arrays[0].shape != self._array.shape:
         raise RuntimeError(f"{name}(): the tensors do not broadcast to shape {list(self.shape)}")
     values = [fn(*elements) for elements in zip(*(a.astype(object).ravel() for a in arrays), strict=True)]
+    for value in values:
+        if value is None or isinstance(value, (str, bytes)):
+            raise TypeError(f"{name}(): the function must return numbers, not {type(value).__name__}")
     found = np.array(values, dtype=self._held.dtype).reshape(self._held.shape)
     self._held[...] = to_hold(self, found)
     inplace.written(self, name)

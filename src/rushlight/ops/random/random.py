@@ -19,6 +19,7 @@ from rushlight.dispatch.formats import empty_in_format
 from rushlight.dispatch.options import (
     META,
     blank,
+    check_count,
     check_options,
     dtype_with,
     filled,
@@ -68,8 +69,8 @@ def uniform_array(shape: tuple[int, ...], dtype: Any, generator: Any, low: float
     if dtype in EIGHTS:
         refuse("uniform", dtype)
     if dtype not in (F32, F64, *HALVES):
-        raise RuntimeError(
-            f"\"uniform\" not implemented for '{dtypes.of(dtype).name}': it needs a floating-point dtype"
+        raise NotImplementedError(
+            f"\"uniform\" not implemented for '{older(dtypes.of(dtype))}': it needs a floating-point dtype"
         )
     numbers = np.empty(shape, F32 if dtype in HALVES else dtype)
     source(generator).evenly(low, high, numbers)
@@ -97,7 +98,9 @@ def normal_array(shape: tuple[int, ...], dtype: Any, generator: Any) -> Array:
         return normal_array(shape, np.dtype(np.complex64), generator).astype(dtype)
     if dtype in EIGHTS:
         refuse("normal", dtype)
-    raise RuntimeError(f"\"normal\" not implemented for '{dtypes.of(dtype).name}': it needs a floating-point dtype")
+    raise NotImplementedError(
+        f"\"normal\" not implemented for '{older(dtypes.of(dtype))}': it needs a floating-point dtype"
+    )
 
 
 def put_halves(x: Array, mean: float, std: float, rng: Twister) -> None:
@@ -159,6 +162,7 @@ def _fresh(name: str, draw: Callable[..., Any], args: tuple[Any, ...], size: Any
     where = check_options(name, device, layout, pin_memory)
     kind = dtype_with(name, dtype, out)
     size = size_of(name, args, size)
+    check_count(size)
     if where is META:
         return made(blank(np.empty, size, kind, where), requires_grad)
     if special.observing:
@@ -230,6 +234,7 @@ def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None =
     n = as_int(n, "randperm", "n")
     if n < 0:
         raise RuntimeError(f"randperm: n must be non-negative, got {n}")
+    check_count((n,))
     kind = dtype_with("randperm", dtype, out, dtypes.int64)
     check_permuted(n, kind)
     if randomness.innermost() is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import caller, dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.basics.eights import EIGHTS, refuse
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, randomness, shapes
@@ -59,7 +60,7 @@ def redraw(name: str, self: Tensor, draw: Callable[..., Any], kinds: str = "fVcW
     if not isinstance(self, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(self)}")
     if self._array.dtype.kind not in kinds:
-        raise RuntimeError(f"{name}(): not implemented for {self.dtype}")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{older(self.dtype)}'")
     if self._array.dtype in EIGHTS:
         refuse(name, self._array.dtype)
     randomness.check_target(self)
@@ -329,9 +330,8 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
     array = tensor_argument("bernoulli", input)
     if p is None:
         if array.dtype.kind not in "fV":
-            raise RuntimeError(
-                f"bernoulli(): expected a floating-point tensor of probabilities, got {dtypes.of(array.dtype)}"
-            )
+            raise NotImplementedError(f"\"bernoulli\" not implemented for '{older(dtypes.of(array.dtype))}': its elements are "
+                                      "probabilities")  # fmt: skip
         check_probability(array)
     else:
         check_probability(p)
@@ -426,7 +426,9 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers of the Poisson distribution whose rates are the elements of `input`.  (*) -> (*)"""
     array = tensor_argument("poisson", input)
     if array.dtype.kind not in "fV":
-        raise RuntimeError(f"poisson(): not implemented for {dtypes.of(array.dtype)}")
+        raise NotImplementedError(
+            f"\"poisson\" not implemented for '{older(dtypes.of(array.dtype))}': its elements are rates"
+        )
     if array.size and not everything(array).min() >= 0:
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     return poisson_op(randomness.apart(input), generator)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
@@ -139,11 +140,11 @@ def min_all(input: Array) -> Array:
 # Arguments -----------------------------------------------------------------------------------------
 
 
-def ordered(name: str, x: Tensor) -> Any:
-    """The array of `x`.  Raises RuntimeError for complex numbers, which have no order."""
+def ordered(name: str, x: Tensor, error: type[RuntimeError] = NotImplementedError) -> Any:
+    """The array of `x`.  Raises NotImplementedError, or another `error`, for complex numbers, which have no order."""
     array = tensor_argument(name, x)
     if array.dtype.kind == "c":
-        raise RuntimeError(f"{name}(): not implemented for {dtypes.of(array.dtype)}: complex numbers have no order")
+        raise error(f"\"{name}\" not implemented for '{older(dtypes.of(array.dtype))}': complex numbers have no order")
     return array
 
 
@@ -174,7 +175,7 @@ def extremum(
             other = dim
         if other is not None:
             return NAMESPACES[""][pairwise](input, other)
-        array = ordered(name, input)
+        array = ordered(name, input, NotImplementedError if dim is None else RuntimeError)
         if dim is None:
             check_all(name, array)
             return whole(input)
@@ -278,7 +279,7 @@ def _(input: Array, dim: int | None, keepdim: bool) -> list[shapes.Made]:
 
 def argument(name: str, input: Tensor, dim: Sequence[int] | int | None, keepdim: bool) -> Tensor:
     """argmax or argmin of a checked tensor."""
-    array = ordered(name, input)
+    array = ordered(name, input, RuntimeError)
     if array.dtype.kind == "b":
         raise RuntimeError(f"{name}(): does not support bool input: convert it with .int()")
     if dim is None:

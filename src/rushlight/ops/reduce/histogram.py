@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import made
@@ -45,7 +46,7 @@ def histc(input: Tensor, bins: int = 100, min: Tensor | complex = 0, max: Tensor
     """
     array = tensor_argument("histc", input)
     if array.dtype.kind in "cb":
-        raise RuntimeError(f'"histogram_cpu" not implemented for {dtypes.of(array.dtype)}')
+        raise NotImplementedError(f"\"histc\" not implemented for '{older(dtypes.of(array.dtype))}'")
     if bins <= 0:
         raise RuntimeError(f"histc: bins must be > 0, but got {bins}")
     flat = (array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind in "fV" else array).reshape(-1)

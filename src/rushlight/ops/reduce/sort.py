@@ -154,7 +154,7 @@ _median, _nanmedian, _mode = (named(n, "values", "indices") for n in ("median", 
 @numpy_names
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """The elements in order along `dim` and their indices; NaN counts as largest.  (*) -> (*), (*)"""
-    dim = wrap_dim(dim, ordered("sort", input).ndim)
+    dim = wrap_dim(dim, ordered("sort", input, RuntimeError).ndim)
     return _sort(*sort_op(input, dim, bool(descending), bool(stable)))
 
 
@@ -173,14 +173,14 @@ def _(input: Array) -> list[shapes.Made]:
 @numpy_names
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The indices that sort along `dim`; NaN counts as largest.  (*) -> (*) of int64"""
-    dim = wrap_dim(dim, ordered("argsort", input).ndim)
+    dim = wrap_dim(dim, ordered("argsort", input, RuntimeError).ndim)
     return argsort_op(input, dim, bool(descending), bool(stable))
 
 
 @function(method=True, out=True)
 def msort(input: Tensor) -> Tensor:
     """The elements in order along the first dimension.  (*) -> (*)"""
-    ordered("msort", input)
+    ordered("msort", input, RuntimeError)
     return sort_op(input, 0, False, False)[0]
 
 
@@ -198,7 +198,7 @@ def check_k(name: str, array: Array, k: int, dim: int, low: int) -> int:
 @numpy_names
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The k largest (or smallest) elements along `dim` and their indices, in order.  (*) -> (*), (*)"""
-    array = ordered("topk", input)
+    array = ordered("topk", input, RuntimeError)
     dim = wrap_dim(dim, array.ndim)
     return _topk(*topk_op(input, check_k("topk", array, k, dim, 0), dim, bool(largest)))
 

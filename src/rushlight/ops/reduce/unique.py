@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.compute import cast
 from rushlight.dispatch.declare import Array
@@ -180,8 +181,10 @@ def check_search(name: str, sequence: Array, values: Array, tensor: bool, sorter
     if not tensor and sequence.ndim != 1:
         raise RuntimeError(f"{name}(): input value can be a scalar only when boundaries tensor dimension is 1, but we "
                            f"got boundaries tensor dim({sequence.ndim})")  # fmt: skip
-    if sequence.dtype.kind == "c":
-        raise RuntimeError(f"{name}(): not implemented for {dtypes.of(sequence.dtype)}")
+    for array in (sequence, values):
+        if array.dtype.kind == "c":
+            raise NotImplementedError(f"\"{name}\" not implemented for '{older(dtypes.of(array.dtype))}': complex numbers have "
+                                      "no order")  # fmt: skip
     if sequence.ndim > 1 and values.ndim == 0:
         raise RuntimeError(f"{name}(): boundaries tensor should be 1 dimension, got {sequence.ndim}, for a 0-d input")
     if sorter is None:

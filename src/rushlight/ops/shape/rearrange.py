@@ -12,6 +12,7 @@ from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, by_keyword, listed, sizes, wrap_dim, wrap_dims
 from rushlight.dispatch.operands import raw
+from rushlight.dispatch.options import check_count
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.ops.index.index_select import index_select_op
 from rushlight.ops.reduce.sums import sum_op
@@ -60,6 +61,7 @@ def repeat(self: Tensor, *repeats: int | Sequence[int], **named: Any) -> Tensor:
                            f"{len(times)} and {raw(self).ndim}")  # fmt: skip
     if any(r < 0 for r in times):
         raise RuntimeError(f"Trying to create tensor with negative dimension: repeats are {list(times)}")
+    check_count([r * n for r, n in zip(times, (1,) * (len(times) - raw(self).ndim) + raw(self).shape, strict=True)])
     return repeat_op(self, times)
 
 

@@ -15,6 +15,7 @@ from rushlight.dispatch.fast_views import at_once, made_copy, made_view, shares
 from rushlight.dispatch.formats import contiguous_format, viewable
 from rushlight.dispatch.keeping.unmade import Unmade, come_true, shaped, unseen
 from rushlight.dispatch.operands import raw
+from rushlight.dispatch.options import check_count
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine.conform import Part, fits, reduce_axes, tensor_functions
 from rushlight.kernels.sums import add_up
@@ -85,7 +86,11 @@ def expand(input: Any, *size: Any, implicit: bool = False, **named: Any) -> Tens
     size = tuple(full)
     if not at_once(input):
         return broadcast(input, size)
-    return made_view(broadcast.op, input, broadcast.op.forward(input._held, size), (size,))
+    try:
+        return made_view(broadcast.op, input, broadcast.op.forward(input._held, size), (size,))
+    except ValueError:
+        check_count(size)
+        raise
 
 
 tensor_functions["sum_to_size"] = sum_to

@@ -93,6 +93,8 @@ def resize_(
         raise RuntimeError("resize_: unsupported memory format preserve_format")
     if shape == self._held.shape and memory_format is contiguous_format:
         return self
+    if math.prod(shape) * self._held.itemsize >= 1 << 63:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
     steps = steps_of(shape, self._held.itemsize)
     if memory_format is not contiguous_format:
         steps = empty_in_format(np.empty(shape, self._held.dtype), self._held.dtype, memory_format).strides

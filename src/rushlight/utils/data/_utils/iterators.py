@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from rushlight.basics.caller import warn
+from rushlight.basics.events import MARK, observed
+from rushlight.basics.state import special
 from rushlight.utils.data._utils.errors import Failure
 from rushlight.utils.data._utils.fetch import make_fetcher
 from rushlight.utils.data._utils.pool import ProcessPool, ThreadPool
@@ -41,6 +43,17 @@ class LengthCheck:
 class LoaderIterator(Iterator[Any]):
     """A pass over a loader, of either kind."""
 
+    shown = ""  # its class, as profiles have it
+
+    def __next__(self) -> Any:
+        if not special.observing:
+            return self.give()
+        return observed(MARK, (f"enumerate(DataLoader)#{self.shown}.__next__", None), (), (), self.give)
+
+    def give(self) -> Any:
+        """The next batch.  Raises StopIteration behind the last one."""
+        raise NotImplementedError
+
     def __getstate__(self) -> Any:
         raise NotImplementedError(
             f"{type(self).__name__} cannot be pickled or copied: make another pass with iter(loader)"
@@ -50,6 +63,8 @@ class LoaderIterator(Iterator[Any]):
 class SerialIterator(LoaderIterator):
     """A pass in this thread."""
 
+    shown = "_SingleProcessDataLoaderIter"
+
     def __init__(self, loader: Any, seed: int):
         if loader.timeout != 0:
             raise AssertionError(f"timeout must be 0 without workers, got {loader.timeout}")
@@ -57,7 +72,7 @@ class SerialIterator(LoaderIterator):
         self.fetch = make_fetcher(loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last)
         self.length, self.check = len(loader) if loader._sized else None, LengthCheck(loader)
 
-    def __next__(self) -> Any:
+    def give(self) -> Any:
         batch = self.fetch(next(self.indices))
         self.check.count()
         return batch
@@ -72,6 +87,7 @@ class WorkerIterator(LoaderIterator):
     """A pass for which workers fetch ahead.  Closed when it ends, fails, or is dropped; kept if they persist."""
 
     pool: Any = None
+    shown = "_MultiProcessingDataLoaderIter"
 
     def __init__(self, loader: Any, seed: int):
         self.timeout, self.in_order = loader.timeout or None, loader.in_order
@@ -142,7 +158,7 @@ class WorkerIterator(LoaderIterator):
                 return worker
         return None
 
-    def __next__(self) -> Any:
+    def give(self) -> Any:
         if self.pool is None:
             raise StopIteration
         try:
