@@ -117,7 +117,7 @@ _FUNCTIONS |= dict.fromkeys(
 )  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(("lobpcg", "segment_reduce"), "rushlight.compat.segments")
 _FUNCTIONS |= dict.fromkeys(
-    (f"{kind}Storage" for kind in ("BFloat16", "Bool", "Byte", "Char", "ComplexDouble", "ComplexFloat", "Double", "Float", "Half", "Int",
+    (f"{kind}Storage" for kind in ("", "BFloat16", "Bool", "Byte", "Char", "ComplexDouble", "ComplexFloat", "Double", "Float", "Half", "Int",
                                    "Long", "Short")),
     "rushlight.compat.rooms.storage",
 )  # fmt: skip

@@ -41,6 +41,16 @@ def test_modules_and_classes_say_torch(tmp_path: Path) -> None:
     ]
 
 
+def test_functions_of_our_own_rooms_are_of_the_module_that_has_them(tmp_path: Path) -> None:
+    script = """
+        import pickle, torch, torch.utils.checkpoint
+        for fn in (torch.utils.checkpoint.checkpoint, torch.get_default_dtype, torch.manual_seed, torch.is_grad_enabled):
+            assert pickle.loads(pickle.dumps(fn)) is fn
+            print(fn.__module__)
+    """
+    assert run(tmp_path, script).split() == ["torch.utils.checkpoint", "torch", "torch", "torch"]
+
+
 def test_what_is_named_so_can_be_pickled(tmp_path: Path) -> None:
     script = """
         import io, pickle, torch

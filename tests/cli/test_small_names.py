@@ -73,3 +73,17 @@ def test_types_for_hints() -> None:
 
 def test_denormal_numbers_stay() -> None:
     assert torch.set_flush_denormal(True) is False
+
+
+def test_names_that_lie_below() -> None:
+    c = torch._C
+    assert (c.Size, c.dtype, c.memory_format, c.layout) == (torch.Size, torch.dtype, torch.memory_format, torch.layout)
+    assert isinstance(torch.ones(1), c.TensorBase)
+    assert c._VariableFunctions.add(torch.ones(1), 1).tolist() == [2.0]
+    with pytest.raises(AttributeError, match="no such operator"):
+        _ = c._VariableFunctions.nothing
+    assert torch.Storage is torch.FloatStorage
+    assert isinstance(torch.ones(1).storage(), torch.Storage)
+    assert torch._utils._get_all_device_indices() is None
+    assert issubclass(torch.jit.RecursiveScriptModule, torch.jit.ScriptModule)
+    assert not isinstance(torch.jit.script(torch.nn.Linear(1, 1)), torch.jit.RecursiveScriptModule)

@@ -10,7 +10,12 @@ from rushlight import absent
 from rushlight._C import _functorch as _functorch
 from rushlight._C import _nn as _nn
 from rushlight.basics.devices import CPU, device
+from rushlight.basics.dtypes import dtype as dtype
+from rushlight.basics.size import Size as Size
 from rushlight.basics.state import modes
+from rushlight.dispatch.formats import memory_format as memory_format
+from rushlight.dispatch.registry import NAMESPACES
+from rushlight.futures import Future as Future
 from rushlight.generator import Generator as Generator
 from rushlight.ops.linear.decompositions import _LinAlgError
 from rushlight.overrides.protocol import (
@@ -19,6 +24,7 @@ from rushlight.overrides.protocol import (
     _disabled_torch_function_impl,
 )
 from rushlight.tensor import Tensor
+from rushlight.tensor import layout as layout
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
            "_LinAlgError", "_disabled_torch_function_impl"]  # fmt: skip
@@ -174,4 +180,19 @@ absent.names(
 )
 
 
+class _VariableFunctionsClass:
+    """The functions of ``torch`` that compute, by name."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return NAMESPACES[""][name]
+        except KeyError:
+            raise AttributeError(f"torch._C._VariableFunctions has no {name}: there is no such operator") from None
+
+    def __dir__(self) -> list[str]:
+        return sorted(NAMESPACES[""])
+
+
+_VariableFunctions = _VariableFunctionsClass()
+TensorBase = Tensor
 _TensorMeta = type(Tensor)

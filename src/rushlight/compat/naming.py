@@ -28,9 +28,11 @@ def show_public(module: ModuleType) -> None:
     """Let a module of this package, its classes and its functions bear the names that they have in PyTorch."""
     _rename(module, "__name__")
     sys.modules.setdefault(module.__name__, module)  # where annotations of its classes are looked up
-    for value in list(vars(module).values()):
+    for name, value in list(vars(module).items()):
         if isinstance(value, (type, FunctionType)):
             _rename(value, "__module__")
+            if name == value.__name__ and str(value.__module__).startswith("rushlight."):
+                _adopt(module, name, value)
 
 
 def show_own() -> None:
@@ -55,6 +57,13 @@ def _public(name: str) -> str:
     room = name.split(".")[1:2]
     # A file below one of these rooms may still be a module of PyTorch's, under another name.
     return name if room and room[0] in OWN and found == name.replace("rushlight", "torch", 1) else found
+
+
+def _adopt(module: ModuleType, name: str, value: Any) -> None:
+    """Let what comes from a room of our own be of the module that publishes it."""
+    if not module.__name__.startswith("rushlight") and name in getattr(module, "__all__", ()):
+        _renamed.append((value, "__module__", value.__module__))
+        value.__module__ = module.__name__
 
 
 def _rename(value: Any, attribute: str) -> None:

@@ -143,3 +143,12 @@ def common_shape(s: tuple[int, ...], t: tuple[int, ...]) -> Any:
                 return None
             found[lead + i] = n
     return tuple(found)
+
+
+def dim_or_axis(name: str, dim: Any, axis: Any) -> Any:
+    """`axis`, by which NumPy calls a dimension that was not given as `dim`.  Raises TypeError where neither was given."""
+    if dim is not None:
+        return dim
+    if axis is None:
+        raise TypeError(f"{name}() missing 1 required positional argument: 'dim' (an int, which may be named axis)")
+    return axis

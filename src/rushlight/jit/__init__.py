@@ -24,7 +24,7 @@ from rushlight.jit.settings import (
 )
 from rushlight.nn.modules.module import Module
 
-__all__ = ["Attribute", "Error", "Final", "Future", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "enable_onednn_fusion",
+__all__ = ["Attribute", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "enable_onednn_fusion",
            "export", "export_opnames", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load",
            "onednn_fusion_enabled", "optimize_for_inference", "save", "script", "script_if_tracing", "script_method",
            "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused", "wait"]  # fmt: skip
@@ -35,6 +35,10 @@ Result = TypeVar("Result")
 
 class ScriptModule(Module):
     """What PyTorch makes of a scripted module: :func:`script` makes none, and a class derived from it is a module."""
+
+
+class RecursiveScriptModule(ScriptModule):
+    """What PyTorch makes of a module that is scripted: :func:`script` makes none."""
 
 
 class ScriptFunction:

@@ -34,6 +34,10 @@ def _get_available_device_type() -> None:
     """The kind of accelerator that is there: none."""
 
 
+def _get_all_device_indices() -> None:
+    """The numbers of the accelerators that are there: None, as in PyTorch without one."""
+
+
 def _get_device_module(device_type: str) -> Any:
     """The module torch.cpu or torch.cuda.  Raises RuntimeError for another kind of device."""
     return importlib.import_module("rushlight.compat.names").get_device_module(device_type)

@@ -210,10 +210,12 @@ def norm(
     keepdim: bool = False,
     *,
     dtype: dtype | None = None,
+    axis: int | Sequence[int] | None = None,
 ) -> Tensor:
     """A vector norm (ord a number, or None: of all elements) or, over two dimensions, a matrix norm."""
     from rushlight.ops.reduce.norms import vector_norm
 
+    dim = dim if axis is None else axis
     dims = (dim,) if isinstance(dim, int) else dim
     if isinstance(ord, str) or (
         ord is not None and ((dims is None and A.ndim == 2) or (dims is not None and len(dims) == 2))

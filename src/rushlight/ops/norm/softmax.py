@@ -10,7 +10,7 @@ from rushlight.basics import caller, dtypes
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, randomness, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.dims import dim_or_axis, wrap_dim
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.generator import default_generator
@@ -66,7 +66,9 @@ def _(g: Tensor, out: Tensor, dim: int) -> Tensor:
     return g - ops.exp(out) * ops.sum(g, dim, True)
 
 
-def applied(fn: Callable[..., Any], name: str, input: Tensor, dim: int, dtype: dtype | None) -> Tensor:
+def applied(
+    fn: Callable[..., Any], name: str, input: Tensor, dim: int | None, dtype: dtype | None, axis: int | None = None
+) -> Tensor:
     """`fn` along `dim` of `input`, converted to `dtype` first if that is given."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(input)}")
@@ -74,11 +76,11 @@ def applied(fn: Callable[..., Any], name: str, input: Tensor, dim: int, dtype: d
         if not isinstance(dtype, dtypes.dtype):
             raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
         input = input.to(dtype)
-    return fn(input, wrap_dim(dim, input._array.ndim))
+    return fn(input, wrap_dim(dim_or_axis(name, dim, axis) if dim is None else dim, input._array.ndim))
 
 
 @function(method=True, out=True)
-def softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
+def softmax(input: Tensor, dim: int | None = None, dtype: dtype | None = None, *, axis: int | None = None) -> Tensor:
     """e^input / sum(e^input) along `dim`, of `input` converted to `dtype` if that is given.  (*) -> (*)
 
     Rows of -inf alone become NaN.  Raises IndexError for a `dim` that is out of range.
@@ -87,13 +89,15 @@ def softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
     >>> torch.softmax(torch.tensor([0.0, 0.0]), dim=0)
     tensor([0.5000, 0.5000])
     """
-    return applied(softmax_op, "softmax", input, dim, dtype)
+    return applied(softmax_op, "softmax", input, dim, dtype, axis)
 
 
 @function(method=True, out=True)
-def log_softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
+def log_softmax(
+    input: Tensor, dim: int | None = None, dtype: dtype | None = None, *, axis: int | None = None
+) -> Tensor:
     """The logarithm of :func:`softmax`, without its loss of digits.  (*) -> (*)"""
-    return applied(log_softmax_op, "log_softmax", input, dim, dtype)
+    return applied(log_softmax_op, "log_softmax", input, dim, dtype, axis)
 
 
 NAMESPACES.setdefault("special", {}).update(softmax=softmax, log_softmax=log_softmax)

@@ -20,7 +20,13 @@ from rushlight.tensor import Tensor
 
 @function(method=True, out=True)
 def diff(
-    input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
+    input: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+    *,
+    axis: int | None = None,
 ) -> Tensor:
     """The n-th differences of neighbours along `dim`, with `prepend` and `append` put at its ends first.  (*) -> (*)
 
@@ -31,7 +37,7 @@ def diff(
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
-    dim = wrap_dim(dim, array.ndim)
+    dim = wrap_dim(dim if axis is None else axis, array.ndim)
     if n == 0:
         return named.zeros_like(input) + input
     pieces = [x for x in (prepend, input, append) if x is not None]

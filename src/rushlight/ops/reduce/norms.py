@@ -174,6 +174,7 @@ def vector_norm(
     keepdim: bool = False,
     *,
     dtype: dtype | None = None,
+    axis: int | Sequence[int] | None = None,
 ) -> Tensor:
     """The norm of order `ord` of vectors: over all elements, or over the dimensions in `dim`.  (*) -> (*) real
 
@@ -183,7 +184,7 @@ def vector_norm(
     p = order(ord)
     x = check_floating("linalg.vector_norm", x, dtype)
     shape = raw(x).shape
-    where = axes(dim, len(shape))
+    where = axes(dim if axis is None else axis, len(shape))
     check_empty("linalg.vector_norm", shape, where, p)
     if where is None and len(shape) > 1 and not keepdim:
         x, where = flatten(x), None

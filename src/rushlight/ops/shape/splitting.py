@@ -135,13 +135,13 @@ def parts_of(op: Any, input: Any, statics: tuple[Any, ...]) -> tuple[Array | Ten
 
 
 @function(method=True)
-def unbind(input: Tensor, dim: int = 0) -> Any:
+def unbind(input: Tensor, dim: int = 0, *, axis: int | None = None) -> Any:
     """A tuple of the parts at each index of dimension `dim`, views.  (*) -> [(*), ...]"""
     if held(input).ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     array = held(input)
     order = None if array.flags.c_contiguous else tuple(sorted(range(array.ndim), key=lambda i: -array.strides[i]))
-    return parts_of(unbind_op.op, input, (wrap_dim(dim, array.ndim), order))
+    return parts_of(unbind_op.op, input, (wrap_dim(dim if axis is None else axis, array.ndim), order))
 
 
 def pieces(size: int, each: int) -> tuple[int, ...]:

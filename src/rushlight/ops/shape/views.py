@@ -10,7 +10,7 @@ import numpy as np
 
 from rushlight.basics import caller, dtypes
 from rushlight.basics.errors import explained
-from rushlight.dispatch.dims import as_int, by_keyword, listed, sizes, wrap_dim, wrap_dims
+from rushlight.dispatch.dims import as_int, by_keyword, dim_or_axis, listed, sizes, wrap_dim, wrap_dims
 from rushlight.dispatch.fast_views import at_once, made_view, shares
 from rushlight.dispatch.formats import viewable
 from rushlight.dispatch.keeping.unmade import Unmade, unseen
@@ -239,9 +239,13 @@ for _name, _get in (("T", _T), ("mT", _mT), ("H", _H), ("mH", _mH)):
 
 
 @function(method=True)
-def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+def squeeze(
+    input: Tensor, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = None
+) -> Tensor:
     """Without the dimensions of size 1 (of those in `dim` if given), a view.  (*) -> (*)"""
     shape = held(input).shape
+    if axis is not None:
+        dim = axis
     if dim is None:
         kept = tuple([n for n in shape if n != 1])
     elif dim.__class__ is int and -len(shape) <= dim < len(shape):
@@ -260,9 +264,11 @@ def reshaped(op: Any, input: Any, shape: tuple[int, ...]) -> Any:
 
 
 @function(method=True)
-def unsqueeze(input: Tensor, dim: int) -> Any:
+def unsqueeze(input: Tensor, dim: int | None = None, *, axis: int | None = None) -> Any:
     """With a dimension of size 1 put at `dim`, a view.  (*) -> (*)"""
     shape = held(input).shape
+    if dim is None:
+        dim = dim_or_axis("unsqueeze", dim, axis)
     dim = wrap_dim(dim, len(shape) + 1)
     return reshaped(unsqueeze_op.op, input, (*shape[:dim], 1, *shape[dim:]))
 
