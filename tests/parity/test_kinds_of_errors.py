@@ -169,3 +169,29 @@ def test_numbers_and_storage_share_memory() -> None:
     memory = rushlight.arange(4.0).untyped_storage()
     rushlight.asarray(memory, dtype=rushlight.int32)[0] = 5
     assert memory[0] == 5
+
+
+PHRASES: dict[str, Callable[[Any], Any]] = {
+    "Expected out tensor to have dtype float, but got long int instead": lambda t: t.mm(t.eye(2), t.eye(2), out=t.empty(2, 2, dtype=t.int64)),
+    "but got result with dtype Int": lambda t: t.linalg.pinv(t.eye(2), out=t.empty(2, 2, dtype=t.int32)),
+    "result type Float can't be cast to the desired output type Long": lambda t: t.sin(t.ones(2), out=t.empty(2, dtype=t.int64)),
+    "not implemented for 'Long'": lambda t: t.nn.functional.gelu(t.ones(2, dtype=t.int64)),
+    "not implemented for 'ComplexFloat'": lambda t: t.atan2(t.ones(2, dtype=t.complex64), t.ones(2)),
+    "not implemented for complex tensors": lambda t: t.maximum(t.ones(2, dtype=t.complex64), t.ones(2, dtype=t.complex64)),
+    "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size": lambda t: t.nn.functional.pad(t.ones(1, 0, 3, 3), (1, 1, 1, 1), "reflect"),
+    "Input and output sizes should be greater than 0, but got input": lambda t: t.nn.functional.interpolate(t.ones(1, 1, 0, 3), size=2),
+    "Found an invalid max index:": lambda t: t.nn.functional.max_unpool1d(t.ones(1, 1, 2), t.full((1, 1, 2), 9), 2),
+    "Padding size should be": lambda t: t.nn.functional.pad(t.ones(1, 1, 3), (5, 5), "reflect"),
+    "torch.linspace(): inferred": lambda t: t.linspace(0, 1j, 3, dtype=t.float32),
+    "You can pass `enforce_sorted=False`": lambda t: t.nn.utils.rnn.pack_padded_sequence(t.ones(3, 2, 1), t.tensor([1, 3])),
+    "torch.load from a file that is seekable": lambda t: t.load(type("Own", (), {"read": lambda self: b""})()),
+    "Tensor does not support deleting items": deletes,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("phrase", PHRASES)
+def test_phrases_that_programs_look_for(phrase: str) -> None:
+    for t in (reference, rushlight):
+        with pytest.raises(Exception) as caught:
+            PHRASES[phrase](t)
+        assert phrase in str(caught.value)

@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
-from rushlight.basics.dtype_words import older
+from rushlight.basics.dtype_words import in_c, older
 from rushlight.basics.eights import EIGHTS
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
@@ -409,14 +409,21 @@ def fits_into(ufunc: str | None, target: Array, arrays: list[Any]) -> bool:
         return False  # the general path raises
 
 
-def check_cast(name: str, value: Array, target: Array) -> None:
+def check_cast(name: str, value: Array, target: Array, out: bool = False) -> None:
     """Raise RuntimeError, TypeError for what joins tensors, if results of the dtype of `value` may not be stored in `target`."""
     have, want = dtypes.of(value.dtype), dtypes.of(target.dtype)
     if not dtypes.can_cast(have, want):
         error = TypeError if name in JOINS else RuntimeError
-        raise error(f"{name}: result type {older(have)} can't be cast to the desired output type {older(want)}")
+        words = f"result type {older(have)} can't be cast to the desired output type {older(want)}"
+        if out and name in SAFELY:
+            words = f"Expected result to be safely castable from {older(have)} dtype, but got result with dtype {older(want)}"
+        elif out:
+            words = f"Expected out tensor to have dtype {in_c(have)}, but got {in_c(want)} instead: {words}"
+        raise error(f"{name}: {words}")
 
 
+# Functions of `linalg` that speak of their result where others speak of what `out` is.
+SAFELY = frozenset("pinv cond matrix_power tensorinv householder_product".split())
 JOINS = frozenset("cat concat concatenate stack hstack vstack row_stack dstack column_stack".split())
 
 
@@ -489,7 +496,7 @@ def write_out(name: str, out: Tensor, result: Any, warns: bool = True) -> Any:
         raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an out= "
                                   "function: assign its result, or use copy_().")  # fmt: skip
     inplace.check(out, False)
-    check_cast(name, result._held, out._held)
+    check_cast(name, result._held, out._held, out=True)
     if out._held.shape != result._held.shape:
         if out._held.size and warns:
             caller.warn(
@@ -500,7 +507,7 @@ def write_out(name: str, out: Tensor, result: Any, warns: bool = True) -> Any:
     if modes.mutation is not None:
         modes.mutation.before_change(out)
     value = result._array
-    check_cast(name, value, out._held)
+    check_cast(name, value, out._held, out=True)
     write(name, out._held, to_hold(out, value))
     inplace.written(out, name)
     return out

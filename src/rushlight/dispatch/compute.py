@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.basics.dtypes import is_complex, real_of
 from rushlight.basics.eights import EIGHTS, FINITE, computes, refuse
 from rushlight.basics.errors import explained
@@ -276,7 +277,9 @@ def check_kind(op: Op, arrays: list[Any]) -> None:
             if kind in op.refuse:
                 words = {"b": "bool", "i": "integer", "f": "floating-point", "c": "complex"}
                 taken = ", ".join(word for letter, word in words.items() if letter not in op.refuse)
-                raise op.refusal(f"{op.name}(): expected a tensor of {taken} dtype, got {dtypes.of(x.dtype)}")
+                also = ", not implemented for complex tensors" if kind == "c" else ""
+                raise op.refusal(f"\"{op.name}\" not implemented for '{older(dtypes.of(x.dtype))}'{also}: expected a tensor of {taken} "
+                                 f"dtype, got {dtypes.of(x.dtype)}")  # fmt: skip
             return
 
 

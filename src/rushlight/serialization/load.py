@@ -91,7 +91,7 @@ def _open(f: Any, stack: ExitStack, writable: bool = False) -> tuple[IO[bytes], 
         if not callable(getattr(f, method, None)):
             raise AttributeError(
                 f"load: f must be a path or a file that can be sought in, but {type(f).__name__} has no {method}. "
-                "Read it into a buffer like io.BytesIO and load from that"
+                "You can only torch.load from a file that is seekable: read it into a buffer like io.BytesIO first"
             )
     f.seek(f.tell())
     return f, getattr(f, "name", None) or f"the {type(f).__name__}"

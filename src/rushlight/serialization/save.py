@@ -239,7 +239,7 @@ class Pickler(_PICKLER):  # type: ignore[misc]
 
 def _pickler(module: Any, file: IO[bytes], protocol: int, older: bool) -> Pickler:
     """What pickles with the rules of a module besides its own: those of a pickler in Python, or of `reducer_override`."""
-    kind = module.Pickler
+    kind: Any = module.Pickler
     if not (isinstance(kind, type) and issubclass(kind, _PICKLER)):
         pickler = Pickler(file, protocol, older)
         pickler.others = None if kind is pickle.Pickler else kind(io.BytesIO(), protocol)

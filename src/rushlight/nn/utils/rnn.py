@@ -149,7 +149,7 @@ def pack_padded_sequence(
         padded = padded.index_select(1, order)
     elif any(a < b for a, b in itertools.pairwise(listed)):
         raise RuntimeError(
-            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True: pass "
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
             "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence."
         )
     sizes = _steps(listed)

@@ -454,7 +454,7 @@ def max_unpool(name: str, n: int, input: Tensor, indices: Tensor, kernel: int | 
     count = math.prod(out)
     at = everything(indices._array)
     if at.size and (at.min() < 0 or at.max() >= count):
-        raise RuntimeError(f"{name}: found an invalid max index: {at.min() if at.min() < 0 else at.max()} (output volumes "
+        raise RuntimeError(f"{name}: Found an invalid max index: {at.min() if at.min() < 0 else at.max()} (output volumes "
                            f"are of size {out})")  # fmt: skip
     zeros = wrap(np.zeros((*lead, count), input._array.dtype))
     flat = reshape_op(indices, (*lead, math.prod(input.shape[-n:])))

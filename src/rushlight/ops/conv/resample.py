@@ -293,7 +293,7 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
                                   f"supported, linear is for 3D, bilinear and bicubic for 4D, trilinear for 5D; modes: "
                                   f"{' | '.join(known)}")  # fmt: skip
     if min(sizes) <= 0 or any(s == 0 for s in input.shape[1:]):
-        raise RuntimeError(f"interpolate: input and output sizes should be greater than 0, but got input "
+        raise RuntimeError(f"interpolate: Input and output sizes should be greater than 0, but got input "
                            f"{list(input.shape)} and output {sizes}")  # fmt: skip
     if mode == "area":
         from rushlight.ops.conv.pooling import adaptive_avg_pool

@@ -252,7 +252,9 @@ def ends(
     else:
         kind = dtype_with(name, dtype, out)
         if not dtypes.is_complex(kind) and (isinstance(lo, complex) or isinstance(hi, complex)):
-            raise RuntimeError(f"{name}: inferred dtype complex can't be safely cast to passed dtype {dtypes.of(kind)}")
+            raise RuntimeError(
+                f"torch.{name}(): inferred dtype complex can't be safely cast to passed dtype {dtypes.of(kind)}"
+            )
     return lo, hi, count, no_bools(name, kind)
 
 

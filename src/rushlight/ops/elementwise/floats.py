@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.basics.state import modes
 from rushlight.kernels.reference.special import in_blocks
 from rushlight.ops.elementwise.convert import cast
@@ -30,7 +31,8 @@ def require(
     """Raise `error` for a dtype that an operator does not compute."""
     if not fits:
         raise error(
-            f"{name}(): argument 'input' must have {wanted}, got {x.dtype}: convert it first, as in input.float()"
+            f"\"{name}\" not implemented for '{older(dtypes.of(getattr(x.dtype, 'numpy', x.dtype)))}': {name}(): argument 'input' "
+            f"must have {wanted}, got {x.dtype}: convert it first, as in input.float()"
         )
 
 

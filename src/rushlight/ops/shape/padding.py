@@ -88,14 +88,16 @@ def check(mode: str, input: Tensor, pads: tuple[tuple[int, ...], ...], count: in
     for i, ((b, a), n) in enumerate(zip(pads, shape, strict=True)):
         limit = n - 1 if mode == "reflect" else n if mode == "circular" else None
         if limit is not None and (b or a) and max(b, a) > limit:
-            raise RuntimeError(f"pad: padding size should be less than the corresponding input dimension for "
+            raise RuntimeError(f"pad: Padding size should be less than the corresponding input dimension for "
                                f"mode='{mode}', but got padding ({b}, {a}) at dimension {i} of input {list(shape)}")  # fmt: skip
         if n + b + a <= 0 and i >= len(shape) - count:
             raise RuntimeError(
                 f"pad: input of shape {list(shape)} is too small for padding ({b}, {a}) at dimension {i}"
             )
         if n == 0 and i > 0:
-            raise RuntimeError(f"pad: expected an input with non-zero dimensions besides the batch, got {list(shape)}")
+            least = min(len(shape), count + 1)
+            raise RuntimeError(f"pad: Expected {least}D or {least + 1}D (batch mode) tensor with possibly 0 batch size and other "
+                               f"non-zero dimensions for input, but got: {list(shape)}")  # fmt: skip
 
 
 @function(ns="nn.functional")
