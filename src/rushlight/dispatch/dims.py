@@ -145,7 +145,7 @@ def common_shape(s: tuple[int, ...], t: tuple[int, ...]) -> Any:
     return tuple(found)
 
 
-def dim_or_axis(name: str, dim: Any, axis: Any) -> Any:
+def dim_or_axis(name: str, dim: int | None, axis: int | None) -> int:
     """`axis`, by which NumPy calls a dimension that was not given as `dim`.  Raises TypeError where neither was given."""
     if dim is not None:
         return dim
