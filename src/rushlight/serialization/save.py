@@ -240,7 +240,8 @@ class Pickler(_PICKLER):  # type: ignore[misc]
 def _pickler(module: Any, file: IO[bytes], protocol: int, older: bool) -> Pickler:
     """What pickles with the rules of a module besides its own: those of a pickler in Python, or of `reducer_override`."""
     kind: Any = module.Pickler
-    if not (isinstance(kind, type) and issubclass(kind, _PICKLER)):
+    in_python = isinstance(kind, type) and issubclass(kind, _PICKLER)
+    if not in_python:
         pickler = Pickler(file, protocol, older)
         pickler.others = None if kind is pickle.Pickler else kind(io.BytesIO(), protocol)
         return pickler

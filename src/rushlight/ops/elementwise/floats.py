@@ -30,10 +30,10 @@ def require(
 ) -> None:
     """Raise `error` for a dtype that an operator does not compute."""
     if not fits:
-        raise error(
-            f"\"{name}\" not implemented for '{older(dtypes.of(getattr(x.dtype, 'numpy', x.dtype)))}': {name}(): argument 'input' "
-            f"must have {wanted}, got {x.dtype}: convert it first, as in input.float()"
-        )
+        kind: Any = x.dtype
+        shown = older(kind if isinstance(kind, dtypes.dtype) else dtypes.of(kind))
+        raise error(f"\"{name}\" not implemented for '{shown}': {name}(): argument 'input' must have {wanted}, got {kind}: convert "
+                    "it first, as in input.float()")  # fmt: skip
 
 
 def constant(name: str, **arguments: Tensor | None) -> None:
