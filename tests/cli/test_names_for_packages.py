@@ -244,3 +244,13 @@ def test_a_range_of_nvtx_is_refused_when_it_is_entered() -> None:
 
     with pytest.raises(RuntimeError, match="no CUDA"):
         step()
+
+
+def test_rooms_of_distributed_that_libraries_import() -> None:
+    names = ("checkpoint.hf_storage:HuggingFaceStorageReader algorithms.join:Join _composable.fsdp:fully_shard constants:default_pg_timeout "
+             "_functional_collectives:all_reduce device_mesh:DeviceMesh tensor:Replicate optim:ZeroRedundancyOptimizer "
+             "fsdp.fully_sharded_data_parallel:FullyShardedDataParallel")  # fmt: skip
+    imports = "\n".join("from torch.distributed.{} import {}".format(*name.split(":")) for name in names.split())
+    code = f"from rushlight.compat import imports; imports.install()\n{imports}\nimport torch\nprint(isinstance(torch.ones(1), Replicate))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "False\n", done.stderr
