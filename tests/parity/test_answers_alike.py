@@ -52,6 +52,14 @@ def numbered(t: Any) -> list[Any]:
     return [next(iter(batches)), next(iter(batches))]
 
 
+def with_tangents(t: Any, name: str) -> Any:
+    forward = t.autograd.forward_ad
+    with forward.dual_level():
+        x, mean = forward.make_dual(t.ones(2, 2, 2), t.ones(2, 2, 2)), forward.make_dual(t.zeros(2), t.ones(2))
+        options = {"use_input_stats": False} if name == "instance_norm" else {}
+        return getattr(t.nn.functional, name)(x, mean, t.ones(2), **options).tolist()
+
+
 CALLS: dict[str, Callable[[Any], Any]] = {
     "assert_allclose of two dtypes": lambda t: t.testing.assert_allclose(t.ones(2), t.ones(2, dtype=t.float64)),
     "assert_allclose within float32": lambda t: t.testing.assert_allclose(t.ones(2), t.ones(2) * (1 + 5e-5)),
@@ -64,6 +72,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "affine_grid in space, run backward twice": lambda t: grid_twice(t, 3),
     "other weights of an LSTM": flat_weights,
     "more samples than promised": longer_than_promised,
+    "batch norm by statistics with tangents": lambda t: with_tangents(t, "batch_norm"),
+    "instance norm by statistics with tangents": lambda t: with_tangents(t, "instance_norm"),
     "kinds of reductions": lambda t: t.distributed.ReduceOp.SUM == t.distributed.ReduceOp.RedOpType.SUM,
     "a sampler without end": numbered,
     "chunks of a storage": lambda t: t.arange(3, dtype=t.uint8).untyped_storage()[1:].tolist(),

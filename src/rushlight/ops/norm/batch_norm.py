@@ -12,7 +12,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics.foreign import kind_of
-from rushlight.basics.state import Setting, special
+from rushlight.basics.state import Setting, modes, special
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
@@ -205,6 +205,14 @@ def move_running(
             running.mul_(1 - momentum).add_(new.to(running.dtype), alpha=momentum)
 
 
+def check_constant(name: str, *statistics: Tensor | None) -> None:
+    """Raise RuntimeError for running statistics with tangents, which would be lost: there is no derivative by them."""
+    if modes.levels and any(isinstance(x, Tensor) and x._tangents for x in statistics):
+        raise RuntimeError(
+            f"{name} is not differentiable wrt running_mean and running_var, they cannot have forward grad defined"
+        )
+
+
 def normalized(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
                bias: Tensor | None, training: bool, momentum: float, eps: float) -> tuple[Any, Any, Any]:  # fmt: skip
     """(batch_norm, mean, var) with the running statistics, if there are any, updated."""
@@ -215,6 +223,7 @@ def normalized(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
         for name, x in (("running_mean", running_mean), ("running_var", running_var)):
             if x is None:
                 raise RuntimeError(f"batch_norm: {name} must be defined in evaluation mode")
+        check_constant("batch_norm", running_mean, running_var)
         return batch_norm_eval_op(input, weight, bias, running_mean, running_var, eps), running_mean, running_var
     out, mean, var = batch_norm_op(input, weight, bias, eps)
     if input._array.size and (running_mean is not None or running_var is not None):
