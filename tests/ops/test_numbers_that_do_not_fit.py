@@ -39,7 +39,7 @@ CALLS = {
     "pow": lambda d, v: torch.pow(t(d), v),
     "addcmul": lambda d, v: torch.addcmul(t(d), t(d), t(d), value=v),
 }
-WIDE = {"clamp", "hardtanh", "pow", "threshold", "masked_fill tensor"}  # infinity is right there, or the tensor has it
+WIDE = {"hardtanh", "pow", "threshold", "masked_fill tensor"}  # infinity is right there, or the tensor has it
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -112,3 +112,52 @@ def test_python_integers_of_64_bits_wrap_around_as_unsigned_ones_and_are_refused
 def test_python_integers_of_any_size_are_numbers_beside_floating_point_numbers():
     assert (t(torch.float64) + 2**70).tolist() == [1 + 2.0**70, 2 + 2.0**70]
     assert (t(torch.complex128) * 2**70).tolist() == [2.0**70, 2 * 2.0**70]
+
+
+x, m = torch.ones(2), torch.ones(2, 2)
+OF_FLOATS = {
+    "clamp": lambda v: x.clamp(0, v),
+    "clamp, lower": lambda v: x.clamp(v),
+    "clip": lambda v: torch.clip(x, 0, v),
+    "clamp_": lambda v: x.clone().clamp_(0, v),
+    "clamp_min": lambda v: x.clamp_min(v),
+    "clamp_max": lambda v: x.clamp_max(v),
+    "clamp with a graph": lambda v: x.clone().requires_grad_().clamp(0, v),
+    "leaky_relu": lambda v: F.leaky_relu(x, v),
+    "leaky_relu_": lambda v: F.leaky_relu(x.clone(), v, True),
+    "elu": lambda v: F.elu(x, v),
+    "celu": lambda v: F.celu(x, v),
+    "softplus": lambda v: F.softplus(x, v),
+    "softplus, threshold": lambda v: F.softplus(x, 1, v),
+    "lerp": lambda v: torch.lerp(x, x, v),
+    "lerp_": lambda v: x.clone().lerp_(x, v),
+    "addmm": lambda v: torch.addmm(m, m, m, alpha=v),
+    "addmm, beta": lambda v: torch.addmm(m, m, m, beta=v),
+    "addmv": lambda v: torch.addmv(x, m, x, alpha=v),
+    "addr": lambda v: torch.addr(m, x, x, alpha=v),
+    "baddbmm": lambda v: torch.baddbmm(m[None], m[None], m[None], alpha=v),
+    "logspace": lambda v: torch.logspace(0, v, 3),
+    "histc": lambda v: torch.histc(x, 2, 0, v),
+}
+
+
+@pytest.mark.parametrize("call", OF_FLOATS.values(), ids=OF_FLOATS)
+def test_numbers_that_float32_does_not_hold(call):
+    with pytest.raises(RuntimeError, match="overflow"):
+        call(1e39)
+
+
+@pytest.mark.parametrize("name", ["clamp", "clamp_", "clamp_max", "leaky_relu"])
+def test_infinity_is_no_overflow(name):
+    assert torch.equal(OF_FLOATS[name](float("inf")), x)
+
+
+def test_limits_are_in_16_bits_and_factors_in_float32():
+    half = x.half()
+    with pytest.raises(RuntimeError, match="overflow"):
+        half.clamp(0, 1e6)
+    assert torch.equal(half.clamp(0, 6e4), half)
+    assert torch.equal(F.leaky_relu(half, 1e6), half)
+    with pytest.raises(RuntimeError, match="overflow"):
+        F.leaky_relu(half, 1e39)
+    assert torch.equal(x.double().clamp(0, 1e300), x.double())

@@ -478,6 +478,11 @@ def general(op: Op) -> Callable[..., Any]:
     return call
 
 
+def by_function(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    """As `apply`, by the public function of an operator of as many inputs: usual cases are specialised there."""
+    return op.call(*inputs, *statics)
+
+
 def write_out(name: str, out: Tensor, result: Any, warns: bool = True) -> Any:
     """Store a result (or each of several) in `out`, which takes its shape.  warns: of elements that are lost by that."""
     if isinstance(result, tuple):

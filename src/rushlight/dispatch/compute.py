@@ -99,6 +99,8 @@ def fitted(name: str, value: Any, dtype: np.dtype[Any], halves: bool = False) ->
 
     halves: also where a finite number becomes infinite in 16 bits, which assigning to elements does not mind.
     """
+    if value.__class__ in (int, float) and dtype in USUAL and -LARGEST <= value <= LARGEST:
+        return np.array(value, dtype)
     if dtype.kind in "iu":
         return _fitted_integer(name, value, dtype)
     if isinstance(value, (complex, np.complexfloating)) and not is_complex(dtype) and dtype.kind != "b":
@@ -112,7 +114,25 @@ def fitted(name: str, value: Any, dtype: np.dtype[Any], halves: bool = False) ->
     return found
 
 
+def check_numbers(name: str, dtype: np.dtype[Any], *numbers: Any) -> None:
+    """Raise RuntimeError where a number, None aside, becomes infinite in a floating-point dtype."""
+    if dtype.kind != "f":
+        return
+    for x in numbers:
+        small = dtype in USUAL and (x is None or (not isinstance(x, complex) and -LARGEST <= x <= LARGEST))
+        if not small and x is not None:
+            fitted(name, x, dtype, True)
+
+
+def check_factors(name: str, dtype: np.dtype[Any], *numbers: Any) -> None:
+    """Raise RuntimeError where a number, None aside, becomes infinite in what a dtype is computed in: 16 bits in float32."""
+    if dtype in USUAL or dtype.itemsize == 2:
+        check_numbers(name, dtype if dtype.itemsize == 8 else FLOAT32, *numbers)
+
+
 OVERFLOWING = (FLOAT32, np.dtype(np.complex64))
+USUAL = (FLOAT32, np.dtype(np.float64), np.dtype(np.int64))
+LARGEST = float(1 << 62)  # numbers up to which all of them hold, rounded
 
 
 def _fitted_integer(name: str, value: float, dtype: np.dtype[Any]) -> Array:

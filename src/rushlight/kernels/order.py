@@ -15,7 +15,6 @@ exports(
     top_k="aaannni",
 )
 
-_SMALL = 256  # elements up to which NumPy's calls cost less
 _MOST = 256  # that are kept in order one by one
 
 
@@ -24,11 +23,14 @@ def top_k(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
 
     x: (*), 0 < k <= its size along `dim` -> (*), (*) of int64.  Of equal elements native code gives the first.
     """
-    table = native(x.dtype) if x.size > _SMALL and k <= _MOST else None
+    table = native(x.dtype) if k <= _MOST else None
     if table is None:
         return reference.top_k(x, k, dim, largest)
-    rows = contiguous(np.moveaxis(x, dim, -1))
+    last = dim in (-1, x.ndim - 1)
+    rows = contiguous(x if last else np.moveaxis(x, dim, -1))
     shape, n = (*rows.shape[:-1], k), rows.shape[-1]
     values, index = np.empty(shape, x.dtype), np.empty(shape, np.int64)
     table.top_k(rows, values, index, rows.size // n, n, k, int(largest))
+    if last:
+        return values, index
     return np.ascontiguousarray(np.moveaxis(values, -1, dim)), np.ascontiguousarray(np.moveaxis(index, -1, dim))

@@ -20,7 +20,6 @@ exports(
     running_extreme="aaannni",
 )
 
-_SMALL = 1 << 9  # elements up to which NumPy's call costs less
 _KERNELS: dict[Any, str] = {np.add: "running_sum", np.multiply: "running_product"}
 
 
@@ -30,7 +29,7 @@ def running(ufunc: np.ufunc, x: Array, dim: int, reverse: bool = False) -> Array
     (*) -> (*)
     """
     name = _KERNELS.get(ufunc)
-    table = native(x.dtype) if name and x.size > _SMALL and dense(x) else None
+    table = native(x.dtype) if name and x.ndim and x.size and dense(x) else None
     if table is None:
         return reference.running(ufunc, x, dim, reverse)
     out = np.empty(x.shape, x.dtype)
@@ -43,7 +42,7 @@ def running_extreme(x: Array, dim: int, least: bool) -> tuple[Array, Array]:
 
     (*) -> (*), (*) of int64
     """
-    table = native(x.dtype) if x.size > _SMALL and dense(x) else None
+    table = native(x.dtype) if x.ndim and x.size and dense(x) else None
     if table is None:
         return reference.running_extreme(x, dim, least)
     out, where = np.empty(x.shape, x.dtype), np.empty(x.shape, np.int64)

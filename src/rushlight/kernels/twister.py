@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
@@ -253,14 +253,7 @@ class Twister(np.random.Generator):
 
     def two_by_two(self, count: int) -> Array:
         """(count) normal numbers in pairs, of which one too many waits for the next call: PyTorch's where there are few, or gaps."""
-        if not count:
-            return np.empty(0)
-        waited = [] if self.waiting is None else [self.waiting]
-        drawn = self.random((count - len(waited) + 1) // 2 * 2)
-        pairs = np.sqrt(-2 * np.log1p(-drawn[1::2])) * np.exp(2j * math.pi * drawn[::2])  # radius and angle
-        numbers: Array = pairs.view(np.float64) if not waited else np.concatenate((waited, pairs.view(np.float64)))
-        self.waiting = float(numbers[-1]) if len(numbers) > count else None
-        return numbers[:count]
+        return self._each("normals", np.empty(count))
 
     def standard_exponential(
         self, size: Any = None, dtype: Any = np.float64, method: str = "zig", out: Any = None
@@ -272,24 +265,30 @@ class Twister(np.random.Generator):
 
     def log_gammas(self, shapes: Array) -> Array:
         """Logarithms of gamma variables of rate 1, of float64 shapes: -inf for those of 0 or below.  (*) -> (*)"""
-        return self._each("log_gammas", shapes)
+        return self._each("log_gammas", np.array(shapes, np.float64, order="C"))
 
     def poissons(self, rates: Array) -> Array:
         """Poisson variables of float64 rates.  (*) -> (*) float64"""
-        return self._each("poissons", rates)
+        return self._each("poissons", np.array(rates, np.float64, order="C"))
 
-    def _each(self, name: str, parameters: Array) -> Array:
-        """For each float64 parameter a number, drawn one after the other."""
-        found, table = np.array(parameters, np.float64, order="C"), loader.tables().get(("bytes", "digests"))
+    def _each(self, name: str, found: Array) -> Array:
+        """For each float64 parameter a number in its place, drawn one after the other."""
+        table = loader.tables().get(("bytes", "digests"))
         if table is None:
-            draw = draws.poisson if name == "poissons" else lambda u, x: draws.log_gamma(u, self._normal, x)
-            found[...] = np.reshape([draw(self._uniform, x) for x in found.ravel().tolist()], found.shape)
+            draw = self._drawn[name]
+            found[...] = np.reshape([draw(self, x) for x in found.ravel().tolist()], found.shape)
             return found
         with self.bit_generator.lock:
             waiting = np.array((0.0 if self.waiting is None else self.waiting, self.waiting is not None))
             getattr(table, name)(self.address, waiting, found, found.size)
             self.waiting = float(waiting[0]) if waiting[1] else None
         return found
+
+    _drawn: ClassVar[dict[str, Callable[[Any, float], float]]] = {
+        "normals": lambda self, _: self._normal(),
+        "poissons": lambda self, rate: draws.poisson(self._uniform, rate),
+        "log_gammas": lambda self, shape: draws.log_gamma(self._uniform, self._normal, shape),
+    }
 
     def _uniform(self) -> float:
         draw = self.bit_generator.random_raw  # one number at a time: arrays of one take twenty times as long

@@ -37,6 +37,8 @@ struct Source {
     }
 };
 
+double normal(Source &s, double) { return s.normal(); }
+
 // The logarithm of a gamma variable of rate 1: Marsaglia and Tsang (2000), of a shape below 1 by one more.
 double log_gamma(Source &s, double shape) {
     if (!(shape > 0)) return -INFINITY;
@@ -130,6 +132,7 @@ double binomial(Source &s, double n, double p) {
         });                                                                                                       \
     }
 
+RL_DRAWN(normals, normal)
 RL_DRAWN(log_gammas, log_gamma)
 RL_DRAWN(poissons, poisson)
 

@@ -19,7 +19,7 @@ HALVES: dict[str, str] = {"widen": "aan", "narrow": "aan"}
 # numbers go, how many; numbers, how far behind each but the last that lies which it changes places with, how many; a state and how many
 # words it goes on by; a state, where its bits go, rows, how many are drawn for each and kept of them, below what a number sets its
 # bit; numbers that become normal ones, how many times 16.  draws.cpp: state, a normal number that waits, parameters in whose place
-# numbers go, how many; state, trials, chances, how many
+# numbers go (normal ones have none), how many; state, trials, chances, how many
 BYTES: dict[str, str] = {
     "digest": "anu>n",
     "words": "uan",
@@ -28,6 +28,7 @@ BYTES: dict[str, str] = {
     "coins": "aannnu",
     "box_muller": "an",
     "exponentials": "uan",
+    "normals": "uaan",
     "log_gammas": "uaan",
     "poissons": "uaan",
     "binomials": "uaan",

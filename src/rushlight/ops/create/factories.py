@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from rushlight.basics import caller, dtypes
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch.by_sample import per_sample
-from rushlight.dispatch.compute import fitted
+from rushlight.dispatch.compute import check_numbers, fitted
 from rushlight.dispatch.formats import empty_in_format
 from rushlight.dispatch.options import (
     META,
@@ -145,8 +146,8 @@ def arange(*args: float, start: Tensor | complex | None = None, end: Tensor | co
     tensor([1.0000, 1.5000, 2.0000])
     """
     where = check_options("arange", device, layout, pin_memory)
-    lo, hi, by = (number("arange", x) for x in range_of(args, start, end, step))
-    whole = dtype is None and all(isinstance(x, int) for x in (lo, hi, by))
+    lo, hi, by = [number("arange", x) for x in range_of(args, start, end, step)]
+    whole = dtype is None and isinstance(lo, int) and isinstance(hi, int) and isinstance(by, int)
     kind = no_bools("arange", dtype_with("arange", dtype, out, dtypes.int64 if whole else None))
     return filled("arange", out, made(arange_array(lo, hi, by, kind), requires_grad, where), True)
 
@@ -170,9 +171,12 @@ def range_of(
         args = (0, args[0])
     elif len(args) == 1 and end is None:
         raise TypeError("arange() got multiple values for argument 'start'")
-    given = dict(zip(("start", "end", "step"), args, strict=False))
-    lo = given.get("start", 0 if start is None else start)
-    hi, by = given.get("end", end), given.get("step", 1 if step is None else step)
+    if start is end is step is None:
+        lo, hi, by = (*args, 1)[:3] if len(args) > 1 else (None, None, 1)
+    else:
+        given = dict(zip(("start", "end", "step"), args, strict=False))
+        lo = given.get("start", 0 if start is None else start)
+        hi, by = given.get("end", end), given.get("step", 1 if step is None else step)
     if hi is None:
         raise TypeError('arange() missing 1 required positional arguments: "end"')
     return lo, hi, by
@@ -180,6 +184,8 @@ def range_of(
 
 def number(name: str, x: Tensor | complex) -> Any:
     """A Python number of a number or 0-d tensor."""
+    if x.__class__ is int or x.__class__ is float:
+        return x
     if isinstance(x, Tensor):
         return x._array.item()
     if isinstance(x, np.generic):
@@ -189,11 +195,18 @@ def number(name: str, x: Tensor | complex) -> Any:
     raise TypeError(f"{name}(): argument must be Number, not {type(x).__name__}")
 
 
+@cache
+def bounds_of(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The least and the largest number of a dtype of integers."""
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
+
+
 def arange_array(lo: float, hi: float, by: float, dtype: np.dtype[Any]) -> Array:
     """start, start + step, ... below end."""
     if by == 0:
         raise RuntimeError("arange: step must be nonzero")
-    if not all(math.isfinite(x) for x in (lo, hi)):
+    if not (math.isfinite(lo) and math.isfinite(hi)):
         raise RuntimeError(f"arange: unsupported range: {lo} -> {hi}")
     if (hi - lo) * by < 0:
         raise RuntimeError(f"arange: upper bound and lower bound inconsistent with step sign: start {lo}, end {hi}, "
@@ -202,8 +215,8 @@ def arange_array(lo: float, hi: float, by: float, dtype: np.dtype[Any]) -> Array
         lo, hi, by = int(lo), int(hi), int(by)
         if by == 0:
             raise ValueError("arange: step must be nonzero, and is 0 in the dtype of the result")
-        limits = np.iinfo(dtype)
-        held = limits.min <= min(lo, hi) and max(lo, hi) <= limits.max
+        least, most = bounds_of(dtype)
+        held = least <= min(lo, hi) and max(lo, hi) <= most
         return np.arange(lo, hi, by, dtype=dtype) if held else np.arange(lo, hi, by).astype(dtype)  # which wraps
     count = max(math.ceil((hi - lo) / by), 0)
     values = np.arange(count, dtype=np.float64)
@@ -278,7 +291,9 @@ def linspace_array(lo: Any, hi: Any, count: int, dtype: np.dtype[Any]) -> Array:
 def from_both_ends(lo: Any, hi: Any, step: Any, count: int) -> Array:
     """`count` numbers by equal steps, each half from its own end, so that they are symmetric."""
     k = np.arange(count)
-    return np.where(k < count // 2, lo + step * k, hi - step * (count - 1 - k))
+    values = lo + step * k
+    values[count // 2 :] = hi - step * (count - 1 - k[count // 2 :])
+    return values
 
 
 @function()
@@ -303,6 +318,7 @@ def logspace(start: Tensor | complex, end: Tensor | complex, steps: Any = None, 
     where = check_options("logspace", device, layout, pin_memory)
     lo, hi, count, kind = ends("logspace", start, end, steps, dtype, out)
     exact = np.dtype(np.complex128 if dtypes.is_complex(kind) else np.float64)
+    check_numbers("logspace", kind, lo, hi)
     if kind.kind in "iu":
         lo, hi = int(lo), int(hi)
     with np.errstate(all="ignore"):

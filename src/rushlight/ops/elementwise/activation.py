@@ -12,6 +12,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.dispatch import families, shapes
+from rushlight.dispatch.compute import check_factors
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.keeping import rebuilt
@@ -155,6 +156,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     """log(1 + e^(beta * input)) / beta; input itself where beta * input > threshold.  (*) -> (*)"""
     require(input.dtype.kind == "f", "softplus", input)
+    check_factors("softplus", input.dtype, beta, threshold)
     return backend.softplus(input, float(beta), float(threshold))
 
 

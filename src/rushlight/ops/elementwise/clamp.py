@@ -13,7 +13,7 @@ from rushlight.basics import caller, dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call
-from rushlight.dispatch.compute import cast, fitted
+from rushlight.dispatch.compute import cast, check_numbers, fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, known_as, publish, publish_inplace
@@ -110,9 +110,10 @@ def _inside(x: Any, low: Array | float | None, high: Any) -> Array:
     return np.logical_and(inside, below, out=None if larger else inside)
 
 
-def _fitting(x: Array, *bounds: object) -> tuple[Any, ...]:
+def _fitting(x: Array, *bounds: Any) -> tuple[Any, ...]:
     """Numbers or None as bounds of an array: of one of integers in its dtype."""
     if x.dtype.kind == "f":
+        check_numbers("clamp", x.dtype, *bounds)
         return bounds
     return tuple(None if bound is None else fitted("clamp", bound, x.dtype, True) for bound in bounds)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.basics.dtypes import HALVES
 from rushlight.dispatch import families, shapes
+from rushlight.dispatch.compute import check_factors
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.operands import raw
@@ -104,6 +105,7 @@ def _(g: Tensor, input: Tensor, alpha: float, scale: float, input_scale: float) 
 
 def elu_any(input: Tensor, alpha: float, scale: float, input_scale: float, inplace: bool) -> Tensor:
     """The exponential linear units, by the sign of alpha and the size of the numbers."""
+    check_factors("elu", raw(input).dtype, alpha, scale, input_scale)
     of_input = alpha < 0 or raw(input).dtype in HALVES
     return ((_elu_, _elu_of_input_) if inplace else (elu_op, elu_of_input))[of_input](input, alpha, scale, input_scale)
 

@@ -18,7 +18,7 @@ from rushlight.basics.dtype_words import older
 from rushlight.basics.dtypes import HALVES, finfo, of
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, randomness, shapes
-from rushlight.dispatch.compute import fitted
+from rushlight.dispatch.compute import check_factors, fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.blocks import LARGE, by_blocks
 from rushlight.dispatch.operands import raw
@@ -157,6 +157,7 @@ def functional_relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def _leaky(x: Array, slope: float) -> Array:
     require(x.dtype.kind == "f", "leaky_relu", x)
+    check_factors("leaky_relu", x.dtype, slope)
     return backend.leaky_relu(x, slope)
 
 
@@ -190,6 +191,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """In-place version of :func:`leaky_relu`."""
+    check_factors("leaky_relu_", raw(input).dtype, negative_slope)
     return (_leaky_ if negative_slope >= 0 else _falling_)(input, negative_slope)
 
 

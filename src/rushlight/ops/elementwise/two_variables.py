@@ -9,6 +9,7 @@ import numpy as np
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.dispatch import call
+from rushlight.dispatch.compute import check_factors
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.plan import held_number
@@ -172,7 +173,10 @@ def _weight(
                                f"{dtypes.of(raw(x).dtype)}: convert one of them")  # fmt: skip
     if isinstance(weight, complex) and have.kind != "c":
         raise RuntimeError(f"lerp(): the weight {weight} is complex, the tensors are of {dtypes.of(have)}")
-    return weight if isinstance(weight, (Tensor, np.ndarray)) else number(weight)
+    if isinstance(weight, (Tensor, np.ndarray)):
+        return weight
+    check_factors("lerp", have, number(weight))
+    return number(weight)
 
 
 @function(method=True, out=True)

@@ -254,7 +254,7 @@ def slices(
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: complex = 1) -> Tensor:
     """`input` with the slices of alpha * `source` added at `index` of dimension `dim`.  (*), (N), (*) -> (*)"""
     check_alpha(input, alpha)
-    return slices(call.apply, index_add_op.op, "index_add", input, dim, index, source, alpha)
+    return slices(call.by_function, index_add_op.op, "index_add", input, dim, index, source, alpha)
 
 
 @function(method=True)
@@ -274,7 +274,7 @@ def check_alpha(input: Tensor, alpha: complex) -> None:
 @function(method=True, out=True)
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """`input` with the slices of `source` put at `index` of dimension `dim`.  (*), (N), (*) -> (*)"""
-    return slices(call.apply, index_copy_op.op, "index_copy", input, dim, index, source)
+    return slices(call.by_function, index_copy_op.op, "index_copy", input, dim, index, source)
 
 
 @function(method=True)
@@ -328,7 +328,7 @@ def constant(name: str, value: Tensor | complex, like: Tensor) -> Any:
 @function(method=True, out=True)
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | complex) -> Tensor:
     """`input` with the slices at `index` of dimension `dim` filled with a number or 0-d tensor.  (*), (N) -> (*)"""
-    return fill_slices(call.apply, "index_fill", input, dim, index, value)
+    return fill_slices(call.by_function, "index_fill", input, dim, index, value)
 
 
 @function(method=True)

@@ -203,7 +203,7 @@ def fill(run: Callable[..., Any], name: str, input: Tensor, mask: Tensor, value:
 @function(method=True, out=True)
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | complex) -> Tensor:
     """`input` with `value`, a number or 0-d tensor, where `mask` is true; both broadcast.  (*), (*) -> (*)"""
-    return fill(call.apply, "masked_fill", input, mask, value)
+    return fill(call.by_function, "masked_fill", input, mask, value)
 
 
 @function(method=True)
@@ -250,7 +250,7 @@ def scattered(run: Callable[..., Any], name: str, input: Tensor, mask: Tensor, s
 @function(method=True, out=True)
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """`input` with the elements of `source`, in order, where `mask` is true; input and mask broadcast."""
-    return scattered(call.apply, "masked_scatter", input, mask, source)
+    return scattered(call.by_function, "masked_scatter", input, mask, source)
 
 
 @function(method=True)

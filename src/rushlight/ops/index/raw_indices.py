@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
 
 
+UNSIGNED = {np.dtype(f"i{n}"): np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
+
+
 def check_bounds(index: Array, size: int, name: str, dim: int, error: type[Any] = RuntimeError) -> None:
     """Raise `error` unless all of `index` lie in [0, size): one pass, negatives read as huge unsigned numbers.
 
@@ -23,7 +26,7 @@ def check_bounds(index: Array, size: int, name: str, dim: int, error: type[Any] 
     index = everything(index)
     if isinstance(index, Nowhere):
         return
-    if index.size and int(index.view(f"u{index.itemsize}").max()) >= size:
+    if index.size and np.maximum.reduce(index.view(UNSIGNED.get(index.dtype, index.dtype)), None) >= size:
         bad = index[(index < 0) | (index >= size)].reshape(-1)[0]
         raise error(f"{name}(): index {int(bad)} is out of bounds for dimension {dim} with size {size}")
 

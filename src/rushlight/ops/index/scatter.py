@@ -195,7 +195,7 @@ def scatter_add_call(run: Callable[..., Any], name: str, input: Tensor, dim: int
 @function(method=True, out=True)
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """`input` with `src` added at `index` along `dim`; repeated indices add up.  (*), (*), (*) -> (*)"""
-    return scatter_add_call(call.apply, "scatter_add", input, dim, index, src)
+    return scatter_add_call(call.by_function, "scatter_add", input, dim, index, src)
 
 
 @function(method=True)

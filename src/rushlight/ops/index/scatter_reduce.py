@@ -194,7 +194,7 @@ def scatter_reduce(
 
     Without `include_self` what is there does not count, where something arrives.  (*), (*), (*) -> (*)
     """
-    return scatter_reduce_call(call.apply, "scatter_reduce", input, dim, index, src, reduce, include_self)
+    return scatter_reduce_call(call.by_function, "scatter_reduce", input, dim, index, src, reduce, include_self)
 
 
 @function(method=True)
@@ -224,7 +224,7 @@ def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """`input` with the slices of `source` reduced at `index` of dimension `dim`: "prod", "mean", "amax" or "amin"."""
-    return index_reduce_call(call.apply, "index_reduce", input, dim, index, source, reduce, include_self)
+    return index_reduce_call(call.by_function, "index_reduce", input, dim, index, source, reduce, include_self)
 
 
 @function(method=True)
@@ -282,7 +282,7 @@ def scatter(
 
     reduce: "add" or "multiply" combines with what is there.  Of repeated indices, any one may win.  (*), (*) -> (*)
     """
-    return scatter_call(call.apply, "scatter", input, dim, index, src, value, reduce)
+    return scatter_call(call.by_function, "scatter", input, dim, index, src, value, reduce)
 
 
 @function(method=True)

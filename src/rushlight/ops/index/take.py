@@ -103,7 +103,7 @@ def put_call(
 @function(method=True)
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """`input` with `source` at flat positions; with `accumulate` added.  (*), (*) int64, (*) -> (*)"""
-    return put_call(call.apply, "put", input, index, source, accumulate)
+    return put_call(call.by_function, "put", input, index, source, accumulate)
 
 
 @function(method=True)

@@ -12,7 +12,7 @@ from rushlight.basics.errors import explained
 from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.basics.state import modes
 from rushlight.dispatch import call, costs, families, shapes
-from rushlight.dispatch.compute import HALVES
+from rushlight.dispatch.compute import HALVES, check_factors
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import common_shape, two_sizes
 from rushlight.dispatch.keeping import rebuilt
@@ -317,8 +317,9 @@ def products(input: Tensor, other: Tensor, s: tuple[int, ...], t: tuple[int, ...
     counted=costs.Counted("addmm", "mm"),
     batch=families.added,
 )
-def addmm_op(input: Array, mat1: Array, mat2: Array, beta: int = 1, alpha: int = 1) -> Array:
+def addmm_op(input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """beta * input + alpha * mat1 @ mat2, also over batches; input is broadcast."""
+    check_factors("addmm", mat1.dtype, beta, alpha)
     out = backend.matmul(mat1, mat2)
     if alpha != 1:
         out = np.asarray(out * alpha).astype(out.dtype, copy=False)

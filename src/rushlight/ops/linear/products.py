@@ -11,6 +11,7 @@ import numpy as np
 from rushlight.basics import caller
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, shapes
+from rushlight.dispatch.compute import check_factors
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim, wrap_dims
 from rushlight.dispatch.operands import raw
@@ -41,11 +42,12 @@ if TYPE_CHECKING:
 
 
 def check_factor(name: str, value: complex, like: Tensor) -> None:
-    """Raise RuntimeError for a fraction as a factor of integers, and for a bool as one of anything but bools."""
+    """Raise RuntimeError for a factor that does not fit: a fraction of integers, a bool of anything but bools, one too large."""
     if isinstance(value, bool) and raw(like).dtype.kind != "b":
         raise RuntimeError(f"{name}(): Boolean beta and alpha only supported for Boolean results.")
     if isinstance(value, float) and raw(like).dtype.kind in "biu" and not value.is_integer():
         raise RuntimeError(f"{name}(): for integral input tensors, beta and alpha must not be floating point numbers")
+    check_factors(name, raw(like).dtype, value)
 
 
 def add_product(
@@ -85,7 +87,7 @@ def baddbmm(
     """beta * input + alpha * batch1 @ batch2.  (B, M, N), (B, M, K), (B, K, N) -> (B, M, N)"""
     if old:
         return in_old_order(baddbmm, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
-    return _baddbmm(call.apply, input, batch1, batch2, beta, alpha)
+    return _baddbmm(call.by_function, input, batch1, batch2, beta, alpha)
 
 
 @function(method=True)
@@ -116,7 +118,7 @@ def addbmm(
     """beta * input + alpha * the sum of batch1[b] @ batch2[b].  (M, N), (B, M, K), (B, K, N) -> (M, N)"""
     if old:
         return in_old_order(addbmm, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
-    return _addbmm(call.apply, input, batch1, batch2, beta, alpha)
+    return _addbmm(call.by_function, input, batch1, batch2, beta, alpha)
 
 
 @function(method=True)
@@ -144,7 +146,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *old: Tensor, beta: complex =
     check_vector("addmv", mat, vec, input)
     m = raw(mat).shape[0]
     first = unsqueeze(input, -1) if raw(input).ndim else input
-    found = add_product(call.apply, "addmv", first, mat, unsqueeze(vec, 1), (m, 1), beta, alpha)
+    found = add_product(call.by_function, "addmv", first, mat, unsqueeze(vec, 1), (m, 1), beta, alpha)
     return reshape_op(found, (m,))
 
 

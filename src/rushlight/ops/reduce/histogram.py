@@ -10,6 +10,7 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.dispatch.by_sample import per_sample
+from rushlight.dispatch.compute import check_numbers
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import made
 from rushlight.dispatch.registry import function
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 def limits(name: str, x: Array, low: Any, high: Any) -> tuple[Any, Any]:
     """The ends of the bins: those of the data where both are equal; one apart where those are equal too."""
     low, high = number(low), number(high)
+    check_numbers(name, x.dtype, low, high)
     if low == high and x.size:
         low, high = x.min().item(), x.max().item()
     if not (math.isfinite(low) and math.isfinite(high)):
