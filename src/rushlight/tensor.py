@@ -88,6 +88,9 @@ class Tensor(TensorMethods):
     _elsewhere = False  # of a class: whether the memory may be on disk: see `memory.paged`
     _spread = False  # of a class: whether its memory is one process's part of it: see `distributed.tensor`
     _meta = False  # of a class: whether there is no memory, on the device meta: see `dispatch.meta`
+    _dispatched = False  # of a class: whether its `__torch_dispatch__` runs operators: see `ops.python.unread`
+    _asked: Any = None  # of such a class: what runs in place of public functions that are no operators, by their names
+    _place: Any = None  # of such a tensor without memory: the device that it says it is on
     _tangents: Any = None  # {level: tangent}
     _dual_base: Any = (
         None  # the tensor whose tangents those of this view are views of, where that is not the view's base
@@ -387,6 +390,8 @@ class Tensor(TensorMethods):
             raise explained(RuntimeError(f"Boolean value of Tensor with {what} is ambiguous"), "more-than-one-value")
         if modes.levels:
             look(self._array)
+        if self._dispatched and special.classes.owns((self,)):
+            return bool(special.classes.called("_local_scalar_dense", self))
         return bool(self._array.reshape(())[()])
 
     def __contains__(self, element: Any) -> bool:
@@ -476,7 +481,8 @@ def as_array(x: Array) -> Array:
     if getattr(x, "interpreted", False):
         return x
     if getattr(x, "nowhere", False):
-        raise NotImplementedError("a part of a tensor on device 'meta' was taken as values: it has none")
+        why = getattr(x, "why", "")
+        raise NotImplementedError(f"a part of a tensor without values was taken as values: {why}")
     return np.asarray(x)
 
 
@@ -490,6 +496,8 @@ def wrap(array: Any) -> Tensor:
 
 def twin(tensor: Tensor) -> Tensor:
     """A tensor that shows the same of the same memory, outside the graph, with a version counter of its own."""
+    if tensor._dispatched and special.classes.owns((tensor,)):
+        return special.classes.detached(tensor)  # type: ignore[no-any-return]
     t = wrap(tensor._held)
     return turn(t, tensor._bits) if tensor._bits else t
 
@@ -501,6 +509,8 @@ def alias(tensor: Tensor, cls: type[Any] = Tensor) -> Any:
     t._array, t._edge, t._view = held, None, None
     if tensor._meta:
         special.meta.note(t)
+    elif cls._dispatched:
+        special.classes.note(t)
     t._storage = storage_of(tensor)
     if tensor._inference:
         t._inference = t._unusual = True

@@ -68,7 +68,7 @@ def test_operators_are_seen_forward_and_backward_and_gradients_stay_the_same() -
     for got, expected in zip(gradients(names), gradients(), strict=True):
         torch.testing.assert_close(got, expected)
     assert {"aten.convolution.default", "aten.native_batch_norm.default", "aten.max_pool2d_with_indices.default",
-            "aten.linear.default", "aten.native_layer_norm.default"} <= set(names.seen)  # fmt: skip
+            "aten.t.default", "aten.addmm.default", "aten.native_layer_norm.default"} <= set(names.seen)  # fmt: skip
     assert "aten.threshold_backward.default" in names.seen and "aten.mm.default" in names.seen
 
 
@@ -147,7 +147,7 @@ def test_operators_that_pytorch_has_not_are_copied_by_name_too() -> None:
     assert str(own) == "rushlight.pool_scatter_op.default" and copy.deepcopy(own) is own is pickle.loads(
         pickle.dumps(own)
     )
-    with pytest.raises(NotImplementedError, match=r"torch\.ops\.rushlight\.pool_scatter_op is known by name alone"):
+    with pytest.raises(TypeError, match="missing required argument 'input'"):
         own()
 
 

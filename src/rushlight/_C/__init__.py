@@ -18,6 +18,7 @@ from rushlight.dispatch.registry import NAMESPACES
 from rushlight.futures import Future as Future
 from rushlight.generator import Generator as Generator
 from rushlight.ops.linear.decompositions import _LinAlgError
+from rushlight.ops.python.unread import DisableTorchDispatch, _disabled_torch_dispatch_impl
 from rushlight.overrides.protocol import (
     DisableTorchFunction,
     DisableTorchFunctionSubclass,
@@ -27,7 +28,7 @@ from rushlight.tensor import Tensor
 from rushlight.tensor import layout as layout
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
-           "_LinAlgError", "_disabled_torch_function_impl"]  # fmt: skip
+           "_LinAlgError", "_disabled_torch_dispatch_impl", "_disabled_torch_function_impl"]  # fmt: skip
 
 
 class DispatchKey(enum.Enum):
@@ -102,6 +103,7 @@ def _ExcludeDispatchKeyGuard(keys: DispatchKeySet) -> contextlib.AbstractContext
     return contextlib.nullcontext()
 
 
+_DisableTorchDispatch = DisableTorchDispatch
 _AutoDispatchBelowAutograd = contextlib.nullcontext
 
 

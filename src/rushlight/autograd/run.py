@@ -91,7 +91,11 @@ def implicit(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor |
         raise explained(RuntimeError("grad can be implicitly created only for scalar outputs"), "not-a-scalar")
     if is_complex(dtype):
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtypes.of(dtype)}")
-    return special.meta.root(out) if without_memory((out,)) else wrap(np.array(1, dtype, ndmin=len(shape)))
+    if without_memory((out,)):
+        return special.meta.root(out)  # type: ignore[no-any-return]
+    if isinstance(out, Tensor) and out._dispatched:
+        return special.classes.ones(out)  # type: ignore[no-any-return]
+    return wrap(np.array(1, dtype, ndmin=len(shape)))
 
 
 def check_gradient(g: Tensor, shape: tuple[int, ...], dtype: np.dtype[Any], i: int) -> None:
@@ -224,7 +228,7 @@ def accumulating(keep: bool, on_tensors: bool, targets: Any = None) -> Run:
 
 def is_loss(x: Any) -> bool:
     """Whether `x` is one real number in the graph: the usual case, with nothing else to check."""
-    return (isinstance(x, Tensor) and x._edge is not None and not x._meta and x._array.size == 1
+    return (isinstance(x, Tensor) and x._edge is not None and not (x._meta or x._dispatched) and x._array.size == 1
             and x._array.dtype.kind == "f")  # fmt: skip
 
 

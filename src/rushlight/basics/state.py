@@ -16,10 +16,11 @@ class _Special:
 
     observing: how many of them are observers (see `events`); everywhere: the observers of all threads.
     meta: the level of tensors on the device meta, once there was one; while any is alive, it counts as a mode.
+    classes: the level of tensors whose class has `__torch_dispatch__`, once there was one: see `ops.python.unread`.
     launcher: what starts backward runs in the place of `Run.execute` while optimizers step inside them, else None.
     """
 
-    __slots__ = ("count", "everywhere", "launcher", "lock", "meta", "observing")
+    __slots__ = ("classes", "count", "everywhere", "launcher", "lock", "meta", "observing")
 
     def __init__(self) -> None:
         self.count = 0
@@ -27,6 +28,7 @@ class _Special:
         self.everywhere: tuple[Any, ...] = ()
         self.launcher: Any = None
         self.meta: Any = None
+        self.classes: Any = None
         self.lock = threading.Lock()
 
     def add(self, n: int) -> None:
@@ -91,6 +93,8 @@ modes = _Modes()
 
 def way_of(inputs: list[Any] | tuple[Any, ...]) -> int:
     """What of this thread's modes matters to an operator: RECORDED, UNRECORDED, INFERENCE; 0 where more does."""
+    if special.classes is not None:
+        special.classes.join()
     return 0 if special.everywhere or (special.meta is not None and special.meta.owns(inputs)) else modes.way
 
 

@@ -25,7 +25,16 @@ from rushlight.dispatch.keeping.watched import note_written
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.node import Port, Severed, edge_of, next_seq
-from rushlight.engine.saved import Constant, Copying, Packed, PackedResults, SavedOutput, Sparing, active_hooks
+from rushlight.engine.saved import (
+    Constant,
+    Copying,
+    DispatchedOutput,
+    Packed,
+    PackedResults,
+    SavedOutput,
+    Sparing,
+    active_hooks,
+)
 from rushlight.engine.views import make_view
 from rushlight.kernels.dispatch import recast
 from rushlight.overrides import fitting
@@ -93,6 +102,8 @@ def apply(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: bo
     if special.observing and watched:
         return observed.operator(op, inputs, statics)
     flat = flatten(op, inputs)
+    if special.classes is not None and special.classes not in modes.levels:
+        special.classes.join()
     if special.meta is not None and special.meta.owns(flat):
         return special.meta.apply(op, flat, statics)
     if op.view and isinstance(flat[0], Tensor) and (flat[0]._bits or op.turns):
@@ -153,7 +164,7 @@ def track_views(op: Op, of: Tensor, results: tuple[Tensor, ...], statics: tuple[
     """Note which results share the memory of the input."""
     kind = "inference" if modes.inference else "no_grad" if not modes.grad else "multi" if op.out_count is None else ""
     for i, t in enumerate(results):
-        if aliases(t._held, of._held):
+        if t._dispatched or aliases(t._held, of._held):
             make_view(t, of, op, statics, None if op.out_count == 1 else i, kind)
 
 
@@ -305,6 +316,8 @@ def save_outputs(node: OpNode, results: tuple[Tensor, ...]) -> list[Packed | Sav
     for k in wanted:
         if len(hooks) == 1 and hooks[0].__class__ is Copying and worthwhile(node, results[k]):
             outs[k] = gates_of(results[k]._held, node)
+        elif results[k]._dispatched:
+            outs[k] = DispatchedOutput(results[k], k)
         elif hooks:
             outs[k] = Packed(results[k], hooks, (node.plan.op.name, node.plan.op.out_names[k]), True)
         else:
@@ -324,6 +337,8 @@ def apply_inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], wat
     target = inputs[0]
     if not isinstance(target, Tensor):
         raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {kind_of(target)}")
+    if special.classes is not None and special.classes not in modes.levels:
+        special.classes.join()
     if op.ufunc is not None and len(inputs) == 2 and changed_at_once(op, op.ufunc, *inputs):
         return target
     flat = flatten(op, inputs)
@@ -334,24 +349,34 @@ def apply_inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], wat
         for level in reversed(modes.levels):
             if level.owns(flat):
                 return level.apply_inplace(op, flat, statics)  # type: ignore[no-any-return]
+    return changed(op, flat, statics, lambda: stored(op, target, arrays, statics))
+
+
+def stored(op: Op, target: Tensor, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Compute into the memory of `target`; the auxiliary results."""
+    if target._bits:
+        return store_signed(op, target, arrays, statics)
+    return store(op, target._array, arrays, statics)
+
+
+def changed(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], run: Callable[[], tuple[Any, ...]]) -> Tensor:
+    """The first input, which `run` changes as `op` says and gives auxiliary results of, with its new place in the graph."""
+    target = flat[0]
     mask, edges = edges_of(op, (inplace.origin(target), *flat[1:])) if modes.grad and op.formulas else (0, ())
     if mask and target._held.dtype.kind in "biu":
         mask = 0  # what is rounded to integers depends on nothing
     inplace.check(target, bool(mask))
-    if not op.one_value:
+    if not op.one_value and not target._dispatched:
         check_single_writes(op.name, target._held)
     original = None
     if mask and True in [flat[i] is target for i in op.plan(mask, len(flat)).save_inputs]:
-        original = wrap(target._array.copy())
+        original = special.classes.copied(target) if target._dispatched else wrap(target._array.copy())
         original._edge = edge_of(target)
         flat = (original, *(original if x is target else x for x in flat[1:]))
     if mask:  # what it saves is packed as it is now: an operand may lie on the memory that changes
         node = make_node(op, flat, statics, edges, mask, None)
         node.shape, node.dtype = target._held.shape, target._held.dtype
-    if target._bits:
-        aux = store_signed(op, target, arrays, statics)
-    else:
-        aux = store(op, target._array, arrays, statics)
+    aux = run()
     if mask and node.plan.save_aux:
         node.aux = save_aux(aux, op)
     inplace.written(target, op.writes)
@@ -360,7 +385,7 @@ def apply_inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], wat
         node.outs = save_outputs(node, (target,))
         if dependents and op.again:
             note_written(node, target._held)
-    return target
+    return target  # type: ignore[no-any-return]
 
 
 def store(op: Op, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -500,6 +525,8 @@ def write_out(name: str, out: Tensor, result: Any, warns: bool = True) -> Any:
     if modes.levels and (result._tangents or out._tangents):
         raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an out= "
                                   "function: assign its result, or use copy_().")  # fmt: skip
+    if out._dispatched or result._dispatched:
+        return out.copy_(result)
     inplace.check(out, False)
     check_cast(name, result._held, out._held, out=True)
     if out._held.shape != result._held.shape:

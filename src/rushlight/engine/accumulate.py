@@ -11,7 +11,7 @@ import numpy as np
 
 from rushlight.basics.eights import refuse
 from rushlight.basics.handles import Hooks
-from rushlight.basics.state import modes
+from rushlight.basics.state import modes, special
 from rushlight.engine.conform import Holders, tensor_functions
 from rushlight.engine.rows import Rows
 from rushlight.signs import to_hold
@@ -240,7 +240,10 @@ def add(leaf: Tensor, g: Tensor) -> None:
             with LOCKS[id(leaf) >> 6 & 63]:
                 leaf._grad = tensor_functions["sparse_total"](leaf._grad, g)
             break
-        if former is not None:
+        if g._dispatched or (former is not None and former._dispatched):
+            sole = getrefcount(g) <= Holders.leaf
+            total = handed(leaf, former, g, sole)
+        elif former is not None:
             total = tensor_functions["add"](former, g)
         else:
             # A copy: others hold the gradient too, and `.grad` may be changed in place.
@@ -252,6 +255,22 @@ def add(leaf: Tensor, g: Tensor) -> None:
     if leaf._post_hooks:
         leaf._fresh = False
         accumulated(leaf)
+
+
+def handed(leaf: Tensor, former: Tensor | None, g: Tensor, sole: bool) -> Tensor:
+    """The gradient of a leaf where classes with `__torch_dispatch__` say what operators do: as PyTorch asks them.
+
+    What the run alone holds (sole) becomes the gradient as it is, if it is laid out so; what others hold, too, is copied; to a
+    gradient that is there it is added in place, unless a graph is made.
+    """
+    if former is not None:
+        return tensor_functions["add"](former, g) if modes.grad or not former._dispatched else former.add_(g)
+    if modes.grad or not g._dispatched:
+        return g.clone()
+    held, like = g._held, leaf._held
+    if sole and same_layout(held, like):
+        return special.classes.detached(g)  # type: ignore[no-any-return]
+    return special.classes.copied_as(g, like if is_dense(like) else held)  # type: ignore[no-any-return]
 
 
 def is_sparse(t: Any) -> bool:

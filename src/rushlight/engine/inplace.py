@@ -198,6 +198,8 @@ class CopySlices(Node):
         with Setting("grad", True):
             if getattr(g._held, "interpreted", False):
                 whole = self.batch(g)
+            elif g._dispatched:
+                whole = g.clone()
             else:
                 whole = wrap(self.buffer(np.zeros(g._held.shape, g._held.dtype)))
                 whole.copy_(g)

@@ -293,6 +293,7 @@ class Run:
             like = edge._array if leaf else edge
             g = conform_tensor(g, edge, like.shape, like.dtype)
             record[1] = g if record[1] is None else tensor_functions["add"](record[1], g)
+            g = None  # type: ignore[assignment]  # held by the record alone: see `accumulate.add`
         record[0] -= 1
         if record[0] == 0:
             if not leaf:

@@ -11,7 +11,7 @@ from numpy import ndarray
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
-from rushlight.basics.state import Setting, modes
+from rushlight.basics.state import Setting, modes, special
 from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.storage import storage_of
 from rushlight.tensor import LEAF, Tensor, twin, wrap
@@ -58,6 +58,22 @@ class SavedOutput:
         t._storage, t._edge = self.storage, edge
         if self.tangents is not None:
             t._tangents = self.tangents
+        return t
+
+
+class DispatchedOutput(SavedOutput):
+    """An output whose class has `__torch_dispatch__`: what that says of its `detach` stands for the memory."""
+
+    __slots__ = ("kept",)
+
+    def __init__(self, tensor: Tensor, nr: int):
+        super().__init__(tensor, nr)
+        self.kept = special.classes.detached(tensor)
+
+    def tensor(self, edge: Edge | None) -> Tensor:
+        """The output again, with its place in the graph."""
+        t: Tensor = special.classes.detached(self.kept)
+        t._edge = edge
         return t
 
 

@@ -176,9 +176,12 @@ class BatchedArray:
 
 
 def everything(array: Any) -> Any:
-    """An array, or the values of all samples in dimensions in front: for checks that raise where any is wrong."""
+    """An array, or the values of all samples in dimensions in front: for checks that raise where any is wrong.
+
+    Nothing, of a tensor whose class has ``__torch_dispatch__``: what that calls looks at what it holds.
+    """
     if type(array) is not BatchedArray:
-        return array
+        return np.empty((0,) * array.ndim, array.dtype) if getattr(array, "unread", False) else array
     whole = array.tensor._array
     values = everything(whole)
     return values if array.dim is None else np.moveaxis(values, values.ndim - whole.ndim + array.dim, 0)

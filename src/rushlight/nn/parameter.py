@@ -38,12 +38,9 @@ def _on_memory_of(data: Any, cls: Any) -> Tensor:
 
 def _is_own(data: Any, cls: Any) -> bool:
     """Whether `data` is of a class that overrides functions, so that a parameter or buffer of it is of that class too."""
-    return (
-        data.__class__ not in INERT
-        and isinstance(data, Tensor)
-        and overrides(data.__class__)
-        and cls in (Parameter, Buffer)
-    )
+    if data.__class__ in INERT or not isinstance(data, Tensor) or cls not in (Parameter, Buffer):
+        return False
+    return overrides(data.__class__) or data._dispatched
 
 
 def _marked(tensor: Tensor, data: Any, mark: str) -> Any:
@@ -52,7 +49,7 @@ def _marked(tensor: Tensor, data: Any, mark: str) -> Any:
         raise RuntimeError(
             f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns an instance "
             f"of the same type, but return type {type(tensor).__name__} was found instead. To use the type as a Parameter, "
-            "please correct the detach() semantics defined by its __torch_function__() implementation."
+            "please correct the detach() semantics defined by its __torch_function__() or __torch_dispatch__() implementation."
         )
     setattr(tensor, mark, True)
     return tensor

@@ -66,7 +66,7 @@ from rushlight.ops.loss import (
     unmade_logits,
 )
 from rushlight.ops.norm import batch_norm, normalization, softmax
-from rushlight.ops.python import layouts, mapping, operators, printing, protocols, removed
+from rushlight.ops.python import classes, layouts, mapping, operators, printing, protocols, removed
 from rushlight.ops.random import dropout, random, random_fill
 from rushlight.ops.reduce import (
     differences,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from rushlight.dispatch import functions as ops
 from rushlight.kernels.steps import adam_numbers
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
@@ -79,6 +80,21 @@ class Adam(Stepper):
 
     def _row(self, state: dict[str, Any], options: Any) -> tuple[float, ...]:
         return adam_numbers(advance(state), *options)
+
+    def _step_handed(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        lr, beta1, beta2, eps, decay, decoupled, maximize = self._options(group)
+        step = advance(state)
+        grad = -grad if maximize else grad
+        if decay != 0 and decoupled:
+            p.mul_(1 - lr * decay)
+        elif decay != 0:
+            grad = grad.add(p, alpha=decay)
+        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+        square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        if group["amsgrad"]:
+            square = state["max_exp_avg_sq"].copy_(ops.maximum(state["max_exp_avg_sq"], square))
+        denominator = (square.sqrt() / (1 - beta2**step) ** 0.5).add_(eps)
+        p.addcdiv_(mean, denominator, value=-lr / (1 - beta1**step))
 
     @staticmethod
     def _formula(

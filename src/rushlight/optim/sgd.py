@@ -93,6 +93,18 @@ class SGD(Stepper):
         grad = grad + buffer * momentum if group["nesterov"] else buffer
         p.add_(grad, alpha=-lr)
 
+    def _step_handed(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        lr, momentum, dampening, decay, nesterov, maximize = self._options(group)
+        grad = -grad if maximize else grad
+        grad = grad.add(p, alpha=decay) if decay != 0 else grad
+        if momentum != 0:
+            if state.pop("first", False):
+                buffer = state["momentum_buffer"] = grad.detach().clone()
+            else:
+                buffer = state["momentum_buffer"].mul_(momentum).add_(grad, alpha=1 - dampening)
+            grad = grad.add(buffer, alpha=momentum) if nesterov else buffer
+        p.add_(grad, alpha=-lr)
+
     def _options(self, group: dict[str, Any]) -> Any:
         return (
             number(group["lr"]),
@@ -118,7 +130,7 @@ class SGD(Stepper):
 
     def _start(self, state: dict[str, Any], p: Tensor, group: dict[str, Any]) -> None:
         if group["momentum"] != 0:
-            state["momentum_buffer"] = zeros(p)
+            state["momentum_buffer"] = None if p._dispatched else zeros(p)
             state["first"] = True
 
     def _numbers(self, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:

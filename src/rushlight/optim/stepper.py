@@ -9,6 +9,9 @@ import numpy as np
 
 from rushlight import kernels
 from rushlight.basics import dtypes
+from rushlight.basics.state import special
+from rushlight.dispatch import functions as ops
+from rushlight.dispatch.formats import preserve_format
 from rushlight.engine.modes import enable_grad, no_grad, set_grad_enabled
 from rushlight.engine.rows import Rows
 from rushlight.kernels.reference.optim import blocks, fitted
@@ -66,10 +69,31 @@ class Stepper(Optimizer):
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        for group in self._for_rows(self.param_groups) if Rows.sparse else self.param_groups:
+        groups = self.param_groups if special.classes is None else self._for_classes(self.param_groups)
+        for group in self._for_rows(groups) if Rows.sparse else groups:
             self._settled(group)
             self._step_group(group)
         return loss
+
+    def _for_classes(self, groups: list[dict[str, Any]]) -> list[Any]:
+        """Step the parameters whose class has `__torch_dispatch__`, by operators; the groups with those that are left."""
+        left = []
+        for group in groups:
+            params = [p for p in group["params"] if p._grad is not None and (p._dispatched or p._grad._dispatched)]
+            for p in params:
+                state = self.state[p]
+                with no_grad():
+                    if not state:
+                        self._begin(state, p, group)
+                    self._step_handed(p, p._grad, state, group)
+                    if not state:
+                        del self.state[p]
+            left.append({**group, "params": [p for p in group["params"] if all(p is not q for q in params)]})
+        return left
+
+    def _step_handed(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """Change one parameter by operators that its class is asked for: by those of the formula, or as PyTorch does."""
+        self._update_tensors(p, grad, state, group)
 
     def _for_rows(self, groups: list[dict[str, Any]]) -> list[Any]:
         """Step the parameters with sparse gradients; the groups with those that are left."""
@@ -204,8 +228,6 @@ class Stepper(Optimizer):
 
     def _update_tensors(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         """Change one parameter and its state by operators that are recorded."""
-        from rushlight.dispatch import functions as ops
-
         slots = [state[name] for name in self._slots(group)]
         numbers = self._numbers(state, group)
         written = [ops.view_as_real(t) if t.dtype.is_complex else t for t in (p, *slots)]
@@ -313,6 +335,8 @@ def advance(state: dict[str, Any]) -> float:
 
 def zeros(p: Tensor) -> Tensor:
     """Zeros of the shape, dtype and memory order of a parameter."""
+    if p._dispatched:
+        return ops.zeros_like(p, memory_format=preserve_format)
     made = wrap(zeros_like(p._array))
     return p._alike(made) if p._spread else made  # type: ignore[attr-defined]
 

@@ -24,6 +24,7 @@ from rushlight.tensor import Tensor
 PUBLIC: list[Public] = []
 OWNER: dict[int, Public] = {}  # by the identity of its function object, or of the property that it reads
 state: dict[str, bool] = {"armed": False}
+on_class: list[Callable[[type], None]] = []  # what else is told of a class of which an object comes to be
 _lock = threading.Lock()
 
 
@@ -62,8 +63,10 @@ class Public:
                 )
             if found or here.modes:
                 return self.ask(args, kwargs, found)
-        if args and type(args[0]) in disguised:
-            own = disguised[type(args[0])].get(self.name)
+        if args:
+            kind = type(args[0])
+            table = disguised.get(kind) or getattr(kind, "_asked", None)
+            own = None if table is None else table.get(self.name)
             if own is not None:
                 return own(self.inner, *args, **kwargs)
         return self.inner(*args, **kwargs)
@@ -151,6 +154,8 @@ def armed_code(cells: int) -> Any:
 
 def made(cls: type) -> None:
     """Note that an object of a class comes to be: `arm` if it overrides functions."""
+    for each in on_class:
+        each(cls)
     if not state["armed"] and overrides(cls):
         arm()
 

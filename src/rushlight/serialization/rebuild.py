@@ -12,6 +12,7 @@ from rushlight.basics import dtypes
 from rushlight.basics.dtypes import dtype as DType
 from rushlight.dispatch.meta import nowhere, on_meta, strided
 from rushlight.dispatch.options import Nowhere
+from rushlight.ops.create.memory import rewrapped
 from rushlight.ops.create.typed_storage import TypedStorage
 from rushlight.signs import CONJ, NEG, turn
 from rushlight.storage import Storage
@@ -208,6 +209,13 @@ def _rebuild_njt(parts: dict[str, Any]) -> Tensor:
         raise ValueError(str(error)) from error
 
 
+def _rebuild_wrapper_subclass(
+    cls: Any, dtype: Any, size: Any, stride: Any, storage_offset: Any, layout: Any, device: Any, requires_grad: bool
+) -> Tensor:
+    """A tensor of a class with ``__torch_dispatch__``, without what the class holds."""
+    return rewrapped(cls, dtype, size, stride, storage_offset, layout, device, requires_grad)
+
+
 def _rebuild_parameter(data: Tensor, requires_grad: bool, hooks: Any = None) -> Tensor:
     from rushlight.nn.parameter import Parameter
 
@@ -254,6 +262,7 @@ FUNCTIONS: Any = (
     _rebuild_sparse_tensor,
     _rebuild_nested_tensor,
     _rebuild_njt,
+    _rebuild_wrapper_subclass,
     _rebuild_parameter,
     _rebuild_parameter_with_state,
 )

@@ -18,6 +18,7 @@ from rushlight.basics.devices import device
 from rushlight.basics.size import Size
 from rushlight.engine.rows import Rows
 from rushlight.nn.parameter import Buffer, Parameter, UninitializedTensorMixin
+from rushlight.ops.create.memory import without_values, wrapped
 from rushlight.ops.create.typed_storage import TypedStorage
 from rushlight.serialization import options
 from rushlight.serialization.archive import ArchiveWriter, folder_name
@@ -94,6 +95,7 @@ _TENSOR_OF_DTYPE = Name("torch._utils", "_rebuild_tensor_v3")
 _PARAMETER = Name("torch._utils", "_rebuild_parameter")
 _PARAMETER_WITH_STATE = Name("torch._utils", "_rebuild_parameter_with_state")
 _WITH_TYPE = Name("torch._tensor", "_rebuild_from_type_v2")
+_WRAPPER = Name("torch._utils", "_rebuild_wrapper_subclass")
 _SPARSE = Name("torch._utils", "_rebuild_sparse_tensor")
 _NESTED = Name("torch._utils", "_rebuild_nested_tensor")
 _JAGGED = Name("torch.nested._internal.nested_tensor", "_rebuild_njt")
@@ -175,7 +177,7 @@ class Pickler(_PICKLER):  # type: ignore[misc]
             return self._reduce_nested(t)
         if Rows.sparse and t.layout is not strided:
             return self._reduce_sparse(t)
-        function, args = self._plain(t)
+        function, args = (_WRAPPER, wrapped(t)) if without_values(t) else self._plain(t)
         state = {k: v for k, v in t.__dict__.items() if not hasattr(Tensor, k)}
         kind = getattr(t.__class__, "stands_for", t.__class__)
         if kind is Parameter:

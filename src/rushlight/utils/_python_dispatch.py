@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-from rushlight.basics.state import Setting, modes, set_mode
+from rushlight.basics.state import Setting, modes, set_mode, special
 from rushlight.dispatch import call
-from rushlight.dispatch.compute import compute
 from rushlight.levels import Level
-from rushlight.ops.python import aten
-from rushlight.tensor import Tensor, wrap
+from rushlight.ops.python.classes import NOBODY, leaves
+from rushlight.ops.python.handing import Call, composed, handed, kinds, named, refused, unrecorded
+from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
 
-__all__ = ["TorchDispatchMode", "is_in_torch_dispatch_mode", "is_traceable_wrapper_subclass"]
+__all__ = ["TorchDispatchMode", "is_in_torch_dispatch_mode", "is_traceable_wrapper_subclass", "is_traceable_wrapper_subclass_type",
+           "return_and_correct_aliasing", "transform_subclass"]  # fmt: skip
 
 
 class TorchDispatchMode:
     """A context in which each operator that gets tensors is handed to `__torch_dispatch__(func, types, args, kwargs)`.
 
-    func: the operator, as ``torch.ops.aten`` has it; called with these arguments, or with other operands, it runs below
-    this mode.  types: empty.  What the method returns is the operator's result; the graph is made around it, so gradients
-    flow whatever it did: they are those of the operator at the operands that were handed.  Backward runs in the same way
-    while the mode is active.  Operators are rushlight's: `linear` is one, where PyTorch shows ``aten.t`` and
-    ``aten.addmm``, and what makes tensors of nothing (`zeros`, `randn`) is not seen.  Modes nest: the innermost comes
-    first, and what it calls is handed to those around it.
+    func: the operator, as ``torch.ops.aten`` has it, with PyTorch's arguments; called with these, or with other operands, it
+    runs below this mode.  types: the classes with ``__torch_dispatch__`` among the operands, which are asked after the mode.
+    What the method returns is the operator's result, NotImplemented where those around are to give it; the graph is made
+    around it, so gradients flow whatever it did: they are those of the operator at the operands that were handed.  Backward
+    runs in the same way while the mode is active.  What PyTorch has no operator for is of the namespace `rushlight`, and what
+    makes tensors of nothing (`zeros`, `randn`) is not seen.  Modes nest: the innermost comes first, and what it calls is
+    handed to those around it.
 
     >>> import rushlight as torch
     >>> from rushlight.utils._python_dispatch import TorchDispatchMode
@@ -80,79 +82,96 @@ class Dispatching(Level):
         levels = modes.levels
         return Setting("levels", levels[: levels.index(self)] if self in levels else levels)
 
-    def apply(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
-        """Hand `op` to the mode, and put what it gives into the graph."""
-        inputs = flat if op.sequence is None else (*flat[: op.sequence], flat[op.sequence :])
-        running = Running(op, (*inputs, *statics), len(inputs))
+    def handed_as(self, name: str, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+        """As `apply`, under a name of PyTorch's with the inputs alone."""
+        return self.apply(op, flat, statics, (name, flat, {}))
+
+    def apply(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], known: Any = None) -> Any:
+        """Hand `op` to the mode, and put what it gives into the graph; or those that PyTorch has in its place."""
+        found = composed(op, flat, statics) if known is None else NotImplemented
+        if found is not NotImplemented:
+            return found
+        running = Call(op, flat, statics, False, known)
         with self.below():
-            if any(level.owns(flat) for level in modes.levels):
-                return self.handled(running)
-            with Setting("grad", False):
+            if any(level.owns(flat) for level in modes.levels if level is not special.classes):
                 given = self.handled(running)
-            results = tuple(fresh(x, flat) for x in (given if isinstance(given, tuple | list) else (given,)))
-            return call.deliver(op, flat, statics, results, self.kept(running, flat, statics))
+                return call.apply(op, running.inputs, statics) if given is NotImplemented else given
+            with unrecorded():
+                given = self.handled(running)
+                if given is NotImplemented:
+                    given = self.passed_on(running, flat)
+            return running.finished(given)
 
     def apply_inplace(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Hand the in-place form of `op` to the mode."""
-        inputs = flat if op.sequence is None else (*flat[: op.sequence], flat[op.sequence :])
+        running = Call(op, flat, statics, True)
         with self.below():
-            return self.handled(Running(op, (*inputs, *statics), len(inputs), True))
+            given = self.handled(running)
+            if given is NotImplemented:
+                self.refuse_alone(running, flat)
+                return call.apply_inplace(op, running.inputs, statics)
+            return given
 
-    def handled(self, running: Running) -> Any:
+    def handled(self, running: Call) -> Any:
         """What the mode gives."""
-        aten.handed.calls.append(running)
-        try:
-            return self.mode.__torch_dispatch__(running.overload, (), running.args, {})
-        finally:
-            aten.handed.calls.pop()
+        return running.handed(self.mode.__torch_dispatch__, tuple(kinds(running.flat)))
 
-    def kept(self, running: Running, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What the formulas of the operator need beside its results: made again where the mode did not run it."""
-        op = running.op
-        if not op.aux or not modes.grad or not call.edges_of(op, flat)[0]:
-            return ()
-        return compute(op, call.arrays_of(op, flat)[0], statics)[1] if running.aux is None else running.aux
+    def told(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the mode gives for what is no operator here, as `detach`; those around it where it has no answer."""
+        with self.below():
+            types = tuple(kinds(leaves((args, kwargs))))
+            given = handed(NOBODY, self.mode.__torch_dispatch__, named(name), types, args, kwargs)
+            return special.classes.called(name, *args, **kwargs) if given is NotImplemented else given
 
+    def passed_on(self, running: Call, flat: tuple[Any, ...]) -> Any:
+        """What those around it give where the mode has no answer."""
+        self.refuse_alone(running, flat)
+        return call.apply(running.op, running.inputs, running.statics)
 
-class Running:
-    """A call that a mode is handed.
-
-    count: how many of the arguments are operands; the others say how it runs.
-    """
-
-    def __init__(self, op: Op, args: tuple[Any, ...], count: int, inplace: bool = False):
-        self.op, self.args, self.count, self.inplace = op, args, count, inplace
-        self.overload = aten.overload_of(op, inplace)
-        self.aux: tuple[Any, ...] | None = None
-
-    def takes(self, overload: aten.Overload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether arguments are those of this call, its operands apart: others are those of the overload."""
-        if overload is not self.overload or kwargs or len(args) != len(self.args):
-            return False
-        return all(x is y for x, y in zip(args[self.count :], self.args[self.count :], strict=True))
-
-    def run(self, *args: Any) -> Any:
-        """What the operator gives, below the mode."""
-        op, inputs, statics = self.op, args[: self.count], args[self.count :]
-        if self.inplace:
-            return call.apply_inplace(op, inputs, statics)
-        if modes.levels or modes.grad:
-            return call.apply(op, inputs, statics)
-        outs, aux = compute(op, call.arrays_of(op, call.flatten(op, inputs))[0], statics)
-        if all(x is y for x, y in zip(inputs, self.args, strict=False)):  # formulas see the operands that were handed
-            self.aux = aux
-        results = tuple(wrap(x) for x in outs)
-        return results[0] if op.out_count == 1 else results
-
-
-def fresh(x: Tensor, flat: tuple[Any, ...]) -> Tensor:
-    """A result that may get a place in the graph: one that is there already is seen through a view."""
-    return wrap(x._array) if x._edge is not None or any(x is given for given in flat) else x
+    def refuse_alone(self, running: Call, flat: tuple[Any, ...]) -> None:
+        """Raise TypeError where a mode has no answer, and there is nobody else to ask."""
+        if not any(level.owns(flat) for level in modes.levels):
+            raise refused(running.overload, [self.mode])
 
 
 def is_traceable_wrapper_subclass(t: Any) -> bool:
-    """Whether a tensor is made of others that it shows to a tracer: none is."""
-    return False
+    """Whether a tensor is made of others that it shows: its class has `__tensor_flatten__` and `__tensor_unflatten__`."""
+    return isinstance(t, Tensor) and type(t) is not Tensor and is_traceable_wrapper_subclass_type(type(t))
+
+
+def is_traceable_wrapper_subclass_type(t: type) -> bool:
+    """As `is_traceable_wrapper_subclass`, of a class."""
+    return issubclass(t, Tensor) and hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")
+
+
+def transform_subclass(
+    t: Any, callback: Callable[[str, Any], Any], outer_size: Any = None, outer_stride: Any = None
+) -> Any:
+    """A tensor of the same class, made of what `callback(name, part)` gives for each of the tensors that it is made of.
+
+    outer_size, outer_stride: of the whole, default: as they are.  Raises RuntimeError where the class gives another size.
+    """
+    size = t.size() if outer_size is None else outer_size
+    stride = t.stride() if outer_stride is None else outer_stride
+    names, context = t.__tensor_flatten__()
+    parts = {name: callback(name, getattr(t, name)) for name in names}
+    found = type(t).__tensor_unflatten__(parts, context, size, stride)
+    if tuple(found.size()) != tuple(size):
+        raise RuntimeError(f"transform_subclass: {type(t).__name__}.__tensor_unflatten__ gave a tensor of size {list(found.size())}, "
+                           f"expected {list(size)}, which it was given as outer_size")  # fmt: skip
+    return found
+
+
+def return_and_correct_aliasing(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, out: Any) -> Any:
+    """What `__torch_dispatch__` of a class is to return for `out`, what it made: the argument that an operator in place changes.
+
+    func: an overload, or an operator of `torch.library`, with its args and kwargs.
+    """
+    name, given = str(getattr(func, "_opname", "")), kwargs or {}
+    if "out" in given:
+        return given["out"]
+    changes = (name.endswith("_") and not name.endswith("__")) or (name.startswith("__i") and name.endswith("__"))
+    return args[0] if changes and args and isinstance(args[0], Tensor) else out
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:

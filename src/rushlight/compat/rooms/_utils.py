@@ -14,6 +14,7 @@ from rushlight.serialization.rebuild import (
     _rebuild_tensor,
     _rebuild_tensor_v2,
     _rebuild_tensor_v3,
+    _rebuild_wrapper_subclass,
 )
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["_element_size", "_flatten_dense_tensors", "_get_available_device_type", "_get_device_index",
            "_import_dotted_name", "_rebuild_parameter", "_rebuild_parameter_with_state", "_rebuild_tensor",
-           "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_unflatten_dense_tensors"]  # fmt: skip
+           "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_wrapper_subclass", "_unflatten_dense_tensors"]  # fmt: skip
 
 
 def _element_size(dtype: dtype) -> int:

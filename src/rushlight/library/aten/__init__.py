@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.library.aten import gradients, matrices, values, windows
+from rushlight.library.aten import asked, composed, gradients, handed, matrices, shown, shown_layers, values, windows
+from rushlight.ops.python import handing, unread
 from rushlight.ops.python.aten import MEANINGS, packet
 
 # Operators of PyTorch that libraries name, as keys of tables, and that nothing computes here.
@@ -23,6 +24,14 @@ KEYS = frozenset({
 MEANINGS.update(dict.fromkeys(KEYS))
 for room in (values, windows, matrices, gradients):
     MEANINGS.update(room.MEANINGS)
+
+handing.SHOWN.update(shown.declared() | shown.RULES | shown_layers.RULES)
+handing.COMPOSED.update(composed.COMPOSED)
+handing.AUXILIARY.update(composed.AUXILIARY)
+handing.SEVERAL.update(shown_layers.SEVERAL)
+handing.FOUND.update(shown_layers.FOUND)
+unread.ASKED.update(asked.ASKED)
+handing.GRADIENTS.update(handed.GRADIENTS)
 
 
 def function(name: str) -> Callable[..., Any]:

@@ -20,6 +20,7 @@ from rushlight.dispatch.results import return_types
 from rushlight.ops.create.from_python import array_from
 from rushlight.ops.create.typed_storage import TypedStorage
 from rushlight.ops.elementwise.convert import to_dtype
+from rushlight.ops.python.unread import noted
 from rushlight.overrides.public import made as made_of
 from rushlight.signs import turn
 from rushlight.storage import Storage
@@ -105,7 +106,7 @@ def _tensor_new(cls: Any, *args: Any, **kwargs: Any) -> Any:
         fresh = object.__new__(cls)
         made_of(cls)
         fresh._array, fresh._edge, fresh._storage, fresh._view = t._held, t._edge, t._storage, t._view
-        return turn(fresh, t._bits)
+        return noted(turn(fresh, t._bits))
     return t
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.foreign import kind_of
+from rushlight.basics.state import special
 from rushlight.dispatch.formats import empty_in_format
 from rushlight.dispatch.options import (
     META,
@@ -69,6 +70,15 @@ def empty_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | No
                device: device | str | int | None = None, requires_grad: bool = False,
                memory_format: memory_format | None = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of the shape of `input`."""
+    if special.classes is not None and special.classes.owns((input,)):
+        options = {
+            "dtype": dtype,
+            "layout": layout,
+            "device": device,
+            "requires_grad": requires_grad,
+            "memory_format": memory_format,
+        }
+        return special.classes.like("empty_like", input, (), options)
     array = uninitialized(like("empty_like", input, dtype, device, layout, memory_format, pin_memory))
     return _finish(input, array, requires_grad)
 
@@ -78,6 +88,15 @@ def zeros_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | No
                device: device | str | int | None = None, requires_grad: bool = False,
                memory_format: memory_format | None = None, pin_memory: bool = False) -> Array | Tensor:  # fmt: skip
     """Zeros of the shape of `input`."""
+    if special.classes is not None and special.classes.owns((input,)):
+        options = {
+            "dtype": dtype,
+            "layout": layout,
+            "device": device,
+            "requires_grad": requires_grad,
+            "memory_format": memory_format,
+        }
+        return special.classes.like("zeros_like", input, (), options)
     array = like("zeros_like", input, dtype, device, layout, memory_format, pin_memory)
     if array.__class__ is not Nowhere:
         array = np.zeros(array.shape, array.dtype) if array.flags.c_contiguous else np.zeros_like(array)
@@ -89,6 +108,15 @@ def ones_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | Non
               device: device | str | int | None = None, requires_grad: bool = False,
               memory_format: memory_format | None = None, pin_memory: bool = False) -> Array | Tensor:  # fmt: skip
     """Ones of the shape of `input`."""
+    if special.classes is not None and special.classes.owns((input,)):
+        options = {
+            "dtype": dtype,
+            "layout": layout,
+            "device": device,
+            "requires_grad": requires_grad,
+            "memory_format": memory_format,
+        }
+        return special.classes.like("ones_like", input, (), options)
     array = like("ones_like", input, dtype, device, layout, memory_format, pin_memory)
     if array.__class__ is not Nowhere:
         array.fill(1)
@@ -100,6 +128,15 @@ def full_like(input: Tensor, fill_value: Tensor | complex, *, dtype: Any = None,
               device: device | str | int | None = None, requires_grad: bool = False, memory_format: Any = None,
               pin_memory: bool = False) -> Array | Tensor:  # fmt: skip
     """One value in the shape of `input`."""
+    if special.classes is not None and special.classes.owns((input,)):
+        options = {
+            "dtype": dtype,
+            "layout": layout,
+            "device": device,
+            "requires_grad": requires_grad,
+            "memory_format": memory_format,
+        }
+        return special.classes.like("full_like", input, (fill_value,), options)
     array = like("full_like", input, dtype, device, layout, memory_format, pin_memory)
     if array.__class__ is not Nowhere:
         fill_array("full_like", array, fill_value)

@@ -10,7 +10,7 @@ import numpy as np
 from rushlight.basics import caller, devices
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
-from rushlight.basics.state import modes
+from rushlight.basics.state import Setting, modes
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.formats import channels_last, channels_last_3d, contiguous_format
@@ -20,6 +20,7 @@ from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.engine import inplace
 from rushlight.engine.node import edge_of
 from rushlight.ops.create.typed_storage import TypedStorage
+from rushlight.ops.python.unread import noted
 from rushlight.overrides.public import made
 from rushlight.signs import turn, turned
 from rushlight.storage import Storage, move, owner_of, root_of, storage_of
@@ -189,11 +190,13 @@ def like_class(t: Tensor, cls: type[Any]) -> Tensor:
     made(cls)
     fresh: Tensor = object.__new__(cls)
     fresh._array, fresh._edge, fresh._storage, fresh._view = t._held, t._edge, t._storage, None
-    return turn(fresh, t._bits)
+    return noted(turn(fresh, t._bits))
 
 
 def _copy(self: Tensor) -> Tensor:
     """copy.copy: another tensor on the same memory; a leaf that requires grad if this one does."""
+    if without_values(self):
+        return rewrapped(*wrapped(self), state=attributes(self))
     inference = self._inference and not modes.inference
     fresh = like_class(twin(self) if inference else alias(self), self.__class__)
     fresh.__dict__.update(attributes(self))
@@ -211,8 +214,8 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if not self.is_leaf:
         raise explained(RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
                            "at the moment: detach() or clone() this tensor, which an operator computed."), "copy-of-a-result")  # fmt: skip
-    fresh = like_class(wrap(copied(self, memo)), self.__class__)
-    fresh._storage = None if self._bits else memo.get(-id(owner_of(self)))
+    fresh = cloned(self) if without_values(self) else like_class(wrap(copied(self, memo)), self.__class__)
+    fresh._storage = None if self._bits or without_values(self) else memo.get(-id(owner_of(self)))
     memo[id(self)] = fresh
     fresh.__dict__.update(copy.deepcopy(attributes(self), memo))
     if self._edge is not None:
@@ -222,6 +225,23 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     return fresh
 
 
+def without_values(t: Tensor) -> bool:
+    """Whether a tensor is of a class with ``__torch_dispatch__``, and has no memory."""
+    return t._dispatched and getattr(t._held, "nowhere", False)
+
+
+def cloned(t: Tensor) -> Tensor:
+    """What the class gives for a copy.  Raises RuntimeError for one of another class."""
+    with Setting("grad", False):
+        found: Tensor = t.clone()
+    if type(found) is not type(t):
+        raise RuntimeError(
+            f"The default implementation of __deepcopy__() for {type(t).__name__}, a tensor without memory, copies it by clone(), "
+            f"for which its __torch_dispatch__ gave a {type(found).__name__}: let it return one of its own class"
+        )
+    return found
+
+
 def copied(t: Tensor, memo: dict[int, Any]) -> Array:
     """A copy of the array of `t`; if others share its storage, in a copy of that, which they share too.
 
@@ -229,7 +249,7 @@ def copied(t: Tensor, memo: dict[int, Any]) -> Array:
     """
     if t._bits:
         return turned(t._held, t._bits)
-    array, root = t._array, root_of(t._array)
+    array, root = t._held, root_of(t._held)
     dense = root.flags.c_contiguous or root.flags.f_contiguous
     if t._storage is None or not dense or not array.size:
         return array.copy() if array.flags.c_contiguous else np.array(array, order="K", subok=False)
@@ -240,8 +260,27 @@ def copied(t: Tensor, memo: dict[int, Any]) -> Array:
     return view_at(fresh.root, array.shape, array.strides, offset, array.dtype)
 
 
+def wrapped(t: Any) -> tuple[Any, ...]:
+    """What PyTorch writes of a tensor without memory: its class, and what it says of itself."""
+    held = t._held
+    return type(t), t.dtype, tuple(held.shape), t.stride(), t.storage_offset(), t.layout, t.device, t.requires_grad
+
+
+def rewrapped(
+    cls: Any, dtype: Any, size: Any, stride: Any, storage_offset: Any, layout: Any, device: Any, requires_grad: bool,
+    state: dict[str, Any] | None = None,
+) -> Tensor:  # fmt: skip
+    """A tensor without memory, of a class with ``__torch_dispatch__``, as a file or `copy` has it."""
+    options = {"strides": stride, "storage_offset": storage_offset, "layout": layout, "requires_grad": requires_grad}
+    t: Any = Tensor._make_wrapper_subclass(cls, size, dtype=dtype, device=device, **options)  # type: ignore[attr-defined]
+    t.__dict__.update(state or {})
+    return t
+
+
 def _reduce(self: Tensor, protocol: int) -> tuple[Callable[..., Any] | tuple[Any, ...], ...]:
     warn_of_hooks(self)
+    if without_values(self):
+        return rewrapped, (*wrapped(self), attributes(self))
     order, shape, strides, flat = dense_order(self._held), self._held.shape, None, self._held
     if order is not None and not self._held.flags.c_contiguous:
         flat, strides = self._held.transpose(order), order
@@ -299,7 +338,7 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
     fresh = object.__new__(cls)
     fresh._array, fresh._edge, fresh._storage, fresh._view = view._held, view._edge, view._storage, view._view
     fresh.__dict__.update(view.__dict__)
-    return turn(fresh, view._bits) if view._bits else fresh
+    return noted(turn(fresh, view._bits) if view._bits else fresh)
 
 
 @op(ns=None, name="alias", view=True, half=None, linear=True, grads={"input": lambda g: g}, batch=families.targeted)
@@ -316,13 +355,5 @@ def make_subclass(cls: Any, data: Tensor, requires_grad: bool = False) -> Tensor
     return fresh.requires_grad_() if requires_grad else fresh
 
 
-def make_wrapper_subclass(cls: Any, *size: Any, **options: Any) -> Tensor:
-    """Refused: a tensor without memory needs ``__torch_dispatch__``, which there is not."""
-    raise NotImplementedError(f"_make_wrapper_subclass(): {cls.__name__} would be without memory, and operators below autograd "
-                              "cannot be overridden here: there is no __torch_dispatch__. Define __torch_function__, and make the "
-                              "object by Tensor._make_subclass(cls, data) or Tensor.__new__(cls)")  # fmt: skip
-
-
-Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)  # type: ignore[attr-defined]
 Tensor.as_subclass = as_subclass  # type: ignore[assignment, method-assign]
 Tensor._make_subclass = staticmethod(make_subclass)  # type: ignore[attr-defined]

@@ -157,6 +157,8 @@ def detach(input: Tensor) -> Tensor:
     """The same memory outside the graph.  input: (*) -> (*)"""
     if special.count and getattr(input._held, "interpreted", False):
         return input._held.level.detached(input)
+    if special.classes is not None and special.classes.owns((input,)):
+        return special.classes.detached(input)
     return alias(input)
 
 

@@ -367,6 +367,10 @@ def setitem_advanced(self: Tensor, whole: Any, value: Any) -> None:
     if not isinstance(value, Tensor):
         value = wrap(value_array(self, value))
     slots = trailing(slots)
+    if special.classes is not None and special.classes.owns((target, value, *indices)):  # who may hold the indices
+        value = value if value.dtype == self.dtype else value.to(self.dtype)
+        call.apply_inplace(index_put_op.op, (target, value, indices), (slots, False))
+        return
     shape = result_shape(target._array.shape, slots, indices)
     value = trimmed(value, shape, True)
     if value._held.dtype != self._held.dtype:

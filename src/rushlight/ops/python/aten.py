@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from rushlight.dispatch import call
 from rushlight.dispatch.declare import OPS
 from rushlight.dispatch.registry import NAMESPACES
 from rushlight.tensor import Tensor
@@ -71,8 +72,10 @@ class Overload:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if handed.calls and handed.calls[-1].takes(self, args, kwargs):
-            return handed.calls[-1].run(*args)
+        if handed.calls:
+            operands = handed.calls[-1].operands(self, args, kwargs)
+            if operands is not None:
+                return handed.calls[-1].run(operands)
         return self.overloadpacket(*args, **kwargs)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -100,7 +103,7 @@ class Packet:
     @property
     def function(self) -> Callable[..., Any] | None:
         """What it computes."""
-        return function(self.__name__)
+        return function(self.__name__) if self._namespace == "aten" else own_function(self.__name__)
 
     def __getattr__(self, overload: str) -> Overload:
         if overload.startswith("__"):  # which `copy` and `pickle` ask for of an object without a name yet
@@ -161,6 +164,15 @@ def public(name: str) -> Callable[..., Any] | None:
         if name.startswith(start) and name.removeprefix(start) in NAMESPACES[space]:
             return NAMESPACES[space][name.removeprefix(start)]
     return None
+
+
+def own_function(name: str) -> Callable[..., Any] | None:
+    """What an operator of rushlight's own computes, from all of its arguments; None where there is none."""
+    op = OPS.get(name) or OPS.get(name.removesuffix("_"))
+    if op is None:
+        return None
+    run = call.apply if op.name == name else call.apply_inplace
+    return lambda *args, **kwargs: run(op, *op.bind(args, kwargs))
 
 
 packets: dict[str, Packet] = {}

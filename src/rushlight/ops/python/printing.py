@@ -177,6 +177,11 @@ def history(tensor: Tensor) -> list[str]:
     return found
 
 
+def dtype_shown(tensor: Tensor) -> list[str]:
+    """The dtype, where it is not the default one."""
+    return [] if tensor.dtype is dtypes.get_default_dtype() else [f"dtype={tensor.dtype}"]
+
+
 def text(tensor: Tensor, contents: Any = None, prefix: str = "tensor(") -> str:
     """A tensor as PyTorch prints it."""
     array, indent = tensor._array, len(prefix)
@@ -203,6 +208,8 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
         part, inner = self._array, textwrap.indent(repr(self._array.tensor), "    ")
         return f"BatchedTensor(bdim={part.dim}, value=\n{inner}\n)"
     kind = self.__class__
+    if self._dispatched:
+        return ended(f"{kind.__name__}(...", [f"size={tuple(self._held.shape)}", *dtype_shown(self), *history(self)], 0)
     if kind is Tensor:
         return text(self, tensor_contents)
     shown = text(self, tensor_contents, f"{kind.__name__}(")

@@ -10,7 +10,7 @@ from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.basics.eights import EIGHTS
 from rushlight.basics.errors import explained
-from rushlight.basics.state import modes
+from rushlight.basics.state import modes, special
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.formats import contiguous_format, has_format, is_format
 from rushlight.dispatch.named import named
@@ -144,6 +144,8 @@ def item(self: Tensor) -> Any:
     array = self._array
     if modes.levels:
         look(array)
+    if self._dispatched and special.classes.owns((self,)):
+        return special.classes.called("_local_scalar_dense", self)
     if array.size != 1:
         raise explained(
             RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar"), "more-than-one-value"

@@ -10,6 +10,7 @@ import numpy as np
 
 from rushlight.basics import caller, dtypes
 from rushlight.basics.errors import explained
+from rushlight.basics.state import modes, special
 from rushlight.dispatch.dims import as_int, by_keyword, dim_or_axis, listed, sizes, wrap_dim, wrap_dims
 from rushlight.dispatch.fast_views import at_once, made_view, shares
 from rushlight.dispatch.formats import viewable
@@ -168,6 +169,10 @@ def t(input: Tensor) -> Tensor:
         return made_view(transpose_op.op, input, input._held.T, (0, 1))
     if ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
+    if special.count and ndim == 2:
+        for level in reversed(modes.levels):
+            if level.owns((input,)) and hasattr(level, "handed_as"):  # to whom PyTorch's name is shown
+                return level.handed_as("t", transpose_op.op, (input,), (0, 1))
     return transpose_op(input, 0, 1) if ndim == 2 else permute_op(input, tuple(range(ndim)))
 
 

@@ -1,0 +1,152 @@
+"""Functions that are no operators here, and look at values, where `__torch_dispatch__` of a class is to answer them.
+
+By the names of public functions: called with what they compute for others, and their arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.basics.state import modes, special
+from rushlight.dispatch.declare import OPS
+from rushlight.dispatch.named import Named
+from rushlight.ops.python.classes import leaves
+from rushlight.tensor import Tensor
+
+torch = Named("")
+
+
+def ours(*args: Any) -> bool:
+    """Whether a class is to be asked."""
+    return bool(special.classes.owns(tuple(leaves(args))))
+
+
+def passed(name: str) -> Callable[..., Any]:
+    """A function that the class is asked for as it is called."""
+
+    def asked(inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if not ours(args, kwargs) or kwargs.get("out") is not None:
+            return inner(*args, **kwargs)
+        return special.classes.called(name, *args, **{k: v for k, v in kwargs.items() if v is not None})
+
+    return asked
+
+
+def in_place(name: str) -> Callable[..., Any]:
+    """A change of shape, of which the class knows what it means for what it holds."""
+
+    def asked(inner: Callable[..., Any], input: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if not ours(input):
+            return inner(input, *args, **kwargs)
+        if modes.grad and input.requires_grad:
+            raise RuntimeError(f"{name}: a tensor whose class has __torch_dispatch__ and that requires grad is not changed in shape in "
+                               f"place: use {name[:-1]}()")  # fmt: skip
+        special.classes.called(name, input, *args, **kwargs)
+        return input
+
+    return asked
+
+
+def made(name: str) -> Callable[..., Any]:
+    """A tensor made after another: `zeros_like`, `new_zeros` and their like."""
+
+    def asked(inner: Callable[..., Any], input: Tensor, *args: Any, **options: Any) -> Any:
+        return special.classes.like(name, input, args, options) if ours(input) else inner(input, *args, **options)
+
+    return asked
+
+
+def sized(name: str) -> Callable[..., Any]:
+    """As `made`, of a size that may be given as ints one by one."""
+
+    def asked(inner: Callable[..., Any], input: Tensor, *args: Any, **options: Any) -> Any:
+        if not ours(input):
+            return inner(input, *args, **options)
+        size = options.pop("size", None)
+        given = args[0] if args and isinstance(args[0], (tuple, list)) else args
+        rest = args[1:] if name == "new_full" and size is None else args if name == "new_full" else ()
+        return special.classes.like(name, input, (list(given if size is None else size), *rest), options)
+
+    return asked
+
+
+def nonzero(inner: Callable[..., Any], input: Tensor, *, as_tuple: bool = False, **options: Any) -> Any:
+    """Where elements are not 0."""
+    if not ours(input) or options:
+        return inner(input, as_tuple=as_tuple, **options)
+    found = special.classes.called("nonzero", input)
+    return found.unbind(1) if as_tuple else found
+
+
+def one_hot(inner: Callable[..., Any], tensor: Tensor, num_classes: int = -1) -> Any:
+    """1 at the class, 0 elsewhere."""
+    if not ours(tensor):
+        return inner(tensor, num_classes)
+    count = num_classes if num_classes >= 0 else int(tensor.max().item()) + 1
+    return tensor.unsqueeze(-1).eq(torch.arange(count)).to(torch.ones((), dtype=torch.arange(1).dtype).dtype)
+
+
+def unique(inner: Callable[..., Any], input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+           dim: int | None = None) -> Any:  # fmt: skip
+    """The distinct elements."""
+    if not ours(input):
+        return inner(input, sorted, return_inverse, return_counts, dim)
+    if dim is None:
+        found = special.classes.called("_unique2", input, sorted, return_inverse, return_counts)
+    else:
+        found = special.classes.called("unique_dim", input, dim, sorted, return_inverse, return_counts)
+    kept = [found[0], *[found[1]] * return_inverse, *[found[2]] * return_counts]
+    return kept[0] if len(kept) == 1 else tuple(kept)
+
+
+def masked_scatter_(inner: Callable[..., Any], input: Tensor, mask: Tensor, source: Tensor) -> Any:
+    """Elements of a source written where a mask is."""
+    if not ours(input, mask, source):
+        return inner(input, mask, source)
+    if modes.grad and (input.requires_grad or source.requires_grad):
+        return input.copy_(OPS["masked_scatter"].call(input, source, mask))
+    special.classes.called("masked_scatter_", input, mask, source)
+    return input
+
+
+def no_numpy(inner: Callable[..., Any], input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """Refused: RuntimeError."""
+    if ours(input):
+        raise RuntimeError(f".numpy() is not supported for tensors whose class has __torch_dispatch__, such as {type(input).__name__}: "
+                           "what it holds is the class's own; take that out by its own attributes or methods")  # fmt: skip
+    return inner(input, *args, **kwargs)
+
+
+def no_list(inner: Callable[..., Any], input: Tensor) -> Any:
+    """Refused: RuntimeError."""
+    if ours(input):
+        raise RuntimeError(f".tolist() is not supported for tensors whose class has __torch_dispatch__, such as {type(input).__name__}: "
+                           "what it holds is the class's own; take that out by its own attributes or methods")  # fmt: skip
+    return inner(input)
+
+
+def contains(inner: Callable[..., Any], input: Tensor, element: Any) -> Any:
+    """Whether any element is this one."""
+    return bool((input == element).any()) if ours(input) else inner(input, element)
+
+
+def address(inner: Callable[..., Any], input: Tensor) -> Any:
+    """0 where there is no memory."""
+    return 0 if getattr(input._held, "nowhere", False) else inner(input)
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "nonzero": nonzero, "unique": unique, "equal": passed("equal"), "allclose": passed("allclose"), "multinomial": passed("multinomial"),
+    "histc": passed("histc"), "bincount": passed("bincount"), "masked_scatter_": masked_scatter_,
+}  # fmt: skip
+ASKED: dict[str, Callable[..., Any]] = {
+    **{f"torch.{name}": asked for name, asked in METHODS.items()},
+    **{f"torch.Tensor.{name}": asked for name, asked in METHODS.items()},
+    **{f"torch.Tensor.{name}": in_place(name) for name in ("t_", "transpose_", "unsqueeze_", "squeeze_", "resize_", "as_strided_")},
+    **{f"torch.{name}_like": made(f"{name}_like") for name in ("rand", "randn", "randint")},
+    **{f"torch.Tensor.new_{name}": sized(f"new_{name}") for name in ("empty", "zeros", "ones", "full")},
+    "torch.Tensor.new_empty_strided": made("new_empty_strided"), "torch.bucketize": passed("bucketize.Tensor"), "torch.searchsorted": passed("searchsorted.Tensor"),
+    "torch.nn.functional.one_hot": one_hot, "torch.Tensor.numpy": no_numpy, "torch.Tensor.__array__": no_numpy,
+    "torch.Tensor.tolist": no_list, "torch.Tensor.__contains__": contains, "torch.Tensor.data_ptr": address,
+}  # fmt: skip
