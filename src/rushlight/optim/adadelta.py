@@ -7,10 +7,11 @@ from typing import Any
 from rushlight.kernels.reference import rules
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked
+from rushlight.optim.parts import stepped
 from rushlight.optim.stepper import Stepper, advance
 from rushlight.tensor import Tensor
 
-__all__ = ["Adadelta"]
+__all__ = ["Adadelta", "adadelta"]
 
 
 class Adadelta(Stepper):
@@ -58,3 +59,26 @@ class Adadelta(Stepper):
     def _row(self, state: dict[str, Any], options: tuple[float, ...]) -> tuple[Any, ...]:
         advance(state)
         return options
+
+
+def adadelta(
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
+    acc_deltas: list[Tensor],
+    state_steps: list[Tensor],
+    capturable: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float,
+    rho: float,
+    eps: float,
+    weight_decay: float,
+    maximize: bool,
+) -> None:
+    """A step of `Adadelta` on lists: parameters, states and counts are changed in place."""
+    states = {"step": state_steps, "square_avg": square_avgs, "acc_delta": acc_deltas}
+    stepped(Adadelta, params, grads, states, differentiable=differentiable, lr=lr, rho=rho, eps=eps, weight_decay=weight_decay,
+            maximize=maximize)  # fmt: skip

@@ -7,10 +7,11 @@ from typing import Any
 from rushlight.kernels.steps import adagrad_numbers
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
+from rushlight.optim.parts import stepped
 from rushlight.optim.stepper import Stepper, advance, raw, regularized
 from rushlight.tensor import Tensor
 
-__all__ = ["Adagrad"]
+__all__ = ["Adagrad", "adagrad"]
 
 
 class Adagrad(Stepper):
@@ -103,3 +104,28 @@ class Adagrad(Stepper):
         grad = regularized(param, grad, weight_decay, maximize)
         total = total + grad * grad
         return param - lr / (1 + (step - 1) * lr_decay) * grad / (xp.sqrt(total) + eps), total
+
+
+def adagrad(
+    params: list[Tensor],
+    grads: list[Tensor],
+    state_sums: list[Tensor],
+    state_steps: list[Tensor],
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float,
+    weight_decay: float,
+    lr_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """A step of `Adagrad` on lists: parameters, states and counts are changed in place."""
+    states = {"step": state_steps, "sum": state_sums}
+    stepped(Adagrad, params, grads, states, grad_scale, found_inf, differentiable=differentiable, lr=lr, weight_decay=weight_decay,
+            lr_decay=lr_decay, eps=eps, maximize=maximize)  # fmt: skip

@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import check, checked, number
+from rushlight.optim.parts import stepped
 from rushlight.optim.stepper import Stepper, advance, lerp, regularized
 from rushlight.tensor import Tensor
 
-__all__ = ["RMSprop"]
+__all__ = ["RMSprop", "rmsprop"]
 
 
 class RMSprop(Stepper):
@@ -91,3 +92,34 @@ class RMSprop(Stepper):
             change = momentum * rest[0] + change
             kept.append(change)
         return param - lr * change, *kept, *([mean] if centered else [])
+
+
+def rmsprop(
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
+    grad_avgs: list[Tensor],
+    momentum_buffer_list: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float,
+    alpha: float,
+    eps: float,
+    weight_decay: float,
+    momentum: float,
+    centered: bool,
+) -> None:
+    """A step of `RMSprop` on lists: parameters, states and counts are changed in place."""
+    states = {
+        "step": state_steps,
+        "square_avg": square_avgs,
+        "grad_avg": grad_avgs,
+        "momentum_buffer": momentum_buffer_list,
+    }
+    stepped(RMSprop, params, grads, states, maximize=maximize, differentiable=differentiable, lr=lr, alpha=alpha, eps=eps,
+            weight_decay=weight_decay, momentum=momentum, centered=centered)  # fmt: skip

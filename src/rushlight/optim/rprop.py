@@ -7,10 +7,11 @@ from typing import Any
 from rushlight.kernels.reference import rules
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
+from rushlight.optim.parts import stepped
 from rushlight.optim.stepper import Stepper, advance, raw
 from rushlight.tensor import Tensor
 
-__all__ = ["Rprop"]
+__all__ = ["Rprop", "rprop"]
 
 
 class Rprop(Stepper):
@@ -61,3 +62,26 @@ class Rprop(Stepper):
     def _row(self, state: dict[str, Any], options: tuple[float, ...]) -> tuple[Any, ...]:
         advance(state)
         return options
+
+
+def rprop(
+    params: list[Tensor],
+    grads: list[Tensor],
+    prevs: list[Tensor],
+    step_sizes: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    capturable: bool = False,
+    maximize: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    step_size_min: float,
+    step_size_max: float,
+    etaminus: float,
+    etaplus: float,
+) -> None:
+    """A step of `Rprop` on lists: parameters, states and counts are changed in place."""
+    states = {"step": state_steps, "prev": prevs, "step_size": step_sizes}
+    stepped(Rprop, params, grads, states, maximize=maximize, differentiable=differentiable, etas=(etaminus, etaplus),
+            step_sizes=(step_size_min, step_size_max))  # fmt: skip

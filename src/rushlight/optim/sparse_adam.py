@@ -12,13 +12,14 @@ from rushlight.engine.modes import enable_grad, no_grad
 from rushlight.kernels.reference.optim import BLOCK
 from rushlight.optim.optimizer import Optimizer, ParamsT
 from rushlight.optim.options import check, check_betas, check_lr, given, number
+from rushlight.optim.parts import stepped
 from rushlight.optim.stepper import zeros
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
 
-__all__ = ["SparseAdam"]
+__all__ = ["SparseAdam", "sparse_adam"]
 
 
 class SparseAdam(Optimizer):
@@ -131,3 +132,21 @@ def _added(values: Tensor, order: Array, rows: Array, count: int, step: int) -> 
     for i in range(0, len(order), step):
         total.index_add_(0, wrap(rows[i : i + step]), values[wrap(order[i : i + step])])
     return total
+
+
+def sparse_adam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    state_steps: list[int],
+    *,
+    eps: float,
+    beta1: float,
+    beta2: float,
+    lr: float,
+    maximize: bool,
+) -> None:
+    """A step of `SparseAdam` on lists: parameters and states are changed in place; counts are those with this step."""
+    states = {"step": [count - 1 for count in state_steps], "exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs}
+    stepped(SparseAdam, params, grads, states, eps=eps, betas=(beta1, beta2), lr=lr, maximize=maximize)

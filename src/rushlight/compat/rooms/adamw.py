@@ -1,5 +1,5 @@
-"""``torch.optim.adamw``: AdamW, which is in `rushlight.optim.adam` here."""
+"""``torch.optim.adamw``: AdamW and its function, which are in `rushlight.optim.adam` here."""
 
-from rushlight.optim.adam import AdamW
+from rushlight.optim.adam import AdamW, adamw
 
-__all__ = ["AdamW"]
+__all__ = ["AdamW", "adamw"]

@@ -1,0 +1,55 @@
+"""torch.masked: tensors of which some elements do not count, and reductions that leave elements out.
+
+`masked_tensor` makes a `MaskedTensor`, which operators take as they take any tensor; `sum`, `mean`, `softmax` and their like take
+a tensor and a mask.
+"""
+
+from rushlight.masked._ops import (
+    amax,
+    amin,
+    argmax,
+    argmin,
+    cumprod,
+    cumsum,
+    log_softmax,
+    logaddexp,
+    logsumexp,
+    mean,
+    median,
+    norm,
+    normalize,
+    prod,
+    softmax,
+    softmin,
+    std,
+    sum,
+    var,
+)
+from rushlight.masked.maskedtensor.core import MaskedTensor, is_masked_tensor
+from rushlight.masked.maskedtensor.creation import as_masked_tensor, masked_tensor
+
+__all__ = [
+    "MaskedTensor",
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "as_masked_tensor",
+    "cumprod",
+    "cumsum",
+    "is_masked_tensor",
+    "log_softmax",
+    "logaddexp",
+    "logsumexp",
+    "masked_tensor",
+    "mean",
+    "median",
+    "norm",
+    "normalize",
+    "prod",
+    "softmax",
+    "softmin",
+    "std",
+    "sum",
+    "var",
+]
