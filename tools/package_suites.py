@@ -47,6 +47,10 @@ SUITES = {
         "test/kernels test/distributions test/likelihoods test/mlls test/variational test/utils",
         "three ask that softplus of its inverse is 0.5 to seven digits: it is 0.50000003 by the last bit of a float32; one draws other "
         "random numbers, whose covariance has no Cholesky factor"),
+    "hessian-eigenthings": Suite(
+        "tests",
+        "two start their processes themselves, which a launcher does here; two count memory by tracemalloc, which sees NumPy's and not "
+        "PyTorch's"),
     "linear_operator": Suite(
         "test/operators test/functions test/utils",
         "estimates of log determinants and systems of random matrices, which draw other random numbers (seven of them, by twelve seeds "
@@ -56,10 +60,16 @@ SUITES = {
     "opacus": Suite(
         "opacus/tests/grad_samples/linear_test.py opacus/tests/grad_samples/conv1d_test.py opacus/tests/grad_samples/group_norm_test.py "
         "opacus/tests/grad_samples/layer_norm_test.py opacus/tests/grad_samples/embedding_test.py opacus/tests/validators"),
+    "pytorch-ignite": Suite(
+        "tests/ignite/engine tests/ignite/metrics tests/ignite/base tests/ignite/test_utils.py --continue-on-collection-errors",
+        "tests of several processes are skipped, since they are started without a launcher; others ask for packages that are not there"),
     "pytorch_optimizer": Suite(
         "tests/test_optimizer_variants.py tests/test_optimizers.py tests/test_lr_schedulers.py tests/test_loss_functions.py tests/test_gradients.py"),
     "schedulefree": Suite("schedulefree", "under PyTorch they ask for a GPU, which is the CPU here"),
     "skorch": Suite("skorch/tests/test_regressor.py skorch/tests/test_utils.py skorch/tests/test_toy.py skorch/tests/test_setter.py"),
+    "tensorly": Suite("tensorly"),
+    "tensorly-torch": Suite("tltorch"),
+    "torch-optimizer": Suite("tests"),
     "zuko": Suite("tests"),
 }  # fmt: skip
 
@@ -131,7 +141,7 @@ def row(name: str, suite: Suite, folder: Path, oracle: str, shared: Path) -> str
     python = folder / "bin" / "python"
     version = version_of(python, name)
     where = source(python, name, version, folder / "suites")
-    backends = {"EINOPS_TEST_BACKENDS": "numpy,torch"}
+    backends = {"EINOPS_TEST_BACKENDS": "numpy,torch", "TENSORLY_BACKEND": "pytorch"}
     ours = outcomes(python, suite.tests, where, **backends)
     theirs = outcomes(oracle, suite.tests, where, PYTHONPATH=str(shared), **backends)
     print(name, *failed_alone(ours, theirs)[:10], sep="\n  ", flush=True)
