@@ -17,7 +17,9 @@ def sizes(args: tuple[Any, ...], name: str, argument: str) -> tuple[int, ...]:
     """
     try:
         given = tuple(args[0]) if len(args) == 1 and not hasattr(args[0], "__index__") else args
-        return tuple([n if n.__class__ is int else no_bool(n).__index__() for n in given])
+        if given:
+            no_bool(given[0])  # later ones pass for 0 and 1, as in PyTorch
+        return tuple([n if n.__class__ is int else n.__index__() for n in given])
     except (AttributeError, TypeError):
         raise TypeError(f"{name}(): argument '{argument}' must be tuple of ints, {no_ints(args)}") from None
 
@@ -43,7 +45,7 @@ def no_ints(args: tuple[Any, ...]) -> str:
         advice, got = args[0], f"not {type(args[0]).__name__}"
     else:
         given = args[0] if len(args) == 1 else args
-        found = ((i, n) for i, n in enumerate(given) if n.__class__ is bool or not hasattr(n, "__index__"))
+        found = ((i, n) for i, n in enumerate(given) if (i == 0 and n.__class__ is bool) or not hasattr(n, "__index__"))
         at, advice = next(found, (0, given[0]))
         got = f"but found element of type {type(advice).__name__} at pos {at}"
     if isinstance(advice, float):

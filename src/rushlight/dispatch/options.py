@@ -43,16 +43,16 @@ def size_of(name: str, args: tuple[Any, ...], size: object = None) -> tuple[int,
         if len(args) > 1:
             raise TypeError(f"{name}() takes 1 positional argument but {len(args)} were given")
         args = tuple(first)
-    result = tuple([index_of(name, n) for n in args])
+    result = tuple([index_of(name, n, i > 0) for i, n in enumerate(args)])
     if result and min(result) < 0:
         raise RuntimeError(f"{name}: Trying to create tensor with negative dimension {min(result)}: {list(result)}")
     return result
 
 
-def index_of(name: str, n: int) -> int:
-    """An int, NumPy integer or integer tensor of one element, as an int."""
+def index_of(name: str, n: int, bools: bool = False) -> int:
+    """An int, NumPy integer or integer tensor of one element, as an int; bools: whether True passes for 1."""
     try:
-        return operator.index(no_bool(n))
+        return operator.index(n if bools else no_bool(n))
     except TypeError:
         raise TypeError(
             f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(n).__name__}"

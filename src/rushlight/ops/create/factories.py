@@ -125,7 +125,7 @@ def eye(n: int, m: int | None = None, *, out: Tensor | None = None, dtype: dtype
     for name, size in (("n", n), ("m", m)):
         if isinstance(size, int) and size < 0:
             raise RuntimeError(f"eye: {name} must be greater or equal to 0, got {size}")
-        if size is not None and not hasattr(size, "__index__"):
+        if size is not None and (isinstance(size, bool) or not hasattr(size, "__index__")):
             raise TypeError(f"eye(): argument '{name}' must be int, not {type(size).__name__}")
     rows, columns = int(n), int(n if m is None else m)
     check_count((rows, columns))

@@ -400,7 +400,10 @@ def _divisible(value: Tensor | complex, *tensors: object) -> float:
     if all(dtypes.of(raw(t).dtype).category <= dtypes.INTEGER for t in tensors[1:]):
         raise RuntimeError("addcdiv(): the division of integers is not supported: convert tensor1 or tensor2 to a "
                            "floating-point dtype, as in tensor1.float()")  # fmt: skip
-    return factor("value", value)
+    found = factor("value", value)
+    if isinstance(found, complex) and not any(dtypes.of(raw(t).dtype).is_complex for t in tensors):
+        raise RuntimeError(f"addcdiv(): value={found} is complex, and the tensors are real: make one of them complex")
+    return found
 
 
 @function(method=True, out=True)
