@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.autograd.function import Function
-from rushlight.basics import caller, dtypes
+from rushlight.basics import dtypes
 from rushlight.dispatch.named import named
 from rushlight.masked.maskedtensor.printing import shown
 from rushlight.overrides.listing import resolve_name
@@ -51,7 +51,6 @@ class MaskedTensor(Tensor):
 
     def __new__(cls, data: Any, mask: Any, requires_grad: bool = False) -> MaskedTensor:
         _check(data, mask)
-        caller.warn_once("masked tensors are, as PyTorch's, a prototype whose interface may change")
         made = masked(data.detach(), mask)
         made.requires_grad = bool(requires_grad)
         return made
