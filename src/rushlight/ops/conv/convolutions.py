@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rushlight.backends.numpy import backend
@@ -16,6 +17,7 @@ from rushlight.basics.state import modes
 from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping import rebuilt
+from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.convolution import working_bytes
 from rushlight.kernels.reference.windows import out_sizes
@@ -24,7 +26,6 @@ from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op, slice_op
 
 if TYPE_CHECKING:
-    from rushlight.basics.size import Size
     from rushlight.tensor import Tensor
 
 
@@ -223,7 +224,7 @@ def spread(name: str, what: str, value: Any, n: int) -> tuple[int, ...]:
     return values
 
 
-def check_dimensions(name: str, x: Size, w: Size, n: int) -> None:
+def check_dimensions(name: str, x: tuple[int, ...], w: tuple[int, ...], n: int) -> None:
     """Raise RuntimeError for shapes of inputs and weights that are none of a convolution in n dimensions."""
     if len(w) < 3:
         raise RuntimeError(f"{name}: weight should have at least three dimensions, got {list(w)}")
@@ -237,9 +238,16 @@ def check_dimensions(name: str, x: Size, w: Size, n: int) -> None:
                            f"{list(x)}, and {n + 2}D weight, got weight of size: {list(w)}")  # fmt: skip
 
 
-def check(name: str, input: Tensor, weight: Tensor, bias: Tensor | None, n: int, groups: int, transposed: bool) -> None:
-    """Raise RuntimeError for shapes that do not fit together, and for two dtypes."""
-    x, w = input.shape, weight.shape
+def check_shapes(
+    name: str,
+    n: int,
+    x: tuple[int, ...],
+    w: tuple[int, ...],
+    bias: tuple[int, ...] | None,
+    groups: int,
+    transposed: bool,
+) -> None:
+    """Raise RuntimeError for shapes that do not fit together."""
     channels = x[-n - 1]
     if groups <= 0:
         raise RuntimeError(f"{name}: non-positive groups is not supported, got groups={groups}")
@@ -251,9 +259,16 @@ def check(name: str, input: Tensor, weight: Tensor, bias: Tensor | None, n: int,
         raise explained(RuntimeError(f"{name}: Given {given}, weight of size {list(w)}, expected input{list(x)} to have "
                            f"{wanted} channels, but got {channels} channels instead"), "channels-of-a-convolution")  # fmt: skip
     outputs = w[1] * groups if transposed else w[0]
-    if bias is not None and tuple(bias.shape) != (outputs,):
+    if bias is not None and bias != (outputs,):
         raise RuntimeError(f"{name}: Given weight of size {list(w)}, expected bias to be 1-dimensional with {outputs} "
-                           f"elements, but got bias of size {list(bias.shape)} instead")  # fmt: skip
+                           f"elements, but got bias of size {list(bias)} instead")  # fmt: skip
+
+
+def check_dtypes(name: str, input: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool) -> None:
+    """Raise RuntimeError for two dtypes."""
+    first = held(input).dtype
+    if first is held(weight).dtype and (bias is None or first is held(bias).dtype):
+        return
     dtypes = {t.dtype for t in (input, weight, bias) if t is not None}
     if len(dtypes) > 1:
         words = f"expected scalar type {older(input.dtype)} but found {older(weight.dtype)}"
@@ -274,7 +289,7 @@ def check_numbers(name: str, stride: tuple[int, ...], padding: tuple[int, ...], 
 
 def batched(input: Tensor, n: int) -> tuple[Any, bool]:
     """The input with a batch dimension, and whether it was added."""
-    if len(input.shape) == n + 2:
+    if held(input).ndim == n + 2:
         return input, False
     return reshape_op(input, (1, *input.shape)), True
 
@@ -284,28 +299,55 @@ def convolve(name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor | No
     """Convolution in n dimensions, arguments checked."""
     if modes.autocast is not None:
         input, weight, bias = modes.autocast("lower", [input, weight, bias])
-    check_dimensions(name, input.shape, weight.shape, n)
-    stride, dilation = spread(name, "stride", stride, n), spread(name, "dilation", dilation, n)
-    kernel = tuple(weight.shape[2:])
     if isinstance(padding, str):
-        input, padding = named_padding(name, input, padding, kernel, stride, dilation)
-    padding = spread(name, "padding", padding, n)
-    check_numbers(name, stride, padding, dilation)
-    check(name, input, weight, bias, n, groups, False)
+        input, padding = named_padding(name, n, input, weight, padding, stride, dilation)
+    stride, padding, dilation = geometry(
+        name, n, held(input).shape, held(weight).shape, None if bias is None else held(bias).shape,
+        hashed(stride), hashed(padding), hashed(dilation), groups)  # fmt: skip
+    check_dtypes(name, input, weight, bias, False)
     input, added = batched(input, n)
-    sizes = out_sizes(tuple(input.shape[2:]), (kernel, stride, padding, dilation))
-    if min(sizes) <= 0:
-        padded = [s + 2 * p for s, p in zip(input.shape[2:], padding, strict=True)]
-        raise RuntimeError(f"{name}: Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel size: "
-                           f"({' x '.join(map(str, kernel))}). Kernel size can't be greater than actual input size")  # fmt: skip
     y = conv_op(input, weight, bias, stride, padding, dilation, groups)
     return reshape_op(y, y.shape[1:]) if added else y
 
 
+def hashed(value: Any) -> Any:
+    """Numbers as a geometry is known by: a list as a tuple, a tensor of one number as that."""
+    if value.__class__ is int or value.__class__ is tuple:
+        return value
+    if hasattr(value, "__index__"):
+        return value.__index__()
+    return tuple(value) if isinstance(value, list) else value
+
+
+@lru_cache(1 << 10, typed=True)
+def geometry(
+    name: str, n: int, x: tuple[int, ...], w: tuple[int, ...], bias: tuple[int, ...] | None,
+    stride: Any, padding: Any, dilation: Any, groups: int,
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:  # fmt: skip
+    """Strides, paddings and dilations, a number a dimension, of a convolution of shapes that fit, which are the same each step.
+
+    Raises RuntimeError for what does not fit.
+    """
+    check_dimensions(name, x, w, n)
+    stride, dilation = spread(name, "stride", stride, n), spread(name, "dilation", dilation, n)
+    padding = spread(name, "padding", padding, n)
+    check_numbers(name, stride, padding, dilation)
+    check_shapes(name, n, x, w, bias, groups, False)
+    kernel, spatial = w[2:], x[-n:]
+    if min(out_sizes(spatial, (kernel, stride, padding, dilation))) <= 0:
+        padded = [s + 2 * p for s, p in zip(spatial, padding, strict=True)]
+        raise RuntimeError(f"{name}: Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel size: "
+                           f"({' x '.join(map(str, kernel))}). Kernel size can't be greater than actual input size")  # fmt: skip
+    return stride, padding, dilation
+
+
 def named_padding(
-    name: str, input: Tensor, padding: str, kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
-) -> tuple[Any, Any]:
+    name: str, n: int, input: Tensor, weight: Tensor, padding: str, stride: Any, dilation: Any
+) -> tuple[Any, tuple[int, ...]]:
     """The input and numeric padding for "same" or "valid"."""
+    check_dimensions(name, input.shape, weight.shape, n)
+    stride, dilation = spread(name, "stride", stride, n), spread(name, "dilation", dilation, n)
+    kernel = tuple(weight.shape[2:])
     if padding == "valid":
         return input, (0,) * len(kernel)
     if padding != "same":
@@ -331,7 +373,8 @@ def convolve_transposed(name: str, n: int, input: Tensor, weight: Tensor, bias: 
     stride, dilation = spread(name, "stride", stride, n), spread(name, "dilation", dilation, n)
     padding, extra = spread(name, "padding", padding, n), spread(name, "output_padding", output_padding, n)
     check_numbers(name, stride, padding, dilation)
-    check(name, input, weight, bias, n, groups, True)
+    check_shapes(name, n, input.shape, weight.shape, None if bias is None else bias.shape, groups, True)
+    check_dtypes(name, input, weight, bias, True)
     if min(extra) < 0:
         raise RuntimeError(f"{name}: negative output_padding is not supported, got {extra}")
     for e, s, d in zip(extra, stride, dilation, strict=True):

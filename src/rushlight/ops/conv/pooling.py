@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +17,11 @@ from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op, with_out
 from rushlight.dispatch.variants import with_auxiliaries
 from rushlight.levels.batch import everything
-from rushlight.ops.conv.convolutions import batched, spread
+from rushlight.ops.conv.convolutions import batched, hashed, spread
 from rushlight.ops.shape.reshape import reshape_op
 from rushlight.tensor import Tensor, wrap
 
@@ -123,9 +125,17 @@ def geometry_of(name: str, n: int, input: Tensor, kernel: int | Sequence[int], s
                 padding: int | Sequence[int], dilation: int | Sequence[int],
                 ceil_mode: bool) -> tuple[Any, tuple[int, ...]]:  # fmt: skip
     """The checked geometry of a pool, and its output sizes."""
-    if len(input.shape) not in (n + 1, n + 2):
+    given = hashed(kernel), hashed(stride), hashed(padding), hashed(dilation)
+    return windows_of(name, n, held(input).shape, *given, bool(ceil_mode))
+
+
+@lru_cache(1 << 10, typed=True)
+def windows_of(name: str, n: int, shape: tuple[int, ...], kernel: Any, stride: Any, padding: Any, dilation: Any,
+               ceil_mode: bool) -> tuple[Any, tuple[int, ...]]:  # fmt: skip
+    """As `geometry_of`, of a shape of inputs: the same each step."""
+    if len(shape) not in (n + 1, n + 2):
         raise RuntimeError(f"{name}: non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input. {what_is_pooled(n)}"
-                           f"{list(input.shape)}")  # fmt: skip
+                           f"{list(shape)}")  # fmt: skip
     sizes = [
         spread(name, what, v, n) for what, v in (("kernel_size", kernel), ("padding", padding), ("dilation", dilation))
     ]
@@ -142,13 +152,13 @@ def geometry_of(name: str, n: int, input: Tensor, kernel: int | Sequence[int], s
         if p > ((k - 1) * d + 1) // 2:
             raise RuntimeError(f"{name}: pad should be at most half of effective kernel size, but got pad={p}, "
                                f"kernel_size={k} and dilation={d}")  # fmt: skip
-    spatial = input.shape[-n:]
-    if any(s == 0 for s in input.shape[-n - 1 :]):
+    spatial = shape[-n:]
+    if any(s == 0 for s in shape[-n - 1 :]):
         raise RuntimeError(f"{name}: Expected input's non-batch dimensions to have positive length. {what_is_pooled(n)}"
-                           f"{list(input.shape)}")  # fmt: skip
+                           f"{list(shape)}")  # fmt: skip
     out = tuple(pooled_size(*each, ceil_mode) for each in zip(spatial, kernel, stride, padding, dilation, strict=True))
     if min(out) <= 0:
-        given, made = ("x".join(map(str, (input.shape[-n - 1], *sizes))) for sizes in (spatial, out))
+        given, made = ("x".join(map(str, (shape[-n - 1], *sizes))) for sizes in (spatial, out))
         raise RuntimeError(f"{name}: Given input size: ({given}). Calculated output size: ({made}). Output size is too small. "
                            f"Invalid computed output size: {min(out)}")  # fmt: skip
     return (kernel, stride, padding, dilation), out
