@@ -110,19 +110,23 @@ def masked_scatter_(inner: Callable[..., Any], input: Tensor, mask: Tensor, sour
     return input
 
 
+def unsupported(name: str, input: Tensor) -> RuntimeError:
+    """The error for what would show values past the class."""
+    return RuntimeError(f".{name}() is not supported for tensors whose class has __torch_dispatch__, such as {type(input).__name__}: "
+                        "what it holds is the class's own; take that out by its own attributes or methods")  # fmt: skip
+
+
 def no_numpy(inner: Callable[..., Any], input: Tensor, *args: Any, **kwargs: Any) -> Any:
     """Refused: RuntimeError."""
     if ours(input):
-        raise RuntimeError(f".numpy() is not supported for tensors whose class has __torch_dispatch__, such as {type(input).__name__}: "
-                           "what it holds is the class's own; take that out by its own attributes or methods")  # fmt: skip
+        raise unsupported("numpy", input)
     return inner(input, *args, **kwargs)
 
 
 def no_list(inner: Callable[..., Any], input: Tensor) -> Any:
     """Refused: RuntimeError."""
     if ours(input):
-        raise RuntimeError(f".tolist() is not supported for tensors whose class has __torch_dispatch__, such as {type(input).__name__}: "
-                           "what it holds is the class's own; take that out by its own attributes or methods")  # fmt: skip
+        raise unsupported("tolist", input)
     return inner(input)
 
 

@@ -68,10 +68,8 @@ def norm_of_features(inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown
 
 def norm_of_groups(inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
     """native_group_norm."""
-    x, weight, bias = inputs
-    groups, eps = statics
-    n, c = x.shape[:2]
-    return "native_group_norm", (x, weight, bias, n, c, math.prod(x.shape[2:]), groups, eps), {}
+    shape = inputs[0].shape
+    return "native_group_norm", (*inputs, *shape[:2], math.prod(shape[2:]), *statics), {}
 
 
 def norm_of_channels(inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
