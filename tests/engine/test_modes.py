@@ -1,10 +1,12 @@
 """Grad modes: contexts, decorators, generators, coroutines; inference mode."""
 
 import asyncio
+import threading
 
 import pytest
 
 import rushlight as torch
+from rushlight.basics.state import special
 
 
 def tracked():
@@ -171,3 +173,32 @@ def test_outputs_outside_of_the_graph_are_told_of_before_inputs():
         torch.autograd.grad(x.sum(), x)
     with pytest.raises(RuntimeError, match="One of the differentiated Tensors does not require grad"):
         torch.autograd.grad(torch.ones((), requires_grad=True), x)
+
+
+def run_in_a_thread(do):
+    thread = threading.Thread(target=do)
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.parametrize("leave", [lambda: torch.set_grad_enabled(False), lambda: torch.no_grad().__enter__(),
+                                   lambda: torch.inference_mode().__enter__(), lambda: torch.set_default_device("cpu")])  # fmt: skip
+def test_modes_of_a_thread_that_has_ended_cost_others_nothing(leave):
+    before = special.count
+    run_in_a_thread(leave)
+    assert special.count == before
+    assert tracked()
+
+
+def test_tensors_of_asked_classes_in_a_thread_that_has_ended_cost_others_nothing():
+    class Asked(torch.Tensor):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(torch.ones(2))
+
+    kept, before = [], special.count
+    run_in_a_thread(lambda: kept.append(torch.Tensor._make_wrapper_subclass(Asked, (2,)).sin()))
+    assert special.count == before
+    assert torch.equal(kept[0], torch.ones(2).sin())

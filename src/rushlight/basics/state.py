@@ -61,6 +61,21 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
+class _Counted:
+    """What a thread has added to `special`: taken back when the thread ends, whatever modes it leaves set."""
+
+    __slots__ = ("count", "observing")
+
+    def __init__(self) -> None:
+        self.count = self.observing = 0
+
+    def __del__(self) -> None:
+        if self.count:
+            with special.lock:
+                special.count -= self.count
+                special.observing -= self.observing
+
+
 class _Modes(threading.local):
     """This thread's value of each mode."""
 
@@ -85,7 +100,7 @@ class _Modes(threading.local):
     sleeper: Any = None  # what is called before hooks on saved tensors are entered, if anybody wants to be around them
 
     def __init__(self) -> None:
-        self.__dict__.update(DEFAULTS, odd=0, way=RECORDED)
+        self.__dict__.update(DEFAULTS, odd=0, way=RECORDED, counted=_Counted())
 
 
 modes = _Modes()
@@ -105,12 +120,14 @@ def set_mode(name: str, value: Any) -> Any:
         return former
     default = DEFAULTS[name]
     change = (value != default) - (former != default)
-    if change:
-        special.add(change)
-        if name == "observers":
-            with special.lock:
-                special.observing += change
     values = modes.__dict__
+    if change:
+        counted, observing = values["counted"], change if name == "observers" else 0
+        with special.lock:
+            special.count += change
+            special.observing += observing
+        counted.count += change
+        counted.observing += observing
     values[name] = value
     odd = values["odd"] = values["odd"] + change
     unrecorded = not values["grad"] and odd - values["inference"] + values["forward_grad"] == 2
