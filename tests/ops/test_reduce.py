@@ -258,7 +258,7 @@ def test_out() -> None:
 
 def test_refusals_name_what_was_got() -> None:
     for name in ("max", "argmin", "sort", "median", "cummax", "amin"):
-        with pytest.raises(RuntimeError, match="complex64"):
+        with pytest.raises(RuntimeError, match="ComplexFloat"):
             getattr(torch, name)(torch.tensor([1j]), *((0,) if name == "cummax" else ()))
     with pytest.raises(TypeError, match="list"):
         torch.sum([1, 2])
