@@ -68,7 +68,9 @@ PRODUCTS = {
 
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_bools_have_no_products_that_are_added(name: str) -> None:
-    with pytest.raises(NotImplementedError, match=rf"\"{name}\" not implemented for .Bool.: expected .* got torch.bool"):
+    with pytest.raises(
+        NotImplementedError, match=rf"\"{name}\" not implemented for .Bool.: expected .* got torch.bool"
+    ):
         PRODUCTS[name]()
 
 
