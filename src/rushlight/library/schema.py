@@ -32,10 +32,10 @@ FROM_ANNOTATIONS: dict[Any, str] = {
     dtype: "ScalarType", device: "Device",
 }  # fmt: skip
 ARGUMENT = re.compile(
-    r"(?P<type>\w+)(?P<alias>\([\w| >*-]*!?\))?(?P<inner>\?)?(?P<list>\[\d*\])?(?P<optional>\?)?(?P<outer>\([\w| >*-]*!?\))?"
+    r"(?P<type>\w+)(?P<alias>!|\([\w| >*-]*!?\))?(?P<inner>\?)?(?P<list>\[\d*\])?(?P<optional>\?)?(?P<outer>\([\w| >*-]*!?\))?"
     r"\s+(?P<name>\w+)(?:\s*=\s*(?P<default>.+))?"
 )
-RETURN = re.compile(r"(?P<type>\w+)(?P<alias>\([\w| >*-]*!?\))?(?P<list>\??(?:\[\d*\])?\??)(?:\s+(?P<name>\w+))?")
+RETURN = re.compile(r"(?P<type>\w+)(?P<alias>!|\([\w| >*-]*!?\))?(?P<list>\??(?:\[\d*\])?\??)(?:\s+(?P<name>\w+))?")
 WORDS = {"None": None, "True": True, "False": False, "contiguous_format": None, "Mean": 1, "Sum": 2}
 
 

@@ -61,6 +61,8 @@ def called(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
         return SPECIAL[name](args, kwargs)
     if name in PLAINLY:
         return plainly(func, args, kwargs)
+    if func.__module__.endswith(".nn.init"):  # it calls methods, which are asked for in turn
+        return func.__wrapped__(*args, **kwargs)  # type: ignore[attr-defined]
     found = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, DTensor)]
     if all(isinstance(p, Replicate) for x in found for p in x._spec.placements):
         return by_parts(func, args, kwargs, found, replicated=True)
