@@ -208,3 +208,9 @@ def test_tensors_by_keyword_alone_are_refused_where_a_formula_has_no_place_for_t
     torch.library.define("tests::defined_with_keyword", "(Tensor x, *, Tensor? by=None) -> Tensor")
     with pytest.raises(NotImplementedError, match=r"register_autograd with kwarg-only Tensor args.*by position"):
         register_autograd("tests::defined_with_keyword", lambda ctx, g: g)
+
+
+def test_an_exclamation_mark_alone_says_that_an_argument_is_changed():
+    torch.library.define("rushlight_marks::fill", "(Tensor x, Tensor! out) -> ()")
+    schema = torch.ops.rushlight_marks.fill.default._schema
+    assert schema.is_mutable and [a.written for a in schema.arguments] == [False, True]

@@ -177,3 +177,25 @@ def test_operators_as_attributes_of_a_class_are_no_methods() -> None:
     x = torch.tensor([-1.0, 1.0])
     assert Layer()(x).tolist() == pytest.approx([1, 2]) and Layer.act is torch.relu
     torch.testing.assert_close(Another()(x), x.tanh() + 1)
+
+
+def test_classes_of_parameters_say_what_becomes_of_them():
+    asked = []
+
+    class Packed(torch.nn.Parameter):
+        def __new__(cls, data=None, requires_grad=True):
+            return torch.Tensor._make_subclass(cls, data, requires_grad)
+
+        def to(self, *args, **kwargs):
+            asked.append(args)
+            return self
+
+        def half(self):
+            asked.append("half")
+            return super().half()
+
+    net = torch.nn.Module()
+    net.weight = weight = Packed(torch.ones(2))
+    net.to("cpu").to(torch.float64).half()
+    assert asked == [(torch.device("cpu"), None, False), (None, torch.float64, False), "half"]
+    assert net.weight is weight and weight.dtype is torch.float16

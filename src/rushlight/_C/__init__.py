@@ -31,6 +31,10 @@ __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey"
            "_LinAlgError", "_disabled_torch_dispatch_impl", "_disabled_torch_function_impl"]  # fmt: skip
 
 
+# What PyTorch was built with, and rushlight is not.
+_has_cuda = _has_cudnn = _has_cusparselt = _has_magma = _has_mkldnn = _has_mps = _has_xpu = False
+
+
 class DispatchKey(enum.Enum):
     """Who may take a call of an operator.  Here a call goes one way; the keys name what `torch.library` registers for."""
 

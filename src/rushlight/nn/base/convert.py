@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rushlight.basics.caller import warn
 from rushlight.basics.devices import device as Device
-from rushlight.basics.dtypes import bfloat16, dtype, float16, float32, float64
+from rushlight.basics.dtypes import dtype
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn.base.tree import Tree
@@ -63,7 +63,7 @@ class Convertible(Tree):
         def convert(tensor: Any) -> Any:
             wanted = kind if tensor.is_floating_point() or tensor.is_complex() else None
             options = {} if memory_format is None or tensor.ndim not in (4, 5) else {"memory_format": memory_format}
-            return tensor.to(device=target, dtype=wanted, **options)
+            return tensor.to(target, wanted, False, **options)  # by position, as classes of tensors are given them
 
         return self._apply(convert)
 
@@ -84,24 +84,21 @@ class Convertible(Tree):
         """Convert all parameters and buffers to `dst_type`."""
         return self._apply(lambda t: t.type(dst_type))
 
-    def _floating_to(self, kind: dtype) -> Self:
-        return self._apply(lambda t: t.to(dtype=kind) if t.is_floating_point() else t)
-
     def float(self) -> Self:
         """Convert floating-point parameters and buffers to float32."""
-        return self._floating_to(float32)
+        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
 
     def double(self) -> Self:
         """Convert floating-point parameters and buffers to float64."""
-        return self._floating_to(float64)
+        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
 
     def half(self) -> Self:
         """Convert floating-point parameters and buffers to float16."""
-        return self._floating_to(float16)
+        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
 
     def bfloat16(self) -> Self:
         """Convert floating-point parameters and buffers to bfloat16."""
-        return self._floating_to(bfloat16)
+        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
 
     def cpu(self) -> Self:
         """Move parameters and buffers to the CPU."""
@@ -126,14 +123,13 @@ class Convertible(Tree):
 
 def _convert(parameter: Any, fn: Callable[[Any], Any]) -> Any:
     """Put `fn` of the parameter, and of its gradient, in their places.  The parameter, or a new one on another device."""
-    old = parameter.data
-    new = fn(old)
-    if new._meta is not old._meta:  # a tensor without memory cannot come to have any
+    new = fn(parameter)  # itself: its class may say what becomes of it
+    if new._meta is not parameter._meta:  # a tensor without memory cannot come to have any
         return Parameter(new, parameter.requires_grad)
     gradient = parameter.grad
     if gradient is not None:
         parameter.grad = None
-    if new is not old:
+    if new is not parameter:
         parameter.data = new
     if gradient is not None:
         converted = fn(gradient.data)
