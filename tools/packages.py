@@ -98,6 +98,9 @@ print(json.dumps(found))
 """
 
 
+LIMIT = 900  # seconds that one use may take
+
+
 def run(command: list[str], **environment: str) -> tuple[list[float] | None, float, float, str]:
     """Numbers of the last line, seconds, the most resident megabytes, and the last line of the errors."""
     given = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"} | environment
@@ -105,7 +108,11 @@ def run(command: list[str], **environment: str) -> tuple[list[float] | None, flo
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=given, cwd=USES
     ) as process:
-        out, error = process.communicate(timeout=600)
+        try:
+            out, error = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return None, LIMIT, 0.0, f"not done after {LIMIT} seconds"
         seconds = time.perf_counter() - start
     peak = [line for line in error.splitlines() if line.startswith("PEAK ")]
     lines = [line for line in error.splitlines() if line.strip() and not line.startswith("PEAK ")]
