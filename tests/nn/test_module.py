@@ -199,3 +199,8 @@ def test_classes_of_parameters_say_what_becomes_of_them():
     net.to("cpu").to(torch.float64).half()
     assert asked == [(torch.device("cpu"), None, False), (None, torch.float64, False), "half"]
     assert net.weight is weight and weight.dtype is torch.float16
+
+
+def test_layers_that_wait_for_their_sizes_are_converted():
+    layer = torch.nn.LazyConv1d(5, 3).double()
+    assert layer(torch.ones(2, 4, 6, dtype=torch.float64)).dtype is torch.float64

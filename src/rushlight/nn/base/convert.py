@@ -123,13 +123,14 @@ class Convertible(Tree):
 
 def _convert(parameter: Any, fn: Callable[[Any], Any]) -> Any:
     """Put `fn` of the parameter, and of its gradient, in their places.  The parameter, or a new one on another device."""
-    new = fn(parameter)  # itself: its class may say what becomes of it
+    given = parameter.data if is_lazy(parameter) else parameter  # itself: its class may say what becomes of it
+    new = fn(given)
     if new._meta is not parameter._meta:  # a tensor without memory cannot come to have any
         return Parameter(new, parameter.requires_grad)
     gradient = parameter.grad
     if gradient is not None:
         parameter.grad = None
-    if new is not parameter:
+    if new is not given:
         parameter.data = new
     if gradient is not None:
         converted = fn(gradient.data)
