@@ -52,7 +52,7 @@ def made(name: str) -> Callable[..., Any]:
     """A tensor made after another: `zeros_like`, `new_zeros` and their like."""
 
     def asked(inner: Callable[..., Any], input: Tensor, *args: Any, **options: Any) -> Any:
-        return special.classes.like(name, input, args, options) if ours(input) else inner(input, *args, **options)
+        return special.classes.like(name, input, args, **options) if ours(input) else inner(input, *args, **options)
 
     return asked
 
@@ -66,7 +66,7 @@ def sized(name: str) -> Callable[..., Any]:
         size = options.pop("size", None)
         given = args[0] if args and isinstance(args[0], (tuple, list)) else args
         rest = args[1:] if name == "new_full" and size is None else args if name == "new_full" else ()
-        return special.classes.like(name, input, (list(given if size is None else size), *rest), options)
+        return special.classes.like(name, input, (list(given if size is None else size), *rest), **options)
 
     return asked
 

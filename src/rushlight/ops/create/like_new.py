@@ -71,14 +71,8 @@ def empty_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | No
                memory_format: memory_format | None = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of the shape of `input`."""
     if special.classes is not None and special.classes.owns((input,)):
-        options = {
-            "dtype": dtype,
-            "layout": layout,
-            "device": device,
-            "requires_grad": requires_grad,
-            "memory_format": memory_format,
-        }
-        return special.classes.like("empty_like", input, (), options)
+        return special.classes.like("empty_like", input, (), requires_grad, dtype=dtype, layout=layout, device=device,
+                                    memory_format=memory_format)  # fmt: skip
     array = uninitialized(like("empty_like", input, dtype, device, layout, memory_format, pin_memory))
     return _finish(input, array, requires_grad)
 
@@ -89,14 +83,8 @@ def zeros_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | No
                memory_format: memory_format | None = None, pin_memory: bool = False) -> Array | Tensor:  # fmt: skip
     """Zeros of the shape of `input`."""
     if special.classes is not None and special.classes.owns((input,)):
-        options = {
-            "dtype": dtype,
-            "layout": layout,
-            "device": device,
-            "requires_grad": requires_grad,
-            "memory_format": memory_format,
-        }
-        return special.classes.like("zeros_like", input, (), options)
+        return special.classes.like("zeros_like", input, (), requires_grad, dtype=dtype, layout=layout, device=device,
+                                    memory_format=memory_format)  # fmt: skip
     array = like("zeros_like", input, dtype, device, layout, memory_format, pin_memory)
     if array.__class__ is not Nowhere:
         array = np.zeros(array.shape, array.dtype) if array.flags.c_contiguous else np.zeros_like(array)
@@ -109,14 +97,8 @@ def ones_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | Non
               memory_format: memory_format | None = None, pin_memory: bool = False) -> Array | Tensor:  # fmt: skip
     """Ones of the shape of `input`."""
     if special.classes is not None and special.classes.owns((input,)):
-        options = {
-            "dtype": dtype,
-            "layout": layout,
-            "device": device,
-            "requires_grad": requires_grad,
-            "memory_format": memory_format,
-        }
-        return special.classes.like("ones_like", input, (), options)
+        return special.classes.like("ones_like", input, (), requires_grad, dtype=dtype, layout=layout, device=device,
+                                    memory_format=memory_format)  # fmt: skip
     array = like("ones_like", input, dtype, device, layout, memory_format, pin_memory)
     if array.__class__ is not Nowhere:
         array.fill(1)
@@ -129,14 +111,8 @@ def full_like(input: Tensor, fill_value: Tensor | complex, *, dtype: Any = None,
               pin_memory: bool = False) -> Array | Tensor:  # fmt: skip
     """One value in the shape of `input`."""
     if special.classes is not None and special.classes.owns((input,)):
-        options = {
-            "dtype": dtype,
-            "layout": layout,
-            "device": device,
-            "requires_grad": requires_grad,
-            "memory_format": memory_format,
-        }
-        return special.classes.like("full_like", input, (fill_value,), options)
+        return special.classes.like("full_like", input, (fill_value,), requires_grad, dtype=dtype, layout=layout, device=device,
+                                    memory_format=memory_format)  # fmt: skip
     array = like("full_like", input, dtype, device, layout, memory_format, pin_memory)
     if array.__class__ is not Nowhere:
         fill_array("full_like", array, fill_value)

@@ -81,12 +81,13 @@ class Classes(Level):
                     return level.told(name, args, kwargs)
             return answer(None, named(name), leaves((args, kwargs)), args, kwargs)
 
-    def like(self, name: str, tensor: Tensor, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """What the class gives for `zeros_like` and its like, with the options of those."""
-        grad = options.pop("requires_grad", False)
+    def like(
+        self, name: str, tensor: Tensor, args: tuple[Any, ...], requires_grad: bool = False, **options: object
+    ) -> Any:
+        """What the class gives for `zeros_like` and its like, with those options that are given."""
         given = {k: v for k, v in options.items() if v is not None}
         found = self.called(name, tensor, *args, **{"pin_memory": False, **given})
-        return found.requires_grad_() if grad else found
+        return found.requires_grad_() if requires_grad else found
 
     def detached(self, tensor: Tensor) -> Tensor:
         """What the class gives for `detach`."""
