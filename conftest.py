@@ -4,15 +4,20 @@ Skips are counted at the end, by reason; a reason that is not in `tests/skips.tx
 
 Twenty thousand tests that wait are a million objects, and PyTorch and its databases as many: each collection would look
 through them (0.4 s), and what searches all objects for what holds memory, too.  What is there before the tests of a file
-is set aside from both.
+is set aside from both, and nothing is searched for garbage while the tests are collected, which took half of that time.
+
+Hundreds of tests start processes that load the package, which takes twice to four times as long where each compiles all of it
+anew: bytecode is kept whatever the environment says, that of the tests, which pytest rewrites, too.
 """
 
 from __future__ import annotations
 
 import gc
 import importlib.util
+import os
 import re
 import signal
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,8 +31,11 @@ collect_ignore = [
     for path, needed in {"src/rushlight/compat/rooms/tensorboard.py": "tensorboard"}.items()
     if importlib.util.find_spec(needed) is None
 ]
+gc.disable()  # until all tests are collected
 LAST: dict[str, Path | None] = {"file": None}  # of the test that ran last
 
+sys.dont_write_bytecode = False  # of this process, and below of those that tests start
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # What a shell starts in the background ignores Ctrl-C, and so would the processes whose interruption is tested.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -68,9 +76,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Look for what holds memory among the objects that are not set aside, as a test's own are not."""
+    """Search for garbage again; look for what holds memory among the objects that are not set aside, as a test's own are not."""
     from rushlight.memory.counting import holders
 
+    gc.enable()
     holders.collected = gc.get_objects
 
 

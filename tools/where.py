@@ -114,7 +114,9 @@ def names_of_any(trees: Iterable[ast.Module]) -> set[str]:
     found = {"Any", "typing.Any"}
     for tree in trees:
         for node in tree.body:
-            if isinstance(node, ast.Assign) and ast.unparse(node.value) in ("Any", "typing.Any"):
+            # What is not named is not written out as text, which takes long for a table.
+            named = isinstance(node, ast.Assign) and isinstance(node.value, ast.Name | ast.Attribute)
+            if named and ast.unparse(node.value) in ("Any", "typing.Any"):
                 found |= {ast.unparse(target) for target in node.targets}
     return found
 
@@ -131,7 +133,7 @@ def shares(trees: dict[str, ast.Module], rooms: tuple[str, ...] = ()) -> list[Sh
     alone = names_of_any(trees.values())
 
     def is_any(note: ast.expr | None) -> bool:
-        return note is not None and ast.unparse(note) in alone
+        return isinstance(note, ast.Name | ast.Attribute) and ast.unparse(note) in alone
 
     where = " and ".join(room.rstrip("/") for room in rooms) or "all"
     return [Share(f"Any: {what}, {where}", sum(map(is_any, notes)), sum(note is not None for note in notes))
@@ -177,11 +179,21 @@ def dotted(path: str, package: str) -> str:
 
 def imports(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
     """All imports of a file, those in functions too, those for type checkers alone not."""
-    for node in ast.iter_child_nodes(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
-        elif not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+        elif not for_checkers(node):
             yield from imports(node)
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements below a node, and what else holds such: expressions, most of a tree, are passed over."""
+    return (n for n in ast.iter_child_nodes(node) if isinstance(n, ast.stmt | ast.excepthandler | ast.match_case))
+
+
+def for_checkers(node: ast.AST) -> bool:
+    """Whether a statement is for type checkers alone: `if TYPE_CHECKING`."""
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
 
 def imported(node: ast.Import | ast.ImportFrom, modules: set[str]) -> Iterator[str]:

@@ -1,13 +1,13 @@
 """What the tests of the architecture share."""
 
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.architecture import syntax
 
 
-@pytest.fixture(scope="module", autouse=True)
-def forgotten() -> Iterator[None]:
-    """Forget the syntax trees."""
-    yield
-    syntax.tree.cache_clear()
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Forget the syntax trees after the last test of this folder."""
+    if nextitem is None or nextitem.path.parent != Path(__file__).parent:
+        syntax.tree.cache_clear()
+        syntax.nodes.cache_clear()

@@ -1,12 +1,13 @@
 """The house: a room imports only rooms of lower floors, and no module imports itself by a detour."""
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.architecture.syntax import tree
-from tools import rooms
+from tests.architecture.syntax import nodes, tree
+from tools import rooms, where
 from tools.rooms import FLOOR
 
 import rushlight
@@ -70,12 +71,12 @@ def room_of(module: str) -> str:
 
 def imports(tree: ast.AST, top_only: bool = False) -> Iterator[ast.Import | ast.ImportFrom]:
     """The imports in a syntax tree, those for type checkers left out."""
-    for node in ast.iter_child_nodes(tree):
+    for node in where.statements(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        elif where.for_checkers(node):
             continue
-        elif not (top_only and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)):
+        elif not (top_only and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
             yield from imports(node, top_only)
 
 
@@ -96,6 +97,7 @@ def targets(node: ast.Import | ast.ImportFrom, module: str, is_package: bool, mo
         yield inner if inner in modules else base
 
 
+@functools.cache
 def graph(top_only: bool = False) -> dict[str, set[str]]:
     """Which module imports which."""
     paths = sources()
@@ -145,8 +147,7 @@ def test_types_come_from_no_higher_floor() -> None:
     wrong = []
     for path in sources():
         module = module_name(path)
-        guards = [n for n in ast.walk(tree(path))
-                  if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]  # fmt: skip
+        guards = [n for n in nodes(path) if where.for_checkers(n)]
         for node in (x for guard in guards for x in ast.walk(guard) if isinstance(x, ast.ImportFrom)):
             other = room_of(node.module or "")
             if (

@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from tests.architecture.syntax import tree
+from tests.architecture.syntax import dotted, nodes
 
 import rushlight
 from rushlight.kernels.native.signatures import SIGNATURES
@@ -27,9 +27,9 @@ ADDRESSES = {
 def test_no_other_module_reads_addresses() -> None:
     found = set()
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.Attribute) and (
-                node.attr in ("data_as", "c_void_p") or ast.unparse(node).endswith(".ctypes.data")
+                node.attr in ("data_as", "c_void_p") or dotted(node).endswith(".ctypes.data")
             ):
                 found.add(path.relative_to(PACKAGE).as_posix())
     allowed = {*ADDRESSES, "basics/makers.py"}  # the latter: the allocator of a type

@@ -1,10 +1,11 @@
 """Functions and files stay small enough to be read at a glance."""
 
 import ast
+import functools
 import statistics
 from pathlib import Path
 
-from tests.architecture.syntax import tree
+from tests.architecture.syntax import nodes, tree
 from tools import where
 
 import rushlight
@@ -32,11 +33,12 @@ def trees() -> dict[str, ast.Module]:
     return {path.relative_to(PACKAGE).as_posix(): tree(path) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
+@functools.cache
 def functions() -> dict[str, int]:
     """Lines of every function, docstring and signature included."""
     found: dict[str, int] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 assert node.end_lineno is not None
                 key = f"{path.relative_to(PACKAGE).as_posix()}:{node.name}"

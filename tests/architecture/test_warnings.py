@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from tests.architecture.syntax import tree
+from tests.architecture.syntax import dotted, nodes
 
 import rushlight as torch
 
@@ -18,8 +18,8 @@ def test_every_warning_goes_through_the_function_that_finds_the_users_line() -> 
         f"{path.relative_to(PACKAGE)}:{node.lineno}"
         for path in sorted(PACKAGE.rglob("*.py"))
         if path.name != "caller.py"
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("warnings.warn", "warnings.warn_explicit")
+        for node in nodes(path)
+        if isinstance(node, ast.Call) and dotted(node.func) in ("warnings.warn", "warnings.warn_explicit")
     ]
     assert not found, "rushlight.basics.caller.warn says whose line it is"
 
