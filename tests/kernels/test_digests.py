@@ -1,4 +1,4 @@
-"""The number that tells bytes from others."""
+"""Numbers that tell bytes from others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 import pytest
 
-from rushlight.kernels.digests import digest
+from rushlight.kernels.digests import crc32, digest
 from rushlight.kernels.native import loader
 
 
@@ -40,3 +40,14 @@ def test_it_goes_on_from_what_stands_before() -> None:
 def test_without_native_kernels_it_is_that_of_zlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "_tables", {})
     assert digest(np.arange(100, dtype=np.uint8), 3) == zlib.crc32(bytes(range(100)), 3)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_the_checksum_of_archives_is_that_of_zlib(native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not native:
+        monkeypatch.setattr(loader, "_tables", {})
+    data = np.random.default_rng(0).integers(0, 256, 4200, dtype=np.uint8)
+    for count in (*range(200), 4099):
+        for start in (0, 12345, 2**32 - 1):
+            assert crc32(data[3 : 3 + count], start) == zlib.crc32(data[3 : 3 + count].data, start)
+    assert crc32(data[100:], crc32(data[:100])) == zlib.crc32(data.data)

@@ -114,7 +114,22 @@ def packages(t: Any, tmp_path: Path) -> Any:
             refused(lambda: s.default_restore_location(x.untyped_storage(), "cuda:0")))  # fmt: skip
 
 
-CASES = [settings, contents_left_out, order_of_bytes, shared_mapping, packages]
+def without_sums(t: Any, tmp_path: Path) -> Any:
+    """Files without checksums, of both libraries, are read by both; only those with sums are what unzip takes."""
+    s, seen = room(t), []
+    for sums in (False, True):
+        path = tmp_path / f"{sums}.pt"
+        s.set_crc32_options(sums)
+        try:
+            t.save({"x": t.arange(20.0)}, path)
+        finally:
+            s.set_crc32_options(True)
+        with zipfile.ZipFile(path) as file:
+            seen.append((file.testzip() is None, torch.load(path)["x"].tolist(), rushlight.load(path)["x"].tolist()))
+    return seen
+
+
+CASES = [without_sums, settings, contents_left_out, order_of_bytes, shared_mapping, packages]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)

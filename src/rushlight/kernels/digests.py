@@ -1,4 +1,4 @@
-"""A number that tells bytes from others, at the speed of memory: of what goes to disk and comes back."""
+"""Numbers that tell bytes from others, at the speed of memory: of what goes to disk and comes back."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import zlib
 from rushlight.kernels.dispatch import Array
 from rushlight.kernels.native import loader
 
-__all__ = ["digest"]
+__all__ = ["crc32", "digest"]
 
 _WORD = (1 << 64) - 1
 
@@ -20,3 +20,12 @@ def digest(data: Array, start: int = 0) -> int:
     """
     table = loader.tables().get(("bytes", "digests"))
     return zlib.crc32(data.data, start) if table is None else table.digest(data, data.size, start) & _WORD
+
+
+def crc32(data: Array, start: int = 0) -> int:
+    """The checksum of zip archives of `data`, (N) of uint8 without gaps; `start`: that of what stands before it.
+
+    As `zlib.crc32`, which it is where there is no native code; that takes a tenth of the time.
+    """
+    table = loader.tables().get(("bytes", "digests"))
+    return zlib.crc32(data.data, start) if table is None else int(table.crc32(data, data.size, start))

@@ -6,19 +6,36 @@ import mmap
 import os
 import struct
 import zipfile
+from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from rushlight.kernels.digests import crc32
 from rushlight.serialization import options
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
 
+R = TypeVar("R")
 _CHUNK = 1 << 22
 _LARGE = 2_000_000_000  # bytes from which an entry needs the fields of Zip64
 _LOCAL_HEADER = 30
+_NO_SUM = 0  # where PyTorch was asked to leave the checksum out
+_ENCRYPTED, _UTF8 = 1, 1 << 11  # flags of an entry
+
+
+def _parts(data: Any) -> Iterator[Any]:
+    """Bytes, some at a time."""
+    return (data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK))
+
+
+def _checksum(data: Any) -> int:
+    found = 0
+    for part in _parts(data):
+        found = crc32(np.frombuffer(part, np.uint8), found)
+    return found
 
 
 class ArchiveWriter:
@@ -28,16 +45,31 @@ class ArchiveWriter:
         self.zip, self.folder = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED), folder
 
     def write(self, name: str, data: Any) -> None:
-        """Add an entry.  data: bytes, or a memoryview of them."""
-        size = len(data)
+        """Add an entry.  data: bytes, or what gives them by slices."""
         info = zipfile.ZipInfo(f"{self.folder}/{name}", (1980, 1, 1, 0, 0, 0))
-        info.file_size = size
-        header = _LOCAL_HEADER + len(info.filename) + (20 if size > _LARGE else 0) + 4
-        padding = -(self.zip.start_dir + header) % options.SAVING["storage_alignment"]
+        info.file_size = info.compress_size = len(data)
+        info.external_attr = 0o600 << 16
+        info.CRC = _checksum(data) if options.get_crc32_options() else _NO_SUM
+        info.header_offset = self.zip.start_dir
+        self._write(info, self._header(info), data)
+
+    def _header(self, info: zipfile.ZipInfo) -> bytes:
+        """What stands before the bytes of an entry, as long as aligns them."""
+        large = info.file_size > _LARGE
+        size = _LOCAL_HEADER + len(info.filename) + (20 if large else 0) + 4
+        padding = -(info.header_offset + size) % options.SAVING["storage_alignment"]
         info.extra = b"FB" + struct.pack("<H", padding) + b"Z" * padding
-        with self.zip.open(info, "w", force_zip64=size > _LARGE) as entry:
-            for start in range(0, size, _CHUNK):
-                entry.write(data[start : start + _CHUNK])
+        return info.FileHeader(zip64=large)
+
+    def _write(self, info: zipfile.ZipInfo, header: bytes, data: Any) -> None:
+        """As `zipfile` does it, which would take the sum itself, slowly, and come back for the header."""
+        file: Any = self.zip.fp
+        file.write(header)
+        for part in _parts(data):
+            file.write(part)
+        self.zip.filelist.append(info)
+        self.zip.NameToInfo[info.filename] = info
+        self.zip.start_dir = file.tell()
 
     def __enter__(self) -> ArchiveWriter:
         return self
@@ -116,15 +148,30 @@ class ArchiveReader:
 
     def read(self, name: str) -> bytes:
         """The bytes of an entry."""
+        info = self.info(name)
+        if info.compress_type != zipfile.ZIP_STORED:
+            return self._guarded(info, self.zip.read, info)
+        data = bytearray(self._size(info))
+        self._read_into(info, data)
+        return bytes(data)
+
+    def _size(self, info: zipfile.ZipInfo) -> int:
+        """How many bytes an entry has: of those that are stored as they are there cannot be more than the file has."""
+        if info.compress_type == zipfile.ZIP_STORED and info.file_size > self.zip.start_dir:
+            raise self.damaged(f"{info.filename} is said to have {info.file_size} bytes")
+        return info.file_size
+
+    def _guarded(self, info: zipfile.ZipInfo, read: Callable[..., R], *args: Any) -> R:
+        """What reading an entry gives; RuntimeError where that fails."""
         try:
-            return self.zip.read(self.info(name))
+            return read(*args)
         except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError) as error:
-            raise self.damaged(f"the entry {name!r} cannot be read ({error})") from error
+            raise self.damaged(f"{info.filename} cannot be read ({error})") from error
 
     def storage(self, key: str, dtype: np.dtype[Any], numel: int) -> Array:
         """The elements of a storage.  numel: how many there must be."""
         info = self.info(f"data/{key}")
-        if info.file_size != numel * dtype.itemsize:
+        if self._size(info) != numel * dtype.itemsize:
             raise self.damaged(f"storage {key} has {info.file_size} bytes instead of {numel * dtype.itemsize}")
         if self.mapping is not None and numel and info.compress_type == zipfile.ZIP_STORED and not self.swapped:
             start = self._start(info)
@@ -138,25 +185,50 @@ class ArchiveReader:
 
     def _start(self, info: zipfile.ZipInfo) -> int:
         """Where the bytes of an entry begin."""
-        header = self.mapping[info.header_offset : info.header_offset + _LOCAL_HEADER]
-        if header[:4] != b"PK\x03\x04":
+        self.file.seek(info.header_offset)
+        header = self.file.read(_LOCAL_HEADER)
+        if header[:4] != b"PK\x03\x04" or len(header) < _LOCAL_HEADER:
             raise self.damaged(f"{info.filename} has no header")
         name, extra = struct.unpack("<HH", header[26:30])
+        if self.file.read(name) != info.orig_filename.encode("utf-8" if info.flag_bits & _UTF8 else "cp437"):
+            raise self.damaged(f"{info.filename} has the header of another entry")
         return int(info.header_offset + _LOCAL_HEADER + name + extra)
 
     def _read_into(self, info: zipfile.ZipInfo, target: Any) -> None:
-        """Fill an array of bytes, checking the sum of the entry."""
-        view, at = memoryview(target), 0
-        try:
-            with self.zip.open(info) as entry:
-                while at < len(view):
-                    count = entry.readinto(view[at : at + _CHUNK])  # type: ignore[attr-defined]
-                    if not count:
-                        raise EOFError("it ends early")
-                    at += count
-                entry.read(1)  # the end: now the sum is checked
-        except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError) as error:
-            raise self.damaged(f"{info.filename} cannot be read ({error})") from error
+        """Fill an array of bytes, checking the sum of the entry, where it has one."""
+        stored = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & _ENCRYPTED
+        self._guarded(info, self._copy if stored else self._unpack, info, memoryview(target))
+
+    def _copy(self, info: zipfile.ZipInfo, view: memoryview) -> None:
+        """Read an entry as it lies in the file: `zipfile` copies it once more, and takes the sum slowly."""
+        if info.compress_size != len(view):
+            raise zipfile.BadZipFile(f"it has {info.compress_size} bytes instead of {len(view)}")
+        self.file.seek(self._start(info))
+        _fill(view, self.file)
+        if info.CRC != _NO_SUM and _checksum(view) != info.CRC:
+            raise zipfile.BadZipFile("its CRC-32 is another")
+
+    def _unpack(self, info: zipfile.ZipInfo, view: memoryview) -> None:
+        with self.zip.open(info) as entry:
+            _fill(view, entry)
+            entry.read(1)  # the end: now the sum is checked
+
+
+def _fill(view: memoryview, file: IO[bytes]) -> None:
+    """Read as many bytes as there is place for.  Raises EOFError where there are less."""
+    into = getattr(file, "readinto", None)
+    at = 0
+    while at < len(view):
+        part = view[at : at + _CHUNK]
+        count = into(part) if into is not None else _put(part, file.read(len(part)))
+        if not count:
+            raise EOFError("it ends early")
+        at += count
+
+
+def _put(view: memoryview, data: bytes) -> int:
+    view[: len(data)] = data
+    return len(data)
 
 
 def folder_name(path: Any) -> str:

@@ -53,7 +53,7 @@ def get_crc32_options() -> bool:
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
-    """Kept, without effect: `save` computes the sums of its entries always, by which `load` finds damage."""
+    """Whether `save` writes the sums of its entries, by which `load` finds damage; files without them are read unchecked."""
     SAVING["compute_crc32"] = compute_crc32
 
 

@@ -7,7 +7,7 @@ Raise ``ABI`` when the meaning of one changes.
 
 from __future__ import annotations
 
-ABI = 25
+ABI = 26
 
 # twister.cpp: state, output, elements; the first number, how far they reach and where they end.  (Its Python is imported when it is asked for.)
 SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
@@ -15,13 +15,14 @@ SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
 # ``rl_<name>_bf16`` and ``rl_<name>_f16``: 16-bit floats as unsigned numbers.  halves.cpp: input, output, elements
 HALVES: dict[str, str] = {"widen": "aan", "narrow": "aan"}
 
-# ``rl_<name>_bytes``.  digest.cpp: bytes, how many, where to start; returns the digest.  twister.cpp: state, where words or exponential
+# ``rl_<name>_bytes``.  digest.cpp, crc32.cpp: bytes, how many, where to start; returns the digest.  twister.cpp: state, where words or exponential
 # numbers go, how many; numbers, how far behind each but the last that lies which it changes places with, how many; a state and how many
 # words it goes on by; a state, where its bits go, rows, how many are drawn for each and kept of them, below what a number sets its
 # bit; numbers that become normal ones, how many times 16.  draws.cpp: state, a normal number that waits, parameters in whose place
 # numbers go (normal ones have none), how many; state, trials, chances, how many
 BYTES: dict[str, str] = {
     "digest": "anu>n",
+    "crc32": "anu>n",
     "words": "uan",
     "shuffle": "aan",
     "skip": "un",
