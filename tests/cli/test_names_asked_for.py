@@ -15,13 +15,6 @@ def test_annotations_of_jit_are_the_module():
     assert torch.jit.annotations.BroadcastingList2 is not None
 
 
-def test_readers_of_files_can_be_named():
-    from rushlight import _C
-
-    with pytest.raises(NotImplementedError, match=r"torch\.load"):
-        _C.PyTorchFileReader("file")
-
-
 def test_copies_of_layouts_are_the_layouts():
     for layout in (torch.strided, torch.sparse_coo, torch.sparse_csr):
         assert copy.deepcopy(layout) is layout

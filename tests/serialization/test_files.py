@@ -168,7 +168,7 @@ def test_storages_start_at_multiples_of_64_bytes(tmp_path):
     torch.save([tensor([float(i)]) for i in range(5)], tmp_path / "some name.pt")
     with open(tmp_path / "some name.pt", "rb") as file:
         reader = archive.ArchiveReader(file, "x", mapped=True)
-        starts = [reader._start(reader.info(f"data/{i}")) for i in range(5)]
+        starts = [reader.start(reader.info(f"data/{i}")) for i in range(5)]
     assert reader.folder == "some name"
     assert all(start % 64 == 0 for start in starts)
 

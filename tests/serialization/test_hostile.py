@@ -56,7 +56,7 @@ class Call:
 )
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_calls_are_refused(call, protocol):
-    with pytest.raises(pickle.UnpicklingError, match="is not allowed by default"):
+    with pytest.raises(pickle.UnpicklingError, match=r"was not an allowed global by default|is blocked"):
         torch.load(file_of(pickle.dumps({"a": call}, protocol)))
 
 
@@ -69,16 +69,16 @@ PARAMETER = b"ctorch._utils\n_rebuild_parameter\n"
     ("code", "message"),
     [
         (b"\x82\x01.", "instruction"),  # a registered extension
-        (b"(cos\nsystem\no.", "is not allowed|instruction"),
+        (b"(cos\nsystem\no.", "GLOBAL os.system whose module os is blocked|Unsupported operand"),
         (b"(S'x'\nios\nsystem\n.", "instruction"),
         (b"P1\n.", "instruction"),
         (b"cos\nsystem\n.", "os.system"),
         (b"\x8c\x02os\x8c\x06system\x93.", "os.system"),
-        (GLOBAL_ORDERED + b"}X\x01\x00\x00\x00aK\x01sb.", "must not be changed"),  # attributes of a class
-        (REBUILD + b"N}X\x0c\x00\x00\x00__defaults__Ns\x86b.", "must not be changed"),  # and of a function
-        (PARAMETER + b"N}X\x03\x00\x00\x00fooNs\x86b.", "must not be changed"),
+        (GLOBAL_ORDERED + b"}X\x01\x00\x00\x00aK\x01sb.", "the file sets the state of a"),  # attributes of a class
+        (REBUILD + b"N}X\x0c\x00\x00\x00__defaults__Ns\x86b.", "the file sets the state of a"),  # and of a function
+        (PARAMETER + b"N}X\x03\x00\x00\x00fooNs\x86b.", "the file sets the state of a"),
         (GLOBAL_ORDERED + b")R}X\x09\x00\x00\x00__class__Nsb.", "no attribute is called"),
-        (b"]}X\x01\x00\x00\x00aNsb.", "must not be changed"),
+        (b"]}X\x01\x00\x00\x00aNsb.", "the file sets the state of a"),
         (b"K\x01)R.", "must not be called"),
         (b"X\x01\x00\x00\x00a)R.", "must not be called"),
         (b"ctorch\nFloatStorage\n)R.", "must not be called"),
@@ -89,8 +89,8 @@ PARAMETER = b"ctorch._utils\n_rebuild_parameter\n"
         (b"", "ends early"),
         (b"q\x00.", "damaged"),
         (b"h\x07.", "damaged"),
-        (b"K\x01K\x02a.", "only lists"),
-        (b"K\x01K\x02K\x03s.", "only dictionaries"),
+        (b"K\x01K\x02a.", "Can only append to lists"),
+        (b"K\x01K\x02K\x03s.", "Can only SETITEM for dict"),
         (b"t.", "damaged"),
         (b"\x87.", "stack is too short"),
         (b"\x8d" + struct.pack("<Q", 1 << 62) + b".", "more than there can be"),

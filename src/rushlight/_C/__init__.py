@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import importlib
 from typing import Any
 
 from rushlight import absent
@@ -177,11 +178,6 @@ for _name in ("_debug_set_autodiff_subgraph_inlining", "_jit_can_fuse_on_cpu", "
               "_jit_set_texpr_fuser_enabled", "_set_math_sdp_allow_fp16_bf16_reduction"):  # fmt: skip
     globals()[_name] = _accepted(_name)
 absent.names(
-    globals(),
-    "files of torch.save are read by torch.load and written by torch.save",
-    "PyTorchFileReader PyTorchFileWriter",
-)
-absent.names(
     globals(), "TorchScript compiles, and here is nothing to compile to", "Graph Node ScriptFunction ScriptMethod Value"
 )
 
@@ -202,3 +198,10 @@ class _VariableFunctionsClass:
 _VariableFunctions = _VariableFunctionsClass()
 TensorBase = Tensor
 _TensorMeta = type(Tensor)
+
+
+def __getattr__(name: str) -> Any:
+    """What takes longer to import than to name."""
+    if name in ("PyTorchFileReader", "PyTorchFileWriter"):
+        return getattr(importlib.import_module("rushlight.serialization.records"), name)
+    raise AttributeError(f"module 'torch._C' has no attribute {name!r}")

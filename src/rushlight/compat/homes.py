@@ -5,10 +5,11 @@ __all__ = ["HOMES"]
 # By PyTorch's module: modules of this package, and the classes in them.
 _CLASSES = {
     "torch": {
-        "compat.placeholders": "Event PyTorchFileReader PyTorchFileWriter Stream SymBool SymFloat SymInt",
+        "compat.placeholders": "Event Stream SymBool SymFloat SymInt",
         "cuda.streams": "OutOfMemoryError",
         "dispatch.formats": "memory_format",
         "jit": "ScriptModule",
+        "serialization.records": "PyTorchFileReader PyTorchFileWriter",
     },
     "torch.amp.autocast_mode": {"amp": "autocast"},
     "torch.amp.grad_scaler": {"amp.scaler": "GradScaler"},

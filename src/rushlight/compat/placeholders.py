@@ -7,7 +7,7 @@ from typing import Any
 from rushlight import absent
 from rushlight.absent.reasons import SCRIPT, TYPES
 
-__all__ = ["CUDAGraph", "Event", "PyTorchFileReader", "PyTorchFileWriter", "Stream", "SymBool", "SymFloat", "SymInt"]
+__all__ = ["CUDAGraph", "Event", "Stream", "SymBool", "SymFloat", "SymInt"]
 
 
 class _Absent:
@@ -53,18 +53,6 @@ class CUDAGraph(_Absent):
     """Work of a GPU that is recorded and run again."""
 
     why = "there is no GPU"
-
-
-class PyTorchFileReader(_Absent):
-    """Reads the parts of a file that `torch.save` wrote."""
-
-    why = "torch.load reads such files, with mmap=True without loading what is not looked at"
-
-
-class PyTorchFileWriter(_Absent):
-    """Writes the parts of a file of `torch.save`."""
-
-    why = "torch.save writes such files"
 
 
 def __getattr__(name: str) -> Any:

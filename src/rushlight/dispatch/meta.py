@@ -119,10 +119,6 @@ class OnMeta:
         """The class and the array of a tensor that is to see what this one sees: see `tensor.alias`."""
         return class_of(cls), self._held
 
-    def _on_disk(self) -> NoReturn:
-        """Asked by what writes files: there is nothing to write."""
-        refuse("torch.save")
-
     def __setitem__(self, index: object, value: object) -> None:
         this: Any = self
         if modes.grad and (this.requires_grad or (isinstance(value, Tensor) and value.requires_grad)):
@@ -148,8 +144,10 @@ class OnMeta:
         memo[id(self)] = fresh
         return fresh
 
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        refuse("pickle")
+    def __reduce_ex__(self, protocol: object) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
+        this: Any = self
+        state = {name: value for name, value in vars(this).items() if not hasattr(Tensor, name)}
+        return remade, (self._plain, this.dtype, tuple(this.shape), this.stride(), this.requires_grad, state)
 
     def __repr__(self, **options: object) -> str:
         parts = ["...", "device='meta'", f"size={tuple(self._held.shape)}"]
@@ -296,6 +294,20 @@ def note(tensor: Tensor) -> None:
 
     _alive[key] = weakref.ref(tensor, gone)
     special.add(1)
+
+
+def remade(
+    cls: type,
+    dtype: dtypes.dtype,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    requires_grad: bool,
+    state: dict[str, Any],
+) -> Tensor:
+    """A tensor on the device meta as a pickle describes it."""
+    t = on_meta(strided(size, stride, dtype.numpy), requires_grad, cls)
+    t.__dict__.update(state)
+    return t
 
 
 def meta_like(tensor: Any, cls: type = Tensor) -> Tensor:

@@ -34,6 +34,9 @@ from rushlight.serialization.options import (
     set_default_mmap_options,
     skip_data,
 )
+from rushlight.serialization.records import is_zipfile as _is_zipfile  # noqa: F401
+from rushlight.serialization.records import open_zipfile_reader as _open_zipfile_reader  # noqa: F401
+from rushlight.serialization.records import open_zipfile_writer as _open_zipfile_writer  # noqa: F401
 from rushlight.serialization.save import save
 
 # What `map_location` of `load` may be: a name that annotations of other packages import.

@@ -39,17 +39,18 @@ def _checksum(data: Any) -> int:
 
 
 class ArchiveWriter:
-    """Writes an archive whose folder is called `folder`."""
+    """Writes an archive whose folder is called `folder`.  sums: whether with checksums; alignment: of the entries, in bytes."""
 
-    def __init__(self, file: IO[bytes], folder: str):
+    def __init__(self, file: IO[bytes], folder: str, sums: bool = True, alignment: int = 64):
         self.zip, self.folder = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED), folder
+        self.sums, self.alignment = sums, alignment
 
     def write(self, name: str, data: Any) -> None:
         """Add an entry.  data: bytes, or what gives them by slices."""
         info = zipfile.ZipInfo(f"{self.folder}/{name}", (1980, 1, 1, 0, 0, 0))
         info.file_size = info.compress_size = len(data)
         info.external_attr = 0o600 << 16
-        info.CRC = _checksum(data) if options.get_crc32_options() else _NO_SUM
+        info.CRC = _checksum(data) if self.sums else _NO_SUM
         info.header_offset = self.zip.start_dir
         self._write(info, self._header(info), data)
 
@@ -57,7 +58,7 @@ class ArchiveWriter:
         """What stands before the bytes of an entry, as long as aligns them."""
         large = info.file_size > _LARGE
         size = _LOCAL_HEADER + len(info.filename) + (20 if large else 0) + 4
-        padding = -(info.header_offset + size) % options.SAVING["storage_alignment"]
+        padding = -(info.header_offset + size) % self.alignment
         info.extra = b"FB" + struct.pack("<H", padding) + b"Z" * padding
         return info.FileHeader(zip64=large)
 
@@ -93,42 +94,24 @@ class _Seekable:
         return True
 
 
-class ArchiveReader:
-    """Reads an archive.  Raises RuntimeError for one that is damaged.
+class Archive:
+    """The entries of a zip archive that lie in one folder.  Raises RuntimeError for one that is damaged."""
 
-    mapped: the storages are mapped into memory, copied on write, and read when they are touched.
-    """
-
-    def __init__(self, file: IO[bytes], name: str, mapped: bool = False):
+    def __init__(self, file: IO[bytes], name: str):
         self.file, self.name = file, name
-        start = file.tell()
         try:
             self.zip = zipfile.ZipFile(file if hasattr(file, "seekable") else _Seekable(file))
         except (zipfile.BadZipFile, EOFError, OSError, ValueError, NotImplementedError) as error:
-            raise self.damaged("it has no directory, as when writing it was cut off") from error
-        found = [n for n in self.zip.namelist() if n.endswith("/data.pkl") and n.count("/") == 1]
-        if not found:
-            raise RuntimeError(f"{name} is a zip archive, but holds no data.pkl: torch.save did not write it")
-        first = min(entry.header_offset for entry in self.zip.infolist())
-        if (
-            first != start
-        ):  # a directory is looked for from the end: of several archives in a file, that is the last one's
             raise RuntimeError(
-                f"{name} holds several archives: the one that can be read begins at byte {first}, and the file stands at {start}; "
-                "seek() there, or save each object to a file of its own"
-            )
-        self.folder = found[0][: -len("/data.pkl")]
-        if self.has("constants.pkl") or self.has("code"):
-            raise RuntimeError(
-                f"{name} is a TorchScript archive, a program: load it with PyTorch and save the state_dict"
-            )
-        shared = options.get_default_mmap_options() == options.MAP_SHARED
-        access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
-        self.mapping: Any = mmap.mmap(file.fileno(), 0, access=access) if mapped else None
-        if self.has("byteorder"):
-            self.swapped = self.read("byteorder").strip() == b"big"
-        else:
-            self.swapped = options.get_default_load_endianness() is options.LoadEndianness.BIG
+                f"PytorchStreamReader failed reading zip archive: failed finding central directory: {name} is damaged: it has no "
+                "directory, as when writing it was cut off. Nothing was loaded"
+            ) from error
+        self.folder = self._folder()
+
+    def _folder(self) -> str:
+        """That of the first entry."""
+        names = self.zip.namelist()
+        return names[0].split("/")[0] if names else ""
 
     def damaged(self, why: str) -> RuntimeError:
         """The error for a damaged archive."""
@@ -144,7 +127,10 @@ class ArchiveReader:
         try:
             return self.zip.getinfo(f"{self.folder}/{name}")
         except KeyError:
-            raise self.damaged(f"the entry {name!r} is missing") from None
+            raise RuntimeError(
+                f"PytorchStreamReader failed locating file {name}: file not found: {self.name} is damaged: the entry {name!r} is "
+                "missing. Nothing was loaded"
+            ) from None
 
     def read(self, name: str) -> bytes:
         """The bytes of an entry."""
@@ -168,22 +154,7 @@ class ArchiveReader:
         except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError) as error:
             raise self.damaged(f"{info.filename} cannot be read ({error})") from error
 
-    def storage(self, key: str, dtype: np.dtype[Any], numel: int) -> Array:
-        """The elements of a storage.  numel: how many there must be."""
-        info = self.info(f"data/{key}")
-        if self._size(info) != numel * dtype.itemsize:
-            raise self.damaged(f"storage {key} has {info.file_size} bytes instead of {numel * dtype.itemsize}")
-        if self.mapping is not None and numel and info.compress_type == zipfile.ZIP_STORED and not self.swapped:
-            start = self._start(info)
-            if start % dtype.itemsize == 0 and start + info.file_size <= len(self.mapping):
-                return np.frombuffer(self.mapping, dtype, numel, start)
-        array = np.empty(numel, dtype)
-        if options.skipping():
-            return array
-        self._read_into(info, array.view(np.uint8))
-        return array.byteswap(inplace=True) if self.swapped else array
-
-    def _start(self, info: zipfile.ZipInfo) -> int:
+    def start(self, info: zipfile.ZipInfo) -> int:
         """Where the bytes of an entry begin."""
         self.file.seek(info.header_offset)
         header = self.file.read(_LOCAL_HEADER)
@@ -203,7 +174,7 @@ class ArchiveReader:
         """Read an entry as it lies in the file: `zipfile` copies it once more, and takes the sum slowly."""
         if info.compress_size != len(view):
             raise zipfile.BadZipFile(f"it has {info.compress_size} bytes instead of {len(view)}")
-        self.file.seek(self._start(info))
+        self.file.seek(self.start(info))
         _fill(view, self.file)
         if info.CRC != _NO_SUM and _checksum(view) != info.CRC:
             raise zipfile.BadZipFile("its CRC-32 is another")
@@ -212,6 +183,57 @@ class ArchiveReader:
         with self.zip.open(info) as entry:
             _fill(view, entry)
             entry.read(1)  # the end: now the sum is checked
+
+
+class ArchiveReader(Archive):
+    """Reads what `torch.save` wrote.
+
+    mapped: the storages are mapped into memory, copied on write, and read when they are touched.
+    """
+
+    def __init__(self, file: IO[bytes], name: str, mapped: bool = False):
+        start = file.tell()
+        super().__init__(file, name)
+        first = min(entry.header_offset for entry in self.zip.infolist())
+        if (
+            first != start
+        ):  # a directory is looked for from the end: of several archives in a file, that is the last one's
+            raise RuntimeError(
+                f"{name} holds several archives: the one that can be read begins at byte {first}, and the file stands at {start}; "
+                "seek() there, or save each object to a file of its own"
+            )
+        if self.has("constants.pkl") or self.has("code"):
+            raise RuntimeError(
+                f"{name} is a TorchScript archive, a program: load it with PyTorch and save the state_dict"
+            )
+        shared = options.get_default_mmap_options() == options.MAP_SHARED
+        access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+        self.mapping: Any = mmap.mmap(file.fileno(), 0, access=access) if mapped else None
+        if self.has("byteorder"):
+            self.swapped = self.read("byteorder").strip() == b"big"
+        else:
+            self.swapped = options.get_default_load_endianness() is options.LoadEndianness.BIG
+
+    def _folder(self) -> str:
+        found = [n for n in self.zip.namelist() if n.endswith("/data.pkl") and n.count("/") == 1]
+        if not found:
+            raise RuntimeError(f"{self.name} is a zip archive, but holds no data.pkl: torch.save did not write it")
+        return found[0][: -len("/data.pkl")]
+
+    def storage(self, key: str, dtype: np.dtype[Any], numel: int) -> Array:
+        """The elements of a storage.  numel: how many there must be."""
+        info = self.info(f"data/{key}")
+        if self._size(info) != numel * dtype.itemsize:
+            raise self.damaged(f"storage {key} has {info.file_size} bytes instead of {numel * dtype.itemsize}")
+        if self.mapping is not None and numel and info.compress_type == zipfile.ZIP_STORED and not self.swapped:
+            start = self.start(info)
+            if start % dtype.itemsize == 0 and start + info.file_size <= len(self.mapping):
+                return np.frombuffer(self.mapping, dtype, numel, start)
+        array = np.empty(numel, dtype)
+        if options.skipping():
+            return array
+        self._read_into(info, array.view(np.uint8))
+        return array.byteswap(inplace=True) if self.swapped else array
 
 
 def _fill(view: memoryview, file: IO[bytes]) -> None:

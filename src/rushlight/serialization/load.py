@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.basics.caller import warn
 from rushlight.basics.devices import device
 from rushlight.dispatch.meta import nowhere
 from rushlight.dispatch.options import Nowhere
@@ -53,15 +54,16 @@ def load(
             stay in memory, unless `set_default_mmap_options` says otherwise.
 
     Raises FileNotFoundError; RuntimeError for a damaged archive; pickle.UnpicklingError for a pickle that is damaged
-    or asks for what is not allowed.
+    or asks for what is not allowed; TypeError for arguments that nothing takes.
     """
     if pickle_module is not None and not hasattr(pickle_module, "Unpickler"):
         raise AttributeError(f"load: pickle_module must be a module with an Unpickler, got {pickle_module!r}")
-    if weights_only and pickle_module is not None:
-        raise RuntimeError(
-            "load: weights_only=True reads by a machine of its own: leave out pickle_module, or say weights_only=False"
+    weights_only = _whether_weights_only(weights_only, pickle_module)
+    unknown = sorted(pickle_load_args.keys() - {"encoding"}) if weights_only else []
+    if unknown:
+        raise TypeError(
+            f"load() got an unexpected keyword argument {unknown[0]!r}: with weights_only=True no unpickler takes it"
         )
-    weights_only = pickle_module is None if weights_only is None else weights_only
     place = _placement(map_location)
     mmap = options.LOADING["mmap"] if mmap is None else mmap
     with ExitStack() as stack:
@@ -76,12 +78,32 @@ def load(
             return _read(read, io.BytesIO(archive.read("data.pkl")), storages)
         if mmap:
             raise RuntimeError(
-                f"mmap can only be used with files of torch.save since PyTorch 1.6, and {name} is not one"
+                f"mmap can only be used with files saved with `torch.save({name}, _use_new_zipfile_serialization=True)`, which is the default"
             )
         if not start:
             raise EOFError(f"{name} is empty")
         _refuse_tar(file, name)
         return legacy.load(file, name, place, _reader(weights_only, pickle_module, pickle_load_args))
+
+
+_YES = ("1", "y", "yes", "true")
+
+
+def _whether_weights_only(asked: bool | None, pickle_module: Any) -> bool:
+    """What `load` is asked for, by its arguments and by the variables TORCH_FORCE_WEIGHTS_ONLY_LOAD and TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD."""
+    force, never = (f"TORCH_FORCE_{which}WEIGHTS_ONLY_LOAD" for which in ("", "NO_"))
+    forced, freed = (os.environ.get(name, "").lower() in _YES for name in (force, never))
+    if forced and freed:
+        raise RuntimeError(f"Only one of `{force}` or `{never}` should be set, but both were set.")
+    if forced:
+        asked = True
+    elif asked is None and freed:
+        warn(f"Environment variable {never} detected: weights_only is False, and the file can run any code")
+        asked = False
+    if asked and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified: leave out pickle_module, or say "
+                           "weights_only=False")  # fmt: skip
+    return pickle_module is None if asked is None else asked
 
 
 def _open(f: Any, stack: ExitStack, writable: bool = False) -> tuple[IO[bytes], str]:

@@ -18,10 +18,16 @@ from rushlight.serialization.names import StorageType
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
-_ADVICE = (
-    "If you trust this file, allow the name with torch.serialization.add_safe_globals([...]), or load the file with "
-    "weights_only=False, which can run any code that the file holds."
-)
+_BLOCKED = frozenset(("sys", "os", "posix", "nt"))  # modules of which nothing is called, whatever the user allows
+
+
+def advice(name: str) -> str:
+    """What to do about a name that is not allowed."""
+    return (
+        f"If you trust this file, allow the name with `torch.serialization.add_safe_globals([{name}])` or the "
+        f"`torch.serialization.safe_globals([{name}])` context manager, or load the file with weights_only=False, which can run "
+        "any code that the file holds."
+    )
 
 
 class Reader:
@@ -70,7 +76,9 @@ class Machine:
                     return self.stack.pop()
                 instruction = INSTRUCTIONS.get(code)
                 if instruction is None:
-                    raise pickle.UnpicklingError(f"Weights only load failed: the instruction {code!r} is not allowed")
+                    raise pickle.UnpicklingError(
+                        f"Weights only load failed: Unsupported operand {code[0]}, an instruction that is not allowed"
+                    )
                 instruction(self)
         except pickle.UnpicklingError:
             raise
@@ -111,6 +119,10 @@ class Machine:
 
     def find(self, module: str, name: str) -> None:
         """Push what a name stands for."""
+        if module in _BLOCKED:
+            raise pickle.UnpicklingError(
+                f"Weights only load failed: Trying to load unsupported GLOBAL {module}.{name} whose module {module} is blocked"
+            )
         try:
             found = names.lookup(module, name)
         except KeyError:
@@ -122,8 +134,9 @@ class Machine:
         """Raise the error for a name that is not allowed."""
         if module.startswith("torch") and name in names.UNSUPPORTED:
             raise pickle.UnpicklingError(f"Weights only load failed: {names.UNSUPPORTED[name]} is not supported")
+        full = name if module in ("builtins", "__builtin__") else f"{module}.{name}"
         raise pickle.UnpicklingError(
-            f"Weights only load failed: the file asks for {module}.{name}, which is not allowed by default. {_ADVICE}"
+            f"Weights only load failed: Unsupported global: GLOBAL {full} was not an allowed global by default. {advice(name)}"
         )
 
     def stack_find(self) -> None:
@@ -145,7 +158,9 @@ class Machine:
         """Refuse what no name stood for, and what is not to be called."""
         known = any(function is found for found in self.allowed)
         if not known or isinstance(function, StorageType) or any(function is kind for kind in names.FACTORIES):
-            raise pickle.UnpicklingError(f"Weights only load failed: {function!r} must not be called")
+            raise pickle.UnpicklingError(
+                f"Weights only load failed: Trying to call reduce for unrecognized function {function!r}: it must not be called"
+            )
 
     def make(self) -> None:
         """Make an empty object of a class that a name stood for."""
@@ -177,7 +192,8 @@ class Machine:
         """Raise the error for a file that sets the state of an object of a class that is not allowed."""
         name = f"{kind.__module__}.{kind.__qualname__}"
         raise pickle.UnpicklingError(
-            f"Weights only load failed: the file sets the state of a {name}, which must not be changed by default. {_ADVICE}"
+            "Weights only load failed: Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, "
+            f"but got {kind}: the file sets the state of a {name}. {advice(kind.__qualname__)}"
         )
 
     @staticmethod
@@ -195,14 +211,16 @@ class Machine:
     def append(self, values: list[Any]) -> None:
         """Append to the list on the stack."""
         if type(self.stack[-1]) is not list:
-            raise TypeError("only lists can be appended to")
+            raise TypeError(f"Can only append to lists, but got {type(self.stack[-1])}")
         self.stack[-1].extend(values)
 
     def set_items(self, values: list[Any]) -> None:
         """Set items of the dictionary on the stack."""
         target = self.stack[-1]
         if not isinstance(target, dict):
-            raise TypeError("only dictionaries can be given items")
+            raise TypeError(
+                f"Can only SETITEM for dict, collections.OrderedDict, collections.Counter, but got {type(target)}"
+            )
         for key, value in zip(values[::2], values[1::2], strict=True):
             target[key] = value
 

@@ -43,10 +43,7 @@ _NAMES = {
 }
 UNTYPED = StorageType("torch.storage", "UntypedStorage", None)
 STORAGE_TYPES = {dtype: StorageType("torch", name, dtype) for name, dtype in _NAMES.items()}
-UNSUPPORTED = {
-    "_rebuild_qtensor": "a quantized tensor",
-    "_rebuild_meta_tensor_no_storage": "a tensor of the meta device, which has no elements",
-}
+UNSUPPORTED = {"_rebuild_qtensor": "a quantized tensor"}
 
 
 class Ignored:

@@ -144,7 +144,7 @@ def _to_cuda(storage: Any, location: str) -> Any:
         return None
     if devices.instead_of_cuda is None:
         raise RuntimeError(
-            f"Attempting to deserialize object on a CUDA device ({location}) but torch.cuda.is_available() is False. "
+            f"Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False, and it was on {location}. "
             "If you are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your "
             "storages to the CPU."
         )

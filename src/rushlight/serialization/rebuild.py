@@ -170,6 +170,13 @@ def _rebuild_tensor_v3(
     return t.requires_grad_() if requires_grad else t
 
 
+def _rebuild_meta_tensor_no_storage(dtype: DType, size: Any, stride: Any, requires_grad: bool) -> Tensor:
+    size, stride = _ints(size), _ints(stride)
+    if not isinstance(dtype, DType) or len(size) != len(stride) or any(n < 0 for n in (*size, *stride)):
+        raise ValueError(f"no tensor has dtype {dtype}, sizes {size} and strides {stride}")
+    return on_meta(strided(size, stride, dtype.numpy), bool(requires_grad))
+
+
 def _rebuild_sparse_tensor(layout: layout, data: Any) -> Tensor:
     from rushlight.sparse.construct import sparse_compressed_tensor, sparse_coo_tensor
 
@@ -259,6 +266,7 @@ FUNCTIONS: Any = (
     _rebuild_tensor,
     _rebuild_tensor_v2,
     _rebuild_tensor_v3,
+    _rebuild_meta_tensor_no_storage,
     _rebuild_sparse_tensor,
     _rebuild_nested_tensor,
     _rebuild_njt,

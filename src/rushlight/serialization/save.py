@@ -18,7 +18,7 @@ from rushlight.basics.devices import device
 from rushlight.basics.size import Size
 from rushlight.engine.rows import Rows
 from rushlight.nn.parameter import Buffer, Parameter, UninitializedTensorMixin
-from rushlight.ops.create.memory import without_values, wrapped
+from rushlight.ops.create.memory import warn_of_hooks, without_values, wrapped
 from rushlight.ops.create.typed_storage import TypedStorage
 from rushlight.serialization import options
 from rushlight.serialization.archive import ArchiveWriter, folder_name
@@ -96,6 +96,7 @@ _PARAMETER = Name("torch._utils", "_rebuild_parameter")
 _PARAMETER_WITH_STATE = Name("torch._utils", "_rebuild_parameter_with_state")
 _WITH_TYPE = Name("torch._tensor", "_rebuild_from_type_v2")
 _WRAPPER = Name("torch._utils", "_rebuild_wrapper_subclass")
+_META = Name("torch._utils", "_rebuild_meta_tensor_no_storage")
 _SPARSE = Name("torch._utils", "_rebuild_sparse_tensor")
 _NESTED = Name("torch._utils", "_rebuild_nested_tensor")
 _JAGGED = Name("torch.nested._internal.nested_tensor", "_rebuild_njt")
@@ -173,14 +174,15 @@ class Pickler(_PICKLER):  # type: ignore[misc]
         return _JAGGED, (parts,)
 
     def _reduce_tensor(self, t: Tensor) -> Any:
+        warn_of_hooks(t)
         if t.is_nested:
             return self._reduce_nested(t)
         if Rows.sparse and t.layout is not strided:
             return self._reduce_sparse(t)
-        function, args = (_WRAPPER, wrapped(t)) if without_values(t) else self._plain(t)
+        function, args = self._constructor(t)
         state = {k: v for k, v in t.__dict__.items() if not hasattr(Tensor, k)}
         kind = getattr(t.__class__, "stands_for", t.__class__)
-        if kind is Parameter:
+        if issubclass(kind, Parameter):  # of a subclass as of Parameter, as PyTorch writes it
             data = t.data
             self._keep.append(data)
             hooks: OrderedDict[int, Any] = OrderedDict()
@@ -190,6 +192,12 @@ class Pickler(_PICKLER):  # type: ignore[misc]
         if kind is Tensor or kind is Buffer:
             return (_WITH_TYPE, (function, _TENSOR_TYPE, args, state)) if state else (function, args)
         return _WITH_TYPE, (function, kind, args, state)
+
+    def _constructor(self, t: Tensor) -> tuple[Name, tuple[Any, ...]]:
+        """What makes a tensor, but for its class and attributes, and its arguments."""
+        if t.is_meta:
+            return _META, (t.dtype, tuple(t.shape), t.stride(), t.requires_grad)
+        return (_WRAPPER, wrapped(t)) if without_values(t) else self._plain(t)
 
     def _on_array(self, owner: Array) -> Bytes | None:
         """The memory of `owner` where it has a name already under which another owner of the same array was met."""
@@ -292,7 +300,7 @@ def save(
         raise AttributeError(f"save: pickle_module must be a module with a Pickler, got {pickle_module!r}")
     if options.skipping() and not _use_new_zipfile_serialization:
         raise RuntimeError(
-            "save: within skip_data() a file is an archive: leave out _use_new_zipfile_serialization=False"
+            "Cannot use skip_data=True with _use_new_zipfile_serialization=False: within skip_data() a file is an archive"
         )
     write = _write if _use_new_zipfile_serialization else _write_older
     if isinstance(f, (str, os.PathLike)):
@@ -302,7 +310,9 @@ def save(
     elif callable(getattr(f, "write", None)):
         write(obj, f, "archive", pickle_protocol, pickle_module)
     else:
-        raise AttributeError(f"save: f must be a path or have a write method, got {type(f).__name__}")
+        raise AttributeError(
+            f"save: expected 'f' to be string, path, or a file-like object with a 'write' attribute, got {type(f).__name__}"
+        )
 
 
 def _check_place(path: str | bytes) -> None:
@@ -318,11 +328,12 @@ def _write(obj: object, file: IO[bytes], folder: str, protocol: int, module: Any
     data = io.BytesIO()
     pickler = _pickler(module, data, protocol, older=False)
     pickler.dump(obj)
-    with ArchiveWriter(file, folder) as archive:
+    alignment = options.SAVING["storage_alignment"]
+    with ArchiveWriter(file, folder, options.get_crc32_options(), alignment) as archive:
         with data.getbuffer() as pickled:
             archive.write("data.pkl", pickled)
         archive.write(".format_version", b"1")
-        archive.write(".storage_alignment", str(options.SAVING["storage_alignment"]).encode())
+        archive.write(".storage_alignment", str(alignment).encode())
         archive.write("byteorder", sys.byteorder.encode())
         for storage in {x.key: x for x in pickler.storages.values()}.values():
             data_of = options.Zeros(storage.size) if options.skipping() else storage.bytes()

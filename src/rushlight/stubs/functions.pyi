@@ -795,8 +795,8 @@ from rushlight.compat.placeholders import NumberType as NumberType
 from rushlight.compat.placeholders import OptionalType as OptionalType
 from rushlight.cuda import OutOfMemoryError as OutOfMemoryError
 from rushlight.compat.placeholders import PyObjectType as PyObjectType
-from rushlight.compat.placeholders import PyTorchFileReader as PyTorchFileReader
-from rushlight.compat.placeholders import PyTorchFileWriter as PyTorchFileWriter
+from rushlight.serialization.records import PyTorchFileReader as PyTorchFileReader
+from rushlight.serialization.records import PyTorchFileWriter as PyTorchFileWriter
 from rushlight.compat.placeholders import RRefType as RRefType
 from rushlight.jit import ScriptFunction as ScriptFunction
 from rushlight.jit import ScriptModule as ScriptModule
