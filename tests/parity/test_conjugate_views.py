@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tools.fuzzing.databases import drawn
 
 torch = pytest.importorskip("torch")
 methods = pytest.importorskip("torch.testing._internal.common_methods_invocations", reason="needs PyTorch's database")
@@ -101,8 +102,7 @@ def check_same(found, expected, where):
 
 
 def samples_of(op, dtype):
-    made = op.sample_inputs("cpu", dtype, requires_grad=False)
-    return [s for _, s in zip(range(SAMPLES), made, strict=False)]
+    return drawn(op.sample_inputs, "cpu", dtype, requires_grad=False, most=SAMPLES)
 
 
 KINDS = [("conj", torch.complex128), ("neg", torch.float64)]
@@ -115,8 +115,7 @@ def by_letter(chosen):
     for case in CASES:
         if chosen(case[3]):
             groups.setdefault(f"{case[0]}-{case[2].removeprefix('nn.functional.')[0]}", []).append(case)
-    slow = {"conj": (), "neg": pytest.mark.slow}  # what is common is the conjugate
-    made = [pytest.param(cases, id=key, marks=slow[cases[0][0]]) for key, cases in sorted(groups.items())]
+    made = [pytest.param(cases, id=key) for key, cases in sorted(groups.items())]
     return pytest.mark.parametrize("cases", made)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools.fuzzing.databases import drawn
 
 import rushlight
 
@@ -85,7 +86,7 @@ def outcome(lib: Any, fn: Any, build: Any, tensors: Any, dims: Any) -> Any:
 def test_as_in_torch(op: Any, kind: str) -> None:
     if getattr(torch, kind) not in op.supported_dtypes("cpu"):
         pytest.skip("not for complex numbers")
-    samples, compared = list(op.sample_inputs("cpu", getattr(torch, kind), requires_grad=False)), 0
+    samples, compared = drawn(op.sample_inputs, "cpu", getattr(torch, kind), requires_grad=False), 0
     for sample in samples[:: max(1, len(samples) // 3)][:4]:
         tensors: list[Any] = []
         try:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
-from unittest import mock
 
-import numpy as np
-
+from ..databases import drawn
 from ..program import Writer
 
 RANDOM = ("dropout", "rand", "bernoulli", "multinomial", "normal", "poisson", "uniform", "exponential", "geometric",
@@ -82,29 +79,14 @@ def resolves(root: Any, path: str) -> bool:
 def samples_of(index: int) -> list[Any]:
     """The first samples of an operator."""
     import torch
-    from torch.testing._internal import common_utils
 
     _, op = database()[index]
     torch.manual_seed(index)
     dtype = torch.float64 if torch.float64 in op.dtypes else torch.int64
-    # The seed is set before each sample: of all devices, and with the stack searched for the test, this took half the time.
-    with (
-        mock.patch.object(common_utils, "set_rng_seed", seed_processor),
-        mock.patch.object(common_utils, "extract_test_fn", return_value=None),
-    ):
-        try:
-            return list(itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=False), PER_OPERATOR))
-        except Exception:
-            return []
-
-
-def seed_processor(seed: int) -> None:
-    """Set what samples are drawn with, but of no device beside the processor."""
-    import torch
-
-    torch.default_generator.manual_seed(seed)
-    random.seed(seed)
-    np.random.seed(seed)
+    try:
+        return drawn(op.sample_inputs, "cpu", dtype, requires_grad=False, most=PER_OPERATOR)
+    except Exception:
+        return []
 
 
 def sample(w: Writer) -> Sample | None:
