@@ -37,6 +37,11 @@ LAST: dict[str, Path | None] = {"file": None}  # of the test that ran last
 sys.dont_write_bytecode = False  # of this process, and below of those that tests start
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Workers of pytest-xdist share the processors: threads of BLAS that wait for others turn in circles until they come.
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+if WORKERS > 1:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", str(max((os.cpu_count() or 1) // WORKERS, 1)))
+
 # What a shell starts in the background ignores Ctrl-C, and so would the processes whose interruption is tested.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
