@@ -171,6 +171,14 @@ def test_whole_modules_when_trusted():
     assert np.array_equal(ours[0].weight._array, net[0].weight.detach().numpy())
 
 
+def test_tensors_without_memory():
+    found = here(torch.ones(2, 3, device="meta").t())
+    assert found.is_meta and found.shape == (3, 2) and found.stride() == (1, 3)
+
+
+@pytest.mark.filterwarnings(
+    "ignore:.*quantiz:DeprecationWarning", "ignore:.*quantiz:UserWarning", "ignore:.*Storage:UserWarning"
+)
 def test_what_is_not_supported_says_so():
-    with pytest.raises(Exception, match="meta"):
-        here(torch.ones(2, device="meta"))
+    with pytest.raises(pickle.UnpicklingError, match="a quantized tensor is not supported"):
+        here(torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8))
