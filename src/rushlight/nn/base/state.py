@@ -252,7 +252,7 @@ class _Loading:
         for hook in module._hooks_of("_load_state_dict_post_hooks"):
             if hook(module, keys) is not None:
                 raise AssertionError(
-                    "Hooks registered with `register_load_state_dict_post_hook` are not expected to return new "
+                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new "
                     "values: change incompatible_keys in place."
                 )
 

@@ -34,7 +34,8 @@ def _table(
         return Parameter(ops.empty(shape, device=device, dtype=dtype), requires_grad=not freeze), True
     if tuple(given.shape) != shape:
         raise AssertionError(
-            f"{owner}: shape of weight {tuple(given.shape)} does not match num_embeddings and embedding_dim {shape}"
+            f"{owner}: Shape of weight does not match num_embeddings and embedding_dim: got {tuple(given.shape)}, "
+            f"expected {shape}"
         )
     return Parameter(given, requires_grad=not freeze), False
 
@@ -45,7 +46,7 @@ def _padding_index(padding_idx: int | None, num_embeddings: int) -> int | None:
         return None
     if not -num_embeddings <= padding_idx < num_embeddings:
         raise AssertionError(
-            f"padding_idx must be within num_embeddings, got {padding_idx} for {num_embeddings} embeddings"
+            f"Padding_idx must be within num_embeddings, got {padding_idx} for {num_embeddings} embeddings"
         )
     return padding_idx % num_embeddings
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
@@ -13,9 +13,7 @@ from rushlight.nn.modules.module import Module
 from rushlight.nn.utils.parametrize import register_parametrization
 from rushlight.nn.utils.spectral_norm import as_matrix, default_dim, iterate
 from rushlight.nn.utils.weight_norm import norm_except_dim, normalised
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
@@ -93,6 +91,14 @@ class _SpectralNorm(Module):
         return value
 
 
+def own_tensor(module: Module, name: str) -> Tensor:
+    """The tensor of that name.  Raises ValueError where the module has none."""
+    found = getattr(module, name, None)
+    if not isinstance(found, Tensor):
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    return found
+
+
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
@@ -100,7 +106,7 @@ def spectral_norm(
 
     Source: Miyato et al., Spectral Normalization for Generative Adversarial Networks (2018).
     """
-    weight = getattr(module, name)
+    weight = own_tensor(module, name)
     made = _SpectralNorm(weight, n_power_iterations, default_dim(module) if dim is None else dim, eps)
     return register_parametrization(module, name, made)
 
@@ -194,7 +200,7 @@ def orthogonal(
     Raises ValueError for other maps and below 2 dimensions.  Source: Lezcano-Casado, Trivializations for
     gradient-based optimization on manifolds (2019).
     """
-    weight = getattr(module, name)
+    weight = own_tensor(module, name)
     if weight.ndim < 2:
         raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
     square = weight.shape[-2] == weight.shape[-1]

@@ -138,6 +138,10 @@ def pack_padded_sequence(
 
     Raises RuntimeError for lengths that do not fit, are not positive or, if enforced, not sorted.
     """
+    if getattr(lengths, "ndim", 1) != 1:
+        raise RuntimeError(
+            f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.ndim}D {lengths.dtype}"
+        )
     listed = [int(n) for n in (getattr(lengths, "tolist", lambda: lengths)())]
     padded = input.transpose(0, 1) if batch_first else input
     _check_lengths(listed, padded.shape[1], padded.shape[0])
@@ -162,7 +166,9 @@ def _check_lengths(lengths: list[int], batch: int, longest: int) -> None:
         raise RuntimeError(
             f"Expected `len(lengths)` to be equal to batch_size, but got {len(lengths)} (batch_size={batch})"
         )
-    if not lengths or min(lengths) <= 0:
+    if not batch or not longest:
+        raise RuntimeError("Cannot pack empty tensors.")
+    if min(lengths) <= 0:
         raise RuntimeError(
             "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
         )

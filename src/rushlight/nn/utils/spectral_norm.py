@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
 from rushlight.nn import functional as F
+from rushlight.nn._linalg import linalg
 from rushlight.nn.parameter import Parameter, is_lazy
 
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ def iterate(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float) -> Non
         for _ in range(times):
             v.copy_(F.normalize(ops.mv(matrix.t(), u), dim=0, eps=eps))
             u.copy_(F.normalize(ops.mv(matrix, v), dim=0, eps=eps))
+
+
+def right_vector(matrix: Tensor, u: Tensor, sigma: Tensor) -> Tensor:
+    """The v of least squares in u = matrix @ v, of the length with which u @ matrix @ v is sigma."""
+    v = ops.mv(linalg("pinv")(matrix), u)
+    return v * (sigma / ops.dot(u, ops.mv(matrix, v)))
 
 
 class SpectralNorm:
@@ -83,7 +90,29 @@ class SpectralNorm:
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(hook)
+        module._register_state_dict_hook(hook.write_version)
+        module._register_load_state_dict_pre_hook(hook.complete)
         return hook
+
+    def write_version(self, module: Module, state: Any, prefix: str, metadata: dict[str, Any]) -> None:
+        """Note in the metadata of a state_dict that it has both vectors, which the first files lacked."""
+        metadata.setdefault("spectral_norm", {})[f"{self.name}.version"] = 1
+
+    def complete(self, state: dict[str, Any], prefix: str, metadata: Any, strict: bool, missing: list[str],
+                 *rest: Any) -> None:  # fmt: skip
+        """Find the vector v that a state_dict of the first version lacks: of the weight, its quotient and u."""
+        noted = metadata.get("spectral_norm", {}).get(f"{self.name}.version")
+        key = prefix + self.name
+        if noted is not None or (key not in state and all(key + end in state for end in ("_orig", "_u", "_v"))):
+            return
+        lacking = [key + end for end in ("_orig", "", "_u") if key + end not in state]
+        if lacking:
+            missing.extend(lacking if strict else [])
+            return
+        with no_grad():
+            original = state[key + "_orig"]
+            sigma, matrix = (original / state.pop(key)).mean(), as_matrix(original, self.dim)
+            state[key + "_v"] = right_vector(matrix, state[key + "_u"], sigma)
 
     def remove(self, module: Module) -> None:
         """Put the normalised weight back as one parameter."""
@@ -96,6 +125,11 @@ class SpectralNorm:
 
     def __call__(self, module: Module, inputs: tuple[Tensor, ...]) -> None:
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
+
+
+def owner_of(hook: Any) -> Any:
+    """The object whose method a hook of a module is, or None."""
+    return getattr(getattr(hook, "hook", hook), "__self__", None)
 
 
 def spectral_norm(
@@ -115,5 +149,8 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Any:
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)
             del module._forward_pre_hooks[key]
+            for others in (module._state_dict_hooks, module._load_state_dict_pre_hooks):
+                for other in [k for k, h in others.items() if owner_of(h) is hook]:
+                    del others[other]
             return module
     raise ValueError(f"spectral_norm of '{name}' not found in {module}")

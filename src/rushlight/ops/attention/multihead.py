@@ -28,11 +28,13 @@ def check_shapes(
     if n not in (2, 3):
         raise AssertionError("multi_head_attention_forward: query should be unbatched 2D or batched 3D tensor but "
                              f"received {n}-D query tensor")  # fmt: skip
-    for name, x, dims in (("key", key, (n,)), ("value", value, (n,)), ("key_padding_mask", padding, (n - 1,)),
-                          ("attn_mask", mask, (2, 3))):  # fmt: skip
+    kind = f"multi_head_attention_forward: For {'batched' if n == 3 else 'unbatched'} ({n}-D) `query`, expected"
+    if key.ndim != n or value.ndim != n:
+        raise AssertionError(f"{kind} `key` and `value` to be {n}-D but found {key.ndim}-D and {value.ndim}-D tensors")
+    for name, x, dims, words in (("key_padding_mask", padding, (n - 1,), f" or {n - 1}-D"),
+                                 ("attn_mask", mask, (2, 3), ", 2-D or 3-D")):  # fmt: skip
         if x is not None and x.ndim not in dims:
-            raise AssertionError(f"multi_head_attention_forward: For {n}-D `query`, expected `{name}` to be "
-                                 f"{' or '.join(f'{d}-D' for d in dims)} but found {x.ndim}-D tensor")  # fmt: skip
+            raise AssertionError(f"{kind} `{name}` to be `None`{words} but found {x.ndim}-D tensor")
     if n == 2 and mask is not None and mask.ndim == 3:
         wanted = (heads, query.shape[0], key.shape[0])
         if tuple(mask.shape) != wanted:
@@ -107,7 +109,7 @@ def attn_by_head(mask: Tensor | None, n: int, heads: int, rows: int, columns: in
     wanted = (rows, columns) if mask.ndim == 2 else (n * heads, rows, columns)
     if tuple(mask.shape) != wanted:
         raise RuntimeError(f"multi_head_attention_forward: The shape of the {mask.ndim}D attn_mask is "
-                           f"{tuple(mask.shape)}, but should be {wanted}.")  # fmt: skip
+                           f"{mask.shape}, but should be {wanted}.")  # fmt: skip
     return mask if mask.ndim == 2 else mask.reshape(n, heads, rows, columns)
 
 

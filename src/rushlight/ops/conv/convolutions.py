@@ -387,6 +387,9 @@ def convolve_transposed(name: str, n: int, input: Tensor, weight: Tensor, bias: 
     if min(sizes) <= 0:
         raise RuntimeError(f"{name}: given input size per channel {tuple(input.shape[2:])}, calculated output size per "
                            f"channel {sizes}: output size is too small")  # fmt: skip
+    if 0 in input.shape[2:]:
+        raise RuntimeError(f"{name}: Only zero batch or zero channel inputs are supported, but got input shape: "
+                           f"{list(input.shape)}")  # fmt: skip
     shape = (input.shape[0], weight.shape[1] * groups, *sizes)
     y = conv_input_op(input, weight, shape, stride, padding, dilation, groups)
     if bias is not None:

@@ -121,6 +121,30 @@ def what_is_pooled(n: int) -> str:
     return f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got: "
 
 
+def ints_of(name: str, what: str, value: Any, n: int) -> tuple[int, ...]:
+    """As `spread`.  Raises RuntimeError in the words of poolings for a sequence of another length."""
+    if not hasattr(value, "__index__") and len(value) not in (1, n):
+        many = f"a tuple of {('two', 'three')[n > 2]} ints" if n > 1 else "list of ints or tuple of ints of size 1"
+        rule = {"stride": "must either be omitted, a single int, or", "dilation": "must be either a single int, or"}
+        words = rule.get(what, "must either be a single int, or") if n > 1 else "must be an int,"
+        at = f"{name}()" if n == 1 else f"{name}:"
+        raise RuntimeError(f"{at} {what} {words} {many} but got size {len(value)}: {list(value)}")
+    return spread(name, what, value, n)
+
+
+def check_pad(name: str, p: int, k: int, d: int) -> None:
+    """Raise RuntimeError unless padding by p is one of at most half of a window."""
+    own = name == "max_pool1d"
+    if p < 0:
+        raise RuntimeError(
+            f"{name}: {'padding' if own else 'pad'} must be non-negative, but got {'' if own else 'pad: '}{p}"
+        )
+    if p > ((k - 1) * d + 1) // 2:
+        words = ("padding", "kernel size") if own else ("pad", "effective kernel size")
+        raise RuntimeError(f"{name}: {words[0]} should be at most half of {words[1]}, but got {words[0]}={p} and "
+                           f"kernel_size={k}, dilation {d}")  # fmt: skip
+
+
 def geometry_of(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stride: Any,
                 padding: int | Sequence[int], dilation: int | Sequence[int],
                 ceil_mode: bool) -> tuple[Any, tuple[int, ...]]:  # fmt: skip
@@ -137,21 +161,17 @@ def windows_of(name: str, n: int, shape: tuple[int, ...], kernel: Any, stride: A
         raise RuntimeError(f"{name}: non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input. {what_is_pooled(n)}"
                            f"{list(shape)}")  # fmt: skip
     sizes = [
-        spread(name, what, v, n) for what, v in (("kernel_size", kernel), ("padding", padding), ("dilation", dilation))
+        ints_of(name, what, v, n) for what, v in (("kernel_size", kernel), ("padding", padding), ("dilation", dilation))
     ]
     kernel, padding, dilation = sizes
     no_stride = stride is None or (not hasattr(stride, "__index__") and len(stride) == 0)
-    stride = kernel if no_stride else spread(name, "stride", stride, n)
+    stride = kernel if no_stride else ints_of(name, "stride", stride, n)
     for what, values in (("kernel_size", kernel), ("stride", stride), ("dilation", dilation)):
         if min(values) <= 0:
             word, given = ("must", values[0]) if n == 1 else ("should", values)
             raise RuntimeError(f"{name}: {what} {word} be greater than zero, but got {given}")
-    for p, k, d in zip(padding, kernel, dilation, strict=True):
-        if p < 0:
-            raise RuntimeError(f"{name}: pad must be non-negative, but got pad: {p}")
-        if p > ((k - 1) * d + 1) // 2:
-            raise RuntimeError(f"{name}: pad should be at most half of effective kernel size, but got pad={p}, "
-                               f"kernel_size={k} and dilation={d}")  # fmt: skip
+    for each in zip(padding, kernel, dilation, strict=True):
+        check_pad(name, *each)
     spatial = shape[-n:]
     if any(s == 0 for s in shape[-n - 1 :]):
         raise RuntimeError(f"{name}: Expected input's non-batch dimensions to have positive length. {what_is_pooled(n)}"
@@ -266,7 +286,7 @@ def adaptive_sizes(name: str, input: Tensor, output_size: int | Sequence[int | N
         raise RuntimeError(
             f"{name}: elements of output_size must be greater than or equal to 0, but received {sizes}: {words}"
         )
-    if 0 in input.shape[-n:] or ("max" in name and 0 in input.shape[1:]):  # an average of no channels is none
+    if 0 in input.shape[-n:] or (0 in input.shape[1:] and ("max" in name or n == 3)):
         raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
                            f"{list(input.shape)}")  # fmt: skip
     return sizes
@@ -402,6 +422,9 @@ def fractional_max_pool(name: str, n: int, input: Tensor, kernel: int | Sequence
         kind = np.float64 if x.dtype.itemsize == 8 else np.float32
         u = randomness.fresh(lambda size: default_generator.numpy.random(size, kind), (*x.shape[:2], n))
     else:
+        if samples.dtype != x.dtype:
+            raise RuntimeError(f"{name}: Expect _random_samples to have the same dtype as input, got {samples.dtype} and "
+                               f"{x.dtype}")  # fmt: skip
         u = samples.detach().reshape(-1, *samples.shape[-2:])[: x.shape[0]].expand(*x.shape[:2], n)  # more are allowed
     at = fractional_indices_op(x.detach(), u, kernel, out)
     y = take_spatial(x, at)
@@ -455,6 +478,9 @@ def max_unpool(name: str, n: int, input: Tensor, indices: Tensor, kernel: int | 
     if output_size is None:
         out = usual
     else:
+        if len(output_size) not in (n, n + 2):
+            raise ValueError(f"{name}: output_size should be a sequence containing {n} or {n + 2} elements, but it has a "
+                             f"length of {len(output_size)}")  # fmt: skip
         out = [int(s) for s in output_size][-n:]
         if any(not u - s < o < u + s for o, u, s in zip(out, usual, stride, strict=True)):
             raise ValueError(

@@ -57,10 +57,11 @@ def _geometry(
 ) -> Geometry:
     kernel, stride = spread(name, "kernel_size", kernel_size, 2), spread(name, "stride", stride, 2)
     padding, dilation = spread(name, "padding", padding, 2), spread(name, "dilation", dilation, 2)
-    for what, values, least in (("kernel size", kernel, 1), ("stride", stride, 1), ("dilation", dilation, 1),
-                                ("padding", padding, 0)):  # fmt: skip
-        if min(values) < least:
-            raise RuntimeError(f"{name}: {what} should be at least {least}, but got {values}")
+    for what, values in (("kernel size", kernel), ("stride", stride), ("dilation", dilation)):
+        if min(values) < 1:
+            raise RuntimeError(f"{name}: {what} should be greater than zero, but got {values}")
+    if min(padding) < 0:
+        raise RuntimeError(f"{name}: padding should be non-negative, but got {padding}")
     return kernel, stride, padding, dilation
 
 
@@ -80,7 +81,7 @@ def unfold(
     geometry = _geometry("unfold", kernel_size, dilation, padding, stride)
     out = out_sizes(tuple(shape[-2:]), geometry)
     if min(out) < 1:
-        raise RuntimeError(f"unfold: given input with spatial size {tuple(shape[-2:])}, kernel_size={geometry[0]}, calculated "
+        raise RuntimeError(f"unfold: Given input with spatial size {tuple(shape[-2:])}, kernel_size={geometry[0]}, calculated "
                            f"shape of the array of sliding blocks as {out}, but its components must be at least one")  # fmt: skip
     if len(shape) == 3:
         return im2col_op(reshape_op(input, (1, *shape)), geometry)[0]

@@ -232,8 +232,8 @@ def check_scale(scale: Tensor | None, indices: Tensor, weight: Tensor, mode: str
         raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only "
                                   f"supported for mode='sum' (got mode='{mode}').")  # fmt: skip
     if scale.dtype != weight.dtype:
-        raise RuntimeError(f"embedding_bag: per_sample_weights must have the dtype of weight, {weight.dtype}, got "
-                           f"{scale.dtype}")  # fmt: skip
+        raise RuntimeError("embedding_bag: Expected tensor for argument #1 'weight' to have the same type as "
+                           f"'per_sample_weights', got {weight.dtype} and {scale.dtype}")  # fmt: skip
 
 
 def reduced(weight: Tensor, bags: Bags, mode: str, by_freq: bool, scale: Tensor | None, sparse: bool = False) -> Tensor:
@@ -243,7 +243,8 @@ def reduced(weight: Tensor, bags: Bags, mode: str, by_freq: bool, scale: Tensor 
     indices, bag = wrap(bags.indices), wrap(bags.bag)
     if mode == "max":
         if by_freq:
-            raise RuntimeError("embedding_bag: scale_grad_by_freq=True is not supported with mode='max'")
+            raise ValueError("embedding_bag: max mode does not support scaling the gradient by the frequency: give "
+                             "scale_grad_by_freq=False")  # fmt: skip
         return bag_max_op(weight, indices, bag, bags.count)
     if mode == "mean":
         scale = wrap(bags.means().astype(weight._array.dtype))
@@ -270,8 +271,8 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     """
     if isinstance(weight, Tensor) and isinstance(input, Tensor) and weight.dtype.category <= 1 and \
             input.dtype.is_floating_point:  # fmt: skip
-        caller.warn("embedding_bag: got (weight, input), the order of long ago; expected (input, weight), where `input` "
-                    "are the indices")  # fmt: skip
+        caller.warn("Argument order of nn.functional.embedding_bag was changed: got (weight, input), expected (input, "
+                    "weight), where `input` are the indices")  # fmt: skip
         input, weight = weight, input
     check_table("embedding_bag", weight, input)
     check_offsets(input, offsets, include_last_offset)
