@@ -78,13 +78,15 @@ def test_resident_memory_sees_an_array() -> None:
 
 
 def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One pass over the data: the fused run peaks lower by the gradients, the other by its budget; the losses are the same."""
+    """A part of a pass: the fused run peaks lower by the gradients, the other by its budget; the losses are the same."""
     figures = tmp_path / "figures.json"
-    assert demo.main(["--epochs", "1", "-o", str(tmp_path / "chart.svg"), "--json", str(figures)]) == 0
+    assert demo.main(["--epochs", "1", "--steps", "8", "-o", str(tmp_path / "chart.svg"), "--json", str(figures)]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("Training one vision transformer") and "Adam in backward" in printed
+    assert "three ways, the first 8 steps of a pass each." in printed
     found = json.loads(figures.read_text())
     plain, fused, bound = found["runs"]
+    assert plain["steps"] == len(plain["losses"]) == 8
     assert found["largest_loss_difference"] <= 1e-5
     assert plain["gradients"] == plain["parameters"] and fused["gradients"] == 0
     assert plain["state"] == fused["state"] >= 2 * plain["parameters"]
@@ -94,6 +96,13 @@ def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert bound["arrays"] <= training.BUDGET
     assert bound["peak"] <= 1.15 * training.BUDGET
     xml.etree.ElementTree.parse(tmp_path / "chart.svg")
+
+
+@pytest.mark.parametrize("words", [["--steps", "0"], ["--epochs", "-1"], ["--epochs", "many"]])
+def test_numbers_of_passes_and_steps_are_positive(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        demo.main(words)
+    assert f"argument {words[0]}: expected a number from 1, got {words[1]!r}" in capsys.readouterr().err
 
 
 def test_without_a_terminal_a_line_comes_for_each_tenth_and_after_four_seconds(

@@ -10,7 +10,7 @@ from typing import Any
 from rushlight.cli.demo.chart import draw
 from rushlight.cli.demo.progress import Progress
 from rushlight.cli.demo.table import render
-from rushlight.cli.demo.ways import WAYS, run
+from rushlight.cli.demo.ways import MOST_STEPS, WAYS, run
 
 __all__ = ["main"]
 
@@ -29,11 +29,11 @@ Four passes take less than two minutes on two cores.
 def main(argv: Sequence[str]) -> int:
     """Run the demo; exit status 0 if every run trained and the losses agree."""
     options = _parser().parse_args(argv)
-    print(PROMISE.format(passes="a pass" if options.epochs == 1 else f"{options.epochs} passes"), flush=True)
+    print(PROMISE.format(passes=_told(options.epochs, options.steps)), flush=True)
     results = []
     for way in WAYS:
         with Progress(WAYS[way]) as progress:
-            results.append(run(way, options.epochs, options.seed, progress.step))
+            results.append(run(way, (options.epochs, options.steps, options.seed), progress.step))
     print(render(results))
     chart = Path(options.output)
     chart.write_text(draw(results), encoding="utf-8")
@@ -41,6 +41,19 @@ def main(argv: Sequence[str]) -> int:
     if options.json:
         _write_json(Path(options.json), results)
     return 0 if agreement(results) <= 1e-5 else 1
+
+
+def _told(epochs: int, steps: int) -> str:
+    """How much is trained."""
+    part = f"the first {steps} steps of " if steps < MOST_STEPS else ""
+    return part + ("a pass" if epochs == 1 else f"{epochs} passes")
+
+
+def _count(text: str) -> int:
+    """A number of passes or steps; ArgumentTypeError for what is none."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 1, got {text!r}")
+    return int(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -52,7 +65,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-o", "--output", default="rushlight-demo.svg", metavar="FILE", help="the chart (%(default)s)")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")
-    parser.add_argument("--epochs", type=int, default=4, metavar="N", help="passes over the data (%(default)s)")
+    parser.add_argument("--epochs", type=_count, default=4, metavar="N", help="passes over the data (%(default)s)")
+    parser.add_argument(
+        "--steps", type=_count, default=MOST_STEPS, metavar="N", help="at most, in a pass (%(default)s: all)"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of weights, split and order (%(default)s)")
     return parser
 

@@ -1,4 +1,4 @@
-"""One run of the demo, as a process: ``python -m rushlight.cli.demo.training WAY EPOCHS SEED``.
+"""One run of the demo, as a process: ``python -m rushlight.cli.demo.training WAY EPOCHS STEPS SEED``.
 
 Prints a line of JSON per step, and one with the figures at the end.
 """
@@ -85,11 +85,11 @@ WAYS: dict[str, type[Plain]] = {"adam": Plain, "fused": InBackward, "budget": Bu
 class Run:
     """The training of one model in one way, with what it measures."""
 
-    def __init__(self, way: str, epochs: int, seed: int) -> None:
+    def __init__(self, way: str, epochs: int, steps: int, seed: int) -> None:
         self.training, self.held_out = split(seed)
         self.order = np.random.default_rng(seed + 1)
         self.epochs = epochs
-        self.per_epoch = len(self.training[1]) // BATCH
+        self.per_epoch = min(len(self.training[1]) // BATCH, steps)
         self.losses: list[float] = []
         self.times: list[float] = []
         self.gradients = 0
@@ -182,9 +182,10 @@ class Run:
         }
 
 
-def main(way: str, epochs: str, seed: str) -> None:
+def main(way: str, *sizes: str) -> None:
     """Train and print."""
-    print(json.dumps(Run(way, int(epochs), int(seed)).figures()), flush=True)
+    epochs, steps, seed = map(int, sizes)
+    print(json.dumps(Run(way, epochs, steps, seed).figures()), flush=True)
 
 
 if __name__ == "__main__":

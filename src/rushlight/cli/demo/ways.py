@@ -7,7 +7,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["WAYS", "run"]
+__all__ = ["MOST_STEPS", "WAYS", "run"]
+
+MOST_STEPS = 44  # of a pass over the data in batches of 32
 
 # Freed blocks of more than 128 KiB go back to the system at once: what is resident is then what is alive, not what once
 # was.  Left to itself the C library soon keeps blocks of up to 32 MiB.
@@ -21,12 +23,12 @@ WAYS = {
 }
 
 
-def run(way: str, epochs: int, seed: int, on_step: Callable[[int, int, float], None]) -> dict[str, Any]:
-    """Train in way ``way`` in a new process and return its figures.
+def run(way: str, sizes: tuple[int, int, int], on_step: Callable[[int, int, float], None]) -> dict[str, Any]:
+    """Train in way ``way`` in a new process and return its figures.  ``sizes``: passes, steps of each at most, and the seed.
 
     ``on_step(step, steps, loss)`` is called as the steps are done.  Raises RuntimeError if the process fails.
     """
-    command = [sys.executable, "-m", "rushlight.cli.demo.training", way, str(epochs), str(seed)]
+    command = [sys.executable, "-m", "rushlight.cli.demo.training", way, *map(str, sizes)]
     environment = {**EXACT, **os.environ}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
