@@ -212,7 +212,7 @@ F, L, B = torch.zeros(3, 4), torch.zeros(2, 2, dtype=torch.int64), torch.zeros(3
     (lambda: F.masked_fill(F, 1.0), RuntimeError), (lambda: F.masked_fill(B[:2], 1.0), RuntimeError),
     (lambda: L.masked_fill(L > 0, float("nan")), RuntimeError), (lambda: F[:1].masked_fill_(B, 1.0), RuntimeError),
     (lambda: F.masked_scatter(~B, F[0]), RuntimeError), (lambda: F.masked_select(F), RuntimeError),
-    (lambda: F.take(torch.tensor([12])), IndexError), (lambda: F.take(F), RuntimeError), (lambda: F.put(L, F), RuntimeError),
+    (lambda: F.take(torch.tensor([12])), IndexError), (lambda: F.take(F), RuntimeError), (lambda: F.put(L, F), IndexError),
     (lambda: F.masked_fill([True], 1.0), TypeError), (lambda: F.gather(0, [0]), TypeError),
 ])  # fmt: skip
 def test_refusals(fn, error):

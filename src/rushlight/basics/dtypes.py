@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.basics import caller, eights
 from rushlight.basics.dtype_words import older
+from rushlight.basics.foreign import kind_of
 
 BOOL, INTEGER, FLOAT, COMPLEX = range(4)
 _py_float, _py_int, _py_bool = float, int, bool  # their names are dtypes below
@@ -253,6 +254,8 @@ class finfo:
     """Numerical limits of a floating-point dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
 
     def __init__(self, type: Any = None) -> None:
+        if not isinstance(type, dtype | None):
+            raise TypeError(f"finfo(): argument 'type' (position 1) must be torch.dtype, not {kind_of(type)}")
         d = (type or get_default_dtype()).to_real()
         if not d.is_floating_point:
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle {d!r}")
@@ -281,8 +284,12 @@ class iinfo:
     """Numerical limits of an integer dtype: bits, max, min."""
 
     def __init__(self, type: dtype):
+        if not isinstance(type, dtype):
+            raise TypeError(f"iinfo(): argument 'type' (position 1) must be torch.dtype, not {kind_of(type)}")
+        if type is bool:
+            raise TypeError("torch.bool is not supported by torch.iinfo: it has two values and no range")
         if type.category != INTEGER:
-            raise TypeError(f"torch.iinfo() requires an integer input type, got {type!r}")
+            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle {type!r}")
         # Of quantized numbers, the bits that each has: two or four of quint4x2 and quint2x4 lie in a byte.
         info = np.iinfo(_STORED[type.name] if isinstance(type, QuantizedDtype) else type.numpy)
         self.dtype, self.bits, self.max, self.min = type.name, info.bits, info.max, info.min

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.named import linalg, named
 from rushlight.tensor import strided
 
@@ -30,9 +31,15 @@ def segment_reduce(data: Any, reduce: str, *, lengths: Any = None, indices: Any 
     if reduce not in _SEGMENTS:
         raise RuntimeError(f"segment_reduce(): expected reduce to be one of {', '.join(_SEGMENTS)}, but got {reduce!r}")
     if (lengths is None) == (offsets is None):
-        raise RuntimeError("segment_reduce(): expected either lengths or offsets to be given")
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined, and not both")
     lengths = offsets.diff(dim=-1) if lengths is None else lengths
-    axis = axis % data.ndim
+    axis = wrap_dim(axis, data.ndim)
+    if lengths.ndim - 1 != axis:
+        raise RuntimeError(
+            f"segment_reduce(): Expected lengths of {axis + 1} dimensions, axis and those before it, got {lengths.ndim}"
+        )
+    if bool((lengths < 0).any()):
+        raise RuntimeError("segment_reduce(): lengths contains negative value!")
     rows = lengths.reshape(-1, lengths.shape[-1])
     if not unsafe and not bool((rows.sum(-1) == data.shape[axis]).all()):
         raise RuntimeError(

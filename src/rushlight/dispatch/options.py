@@ -179,6 +179,8 @@ def blank(make: Callable[..., Array], shape: tuple[int, ...], dtype: np.dtype[An
     try:
         return make(shape, dtype)
     except ValueError:
+        if len(shape) > 64:  # as many as NumPy's arrays have
+            raise RuntimeError(f"only tensors with up to 64 dims are supported, got sizes of {len(shape)}") from None
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}") from None
 
 

@@ -43,6 +43,10 @@ def make_tensor(
     >>> torch.testing.make_tensor(2, 3, dtype=torch.float32, device="cpu", noncontiguous=True).stride()
     (6, 2)
     """
+    if not isinstance(dtype, dtypes.dtype):
+        raise TypeError(
+            f"make_tensor(): the requested dtype {dtype!r} is not supported: expected one of torch's dtypes"
+        )
     sizes = _sizes(shape)
     if noncontiguous and memory_format is not None:
         raise ValueError("The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got "

@@ -45,7 +45,7 @@ class _OfOneDtype(type):
         """What typed storages have."""
         return getattr(TypedStorage, name)
 
-    def from_buffer(cls, buffer: Any, byte_order: str, count: int = -1, offset: int = 0) -> TypedStorage:
+    def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0) -> TypedStorage:
         """A storage on a copy of bytes, as `UntypedStorage.from_buffer`."""
         return TypedStorage.from_buffer(buffer, byte_order, count, offset, cls.dtype)
 

@@ -129,7 +129,7 @@ class TypedStorage:
 
     @staticmethod
     def from_buffer(
-        buffer: Any, byte_order: str, count: int = -1, offset: int = 0, dtype: DType | None = None
+        buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0, dtype: DType | None = None
     ) -> TypedStorage:
         """A storage on a copy of bytes, as `UntypedStorage.from_buffer`."""
         untyped = _from_buffer(buffer, byte_order, count, offset, dtype)

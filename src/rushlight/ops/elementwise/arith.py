@@ -398,7 +398,7 @@ def _divisible(value: Tensor | complex, *tensors: object) -> float:
     """The factor as a number.  Raises RuntimeError where the quotient would be one of integers."""
     require_tensors("addcdiv", input=tensors[0], tensor1=tensors[1], tensor2=tensors[2])
     if all(dtypes.of(raw(t).dtype).category <= dtypes.INTEGER for t in tensors[1:]):
-        raise RuntimeError("addcdiv(): the division of integers is not supported: convert tensor1 or tensor2 to a "
+        raise RuntimeError("addcdiv(): Integer division with addcdiv is no longer supported: convert tensor1 or tensor2 to a "
                            "floating-point dtype, as in tensor1.float()")  # fmt: skip
     found = factor("value", value)
     if isinstance(found, complex) and not any(dtypes.of(raw(t).dtype).is_complex for t in tensors):

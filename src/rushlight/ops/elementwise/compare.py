@@ -9,7 +9,7 @@ import numpy as np
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, inplace_of, publish_inplace
-from rushlight.ops.elementwise.shared import nothing, require_tensors, tensor_first
+from rushlight.ops.elementwise.shared import complex_refused, nothing, require_tensors, tensor_first
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
@@ -101,13 +101,15 @@ def isfinite(input: Array) -> Array:
     return np.ones(input.shape, bool) if input.dtype.kind in "biu" else np.isfinite(input)
 
 
-@elementwise(promote="arith", half=None, inplace=False, refuse="c", refusal=RuntimeError)
+@elementwise(promote="arith", half=None, inplace=False, refuse="c",
+             refusal=complex_refused(RuntimeError, "isposinf does not support complex inputs"))  # fmt: skip
 def isposinf(input: Array) -> Array:
     """Whether each element is +infinity.  input: (*) -> (*) bool"""
     return _never(input) if input.dtype.kind in "biu" else np.equal(input, input.dtype.type(np.inf))
 
 
-@elementwise(promote="arith", half=None, inplace=False, refuse="c", refusal=RuntimeError)
+@elementwise(promote="arith", half=None, inplace=False, refuse="c",
+             refusal=complex_refused(RuntimeError, "isneginf does not support complex inputs"))  # fmt: skip
 def isneginf(input: Array) -> Array:
     """Whether each element is -infinity.  input: (*) -> (*) bool"""
     return _never(input) if input.dtype.kind in "biu" else np.equal(input, input.dtype.type(-np.inf))

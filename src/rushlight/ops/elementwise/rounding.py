@@ -20,11 +20,17 @@ from rushlight.dispatch.results import named
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.convert import to_dtype
 from rushlight.ops.elementwise.power import pow_op
-from rushlight.ops.elementwise.shared import keep, nothing, require_tensors, tensor_first, times
+from rushlight.ops.elementwise.shared import complex_refused, keep, nothing, require_tensors, tensor_first, times
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+def _unordered(name: str) -> Callable[[str], Exception]:
+    """What is raised for complex numbers, which no whole number is beside, and for bools."""
+    return complex_refused(NotImplementedError, f"{name} is not supported for complex inputs")
+
 
 # Magnitude and sign ----------------------------------------------------------------------------------
 
@@ -140,21 +146,22 @@ def _into(ufunc: np.ufunc) -> Callable[..., Any]:
     return into
 
 
-@elementwise(promote="arith", half=None, refuse="bc", grads={"input": lambda g: nothing(g)}, foreach=True)
+@elementwise(promote="arith", half=None, refuse="bc", refusal=_unordered("floor"), grads={"input": lambda g: nothing(g)},
+             foreach=True)  # fmt: skip
 def floor(input: Array) -> Array:
     """The largest whole number not above each element.  input: (*) -> (*)"""
     return _floor(input)
 
 
-@elementwise(promote="arith", half=None, refuse="bc", grads={"input": lambda g: nothing(g)}, foreach=True)
+@elementwise(promote="arith", half=None, refuse="bc", refusal=_unordered("ceil"), grads={"input": lambda g: nothing(g)},
+             foreach=True)  # fmt: skip
 def ceil(input: Array) -> Array:
     """The smallest whole number not below each element.  input: (*) -> (*)"""
     return _ceil(input)
 
 
-@elementwise(
-    promote="arith", half=None, refuse="bc", aliases=("fix",), grads={"input": lambda g: nothing(g)}, foreach=True
-)
+@elementwise(promote="arith", half=None, refuse="bc", refusal=_unordered("trunc"), aliases=("fix",),
+             grads={"input": lambda g: nothing(g)}, foreach=True)  # fmt: skip
 def trunc(input: Array) -> Array:
     """The whole part: rounded toward zero.  input: (*) -> (*)"""
     return _trunc(input)
@@ -257,7 +264,8 @@ def _same_kind(operands: list[Any]) -> None:
                            f"{b.dtype}: convert one of them")  # fmt: skip
 
 
-@elementwise(promote="arith", half=None, refuse="c", refusal=RuntimeError, strict=True,
+@elementwise(promote="arith", half=None, refuse="c", strict=True,
+             refusal=complex_refused(RuntimeError, "heaviside is not yet implemented for complex tensors"),
              grads={"input": _not_derived("heaviside"), "values": _not_derived("heaviside")})  # fmt: skip
 def heaviside(input: Array, values: Array) -> Array:
     """0 below 0, 1 above, `values` at 0, broadcast.  (*), (*) of one dtype -> (*)"""
@@ -271,7 +279,8 @@ FREXP = named("frexp", "mantissa", "exponent")
 
 
 @op(ns=None, name="frexp", outputs=("mantissa", "exponent"), half=None, differentiable=(0,), promote="arith",
-    refuse="bic", refusal=RuntimeError, batch=families.targeted)  # fmt: skip
+    refuse="bic", refusal=lambda words: RuntimeError(f"torch.frexp() only supports floating-point dtypes: {words}"),
+    batch=families.targeted)  # fmt: skip
 def frexp_op(input: Array) -> tuple[Array, ...]:
     """Mantissa and exponent.  (*) -> (*), (*) int32"""
     mantissa, exponent = np.frexp(input)

@@ -111,6 +111,11 @@ def maybe_any(mask: Array | Tensor) -> bool:
     return bool(getattr(array, "interpreted", False) or array.any())
 
 
+def complex_refused(kind: type[Exception], phrase: str) -> Callable[[str], Exception]:
+    """What raises `kind` for dtypes, and says `phrase` where they are complex."""
+    return lambda words: kind(f"{phrase}: {words}" if "complex tensors" in words else words)
+
+
 def result_type_of(*operands: object) -> dtype:
     """The dtype in which tensors, arrays and numbers meet."""
     return dtypes.result_dtype([raw(x) for x in operands])

@@ -17,7 +17,7 @@ from rushlight.dispatch.registry import elementwise, op
 from rushlight.kernels.reference import slopes
 from rushlight.ops.elementwise.arith import conj, own_conj
 from rushlight.ops.elementwise.complex_log import complex_log1p
-from rushlight.ops.elementwise.shared import floating_into, keep, over, times
+from rushlight.ops.elementwise.shared import complex_refused, floating_into, keep, over, times
 
 if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
@@ -324,13 +324,15 @@ def _(g: Array | Tensor, input: Any, eps: float | None) -> Any:
 # Angles, sinc ----------------------------------------------------------------------------------------
 
 
-@elementwise(refuse="c", refusal=RuntimeError, grads={"input": lambda g: g * (math.pi / 180)})
+@elementwise(refuse="c", refusal=complex_refused(RuntimeError, "deg2rad is not supported for complex tensors"),
+             grads={"input": lambda g: g * (math.pi / 180)})  # fmt: skip
 def deg2rad(input: Array) -> Array:
     """Degrees as radians.  input: (*) -> (*)"""
     return input * (math.pi / 180)
 
 
-@elementwise(refuse="c", refusal=RuntimeError, grads={"input": lambda g: g * (180 / math.pi)})
+@elementwise(refuse="c", refusal=complex_refused(RuntimeError, "rad2deg is not supported for complex tensors"),
+             grads={"input": lambda g: g * (180 / math.pi)})  # fmt: skip
 def rad2deg(input: Array) -> Array:
     """Radians as degrees.  input: (*) -> (*)"""
     return input * (180 / math.pi)

@@ -174,6 +174,10 @@ index_fill_op.grad("value")(lambda g, index, dim: sum_op(index_select_op(g, np.u
 # Arguments -----------------------------------------------------------------------------------------
 
 
+# Dtypes of indices, as messages have them.
+_ALLOWED = {"index_add": "int32/int64", "index_fill": "int64", "index_copy": "int64"}
+
+
 def checked(name: str, input: Tensor, dim: int, index: Tensor) -> tuple[Any, Any, int]:
     """input and index with a dimension each, and the dimension counted from the front."""
     i = raw(index)
@@ -182,10 +186,12 @@ def checked(name: str, input: Tensor, dim: int, index: Tensor) -> tuple[Any, Any
     x = raw(input)
     dim = wrap_dim(dim, x.ndim)
     if i.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector, got shape {list(i.shape)}")
+        unlike: Any = RuntimeError if name.startswith("index_fill") else IndexError
+        raise unlike(f"{name}(): Index is supposed to be a vector, got shape {list(i.shape)}")
     if i.dtype not in (np.int64, np.int32):
         kind: Any = IndexError if name.startswith("index_fill") else RuntimeError
-        raise kind(f"{name}(): Expected dtype int32 or int64 for index, got {dtypes.of(i.dtype)}")
+        allowed = _ALLOWED.get(name.removesuffix("_"), "int32 or int64")
+        raise kind(f"{name}(): Expected dtype {allowed} for index, got {dtypes.of(i.dtype)}")
     return reshape_op(input, (1,)) if x.ndim == 0 else input, index if i.ndim else reshape_op(index, (1,)), dim
 
 
@@ -197,9 +203,20 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     Raises IndexError for indices out of range.
     """
     whole, at, dim = checked("index_select", input, dim, index)
-    check_bounds(raw(at), raw(whole).shape[dim], "index_select", dim, IndexError)
+    check_bounds(raw(at), raw(whole).shape[dim], "index_select", dim, IndexError, _OUTSIDE)
+    if not raw(input).ndim and raw(at).size != 1:
+        raise RuntimeError(
+            f"index_select(): Index to scalar can have only 1 value, got {raw(at).size} values: unsqueeze(0) first"
+        )
     found = index_select_op(whole, at, dim)
     return found if raw(input).ndim else reshape_op(found, ())
+
+
+_OUTSIDE = ": index out of range in self"
+_UNLIKE = {
+    "index_add": "source tensor shape must match self tensor shape: ",
+    "index_copy": "Source/destination tensor must have same slice shapes: ",
+}
 
 
 def source_for(name: str, x: Array, index: Tensor, source: Tensor, dim: int) -> Tensor:
@@ -220,7 +237,8 @@ def source_for(name: str, x: Array, index: Tensor, source: Tensor, dim: int) -> 
     if have != want:
         unlike = len(have) != len(want) or have[dim] != i.shape[0]
         kind: Any = IndexError if unlike and name.startswith("index_copy") else RuntimeError
-        raise kind(f"{name}(): source has shape {list(have)}, expected {list(want)}: that of input, and at dimension "
+        said = _UNLIKE.get(name.removesuffix("_"), "")
+        raise kind(f"{name}(): {said}source has shape {list(have)}, expected {list(want)}: that of input, and at dimension "
                    f"{dim} the number of indices")  # fmt: skip
     return source
 
@@ -234,7 +252,8 @@ def prepared(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor |
     if source is not None:
         source = source_for(name, raw(input), at, source, dim)
     kind = RuntimeError if name.startswith("index_add") and raw(whole).ndim > 1 else IndexError
-    check_bounds(raw(at), raw(whole).shape[dim], name, dim, kind)
+    also = _OUTSIDE if name.startswith("index_add") else ""
+    check_bounds(raw(at), raw(whole).shape[dim], name, dim, kind, also)
     return at, source, dim
 
 

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 UNSIGNED = {np.dtype(f"i{n}"): np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 
 
-def check_bounds(index: Array, size: int, name: str, dim: int, error: type[Any] = RuntimeError) -> None:
+def check_bounds(index: Array, size: int, name: str, dim: int, error: type[Any] = RuntimeError, also: str = "") -> None:
     """Raise `error` unless all of `index` lie in [0, size): one pass, negatives read as huge unsigned numbers.
 
-    Indices on the device meta are not known to be anywhere.
+    Indices on the device meta are not known to be anywhere. also: what the message says besides.
     """
     index = everything(index)
     if isinstance(index, Nowhere):
         return
     if index.size and np.maximum.reduce(index.view(UNSIGNED.get(index.dtype, index.dtype)), None) >= size:
         bad = index[(index < 0) | (index >= size)].reshape(-1)[0]
-        raise error(f"{name}(): index {int(bad)} is out of bounds for dimension {dim} with size {size}")
+        raise error(f"{name}(): index {int(bad)} is out of bounds for dimension {dim} with size {size}{also}")
 
 
 def wrapped(index: Array, size: int, name: str) -> Array:

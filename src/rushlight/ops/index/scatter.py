@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.declare import Array
@@ -209,7 +210,7 @@ def take_along_dim(input: Tensor, indices: Any, dim: Any = None) -> Tensor:
     """The elements at `indices` along `dim`, both broadcast besides it; without `dim`, of the flat tensor."""
     if raw(indices).dtype != np.int64:
         raise RuntimeError(
-            f"torch.take_along_dim(): dtype of indices should be Long but got {dtypes.of(raw(indices).dtype)}"
+            f"torch.take_along_dim(): dtype of indices should be Long but got {older(raw(indices).dtype)}"
         )
     if dim is None:
         return gather(reshape_op(input, (raw(input).size,)), 0, reshape_op(indices, (raw(indices).size,)))

@@ -174,7 +174,7 @@ def zero_factor(
 def check_kind(name: str, reduce: str, kinds: tuple[str, ...]) -> None:
     """Raise RuntimeError for a reduction that does not exist."""
     if reduce not in kinds:
-        raise RuntimeError(f"{name}(): reduce argument must be one of {', '.join(kinds)}, got {reduce!r}")
+        raise RuntimeError(f"{name}(): reduce argument must be either {', '.join(kinds)}, got {reduce!r}")
 
 
 def scatter_reduce_call(run: Callable[..., Any], name: str, input: Tensor, dim: int, index: Tensor, src: Tensor,

@@ -93,7 +93,7 @@ def put_call(
         raise RuntimeError(f"{name}(): self and source expected to have the same dtype, but got self.dtype = "
                            f"{dtypes.of(x.dtype)} and source.dtype = {dtypes.of(s.dtype)}")  # fmt: skip
     if i.size != s.size:
-        raise RuntimeError(f"{name}(): Expected source and index to have the same number of elements, but got "
+        raise IndexError(f"{name}(): Expected source and index to have the same number of elements, but got "
                            f"source.numel() = {s.size}, index.numel() = {i.size}")  # fmt: skip
     if i.size and not x.size:
         raise IndexError(f"{name}(): tried to put elements into an empty tensor")

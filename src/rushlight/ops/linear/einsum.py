@@ -106,15 +106,19 @@ contract.grad("other")(lambda g, input, la, lb, lo: contract(g, conj(input), lo,
 # Reading the equation ------------------------------------------------------------------------------
 
 
-def subscripts(term: str, equation: str) -> list[Any]:
-    """The labels of one term, Ellipsis among them."""
+def subscripts(term: str, equation: str, whose: str) -> list[Any]:
+    """The labels of one term, Ellipsis among them.  whose: "operand 0", "output"."""
     found: list[Any] = []
     i = 0
     while i < len(term):
         if term[i] == ".":
             if term[i : i + 3] != "..." or Ellipsis in found:
-                raise RuntimeError(f"einsum(): found '.' in {term!r} of {equation!r} that is not part of any ellipsis, or "
-                                   "more than one ellipsis")  # fmt: skip
+                what = (
+                    "for which an ellipsis was already found"
+                    if Ellipsis in found
+                    else "that is not part of any ellipsis"
+                )
+                raise RuntimeError(f"einsum(): found '.' for {whose} {what}, in {term!r} of {equation!r}")
             found.append(Ellipsis)
             i += 3
         elif term[i] in LETTERS:
@@ -131,7 +135,8 @@ def subscripts(term: str, equation: str) -> list[Any]:
 def parse(equation: str) -> tuple[list[list[Any]], Any]:
     """The labels of each operand, and of the output or None if it is implied."""
     left, arrow, right = equation.partition("->")
-    return [subscripts(term, equation) for term in left.split(",")], subscripts(right, equation) if arrow else None
+    terms = [subscripts(term, equation, f"operand {i}") for i, term in enumerate(left.split(","))]
+    return terms, subscripts(right, equation, "output") if arrow else None
 
 
 def from_lists(args: tuple[Any, ...]) -> tuple[list[Any], list[list[Any]], Any]:
@@ -147,7 +152,7 @@ def letters(sublist: list[Any]) -> list[Any]:
     found: list[Any] = []
     for n in sublist:
         if n is not Ellipsis and not 0 <= n < len(LETTERS):
-            raise RuntimeError(f"einsum(): subscript {n} is out of range: expected [0, {len(LETTERS)})")
+            raise ValueError(f"einsum(): subscript {n} is not within the valid range [0, {len(LETTERS)})")
         found.append(n if n is Ellipsis else LETTERS[n])
     return found
 
@@ -187,14 +192,14 @@ def output_labels(terms: list[Labels], output: list[Any], extra: int) -> Labels:
 # Carrying it out -----------------------------------------------------------------------------------
 
 
-def without_repeats(x: Tensor, labels: Labels) -> tuple[Any, Labels]:
-    """The diagonal over dimensions of the same label."""
+def without_repeats(x: Tensor, labels: Labels, operand: int) -> tuple[Any, Labels]:
+    """The diagonal over dimensions of the same label.  operand: which one it is, for errors."""
     while len(set(labels)) != len(labels):
         name = next(n for n in labels if labels.count(n) > 1)
         i = labels.index(name)
         j = labels.index(name, i + 1)
         if raw(x).shape[i] != raw(x).shape[j]:
-            raise RuntimeError(f"einsum(): subscript {name} is repeated for an operand but the sizes don't match, "
+            raise RuntimeError(f"einsum(): subscript {name} is repeated for operand {operand} but the sizes don't match, "
                                f"{raw(x).shape[j]} != {raw(x).shape[i]}")  # fmt: skip
         x = diagonal(x, 0, i, j)
         labels = (*[n for k, n in enumerate(labels) if k not in (i, j)], name)
@@ -301,5 +306,5 @@ def einsum(*args: Any) -> Tensor:
         same_dtype("einsum", operands[0], x, ("operand 0", f"operand {i}"))
     spelled_out, extra = spelled(operands, terms)
     lo = output_labels(spelled_out, output, extra)
-    pairs = [without_repeats(x, labels) for x, labels in zip(operands, spelled_out, strict=True)]
+    pairs = [without_repeats(x, labels, i) for i, (x, labels) in enumerate(zip(operands, spelled_out, strict=True))]
     return evaluate([x for x, _ in pairs], [labels for _, labels in pairs], lo)

@@ -62,7 +62,9 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | Tensor | None = None, *, driv
         raise RuntimeError(
             f"linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver}"
         )
-    if A.dtype != B.dtype or B.ndim < 1:
+    if B.ndim < 1:
+        raise RuntimeError("linalg.lstsq: other must have at least 1 dimension, got 0")
+    if A.dtype != B.dtype:
         raise RuntimeError(
             f"linalg.lstsq: Expected input and other to have the same dtype, got {A.dtype} and {B.dtype}"
         )

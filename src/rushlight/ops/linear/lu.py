@@ -238,6 +238,9 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpa
     if LU_pivots.dtype.numpy != np.int32 and unpack_pivots:
         raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype. Note: this "
                            "function is intended to be used with the output produced by torch.linalg.lu_factor")  # fmt: skip
+    if unpack_pivots and LU_pivots.shape != (*LU_data.shape[:-2], min(LU_data.shape[-2:])):
+        raise RuntimeError(f"torch.lu_unpack: LU_pivots of shape {list(LU_pivots.shape)} are not those of LU_data of shape "
+                           f"{list(LU_data.shape)}: expected one for each row that may be exchanged")  # fmt: skip
     empty = wrap(np.empty(0, LU_data._array.dtype))
     L, U = parts(LU_data) if unpack_data else (empty, empty)
     P = empty
@@ -337,7 +340,10 @@ def lu_solve_torch(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
 
 @function(name="lu")
 def lu_torch(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Tensor | None = None) -> Any:
-    """The packed LU factor and the exchanges, and with `get_infos` the info of lu_factor_ex.  Deprecated."""
+    """The packed LU factor and the exchanges, and with `get_infos` the info of lu_factor_ex.  Deprecated.
+
+    A singular matrix has a factor too, with zeros on the diagonal of U.
+    """
     caller.warn_once("torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a "
                      "future release: LU, pivots = torch.linalg.lu_factor(A, compute_pivots)")  # fmt: skip
     matrix("lu", A)
@@ -345,7 +351,6 @@ def lu_torch(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Tensor
     LU, pivots, info = lu_op(A)
     if get_infos:
         return pack("_lu_with_info", ("LU", "pivots", "info"), (LU, pivots, info))
-    check_info("lu", info)
     return LU, pivots
 
 

@@ -205,7 +205,7 @@ def _keep(x: Tensor, i: int, j: int, keepdim: bool) -> Tensor:
 @function(ns=NS, out=True)
 def norm(
     A: Tensor,
-    ord: complex | None = None,
+    ord: complex | str | None = None,
     dim: int | Sequence[int] | None = None,
     keepdim: bool = False,
     *,
@@ -229,6 +229,8 @@ def norm(
         raise RuntimeError(
             f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D."
         )
+    if ord is not None and dims is not None and len(dims) > 2:
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
     return vector_norm(A, 2 if ord is None else ord, dims, keepdim, dtype=dtype)
 
 
@@ -515,7 +517,7 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
     """The first N columns of the product of Householder reflections.  A: (*, M, N), tau: (*, K) -> (*, M, N)"""
     if A.ndim < 2 or A.shape[-2] < A.shape[-1] or tau.shape[-1] > A.shape[-1]:
         raise RuntimeError(f"linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1], "
-                           f"and to tau.shape[-1], got {list(A.shape)} and {list(tau.shape)}")  # fmt: skip
+                           f"and input.shape[-1] must be greater than or equal to tau.shape[-1], got {list(A.shape)} and {list(tau.shape)}")  # fmt: skip
     if A.ndim != tau.ndim + 1 or tuple(A.shape[:-2]) != tuple(tau.shape[:-1]) or A.dtype != tau.dtype:
         raise RuntimeError(f"linalg.householder_product: Expected tau to be of shape (*, K) and of dtype {A.dtype} beside "
                            f"input {list(A.shape)}, but got {list(tau.shape)} of {tau.dtype}")  # fmt: skip

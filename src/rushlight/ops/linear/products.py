@@ -46,7 +46,10 @@ def check_factor(name: str, value: complex, like: Tensor) -> None:
     if isinstance(value, bool) and raw(like).dtype.kind != "b":
         raise RuntimeError(f"{name}(): Boolean beta and alpha only supported for Boolean results.")
     if isinstance(value, float) and raw(like).dtype.kind in "biu" and not value.is_integer():
-        raise RuntimeError(f"{name}(): for integral input tensors, beta and alpha must not be floating point numbers")
+        raise RuntimeError(
+            f"{name}(): For integral input tensors, argument beta must not be a floating point number, "
+            f"nor alpha: got {value}"
+        )
     check_factors(name, raw(like).dtype, value)
 
 
@@ -289,8 +292,10 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     for i, x in enumerate(found):
         least = 1 if i in (0, len(found) - 1) else 2
         if not least <= raw(x).ndim <= 2:
-            raise RuntimeError(f"multi_dot(): tensor {i} must be {'1D or 2D' if least == 1 else '2D'} but got "
-                               f"{raw(x).ndim}D")  # fmt: skip
+            which = "the first tensor" if i == 0 else "the last tensor" if least == 1 else f"tensor {i}"
+            raise RuntimeError(
+                f"multi_dot(): {which} must be {'1D or 2D' if least == 1 else '2D'} but got {raw(x).ndim}D"
+            )
         same_dtype("multi_dot", found[0], x, ("tensor 0", f"tensor {i}"))
     row, column = raw(found[0]).ndim == 1, raw(found[-1]).ndim == 1
     if row:

@@ -44,13 +44,17 @@ def _listed(name: str, what: str, tensors: Sequence[Tensor] | int) -> list[Any]:
 
 def _beside(name: str, what: str, tensors: list[Any], given: Any) -> list[Any]:
     """An operand for each tensor: of a list of tensors or numbers, or one for all.  Raises RuntimeError for other lengths."""
+    if isinstance(given, Tensor) and given.ndim:
+        raise RuntimeError(f"{name}: {what}: scalar tensor expected to be 0 dim but it has {given.ndim} dimensions: give a list of "
+                           "tensors for one beside each")  # fmt: skip
     if isinstance(given, Tensor | int | float | complex):
         return [given] * len(tensors)
     if not isinstance(given, list | tuple):
         raise TypeError(f"{name}: {what} must be a number, or a list of numbers or tensors, got {type(given).__name__}")
     if len(given) != len(tensors):
-        raise RuntimeError(f"{name}: {what}: Tensor list must have same number of elements, expected {len(tensors)}, got "
-                           f"{len(given)}")  # fmt: skip
+        alike = "Tensor lists must have the same number of tensors" if given and isinstance(given[0], Tensor) else \
+            "Tensor list must have same number of elements as scalar list"  # fmt: skip
+        raise RuntimeError(f"{name}: {what}: {alike}, got {len(tensors)} and {len(given)}")
     return list(given)
 
 
@@ -142,7 +146,7 @@ def _fused(name: str, in_place: bool) -> Callable[..., Any]:
         tensors = _listed(shown, "self", self)
         first, second = (_beside(shown, w, tensors, x) for w, x in (("tensor1", tensor1), ("tensor2", tensor2)))
         given = 1 if scalars is value is _ABSENT else scalars if value is _ABSENT else value
-        factors = _beside(shown, "scalars", tensors, given.tolist() if isinstance(given, Tensor) else given)
+        factors = _beside(shown, "scalars", tensors, _unpacked(shown, given, len(tensors)))
         each_of = zip(tensors, first, second, factors, strict=True)
         return _finished(in_place, self, [_apply(t, name, in_place, a, b, value=f) for t, a, b, f in each_of])
 
@@ -150,6 +154,19 @@ def _fused(name: str, in_place: bool) -> Callable[..., Any]:
         f"`{name}` of each tensor and its two others, times one number or those of a list or of a 1-d tensor."
     )
     return each
+
+
+def _unpacked(name: str, given: Any, count: int) -> Any:
+    """The numbers of a vector of them; anything else as it is.  Raises RuntimeError for what is not one number each."""
+    if not isinstance(given, Tensor):
+        return given
+    if given.ndim != 1:
+        raise RuntimeError(f"{name}: Expected packed scalar Tensor to be of dimension 1. Got {given.ndim} instead")
+    if len(given) != count:
+        raise RuntimeError(
+            f"{name}: Expected length of scalars to match input of length {count} but got {len(given)} instead"
+        )
+    return given.tolist()
 
 
 def _norm(self: Any, ord: float = 2, dtype: dtype | None = None) -> tuple[Tensor, ...]:

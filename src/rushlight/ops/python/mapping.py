@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function
 from rushlight.engine import inplace
@@ -28,6 +29,10 @@ def result_type(tensor1: Tensor, tensor2: Tensor) -> dtype:
     >>> torch.result_type(torch.tensor([1, 2]), 1.0)
     torch.float32
     """
+    for position, given in enumerate((tensor1, tensor2), 1):
+        if not isinstance(given, Tensor | int | float | complex | np.generic):
+            raise TypeError(f"result_type(): argument 'tensor{position}' (position {position}) must be Tensor or Number, not "
+                            f"{kind_of(given)}")  # fmt: skip
     return dtypes.result_dtype([raw(tensor1), raw(tensor2)])
 
 

@@ -40,6 +40,8 @@ def diff(
     dim = wrap_dim(dim if axis is None else axis, array.ndim)
     if n == 0:
         return named.zeros_like(input) + input
+    for part in (prepend, append):
+        _check_end(part, array.shape, dim)
     pieces = [x for x in (prepend, input, append) if x is not None]
     x = cat(pieces, dim) if len(pieces) > 1 else input
     length = raw(x).shape[dim]
@@ -48,6 +50,20 @@ def diff(
         high, low = slice_of(x, dim, min(1, length), length), slice_of(x, dim, 0, max(length - 1, 0))
         x = named.logical_xor(high, low) if raw(x).dtype == np.bool_ else high - low
     return x
+
+
+def _check_end(part: Tensor | None, shape: tuple[int, ...], dim: int) -> None:
+    """Raise RuntimeError where `part` cannot be put at an end, along `dim`, of a tensor of this shape."""
+    if part is None:
+        return
+    given = raw(part).shape
+    if len(given) != len(shape):
+        raise RuntimeError(f"diff expects prepend or append to be the same dimension as input: got {len(given)}, expected "
+                           f"{len(shape)} dimensions")  # fmt: skip
+    for d, (have, want) in enumerate(zip(given, shape, strict=True)):
+        if d != dim and have != want:
+            raise RuntimeError(f"diff expects the shape of tensor to prepend or append to match that of input except along the "
+                               f"differencing dimension: input.size({d}) = {want}, got {have}")  # fmt: skip
 
 
 def widths(name: str, y: Tensor, x: Tensor, dim: int) -> Any:
@@ -199,7 +215,7 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     if array.dtype == np.bool_ or array.dtype == np.uint8:
-        raise RuntimeError(f"torch.gradient does not support {dtypes.of(array.dtype)} input.")
+        raise RuntimeError(f"torch.gradient does not support {array.dtype} input.")
     where = (
         range(array.ndim) if dim is None else wrap_dims(dim if isinstance(dim, (list, tuple)) else (dim,), array.ndim)
     )

@@ -68,8 +68,10 @@ def edges_of(name: str, x: Array, bins: Tensor | int, span: Any) -> Array:
     if isinstance(bins, Tensor):
         edges = raw(bins)
         if edges.ndim != 1 or edges.dtype != x.dtype:
-            raise RuntimeError(f"{name}: expected 1-d bin edges of dtype {dtypes.of(x.dtype)}, got {edges.ndim}-d of "
-                               f"{bins.dtype}")  # fmt: skip
+            raise RuntimeError(f"{name}: bins tensor should have one dimension and the same dtype as the input, "
+                               f"{dtypes.of(x.dtype)}, got {edges.ndim}-d of {bins.dtype}")  # fmt: skip
+        if edges.size < 2:
+            raise RuntimeError(f"{name}(): bins must be > 0, but got {edges.size} edges of bins, expected 2 or more")
         return edges
     if not isinstance(bins, int):
         raise TypeError(f"{name}(): argument 'bins' must be int or Tensor, not {type(bins).__name__}")
@@ -79,8 +81,10 @@ def edges_of(name: str, x: Array, bins: Tensor | int, span: Any) -> Array:
         low, high = (x.min().item(), x.max().item()) if x.size else (0.0, 1.0)
     else:
         low, high = span
-    if not (math.isfinite(low) and math.isfinite(high)) or low > high:
-        raise RuntimeError(f"{name}: range of [{low}, {high}] is not a finite interval")
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(f"{name}: range [{low}, {high}] is not finite")
+    if low > high:
+        raise RuntimeError(f"{name}: min should not exceed max, but got min {low} max {high}")
     if low == high:
         low, high = low - 0.5, high + 0.5
     return np.linspace(low, high, bins + 1).astype(x.dtype)
@@ -112,8 +116,8 @@ def check_weights(name: str, x: Array, weights: Any, shape: tuple[int, ...]) -> 
         return None
     w = raw(weights)
     if w.shape != shape or w.dtype != x.dtype:
-        raise RuntimeError(f"{name}: weights must have the shape {list(shape)} and dtype {dtypes.of(x.dtype)} of the "
-                           f"input, got {list(w.shape)} and {weights.dtype}")  # fmt: skip
+        raise RuntimeError(f"{name}: if weight tensor is provided it should have the same shape as the input tensor, "
+                           f"{list(shape)}, and its dtype, {dtypes.of(x.dtype)}, got {list(w.shape)} and {weights.dtype}")  # fmt: skip
     return w
 
 

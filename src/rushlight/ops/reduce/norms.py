@@ -212,6 +212,8 @@ def norm(input: Tensor, p: float | str | None = "fro", dim: int | Sequence[int] 
         where = (0, 1) if dim is None else dim
         if dim is None and raw(input).ndim != 2:
             where = (-2, -1)
+        if isinstance(where, int):
+            raise RuntimeError(f"norm(): dim must be a 2-tuple for the nuclear norm, which is of matrices. Got {where}")
         return linalg.matrix_norm(input, "nuc", where, keepdim, dtype=dtype, out=out)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")

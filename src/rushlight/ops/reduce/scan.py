@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
@@ -257,7 +258,8 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """Logarithms of the running sums of exponentials along `dim`, without overflow.  (*) -> (*)"""
     array = tensor_argument("logcumsumexp", input)
     if array.dtype.kind in "biu":
-        raise RuntimeError(f'"logcumsumexp_out_cpu" not implemented for {dtypes.of(array.dtype)}')
+        raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{older(dtypes.of(array.dtype))}': convert "
+                                  "it with .float()")  # fmt: skip
     return logcumsumexp_op(input, wrap_dim(dim, array.ndim))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -187,11 +188,11 @@ def msort(input: Tensor) -> Tensor:
 def check_k(name: str, array: Array, k: int, dim: int, low: int) -> int:
     """`k` as an int.  Raises RuntimeError where `dim` has no k elements."""
     n = array.shape[dim] if array.ndim else 1
-    k = int(k)
+    k = operator.index(k)
     if not low <= k <= n:
         what = "index" if name == "topk" else "number"
         raise RuntimeError(f"{name}(): selected {what} k out of range for dimension {dim}: got {k}, size {n}")
-    return int(k)
+    return k
 
 
 @function(method=True, out=True)

@@ -335,7 +335,7 @@ def nansum(
     """Sum of the elements that are not NaN, over all dimensions or those in `dim`.  (*) -> (*)"""
     array = tensor_argument("nansum", input)
     if array.dtype.kind == "c":
-        raise RuntimeError("nansum(): does not support complex inputs")
+        raise RuntimeError("nansum on CPU does not support complex inputs: nothing of them is NaN alone")
     wanted = None if dtype is None else dtypes.of(numpy_dtype("nansum", dtype))
     if wanted is not None and wanted.category < dtypes.FLOAT and array.dtype.kind not in "biu":
         input = keep(input, ~np.isnan(array))  # before they are converted

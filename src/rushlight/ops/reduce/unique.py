@@ -68,6 +68,8 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
         values, inverse, counts = _unique(array.reshape(-1), return_inverse, return_counts)
         inverse = None if inverse is None else inverse.reshape(array.shape)
         return _results("unique", input, (values, inverse, counts), return_inverse, return_counts)
+    if not array.ndim:
+        raise IndexError(f"unique(): Dimension specified as {dim} but tensor has no dimensions")
     rows = np.moveaxis(array, wrap_dim(dim, array.ndim), 0)
     check_rows("unique", rows, array)
     flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))

@@ -46,4 +46,16 @@ def view_as_dtype(input: Tensor, dtype: np.dtype[Any]) -> Tensor:
     if new > old and array.shape[-1] % (new // old):
         raise RuntimeError(f"self.size(-1) must be divisible by {new // old} to view {dtypes.of(array.dtype)} as "
                            f"{dtypes.of(dtype)} (different element sizes), but got {array.shape[-1]}")  # fmt: skip
+    if new > old and array.size:
+        _check_steps(input, array, dtype)
     return detach(view_dtype_op(detach(input), dtype))
+
+
+def _check_steps(input: Tensor, array: Array, dtype: np.dtype[Any]) -> None:
+    """Raise RuntimeError where rows, or the first element, do not begin at a whole number of the larger elements."""
+    old, times = array.itemsize, dtype.itemsize // array.itemsize
+    steps = [(f"self.stride({d})", array.strides[d] // old) for d in range(array.ndim - 1) if array.shape[d] > 1]
+    for what, step in [("self.storage_offset()", input.storage_offset()), *steps]:
+        if step % times:
+            raise RuntimeError(f"{what} must be divisible by {times} to view {dtypes.of(array.dtype)} as {dtypes.of(dtype)} "
+                               f"(different element sizes), but got {step}: clone() first")  # fmt: skip

@@ -184,6 +184,8 @@ def _T(self: Tensor) -> Tensor:
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw "
             "an error in a future release. Consider `x.mT` to transpose batches of matrices or "
             "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.")  # fmt: skip
+    if not ndim:
+        without_dimensions("T", "leave it out")
     return permute_op(self, tuple(range(ndim - 1, -1, -1)))
 
 

@@ -1,0 +1,126 @@
+"""Programs of one line that are refused, each with the phrase that scripts and tests look for in PyTorch's message: it is in ours."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import pytest
+
+import rushlight
+
+reference = pytest.importorskip("torch")
+pytestmark = pytest.mark.parity
+
+REFUSED = r"""
+torch.ones(4, 4)[:, 1:3].view(torch.float64)  @@ self.storage_offset() must be divisible by 2
+torch.ones(4, 5)[:, :4].view(torch.float64)  @@ self.stride(0) must be divisible by 2
+torch.ones(3).index_add(0, torch.tensor([0.0]), torch.ones(1))  @@ Expected dtype int32/int64 for index
+torch.ones(3, 3).index_add(0, torch.tensor([0]), torch.ones(1, 2))  @@ source tensor shape must match self
+torch.ones(3).index_add(0, torch.tensor([5]), torch.ones(1))  @@ index out of range in self
+torch.ones(3, 3).index_copy(0, torch.tensor([0]), torch.ones(1, 2))  @@ Source/destination tensor must have same slice shapes
+torch.ones(3).index_fill(0, torch.tensor([0.0]), 1)  @@ Expected dtype int64 for index
+torch.ones(3).index_fill(0, torch.tensor([[0]]), 1)  @@ a vector
+torch.ones(3).index_select(0, torch.tensor([3]))  @@ index out of range in self
+torch.tensor(3.0).index_select(0, torch.tensor([0, 0]))  @@ Index to scalar can have only 1 value, got 2 value
+torch.ones(3).put_(torch.tensor([0]), torch.ones(2))  @@ Expected source and index to have the same number of elements
+torch.ones(3).scatter_reduce(0, torch.tensor([0]), torch.ones(1), "foo")  @@ reduce argument must be either
+torch.take_along_dim(torch.ones(2, 3), torch.tensor([[0.0]]), 1)  @@ dtype of indices should be Long but got Float
+torch.floor(torch.tensor([1j]))  @@ floor is not supported for complex inputs
+torch.ceil(torch.tensor([1j]))  @@ ceil is not supported for complex inputs
+torch.trunc(torch.tensor([1j]))  @@ trunc is not supported for complex inputs
+torch.signbit(torch.tensor([1j]))  @@ signbit is not implemented for complex tensors
+torch.isposinf(torch.tensor([1j]))  @@ isposinf does not support complex inputs
+torch.isneginf(torch.tensor([1j]))  @@ isneginf does not support complex inputs
+torch.heaviside(torch.tensor([1j]), torch.tensor([1j]))  @@ heaviside is not yet implemented for complex tensors
+torch.deg2rad(torch.tensor([1j]))  @@ deg2rad is not supported for complex tensors
+torch.rad2deg(torch.tensor([1j]))  @@ rad2deg is not supported for complex tensors
+torch.frexp(torch.tensor([8]))  @@ torch.frexp() only supports floating-point dtypes
+torch.addcdiv(torch.tensor([1]), torch.tensor([1]), torch.tensor([1]))  @@ Integer division with addcdiv is no longer supported
+torch.logcumsumexp(torch.tensor([1]), 0)  @@ "logcumsumexp_out_cpu" not implemented for 'Long'
+torch.nansum(torch.tensor([1j]))  @@ nansum on CPU does not support complex inputs
+torch.gradient(torch.ones(3, dtype=torch.uint8))  @@ torch.gradient does not support uint8 input
+torch.diff(torch.ones(2, 3), prepend=torch.ones(3))  @@ diff expects prepend or append to be the same dimension as input
+torch.diff(torch.ones(2, 3), prepend=torch.ones(3, 1))  @@ diff expects the shape of tensor to prepend or append to match that of input
+torch.norm(torch.ones(2, 2), "nuc", dim=0)  @@ dim must be a 2-tuple
+torch.unique(torch.tensor(3), dim=0)  @@ Dimension specified as 0 but tensor has no dimensions
+torch.histogram(torch.tensor([1.0, 2.0]), torch.tensor([0.0]))  @@ bins must be > 0
+torch.histogram(torch.tensor([1.0, 2.0]), torch.tensor([[0.0, 1.0]]))  @@ bins tensor should have one dimension
+torch.histogram(torch.tensor([1.0, 2.0]), 2, range=(4.0, 0.0))  @@ min should not exceed max
+torch.histogram(torch.ones(2), torch.tensor([0.0, 1.0]), weight=torch.ones(3))  @@ if weight tensor is provided it should have the same shape as the input tensor
+torch.result_type(torch.tensor([1]), "a")  @@ result_type()
+torch.ones(3).topk(2.5)  @@
+torch.ones([1] * 65).sum(0)  @@ only tensors with up to 64 dims are supported
+torch.linalg.lstsq(torch.eye(2), torch.tensor(1.0))  @@ other must have at least 1 dimension
+torch.linalg.norm(torch.ones(2, 2), "x")  @@ linalg.matrix_norm: Order x not supported
+torch.linalg.norm(torch.ones(2, 2), "nuc", dim=0)  @@ dim must be a 2-tuple
+torch.linalg.norm(torch.ones(2, 2, 2), 2, dim=(0, 1, 2))  @@ If dim is specified, it must be of length 1 or 2
+torch.linalg.householder_product(torch.ones(3, 2), torch.ones(3))  @@ input.shape[-1] must be greater than or equal to tau.shape[-1]
+torch.linalg.multi_dot([torch.ones(2, 2), torch.tensor(1.0)])  @@ the last tensor must be 1D or 2D
+torch.linalg.multi_dot([torch.tensor(1.0), torch.ones(2, 2)])  @@ the first tensor must be 1D or 2D
+torch.addr(torch.tensor([[1]]), torch.tensor([1]), torch.tensor([1]), beta=1.5)  @@ For integral input tensors, argument beta must not be a floating point number
+torch.lu_unpack(torch.eye(2), torch.tensor([1]).int())  @@
+torch.einsum("i.", torch.ones(2))  @@ found '.' for operand 0 that is not part of any ellipsis
+torch.einsum("......", torch.ones(2))  @@ found '.' for operand 0 for which an ellipsis was already found
+torch.einsum("i->.", torch.ones(2))  @@ found '.' for output that is not part of any ellipsis
+torch.einsum("ii", torch.ones(2, 3))  @@ subscript i is repeated for operand 0 but the sizes don't match, 3 != 2
+torch.einsum(torch.ones(2), [52])  @@ not within the valid range [0, 52)
+torch.segment_reduce(torch.ones(3), "sum")  @@ Either lengths or offsets must be defined
+torch.segment_reduce(torch.ones(3), "sum", lengths=torch.tensor([4, -1]))  @@ lengths contains negative value
+torch.segment_reduce(torch.ones(3), "sum", lengths=torch.tensor([3]), axis=1)  @@ Dimension out of range
+torch._foreach_add([torch.ones(2)], [torch.ones(2)] * 2)  @@ Tensor lists must have the same number of tensors, got 1 and 2
+torch._foreach_add([torch.ones(2)], [1.0, 2.0])  @@ Tensor list must have same number of elements as scalar list
+torch._foreach_add([torch.ones(2)], torch.ones(2))  @@ scalar tensor expected to be 0 dim but it has 1 dimensions
+torch._foreach_addcmul([torch.ones(1)], [torch.ones(1)], [torch.ones(1)], torch.ones(2))  @@ Expected length of scalars to match input of length 1 but got 2 instead
+torch._foreach_addcmul([torch.ones(1)], [torch.ones(1)], [torch.ones(1)], torch.ones(1, 1))  @@ Expected packed scalar Tensor to be of dimension 1. Got 2 instead
+torch.iinfo(torch.float)  @@ torch.iinfo() requires an integer input type. Use torch.finfo
+torch.iinfo(torch.bool)  @@ torch.bool is not supported by torch.iinfo
+torch.finfo("float32")  @@ finfo(): argument 'type' (position 1) must be torch.dtype, not str
+torch.testing.make_tensor(3, dtype="a", device="cpu")  @@ the requested dtype 'a' is not supported
+""".strip().splitlines()
+
+
+def raised(library: Any, program: str) -> BaseException:
+    with warnings.catch_warnings(), pytest.raises(Exception) as error:
+        warnings.simplefilter("ignore")
+        eval(program, {"torch": library})
+    return error.value
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_a_refusal_has_pytorchs_kind_and_the_phrase(line: str) -> None:
+    program, phrase = (part.strip() for part in line.split("@@"))
+    there, here = (raised(library, program) for library in (reference, rushlight))
+    assert type(here).__name__ == type(there).__name__
+    assert re.search(re.escape(phrase), str(there), re.IGNORECASE)
+    assert re.search(re.escape(phrase), str(here), re.IGNORECASE)
+
+
+def test_a_transpose_of_a_tensor_without_dimensions_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match="deprecated"):
+        assert rushlight.tensor(1.0).T.item() == 1.0
+
+
+def test_a_singular_matrix_has_a_factor_in_the_older_function() -> None:
+    for t in (reference, rushlight):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            LU, pivots = t.lu(t.zeros(2, 2))
+        assert not LU.any()
+        assert pivots.tolist() == [1, 2]
+
+
+def test_shapes_are_close_where_there_are_no_values() -> None:
+    a, b = (rushlight.ones(n, device="meta") for n in (2, 3))
+    rushlight.testing.assert_close(a, a)
+    with pytest.raises(AssertionError, match="shape"):
+        rushlight.testing.assert_close(a, b)
+
+
+def test_a_storage_of_bytes_needs_no_order_of_them() -> None:
+    from rushlight.compat.rooms.storage import ByteStorage
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert ByteStorage.from_buffer(b"abc").tolist() == [97, 98, 99]
