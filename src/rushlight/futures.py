@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from logging import getLogger
 from typing import Any, Generic, TypeVar
 
 __all__ = ["Future", "collect_all", "wait_all"]
@@ -22,10 +23,13 @@ T = TypeVar("T")
 class Future(Generic[T]):
     """A value, or an exception, that some thread sets once; others wait for it.
 
-    devices: accepted: all memory is the CPU's.
+    devices: accepted: all memory is the CPU's, which is not among them (ValueError).
     """
 
     def __init__(self, *, devices: Any = None):
+        for device in () if devices is None else devices:
+            if getattr(device, "type", device) == "cpu":
+                raise ValueError(f"Expected devices to have indices, got {device}: the CPU has none, leave devices out")
         self._set = threading.Event()
         self._lock = threading.Lock()
         self._result: Any = None
@@ -71,6 +75,9 @@ class Future(Generic[T]):
         for callback in waiting:
             callback()
 
+    def __reduce__(self) -> str:
+        raise RuntimeError("Can not pickle torch.futures.Future: another thread is to set it here")
+
     def _when_done(self, callback: Callable[[], None]) -> None:
         """Run `callback` once there is a value or an exception: now, if there is."""
         with self._lock:
@@ -80,14 +87,18 @@ class Future(Generic[T]):
         callback()
 
     def then(self, callback: Callable[[Future[T]], Any]) -> Future[Any]:
-        """The future result of callback(self), which runs once this one is done; what it raises is the result's exception."""
+        """The future result of callback(self), which runs once this one is done.
+
+        What it raises is the cause of the RuntimeError that waiting for the result raises.  Raises TypeError for no function.
+        """
         result: Future[Any] = Future()
+        checked(callback, "then")
 
         def run() -> None:
             try:
                 found = callback(self)
             except Exception as error:
-                result.set_exception(error)
+                result.set_exception(of_callback(error))
             else:
                 result.set_result(found)
 
@@ -95,8 +106,31 @@ class Future(Generic[T]):
         return result
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
-        """Call callback(self) once this one is done."""
-        self._when_done(lambda: callback(self))
+        """Call callback(self) once this one is done; what it raises is logged.  Raises TypeError for no function."""
+        checked(callback, "add_done_callback")
+
+        def run() -> None:
+            try:
+                callback(self)
+            except Exception:
+                getLogger(__name__).exception("a callback of a future raised")
+
+        self._when_done(run)
+
+
+def checked(callback: object, name: str) -> None:
+    """Raise TypeError unless `callback` can be called."""
+    if not callable(callback):
+        raise TypeError(
+            f"{name}(): incompatible function arguments: expected a function of one future, got {callback!r}"
+        )
+
+
+def of_callback(error: Exception) -> RuntimeError:
+    """What a callback raised, as the exception of its result."""
+    made = RuntimeError(f"Got the following error when running the callback: {type(error).__name__}: {error}")
+    made.__cause__ = error
+    return made
 
 
 def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:

@@ -1,5 +1,7 @@
 """Futures: values that come later, from this thread or another, and what is done with them then."""
 
+import copy
+import pickle
 import threading
 from typing import Any
 
@@ -29,9 +31,12 @@ def test_exceptions_are_raised_to_who_waits() -> None:
     future: Future[int] = Future()
     later = future.then(lambda f: f.wait())
     future.set_exception(ValueError("boo"))
-    for asked in (future.wait, future.value, later.wait):
+    for asked in (future.wait, future.value):
         with pytest.raises(ValueError, match="boo"):
             asked()
+    with pytest.raises(RuntimeError, match="when running the callback: ValueError: boo") as caught:
+        later.wait()
+    assert isinstance(caught.value.__cause__, ValueError)
     with pytest.raises(AssertionError, match="not an Exception"):
         Future().set_exception(3)  # type: ignore[arg-type]
 
@@ -56,3 +61,20 @@ def test_another_thread_is_waited_for() -> None:
     thread.start()
     assert future.wait() == 5
     thread.join()
+
+
+def test_what_a_callback_raises_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    future: Future[int] = Future()
+    future.add_done_callback(lambda f: 1 / 0)  # type: ignore[arg-type, return-value]
+    future.set_result(1)
+    assert "ZeroDivisionError" in capsys.readouterr().err
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        future.then(3)  # type: ignore[arg-type]
+
+
+def test_futures_stay_in_their_process() -> None:
+    for use in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(RuntimeError, match="Can not pickle"):
+            use(Future())
+    with pytest.raises(ValueError, match="Expected devices to have indices, got cpu"):
+        Future(devices=["cpu"])

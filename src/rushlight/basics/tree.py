@@ -1,7 +1,7 @@
 """Trees of Python containers: flattened to leaves and built again.
 
-A tree is a leaf, or a list, tuple, named tuple, dict, OrderedDict, defaultdict or deque of trees, or an object of a class
-that was registered. None is a leaf.
+A tree is a leaf, or a list, tuple, named tuple, shape, dict, OrderedDict, defaultdict or deque of trees, or an object of a
+class that was registered. None is a leaf.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
+
+from rushlight.basics.size import Size
 
 
 class Registered(NamedTuple):
@@ -18,9 +20,17 @@ class Registered(NamedTuple):
     unflatten_fn: Callable[[list[Any], Any], Any]
     name: str | None = None
     flatten_with_keys: Callable[[Any], Any] | None = None
+    dump: Callable[[Any], Any] | None = None
+    load: Callable[[Any], Any] | None = None
 
 
-REGISTERED: dict[type, Registered] = {}
+def sized(values: Iterable[Any], context: object) -> tuple[Any, ...]:
+    """A shape of integers; a tuple of what was made of them otherwise."""
+    found = tuple(values)
+    return Size(found) if all(type(v) is int for v in found) else found
+
+
+REGISTERED: dict[type, Registered] = {Size: Registered(lambda sizes: (list(sizes), None), sized, "torch.Size")}
 
 
 class Spec:
@@ -135,7 +145,7 @@ def children_of(tree: Any) -> tuple[type | None, Any, list[Any]]:
     if kind is tuple or kind is list:
         return kind, None, list(tree)
     if is_namedtuple(tree):
-        return kind, kind if kind.__bases__ == (tuple,) else None, list(tree)
+        return kind, None if hasattr(kind, "n_sequence_fields") else kind, list(tree)
     if kind is dict or kind is OrderedDict:
         return kind, list(tree), list(tree.values())
     if kind is defaultdict:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from types import UnionType
 from typing import Any
 
 from rushlight.basics import tree as trees
-from rushlight.basics.tree import REGISTERED, LeafSpec, Registered, Spec, children_of, is_namedtuple, tree_unflatten
+from rushlight.basics.size import Size
+from rushlight.basics.tree import REGISTERED, LeafSpec, Registered, Spec, children_of, tree_unflatten
 from rushlight.dispatch.results import Named
+from rushlight.utils._treespecs import (
+    _register_namedtuple as _register_namedtuple,
+)
 from rushlight.utils._treespecs import (
     treespec_dict,
     treespec_dumps,
@@ -20,7 +25,7 @@ from rushlight.utils._treespecs import (
 )
 
 __all__ = ["GetAttrKey", "LeafSpec", "MappingKey", "PyTree", "SUPPORTED_NODES", "SequenceKey", "keystr",
-           "register_pytree_node", "tree_flatten_with_path", "tree_map_with_path", "PyTreeSpec", "TreeSpec", "is_namedtuple", "tree_all", "tree_all_only", "tree_any", "tree_any_only",
+           "register_pytree_node", "tree_flatten_with_path", "tree_map_with_path", "PyTreeSpec", "TreeSpec", "is_namedtuple", "is_namedtuple_instance", "is_structseq_instance", "tree_all", "tree_all_only", "tree_any", "tree_any_only",
            "tree_flatten", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_map", "tree_map_only", "tree_structure",
            "arg_tree_leaves", "is_constant_class", "is_namedtuple_class", "is_structseq", "is_structseq_class", "key_get",
            "map_only", "register_constant", "register_dataclass", "tree_leaves_with_path", "tree_map_", "tree_map_only_",
@@ -46,8 +51,9 @@ def register_pytree_node(
 ) -> None:
     """Let objects of a class be nodes of trees, not leaves.
 
-    flatten_fn: the children and a context of an object; unflatten_fn: an object of both.  Raises ValueError for a class that
-    was registered already.
+    flatten_fn: the children and a context of an object; unflatten_fn: an object of both; flatten_with_keys_fn: the children
+    with their keys, for paths. to_dumpable_context, from_dumpable_context: a context as JSON knows it, and back.  Raises
+    ValueError for a class that was registered already, and for one of the last two without the other.
 
     >>> from types import SimpleNamespace
     >>> class Pair(SimpleNamespace): ...
@@ -57,7 +63,13 @@ def register_pytree_node(
     """
     if cls in REGISTERED:
         raise ValueError(f"{cls} is already registered as pytree node.")
-    REGISTERED[cls] = Registered(flatten_fn, unflatten_fn, serialized_type_name, flatten_with_keys_fn)
+    if (to_dumpable_context is None) != (from_dumpable_context is None):
+        raise ValueError(
+            f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered, got one of them."
+        )
+    REGISTERED[cls] = Registered(
+        flatten_fn, unflatten_fn, serialized_type_name, flatten_with_keys_fn, to_dumpable_context, from_dumpable_context
+    )
 
 
 _register_pytree_node = register_pytree_node  # its older name
@@ -124,7 +136,14 @@ class GetAttrKey:
         return f".{self.name}"
 
 
-is_namedtuple_instance = is_namedtuple
+def is_namedtuple_instance(obj: object) -> bool:
+    """Whether a value is a named tuple."""
+    return trees.is_namedtuple(obj)
+
+
+def is_namedtuple(obj: object) -> bool:
+    """Whether a value is a named tuple, or a class of some."""
+    return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
 
 
 def is_structseq_instance(obj: object) -> bool:
@@ -170,8 +189,11 @@ def _steps(tree: Any) -> list[tuple[Any, Any]]:
     kind, _, children = children_of(tree)
     if kind in REGISTERED:
         way = REGISTERED[kind].flatten_with_keys
-        return [(SequenceKey(i), child) for i, child in enumerate(children)] if way is None else list(way(tree)[0])
-    if is_namedtuple(tree):
+        if way is None:
+            raise ValueError(f"Did not find a flatten_with_keys_fn for type: {kind}. Give register_pytree_node one, which "
+                             "returns children with their keys.")  # fmt: skip
+        return list(way(tree)[0])
+    if is_namedtuple(tree) and not is_structseq_instance(tree):
         return [(GetAttrKey(name), child) for name, child in zip(tree._fields, children, strict=True)]
     if isinstance(tree, dict):
         return [(MappingKey(key), child) for key, child in zip(tree, children, strict=True)]
@@ -243,13 +265,15 @@ def tree_map(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Is
     return tree_unflatten([func(*row) for row in zip(*columns, strict=True)], spec)
 
 
-Types = type | tuple[type, ...] | Callable[[Any], bool]
+Types = type | tuple[type, ...] | UnionType | Callable[[Any], bool]
 
 
 def _asks(types: Types) -> Callable[[Any], bool]:
     """A function saying whether a leaf is of these types."""
-    if isinstance(types, type | tuple):
+    if isinstance(types, type | tuple | UnionType):
         return lambda leaf: isinstance(leaf, types)
+    if not callable(types):
+        raise TypeError(f"Argument must be a type, a tuple of types, or a callable, got {types!r}")
     return types
 
 
@@ -350,6 +374,17 @@ BUILTIN_TYPES = frozenset({list, tuple, namedtuple, deque}) | STANDARD_DICT_TYPE
 CONSTANTS: set[type] = set()
 
 
+def check_fields(found: set[str], given: set[str]) -> None:
+    """Raise ValueError unless the names given are those of a dataclass's fields."""
+    if missing := found - given:
+        raise ValueError("register_dataclass(): field_names does not include all dataclass fields. Missing fields in "
+                         f"`field_names`: {missing}; name them in drop_field_names if they are no children")  # fmt: skip
+    if more := given - found:
+        raise ValueError(
+            f"register_dataclass(): field_names include unexpected fields. Unexpected fields in `field_names`: {more}"
+        )
+
+
 def register_dataclass(
     cls: type,
     *,
@@ -365,10 +400,8 @@ def register_dataclass(
     dropped = set(drop_field_names or ())
     if is_dataclass(cls):
         found = [f.name for f in fields(cls) if f.init and f.name not in dropped]
-        if field_names is not None and set(found) != set(field_names):
-            raise ValueError(
-                f"register_dataclass(): fields of {cls.__name__} are {found}, got field_names={field_names}"
-            )
+        if field_names is not None:
+            check_fields(set(found), set(field_names))
     elif field_names is None:
         raise ValueError(f"register_dataclass(): field_names must be given for {cls}, which is no dataclass")
     names = list(field_names if field_names is not None else found)
@@ -428,3 +461,4 @@ for _kind, _ways in {
     namedtuple: (lambda d: ([*d], type(d)), lambda values, kind: kind(*values), None),
 }.items():
     REGISTERED[_kind] = Registered(_ways[0], _ways[1], None, _ways[2])  # type: ignore[index, arg-type]
+REGISTERED[Size] = REGISTERED[Size]._replace(flatten_with_keys=_tuple_flatten_with_keys)

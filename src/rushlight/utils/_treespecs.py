@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Mapping
+from enum import Enum
+from operator import attrgetter
 from typing import Any
 
 from rushlight.basics.tree import LEAF, REGISTERED, Registered, Spec, tree_unflatten
@@ -13,6 +16,13 @@ from rushlight.basics.tree import LEAF, REGISTERED, Registered, Spec, tree_unfla
 PROTOCOL = 1  # of the text; there is no other
 PLAIN: dict[str, type] = {f"{kind.__module__}.{kind.__qualname__}": kind
                           for kind in (list, tuple, dict, OrderedDict, defaultdict, deque)}  # fmt: skip
+NAMED_TUPLE = "collections.namedtuple"
+NAMED_TUPLES: dict[type, str] = {}  # the names of classes of named tuples in such text
+
+
+def _register_namedtuple(cls: type, *, serialized_type_name: str) -> None:
+    """Give a class of named tuples a name, by which `treespec_dumps` and `treespec_loads` know it."""
+    NAMED_TUPLES[cls] = serialized_type_name
 
 
 def treespec_leaf() -> Spec:
@@ -44,8 +54,38 @@ def _described(spec: Spec) -> dict[str, Any]:
     if spec.kind is None:
         return {"type": None, "context": None, "children_spec": []}
     name = _name_of(spec)
-    context: Any = _of_defaults(spec.context) if spec.kind is defaultdict else json.dumps(spec.context)
+    context: Any = _of_defaults(spec.context) if spec.kind is defaultdict else _written(spec)
     return {"type": name, "context": context, "children_spec": [_described(child) for child in spec.below]}
+
+
+def _written(spec: Spec) -> object:
+    """The context of a container as text, or as its class was registered to have it."""
+    if spec.kind is not None and spec.context is spec.kind:
+        return NAMED_TUPLES[spec.kind]
+    entry = REGISTERED.get(spec.kind) if spec.kind is not None else None
+    if entry is not None and entry.dump is not None:
+        return entry.dump(spec.context)
+    return json.dumps(spec.context, default=_enumerated)
+
+
+def _enumerated(value: object) -> dict[str, object]:
+    """A member of an enum as JSON knows it.  Raises TypeError for what is none."""
+    if not isinstance(value, Enum):
+        raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+    return {"__enum__": True, "fqn": f"{type(value).__module__}:{type(value).__qualname__}", "name": value.name}
+
+
+def _enum_of(found: dict[str, Any]) -> object:
+    """The member that `_enumerated` described, of a module that is imported already; other dictionaries as they are."""
+    if found.get("__enum__") is not True:
+        return found
+    module, _, path = found["fqn"].partition(":")
+    try:
+        return attrgetter(path)(sys.modules[module])[found["name"]]
+    except (KeyError, AttributeError) as error:
+        raise ValueError(
+            f"treespec_loads(): no enum {found['fqn']} with a member {found['name']!r} is imported"
+        ) from error
 
 
 def _of_defaults(context: Any) -> dict[str, Any]:
@@ -59,6 +99,8 @@ def _name_of(spec: Spec) -> str:
     plain = f"{kind.__module__}.{kind.__qualname__}"
     if plain in PLAIN:
         return plain
+    if spec.context is kind and kind in NAMED_TUPLES:
+        return NAMED_TUPLE
     if kind in REGISTERED:
         name = REGISTERED[kind].name
         if name is None:
@@ -82,14 +124,30 @@ def _made(described: dict[str, Any]) -> Spec:
     if name is None:
         return LEAF
     named = {entry.name: kind for kind, entry in REGISTERED.items() if isinstance(entry, Registered) and entry.name}
+    if name == NAMED_TUPLE:
+        found = _named_tuple(described["context"])
+        return Spec(found, found, tuple(_made(child) for child in described["children_spec"]))
     kind = PLAIN.get(name) or named.get(name)
     if kind is None:
         raise NotImplementedError(
             f"Deserializing {name} in a tree is not supported: no class was registered by that name"
         )
-    context = described["context"]
-    context = _defaults_of(context) if kind is defaultdict else json.loads(context)
+    context, load = described["context"], getattr(REGISTERED.get(kind), "load", None)
+    if load is not None:
+        context = load(context)
+    else:
+        context = _defaults_of(context) if kind is defaultdict else json.loads(context, object_hook=_enum_of)
     return Spec(kind, context, tuple(_made(child) for child in described["children_spec"]))
+
+
+def _named_tuple(name: str) -> type:
+    """The class of named tuples of that name.  Raises NotImplementedError where none was registered."""
+    for cls, known in NAMED_TUPLES.items():
+        if known == name:
+            return cls
+    raise NotImplementedError(
+        f"Deserializing the named tuple {name} is not supported: no class was registered by that name"
+    )
 
 
 def _defaults_of(context: dict[str, Any]) -> list[Any]:

@@ -94,12 +94,12 @@ class SpectralNorm:
         module._register_load_state_dict_pre_hook(hook.complete)
         return hook
 
-    def write_version(self, module: Module, state: Any, prefix: str, metadata: dict[str, Any]) -> None:
+    def write_version(self, module: Module, state: object, prefix: str, metadata: dict[str, Any]) -> None:
         """Note in the metadata of a state_dict that it has both vectors, which the first files lacked."""
         metadata.setdefault("spectral_norm", {})[f"{self.name}.version"] = 1
 
-    def complete(self, state: dict[str, Any], prefix: str, metadata: Any, strict: bool, missing: list[str],
-                 *rest: Any) -> None:  # fmt: skip
+    def complete(self, state: dict[str, Any], prefix: str, metadata: dict[str, Any], strict: bool,
+                 missing: list[str], *rest: object) -> None:  # fmt: skip
         """Find the vector v that a state_dict of the first version lacks: of the weight, its quotient and u."""
         noted = metadata.get("spectral_norm", {}).get(f"{self.name}.version")
         key = prefix + self.name
@@ -127,7 +127,7 @@ class SpectralNorm:
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
 
 
-def owner_of(hook: Any) -> Any:
+def owner_of(hook: object) -> object:
     """The object whose method a hook of a module is, or None."""
     return getattr(getattr(hook, "hook", hook), "__self__", None)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -121,9 +121,9 @@ def what_is_pooled(n: int) -> str:
     return f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got: "
 
 
-def ints_of(name: str, what: str, value: Any, n: int) -> tuple[int, ...]:
+def ints_of(name: str, what: str, value: int | Sequence[int], n: int) -> tuple[int, ...]:
     """As `spread`.  Raises RuntimeError in the words of poolings for a sequence of another length."""
-    if not hasattr(value, "__index__") and len(value) not in (1, n):
+    if not isinstance(value, SupportsIndex) and len(value) not in (1, n):
         many = f"a tuple of {('two', 'three')[n > 2]} ints" if n > 1 else "list of ints or tuple of ints of size 1"
         rule = {"stride": "must either be omitted, a single int, or", "dilation": "must be either a single int, or"}
         words = rule.get(what, "must either be a single int, or") if n > 1 else "must be an int,"
