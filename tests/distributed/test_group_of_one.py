@@ -87,7 +87,8 @@ def test_several_processes_without_a_launcher_are_told_the_command(monkeypatch: 
         dist.init_process_group(world_size=1)
     with pytest.raises(ValueError, match=r"expected a backend of .*, got 'pigeons'"):
         dist.init_process_group("pigeons", rank=0, world_size=1)
-    with pytest.raises(NotImplementedError, match="join=False"):
+    with monkeypatch.context() as launched, pytest.raises(NotImplementedError, match="join=False"):
+        launched.setenv("PMI_RANK", "0")
         torch.multiprocessing.spawn(print, nprocs=2, join=False)
     assert not dist.is_initialized()
 

@@ -243,8 +243,9 @@ def test_refusals_of_the_special_ones():
         step(OPTIM.LBFGS([p], line_search_fn="x"), p)
     with pytest.raises(TypeError, match="closure"):
         OPTIM.LBFGS([p]).step()
-    with pytest.raises(NotImplementedError, match="share_memory"):
-        OPTIM.Adagrad([p]).share_memory()
+    shared = OPTIM.Adagrad([p])
+    shared.share_memory()
+    assert shared.state[p]["sum"].is_shared()
 
 
 # Steps ---------------------------------------------------------------------------------------------

@@ -10,17 +10,10 @@ import tempfile
 from typing import Any
 
 from rushlight.compat import children
+from rushlight.compat.contexts import ProcessRaisedException
 from rushlight.distributed import launch, mpi
 
-__all__ = ["ProcessException", "ProcessRaisedException", "spawn"]
-
-
-class ProcessException(Exception):
-    """A process that was started failed."""
-
-
-class ProcessRaisedException(ProcessException):
-    """A function that ran in another process raised an error."""
+__all__ = ["spawn"]
 
 
 def spawn(fn: Any, args: tuple[Any, ...], count: int) -> None:
@@ -46,7 +39,9 @@ def spawn(fn: Any, args: tuple[Any, ...], count: int) -> None:
         status = launch.start(count, [sys.executable, "-m", "rushlight.compat.spawned", path])
     if status:
         raise ProcessRaisedException(
-            f"torch.multiprocessing.spawn: a process of {count} ended with status {status}; its error is above"
+            f"torch.multiprocessing.spawn: a process of {count} ended with status {status}; its error is above",
+            -1,
+            None,
         )
 
 

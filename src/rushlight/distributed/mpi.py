@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from typing import Any
 
 from rushlight.basics.errors import explained
 
-__all__ = ["HINT", "launched", "library", "local_rank"]
+__all__ = ["HINT", "available", "launched", "library", "local_rank"]
 
 HINT = "pip install 'rushlight[mpi]' brings mpi4py and an MPI"
 # What launchers tell the processes that they start: MPICH and Intel MPI, Open MPI, PMIx, Slurm's srun.
@@ -18,6 +19,11 @@ LOCAL = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
 def launched() -> bool:
     """Whether an MPI launcher started this process."""
     return any(name in os.environ for name in RANKS) or ("SLURM_PROCID" in os.environ and "SLURM_STEP_ID" in os.environ)
+
+
+def available() -> bool:
+    """Whether there is an MPI to start processes by."""
+    return importlib.util.find_spec("mpi4py") is not None
 
 
 def local_rank() -> int | None:

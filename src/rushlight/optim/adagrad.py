@@ -53,11 +53,9 @@ class Adagrad(Stepper):
                 self._start(self.state[p], p, group)
 
     def share_memory(self) -> None:
-        """Refused: tensors do not live in memory shared between processes.  Raises NotImplementedError."""
-        raise NotImplementedError(
-            "Adagrad.share_memory: tensors cannot be moved to memory shared between processes; train in threads, or "
-            "send gradients to one process"
-        )
+        """Move the sums of squares to where other processes see them."""
+        for state in self.state.values():
+            state["sum"].share_memory_()
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("sum",)

@@ -183,8 +183,8 @@ class Tree(Registry):
             gradient.zero_()
 
     def share_memory(self) -> Self:
-        """Accepted for compatibility: tensors of one process need no shared memory."""
-        return self
+        """Move parameters and buffers to where other processes see them; this module."""
+        return self._apply(lambda t: t.share_memory_())
 
     def _get_name(self) -> str:
         return builtins.type(self).__name__

@@ -96,9 +96,25 @@ def storage(self: Tensor) -> TypedStorage:
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    """Moving memory where other processes see it is not supported: threads share it as it is."""
-    raise RuntimeError("share_memory_: tensors cannot be put into shared memory; threads of one process share them as "
-                       "they are, and torch.from_numpy takes arrays on multiprocessing.shared_memory")  # fmt: skip
+    """Move the memory to where other processes see it; all tensors on that memory come with it.  (*) -> (*), this tensor.
+
+    Raises RuntimeError for memory that a budget may move.
+
+    >>> import rushlight as torch
+    >>> torch.ones(2).share_memory_().is_shared()
+    True
+    """
+    from rushlight.ops.create.shared import share_tensor
+
+    share_tensor(self)
+    return self
+
+
+def is_shared(self: Tensor) -> bool:
+    """Whether the memory is where other processes see it: see `share_memory_`."""
+    from rushlight.ops.create.shared import tensor_is_shared
+
+    return tensor_is_shared(self)
 
 
 def pin_memory(self: Tensor, device: device | str | int | None = None) -> Tensor:
@@ -120,7 +136,7 @@ def reinforce(self: Tensor, reward: Any) -> None:
                        "where m = Categorical(probs)")  # fmt: skip
 
 
-for _method in (set_, storage, share_memory_, pin_memory, record_stream, reinforce):
+for _method in (set_, storage, share_memory_, is_shared, pin_memory, record_stream, reinforce):
     setattr(Tensor, _method.__name__, _method)
 Tensor._typed_storage = storage  # type: ignore[attr-defined]
 

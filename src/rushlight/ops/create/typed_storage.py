@@ -272,10 +272,18 @@ def _pin_memory(self: Storage | TypedStorage, device: Any = None) -> Any:
 
 
 def _share_memory(self: Storage | TypedStorage) -> Any:
-    """Moving memory where other processes see it is not supported.  Raises RuntimeError."""
-    raise RuntimeError(
-        "share_memory_: storages cannot be put into shared memory; threads of one process share them as they are"
-    )
+    """Move the memory to where other processes see it, with the tensors that lie on it."""
+    from rushlight.ops.create.shared import share
+
+    share(self.untyped())
+    return self
+
+
+def _is_shared(self: Storage | TypedStorage) -> bool:
+    """Whether the memory is where other processes see it."""
+    from rushlight.ops.create.shared import is_shared
+
+    return is_shared(self.untyped())
 
 
 def _never(self: Storage | TypedStorage, *args: Any) -> bool:
@@ -299,7 +307,7 @@ _CONVERSIONS = {"bfloat16": dtypes.bfloat16, "bool": dtypes.bool, "byte": dtypes
                 "float": dtypes.float32, "half": dtypes.float16, "int": dtypes.int32, "long": dtypes.int64, "short": dtypes.int16,
                 "complex_double": dtypes.complex128, "complex_float": dtypes.complex64}  # fmt: skip
 _BOTH: dict[str, Any] = {name: _converter(kind) for name, kind in _CONVERSIONS.items()}
-_BOTH |= {"cpu": _same, "cuda": _cuda, "to": _to, "pin_memory": _pin_memory, "share_memory_": _share_memory, "is_pinned": _never, "is_shared": _never,
+_BOTH |= {"cpu": _same, "cuda": _cuda, "to": _to, "pin_memory": _pin_memory, "share_memory_": _share_memory, "is_pinned": _never, "is_shared": _is_shared,
           "get_device": _nothing, "filename": property(_nothing), "resizable": lambda self: True, "device": device("cpu")}  # fmt: skip
 for _name, _value in _BOTH.items():
     setattr(Storage, _name, _value)

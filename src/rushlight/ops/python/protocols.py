@@ -15,15 +15,13 @@ from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.formats import contiguous_format, has_format, is_format
 from rushlight.dispatch.named import named
 from rushlight.dispatch.options import strides_of
-from rushlight.dispatch.registry import function, known_as
+from rushlight.dispatch.registry import function
 from rushlight.engine.node import edge_of
 from rushlight.signs import CONJ, turned
 from rushlight.storage import expose
 from rushlight.tensor import Tensor, look, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.formats import memory_format
 
@@ -122,18 +120,12 @@ for _flag in ("is_cuda", "is_sparse", "is_quantized", "is_meta", "is_mkldnn", "i
 Tensor.is_cpu = True
 
 
-def _no(name: str) -> Callable[..., Any]:
-    """The method `name`, which says no."""
-
-    def no(self: Tensor) -> bool:
-        """Never: no memory is pinned or shared."""
-        return False
-
-    return known_as(no, name, "Tensor")
+def is_pinned(self: Tensor, device: object = None) -> bool:
+    """Never: there is no accelerator to pin memory for."""
+    return False
 
 
-for _name in ("is_pinned", "is_shared"):
-    setattr(Tensor, _name, _no(_name))
+setattr(Tensor, "is_pinned", is_pinned)  # noqa: B010
 
 
 # Numbers -------------------------------------------------------------------------------------------

@@ -10,12 +10,12 @@ import mmap
 import os
 import pickle
 import sys
-import tempfile
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.ops.create.shared import new_descriptor
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -78,17 +78,6 @@ class _Unpickler(pickle.Unpickler):
         return slot.array(self.memory)
 
 
-def _shared(size: int) -> int:
-    """A descriptor of new memory."""
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("rushlight-batch", os.MFD_CLOEXEC)
-    else:
-        with tempfile.TemporaryFile() as file:
-            descriptor = os.dup(file.fileno())
-    os.ftruncate(descriptor, size)
-    return descriptor
-
-
 def send(connection: Connection, value: Any) -> None:
     """Send a value.  Nothing is sent when it cannot be pickled."""
     data = io.BytesIO()
@@ -107,7 +96,7 @@ def _send_with_memory(connection: Connection, message: Any, pickler: _Pickler) -
     from multiprocessing import reduction
 
     message[0] = 1
-    descriptor = _shared(pickler.size)
+    descriptor = new_descriptor(pickler.size)
     try:
         with mmap.mmap(descriptor, pickler.size) as memory:
             for start, array in pickler.arrays:
