@@ -78,6 +78,39 @@ torch.iinfo(torch.float)  @@ torch.iinfo() requires an integer input type. Use t
 torch.iinfo(torch.bool)  @@ torch.bool is not supported by torch.iinfo
 torch.finfo("float32")  @@ finfo(): argument 'type' (position 1) must be torch.dtype, not str
 torch.testing.make_tensor(3, dtype="a", device="cpu")  @@ the requested dtype 'a' is not supported
+torch.sparse_coo_tensor(torch.tensor([[0, -1]]), torch.ones(2))  @@ found negative index -1 for dim 0
+torch.sparse_coo_tensor(torch.tensor([[0, 1]]), torch.ones(3), (2,))  @@ indices and values must have same nnz, but got nnz from indices: 2, nnz from values: 3
+torch.sparse_coo_tensor(torch.tensor([[0, 1]]), torch.ones(2, 3), (2, 4))  @@ values has incorrect size, expected [2, 4], got [2, 3]
+torch.sparse_coo_tensor(torch.tensor([[1, 0]]), torch.ones(2), (2,), is_coalesced=True, check_invariants=True)  @@ cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor
+torch.sparse_csr_tensor([0, 1, 3], [0, 1], [1.0, 2], (2, 2), check_invariants=True)  @@ crow_indices[..., -1] == nnz
+torch.sparse_csr_tensor([1, 1, 2], [0, 1], [1.0, 2], (2, 2), check_invariants=True)  @@ crow_indices[..., 0] == 0
+torch.sparse_csr_tensor([0, 1, 2], [0, 3], [1.0, 2], (2, 2), check_invariants=True)  @@ 0 <= col_indices < ncols
+torch.sparse_csr_tensor([0, 2, 2], [1, 0], [1.0, 2], (2, 2), check_invariants=True)  @@ sorted and distinct along the last dimension
+torch.sparse_csr_tensor([0, 0, 2], [0, 0], [1.0, 2], (2, 2), check_invariants=True)  @@ sorted and distinct along the last dimension
+torch.sparse_csr_tensor([0, 1, 2], [0, 1], [1.0, 2], (3, 2), check_invariants=True)  @@ crow_indices.shape[-1] must be equal to the number of rows + 1 (=4), but got 3
+torch.sparse_csc_tensor([0, 2, 2], [1, 0], [1.0, 2], (2, 2), check_invariants=True)  @@ sorted and distinct along the last dimension
+torch.ones(2, 2).to_sparse(3)  @@ sparse_dim argument must be in [0,2] range, but 3 is given
+torch.ones(2, 3).to_sparse(0)  @@ sparse_dim argument must be in >0 when self.dim()>0
+torch.eye(2).to_sparse().to_sparse(1)  @@ conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim() is not supported
+torch.sparse.sum(torch.eye(3).to_sparse(), 5)  @@ Dimension out of range
+torch.sparse.sum(torch.eye(3).to_sparse(), [0, 0])  @@ dim 0 appears multiple times in the list of dims
+torch.eye(3).to_sparse().transpose(0, 5)  @@ Dimension out of range
+torch.eye(3).to_sparse().index_select(0, torch.tensor([0.0]))  @@ index_select() argument index must be 1-D strided (non-sparse) long-tensor
+torch.eye(3).to_sparse().numpy()  @@ can't convert Sparse layout tensor to numpy
+bool(torch.eye(3).to_sparse())  @@ Boolean value of Tensor with more than one value is ambiguous
+torch.eye(3).to_sparse().div(torch.eye(3).to_sparse())  @@ Sparse division requires a scalar or zero-dim dense tensor divisor
+torch.eye(3).to_sparse().pow(0)  @@ cannot raise to zeroth power on sparse tensor
+torch.eye(3).to_sparse().sparse_resize_((2, 2), 2, 0)  @@ shrinking the size of sparse dimensions (from [3, 3] to [2, 2]) on a non-empty sparse tensor
+torch.eye(3).to_sparse().sparse_resize_((3, 3, 2), 2, 1)  @@ changing the number of dense dimensions (from 0 to 1) on a non-empty sparse tensor
+torch.eye(3).to_sparse().sparse_resize_((3, 3), 1, 1)  @@ changing the number of sparse dimensions (from 2 to 1) on a non-empty sparse tensor
+torch.eye(3).to_sparse().copy_(torch.ones(3, 3))  @@ copy_() between dense and sparse Tensors is not implemented
+torch.eye(2).to_sparse_csr().is_contiguous()  @@ Sparse CSR tensors do not have is_contiguous
+torch.sparse.spdiags(torch.ones(1, 2), torch.tensor([0, 1]), (2, 2))  @@ Number of diagonals (1) does not match the number of offsets (2)
+torch.sparse.spdiags(torch.ones(2, 2), torch.tensor([0, 0]), (2, 2))  @@ Offset tensor contains duplicate values
+torch.sparse.spdiags(torch.ones(2), torch.tensor([0]), (2, 2, 2))  @@ Output shape must be 2d
+torch.sparse.spdiags(torch.ones(2), torch.tensor([0.0]), (2, 2))  @@ Offset Tensor must have dtype Long
+torch.sparse.spdiags(torch.ones(2, 2, 2), torch.tensor([0]), (2, 2))  @@ Diagonals must be vector or matrix
+torch.sparse.spdiags(torch.ones(2), torch.tensor([0]), (2, 2), torch.strided)  @@ Only output layouts (Sparse, SparseCsc, SparseCsr) are supported
 """.strip().splitlines()
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import ContextDecorator
 from typing import TYPE_CHECKING
 
 from rushlight import absent
+from rushlight.basics.dtypes import int64
 from rushlight.dispatch.named import named
 from rushlight.sparse import tensor as _tensor
-from rushlight.sparse.construct import sparse_coo_tensor, sparse_csr_tensor
+from rushlight.sparse.construct import sparse_coo_tensor, sparse_csr_tensor, switches
 from rushlight.sparse.kinds import older_types
 from rushlight.sparse.normalize import log_softmax, sampled_addmm, softmax
 from rushlight.sparse.tensor import Sparse
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, sparse_coo, sparse_csc, sparse_csr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +74,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: la
 
     The k-th element of a diagonal lies in column k.
     """
-    rows, columns = shape
+    rows, columns = _checked_diagonals(diagonals, offsets, shape, layout)
     offsets = offsets.reshape(-1, 1)
     column = named.arange(diagonals.shape[-1])[None].expand(len(offsets), -1)
     row = column - offsets
@@ -81,6 +83,27 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: la
         named.stack([row[inside], column[inside]]), diagonals.reshape(len(offsets), -1)[inside], (rows, columns)
     )
     return found if layout is None else found.to_sparse(layout=layout)
+
+
+def _checked_diagonals(
+    diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: layout | None
+) -> tuple[int, int]:
+    """The shape of a matrix.  Raises RuntimeError for what are no diagonals of one."""
+    count = diagonals.shape[0] if diagonals.dim() == 2 else 1
+    refused = {
+        f"Diagonals must be vector or matrix, got {diagonals.dim()} dimensions": diagonals.dim() not in (1, 2),
+        f"Output shape must be 2d, got {list(shape)}": len(shape) != 2,
+        f"Offset Tensor must have dtype Long but got {offsets.dtype}": offsets.dtype is not int64,
+        f"Number of diagonals ({count}) does not match the number of offsets ({offsets.numel()})": count
+        != offsets.numel(),
+        "Offset tensor contains duplicate values": len(set(offsets.reshape(-1).tolist())) != offsets.numel(),
+        f"Only output layouts (Sparse, SparseCsc, SparseCsr) are supported, got {layout}": layout
+        not in (None, sparse_coo, sparse_csr, sparse_csc),
+    }
+    for words, wrong in refused.items():
+        if wrong:
+            raise RuntimeError(f"spdiags: {words}")
+    return shape[0], shape[1]
 
 
 absent.names(
@@ -92,30 +115,41 @@ absent.names(
 globals().update(older_types())
 
 
-class check_sparse_tensor_invariants:
-    """A switch, as a context or by `enable` and `disable`: the parts of sparse tensors are checked in any case."""
+class check_sparse_tensor_invariants(ContextDecorator):
+    """A switch, as a context, a decorator or by `enable` and `disable`: whether the order of places is checked as well.
+
+    That places lie within the size is checked in any case; that they are in order, each once, where it is switched on or
+    `check_invariants=True` is given.
+    """
 
     def __init__(self, enable: bool = True) -> None:
         self.on = enable
+        self._before: bool | None = None
 
     @staticmethod
     def is_enabled() -> bool:
-        """Whether parts are checked: yes."""
-        return True
+        """Whether all is checked."""
+        return switches["order"]
 
     @staticmethod
     def enable() -> None:
-        """Nothing changes."""
+        """Check all from now on."""
+        switches["order"] = True
 
     @staticmethod
     def disable() -> None:
-        """Nothing changes."""
+        """Check no order from now on."""
+        switches["order"] = False
 
     def __enter__(self) -> None:
-        return None
+        if self._before is not None:
+            raise RuntimeError(
+                "This context manager instance is already activated: use another one for contexts within it"
+            )
+        self._before, switches["order"] = switches["order"], self.on
 
     def __exit__(self, *error: object) -> None:
-        return None
+        switches["order"], self._before = bool(self._before), None
 
 
 def is_sparse(x: object) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics import dtypes
 from rushlight.dispatch.named import named as torch
 from rushlight.sparse.product import product
 from rushlight.sparse.tensor import Sparse, flat_places, made
@@ -92,6 +93,10 @@ def index_select(input: Sparse, dim: int, index: Tensor) -> Sparse:
     """The slices at some indices of a dimension, in their order.  index: int64 (N)"""
     coo = input.to_sparse_coo().coalesce()
     dim = _dimension(coo, dim, "index_select")
+    if index.dim() > 1 or index.is_floating_point() or index.dtype is dtypes.bool:
+        raise IndexError(
+            f"index_select() argument index must be 1-D strided (non-sparse) long-tensor: got {index.dim()}-D of {index.dtype}"
+        )
     size, lead, index = coo._sizes[dim], coo.sparse_dim(), index.long()
     if index.numel() and not (0 <= int(index.min()) and int(index.max()) < size):
         raise IndexError(f"index_select(): index contains {int(index.max())} that is out of range for tensor of size {list(coo._sizes)}"
@@ -178,6 +183,16 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Sparse:
         shift += part._sizes[dim]
         shifted.append(indices)
     return made(torch.cat(shifted, 1), torch.cat([p._values_of for p in parts]), sizes, False, False)
+
+
+def vstack(tensors: Sequence[Any]) -> Sparse:
+    """Matrices one below the other."""
+    return cat(tensors, 0)
+
+
+def hstack(tensors: Sequence[Any]) -> Sparse:
+    """Matrices side by side; vectors one behind the other."""
+    return cat(tensors, 0 if len(tensors) and tensors[0].dim() == 1 else 1)
 
 
 def stack(tensors: Sequence[Sparse], dim: int = 0) -> Sparse:

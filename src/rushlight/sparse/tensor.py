@@ -9,6 +9,7 @@ with them.  What is not written here for sparse tensors is refused by name.
 # Methods of sparse tensors take fewer arguments than those of any tensor, and refuse the rest.
 from __future__ import annotations
 
+import builtins
 import copy
 import importlib
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
@@ -17,6 +18,7 @@ import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.basics.state import modes
+from rushlight.dispatch.dims import wrap_dim, wrap_dims
 from rushlight.dispatch.named import named as torch
 from rushlight.dispatch.options import Nowhere
 from rushlight.engine.rows import Rows
@@ -25,10 +27,9 @@ from rushlight.overrides.protocol import DisableTorchFunctionSubclass
 from rushlight.sparse.parts import BLOCKS, KINDS, Parts
 from rushlight.sparse.printing import shown
 from rushlight.sparse.product import product
-from rushlight.tensor import Tensor, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
+from rushlight.tensor import Tensor, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 
 if TYPE_CHECKING:
-    import builtins
     from collections.abc import Callable, Sequence
 
     from rushlight.dispatch.formats import memory_format
@@ -38,11 +39,12 @@ __all__ = ["Sparse", "from_dense", "made"]
 # Functions of one tensor that leave zero what is zero: they are applied to the values.
 ZERO_STAYS = frozenset(
     "abs asin asinh atan ceil deg2rad erf expm1 floor log1p neg positive rad2deg relu round sgn sign sin sinh sqrt square tan tanh "
-    "trunc isnan isinf isneginf isposinf nan_to_num".split()
+    "trunc isnan isinf isneginf isposinf nan_to_num signbit frac".split()
 )
 # Functions of other modules of this room, by their names in PyTorch.
 ELSEWHERE = {"cat": "places.cat", "concat": "places.cat", "concatenate": "places.cat", "stack": "places.stack", "sparse_mask": "places.masked",
-             "smm": "older.smm", "sspaddmm": "older.sspaddmm"}  # fmt: skip
+             "smm": "older.smm", "sspaddmm": "older.sspaddmm", "copy": "changes.copied", "linear": "changes.linear",
+             "addmv": "changes.addmv", "hstack": "places.hstack", "vstack": "places.vstack"}  # fmt: skip
 _OF_PLACES = ("bmm", "index_select", "is_same_size", "narrow_copy", "permute", "select", "unbind", "unsqueeze")
 ELSEWHERE |= {name: f"places.{name}" for name in _OF_PLACES}
 _KINDS = {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
@@ -82,9 +84,15 @@ class Sparse(Parts):
         if name in ELSEWHERE:
             module, _, own = ELSEWHERE[name].partition(".")
             return getattr(importlib.import_module(f"rushlight.sparse.{module}"), own)(*args, **kwargs)
-        name = {"matmul": "mm", "spmm": "mm", "rmatmul": "rmm", "truediv": "div", "radd": "add", "rmul": "mul"}.get(
-            name, name
-        )
+        name = {
+            "matmul": "mm",
+            "spmm": "mm",
+            "mv": "mm",
+            "rmatmul": "rmm",
+            "truediv": "div",
+            "radd": "add",
+            "rmul": "mul",
+        }.get(name, name)
         first: Any = args[0] if args else None
         if name == "mm" and not isinstance(first, Sparse):
             return args[1].t().mm(first.t()).t()
@@ -101,7 +109,8 @@ class Sparse(Parts):
 
     def numpy(self, *, force: bool = False) -> NoReturn:
         """None: NumPy has no sparse arrays.  Raises TypeError."""
-        raise TypeError("numpy(): NumPy has no sparse arrays; to_dense() gives a tensor that it has")
+        name = {sparse_coo: "Sparse", sparse_csr: "SparseCsr"}.get(self._layout, KINDS[self._layout])
+        raise TypeError(f"can't convert {name} layout tensor to numpy: to_dense() gives one that NumPy has")
 
     # Other forms -------------------------------------------------------------------------------------------------------
 
@@ -161,10 +170,13 @@ class Sparse(Parts):
         dense = flat.index_add(0, flat_places(coo._indices_of, lead), coo._values_of).reshape((*lead, *rest))
         return dense if dtype is None else dense.to(dtype)
 
-    def to_sparse(
-        self, *args: Any, layout: Any = None, blocksize: Sequence[int] | None = None, **options: Any
-    ) -> Sparse:
+    def to_sparse(self, *args: Any, layout: Any = None, blocksize: Sequence[int] | None = None, **options: Any) -> Any:
         """In the layout COO, or in the one given.  blocksize: of the layouts of blocks."""
+        if layout is strided:
+            return self.to_dense()
+        if args and layout is None and self.is_sparse and args[0] != self.sparse_dim():
+            raise RuntimeError(f"to_sparse: conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim() is not "
+                               f"supported: got {args[0]}, expected {self.sparse_dim()}")  # fmt: skip
         if layout in BLOCKS:
             if blocksize is None:
                 raise RuntimeError(f"to_sparse: conversion from {KINDS[self._layout]} to {KINDS[layout]} without blocksize argument given is "
@@ -218,7 +230,7 @@ class Sparse(Parts):
             return importlib.import_module("rushlight.sparse.compressed").turned(self, dim0, dim1)
         coo, n = self, self.dim()
         order, sizes = list(range(coo.sparse_dim())), list(self._sizes)
-        a, b = dim0 % n, dim1 % n
+        a, b = wrap_dim(dim0, n), wrap_dim(dim1, n)
         if max(a, b) >= len(order):
             self._refuse("transpose of dense dimensions")
         order[a], order[b] = order[b], order[a]
@@ -279,6 +291,37 @@ class Sparse(Parts):
         """A dense tensor of data, in this one's dtype where no other is given."""
         return self._values_of.new_tensor(data, **options)
 
+    def __bool__(self) -> bool:
+        """Whether the only element is not zero.  Raises RuntimeError for other than one."""
+        if self.numel() != 1:
+            many = "more than one value" if self.numel() else "no values"
+            raise RuntimeError(f"Boolean value of Tensor with {many} is ambiguous")
+        return builtins.bool(self._values_of.sum().item())
+
+    def is_nonzero(self) -> bool:
+        """As `bool()` of it."""
+        return self.__bool__()
+
+    def is_contiguous(self, memory_format: memory_format | None = None) -> bool:
+        """False: the elements of the whole do not lie side by side.  RuntimeError in compressed layouts."""
+        if not self.is_sparse:
+            raise RuntimeError(
+                f"Sparse {KINDS[self._layout].removeprefix('Sparse').upper()} tensors do not have is_contiguous"
+            )
+        return False
+
+    def sparse_resize_(self, size: Sequence[int], sparse_dim: int, dense_dim: int) -> Sparse:
+        """Give it other sizes, in which all its elements have their places."""
+        return importlib.import_module("rushlight.sparse.changes").resize(self, size, sparse_dim, dense_dim)
+
+    def sparse_resize_and_clear_(self, size: Sequence[int], sparse_dim: int, dense_dim: int) -> Sparse:
+        """Give it other sizes and no elements."""
+        return importlib.import_module("rushlight.sparse.changes").clear(self, size, sparse_dim, dense_dim)
+
+    def resize_as_sparse_(self, the_template: Sparse) -> Sparse:
+        """Give it the sizes of another."""
+        return self.sparse_resize_(the_template._sizes, the_template.sparse_dim(), the_template.dense_dim())
+
     def any(self) -> Tensor:
         """Whether some element is not zero."""
         return self._values_of.any()
@@ -323,11 +366,16 @@ class Sparse(Parts):
             return coo._with(coo._values_of * there)
         return self._with(self._values_of * other)
 
-    def div(self, other: Tensor | complex) -> Sparse:
+    def div(self, other: Tensor | complex, *, rounding_mode: str | None = None) -> Sparse:
         """Divided by a number."""
         if isinstance(other, Tensor) and other.dim():
-            self._refuse("div by a tensor")
-        return self._with(self._values_of / other)
+            raise RuntimeError("Sparse division requires a scalar or zero-dim dense tensor divisor, got one of shape "
+                               f"{list(other.shape)}: multiply by 1 / other")  # fmt: skip
+        return self.coalesce()._with(torch.div(self.coalesce()._values_of, other, rounding_mode=rounding_mode))
+
+    def floor_divide(self, other: Tensor | complex) -> Sparse:
+        """Divided by a number, rounded down."""
+        return self.div(other, rounding_mode="floor")
 
     def neg(self) -> Sparse:
         """With the other sign."""
@@ -359,6 +407,8 @@ class Sparse(Parts):
 
     def pow(self, exponent: Tensor | float) -> Sparse:
         """To a power above 0, of each value."""
+        if not isinstance(exponent, Tensor) and exponent == 0:
+            raise RuntimeError("pow: cannot raise to zeroth power on sparse tensor: all elements would be there")
         if isinstance(exponent, Tensor) or not exponent > 0:
             self._refuse("pow by a tensor, or a number that is not above 0")
         return self.coalesce()._with(self.coalesce()._values_of ** exponent)
@@ -386,7 +436,8 @@ class Sparse(Parts):
             return values.sum()
         if keepdim:
             self._refuse("sum with keepdim")
-        gone = {d % self.dim() for d in (dim if isinstance(dim, (tuple, list)) else (dim,))}
+        dims: tuple[Any, ...] = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
+        gone = set(wrap_dims(dims, self.dim()))
         coo = self.to_sparse_coo()
         sparse = [d for d in range(coo.sparse_dim()) if d not in gone]
         inner = [d - coo.sparse_dim() + 1 for d in gone if d >= coo.sparse_dim()]
@@ -516,6 +567,15 @@ def made(
 def from_dense(dense: Tensor, sparse_dim: int | None = None) -> Sparse:
     """The elements that are not zero, in the layout COO.  sparse_dim: how many of the first dimensions have indices."""
     lead = dense.dim() if sparse_dim is None else sparse_dim
+    if not 0 <= lead <= dense.dim():
+        raise RuntimeError(f"to_sparse: sparse_dim argument must be in [0,{dense.dim()}] range, but {lead} is given")
+    if not lead and dense.dim():
+        raise RuntimeError(
+            "to_sparse: sparse_dim argument must be in >0 when self.dim()>0: without places all is dense"
+        )
+    if not lead:
+        dense, there = dense.reshape(1), dense.reshape(1) != 0
+        return made(torch.zeros(0, int(there)).long(), dense[there], (), True, False)
     there = dense != 0
     if lead < dense.dim():
         there = there.flatten(lead).any(-1)

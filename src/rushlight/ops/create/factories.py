@@ -26,7 +26,8 @@ from rushlight.dispatch.options import (
     uninitialized,
 )
 from rushlight.dispatch.registry import function
-from rushlight.tensor import Tensor
+from rushlight.engine.conform import tensor_functions
+from rushlight.tensor import Tensor, strided
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +37,12 @@ if TYPE_CHECKING:
     from rushlight.basics.dtypes import dtype
     from rushlight.dispatch.formats import memory_format
     from rushlight.tensor import layout
+
+
+def in_sparse_layout(kind: layout, size: tuple[int, ...], dtype: dtype | None, requires_grad: bool) -> Tensor:
+    """A tensor of zeros in a layout that is not strided: it has no elements."""
+    found: Tensor = tensor_functions["without_elements"](size, kind, dtype, requires_grad)
+    return found
 
 
 @function()
@@ -49,6 +56,8 @@ def zeros(*args: Any, size: int | Sequence[int] | None = None, out: Tensor | Non
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
+    if layout is not None and layout is not strided:
+        return in_sparse_layout(layout, size_of("zeros", args, size), dtype, requires_grad)
     where = check_options("zeros", device, layout, pin_memory)
     kind = dtype_with("zeros", dtype, out)
     return filled("zeros", out, made(blank(np.zeros, size_of("zeros", args, size), kind, where), requires_grad))
@@ -69,6 +78,8 @@ def empty(*args: int | Sequence[int], size: Any = None, out: Any = None, dtype: 
           layout: Any = None, device: device | str | int | None = None, pin_memory: bool = False,
           requires_grad: bool = False, memory_format: memory_format | None = None) -> Tensor:  # fmt: skip
     """A tensor of uninitialized memory of the size given as ints or one sequence."""
+    if layout is not None and layout is not strided:
+        return in_sparse_layout(layout, size_of("empty", args, size), dtype, requires_grad)
     where = check_options("empty", device, layout, pin_memory)
     kind = dtype_with("empty", dtype, out)
     array = blank(np.empty, size_of("empty", args, size), kind, where)

@@ -22,9 +22,9 @@ from rushlight.dispatch.options import (
     uninitialized,
 )
 from rushlight.dispatch.registry import function
-from rushlight.ops.create.factories import fill_array
+from rushlight.ops.create.factories import fill_array, in_sparse_layout
 from rushlight.ops.create.from_python import array_from, warn_of_copies
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, strided
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
@@ -85,6 +85,8 @@ def zeros_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | No
     if special.classes is not None and special.classes.owns((input,)):
         return special.classes.like("zeros_like", input, (), requires_grad, dtype=dtype, layout=layout, device=device,
                                     memory_format=memory_format)  # fmt: skip
+    if layout is not None and layout is not strided:
+        return in_sparse_layout(layout, input.shape, dtype or input.dtype, requires_grad)
     array = like("zeros_like", input, dtype, device, layout, memory_format, pin_memory)
     if array.__class__ is not Nowhere:
         array = np.zeros(array.shape, array.dtype) if array.flags.c_contiguous else np.zeros_like(array)
@@ -136,6 +138,8 @@ def _of(
 def new_empty(self: Tensor, *args: int | Sequence[int], size: int | Sequence[int] | None = None, dtype: Any = None,
               device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size, in the dtype of this tensor."""
+    if layout is not None and layout is not strided:
+        return in_sparse_layout(layout, size_of("new_empty", args, size), dtype or self.dtype, requires_grad)
     array = uninitialized(blank(np.empty, *_of("new_empty", self, size, args, dtype, device, layout, pin_memory)))
     return _finish(self, array, requires_grad)
 
@@ -143,6 +147,8 @@ def new_empty(self: Tensor, *args: int | Sequence[int], size: int | Sequence[int
 def new_zeros(self: Tensor, *args: Any, size: Any = None, dtype: Any = None, device: Any = None,
               requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Zeros of this size, in the dtype of this tensor."""
+    if layout is not None and layout is not strided:
+        return in_sparse_layout(layout, size_of("new_zeros", args, size), dtype or self.dtype, requires_grad)
     return _finish(
         self, blank(np.zeros, *_of("new_zeros", self, size, args, dtype, device, layout, pin_memory)), requires_grad
     )

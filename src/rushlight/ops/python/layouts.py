@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rushlight.engine.conform import tensor_functions
-from rushlight.tensor import Tensor, sparse_bsc, sparse_bsr, sparse_coo
+from rushlight.tensor import Tensor, sparse_bsc, sparse_bsr, sparse_coo, strided
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,6 +55,8 @@ def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: layout | N
     sparse_dim: how many of the first dimensions have indices, all by default; blocksize: of the layouts of blocks.  Raises
     RuntimeError for other than a matrix where the layout is compressed.
     """
+    if layout is strided:
+        return self
     if layout is not None and layout is not sparse_coo:
         if blocksize is not None and layout in (sparse_bsr, sparse_bsc):
             return (to_sparse_bsr if layout is sparse_bsr else to_sparse_bsc)(self, blocksize)
@@ -135,6 +137,7 @@ def _later(module: str, name: str) -> Callable[..., Any]:
 
 tensor_functions.update({name: _later(GRADIENTS, f) for name, f in
                          (("sparse", "tensor_of"), ("sparse_total", "total"), ("rows", "rows_of"))})  # fmt: skip
+tensor_functions["without_elements"] = _later("rushlight.sparse.construct", "without_elements")
 for _method in (dense_dim, smm, sparse_dim, sspaddmm, sparse_mask, to_dense, to_sparse, to_sparse_bsc, to_sparse_bsr,
                 to_padded_tensor, to_sparse_coo, to_sparse_csc, to_sparse_csr):  # fmt: skip
     setattr(Tensor, _method.__name__, _method)

@@ -1,0 +1,78 @@
+"""Sparse tensors changed: their sizes, their contents by those of another; and products under other names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight.dispatch.named import named as torch
+from rushlight.sparse.tensor import Sparse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rushlight.tensor import Tensor
+
+__all__ = ["addmv", "clear", "copied", "linear", "resize"]
+
+
+def _sizes(size: Sequence[int], sparse_dim: int, dense_dim: int) -> tuple[int, ...]:
+    """Sizes of so many dimensions.  Raises RuntimeError for others."""
+    if len(size) != sparse_dim + dense_dim:
+        raise RuntimeError(
+            f"number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim ({dense_dim}), but got {len(size)}"
+        )
+    return tuple(int(n) for n in size)
+
+
+def resize(input: Sparse, size: Sequence[int], sparse_dim: int, dense_dim: int) -> Sparse:
+    """`input`, which has other sizes from now on.  Raises RuntimeError where its elements had no place in them."""
+    sizes, lead = _sizes(size, sparse_dim, dense_dim), input.sparse_dim()
+    if not input._nnz():
+        return clear(input, sizes, sparse_dim, dense_dim)
+    asked = "on a non-empty sparse tensor is not supported: sparse_coo_tensor(size) is an empty one"
+    if sparse_dim != lead:
+        raise RuntimeError(f"changing the number of sparse dimensions (from {lead} to {sparse_dim}) {asked}")
+    if dense_dim != input.dense_dim():
+        raise RuntimeError(f"changing the number of dense dimensions (from {input.dense_dim()} to {dense_dim}) {asked}")
+    for what, a, b in (("sparse", input._sizes[:lead], sizes[:lead]), ("dense", input._sizes[lead:], sizes[lead:])):
+        if any(new < old for old, new in zip(a, b, strict=True)):
+            raise RuntimeError(f"shrinking the size of {what} dimensions (from {list(a)} to {list(b)}) {asked}")
+    values = input._values_of
+    if values.shape[1:] != sizes[lead:]:
+        grown = values.new_zeros((len(values), *sizes[lead:]))
+        grown[tuple([slice(n) for n in values.shape])] = values
+        input._values_of = grown
+    input._sizes = sizes
+    return input
+
+
+def clear(input: Sparse, size: Sequence[int], sparse_dim: int, dense_dim: int) -> Sparse:
+    """`input`, which has other sizes and no elements from now on."""
+    sizes = _sizes(size, sparse_dim, dense_dim)
+    input._indices_of = torch.zeros(sparse_dim, 0).long()
+    input._values_of = input._values_of.new_zeros((0, *sizes[sparse_dim:]))
+    input._sizes, input._sorted = sizes, True
+    return input
+
+
+def copied(input: Any, src: Any, non_blocking: bool = False) -> Sparse:
+    """What `input` becomes by a copy: the elements of another sparse tensor of its shape and layout, in its dtype."""
+    if not isinstance(src, Sparse):
+        raise RuntimeError(
+            f"copy_() between dense and sparse Tensors is not implemented: got {type(src).__name__}; to_sparse() makes one"
+        )
+    return src.clone().to(input.dtype)
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input @ weight^T + bias, the weight sparse.  (*, N), (M, N) -> (*, M)"""
+    if not isinstance(weight, Sparse) or isinstance(input, Sparse):
+        raise NotImplementedError("linear: not implemented for a sparse input here; to_dense() makes an ordinary one")
+    rows = input.reshape(-1, input.shape[-1])
+    found = weight.mm(rows.t()).t().reshape((*input.shape[:-1], weight.shape[0]))
+    return found if bias is None else found + bias
+
+
+def addmv(input: Tensor, mat: Sparse, vec: Tensor, *, beta: complex = 1, alpha: complex = 1) -> Tensor:
+    """beta * input + alpha * (mat @ vec), `mat` sparse."""
+    return beta * input + alpha * mat.mm(vec)
