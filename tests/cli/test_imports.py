@@ -1,10 +1,11 @@
 """The import hook, within one process."""
 
 import sys
+import types
 
 import pytest
 
-from rushlight.compat import aliases, imports
+from rushlight.compat import aliases, imports, naming
 
 
 @pytest.fixture
@@ -58,3 +59,13 @@ def test_multiprocessing_is_taught_once() -> None:
     taught = spawning.get_preparation_data
     children.teach(spawning)
     assert spawning.get_preparation_data is taught
+
+
+def test_the_name_of_a_module_is_looked_up_once_for_all_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("rushlight.nn.of_this_test")
+    vars(module).update({f"C{k}": type(f"C{k}", (), {"__module__": module.__name__}) for k in range(50)})
+    asked: list[str] = []
+    monkeypatch.setattr(naming, "public_name", lambda name: asked.append(name) or name)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    naming.show_public(module)
+    assert asked == [module.__name__]

@@ -4,6 +4,7 @@ Libraries choose a backend by ``type(x).__module__``, patch by dotted names, and
 Rooms that PyTorch does not have keep their own names.
 """
 
+import functools
 import sys
 import warnings
 from types import FunctionType, ModuleType
@@ -52,6 +53,7 @@ def loaded() -> list[ModuleType]:
     return [module for name, module in list(sys.modules.items()) if name.partition(".")[0] == "rushlight"]
 
 
+@functools.cache  # thousands of classes and functions come from hundreds of modules
 def _public(name: str) -> str:
     found = public_name(name)
     room = name.split(".")[1:2]
