@@ -200,7 +200,8 @@ def max_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stri
              padding: int | Sequence[int], dilation: int | Sequence[int], ceil_mode: bool,
              return_indices: bool) -> Tensor | tuple[Tensor, ...]:  # fmt: skip
     """Max pooling in n dimensions, with the positions of the maxima if asked."""
-    geometry, out = geometry_of(name, n, input, kernel, stride, padding, dilation, ceil_mode)
+    said = f"{name}_with_indices" if n == 1 and return_indices else name  # which has other words for paddings
+    geometry, out = geometry_of(said, n, input, kernel, stride, padding, dilation, ceil_mode)
     x, added = batched(input, n)
     if x._array.dtype.kind == "b":
         raise NotImplementedError(f"{name}(): not implemented for bools: convert input with .to(torch.uint8)")
