@@ -425,6 +425,11 @@ def _check_grad(tensor: Tensor, value: Tensor) -> None:
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
     if value is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
+    if (value._meta or tensor._meta) and value.device != tensor.device:
+        raise RuntimeError(
+            f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with device type "
+            f"'{tensor.device.type}': both must be on one device"
+        )
     if value._held.shape != tensor._held.shape:
         raise RuntimeError(
             f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(tensor.shape)}'. "

@@ -29,3 +29,13 @@ def test_a_number_is_copied_into_a_tensor(number) -> None:
     assert doubled.copy_(number).tolist() == [float(number)] * 2
     doubled.sum().backward()
     assert x.grad.tolist() == [0.0, 0.0]
+
+
+def test_a_gradient_is_on_the_device_of_its_tensor() -> None:
+    x, there = torch.ones(2, requires_grad=True), torch.ones(2, device="meta", requires_grad=True)
+    with pytest.raises(RuntimeError, match="device type 'meta' to a tensor with device type 'cpu'"):
+        x.grad = torch.ones(2, device="meta")
+    with pytest.raises(RuntimeError, match="device type 'cpu' to a tensor with device type 'meta'"):
+        there.grad = torch.ones(2)
+    there.grad = torch.ones(2, device="meta")
+    assert there.grad.is_meta and x.grad is None

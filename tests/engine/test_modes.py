@@ -202,3 +202,39 @@ def test_tensors_of_asked_classes_in_a_thread_that_has_ended_cost_others_nothing
     run_in_a_thread(lambda: kept.append(torch.Tensor._make_wrapper_subclass(Asked, (2,)).sin()))
     assert special.count == before
     assert torch.equal(kept[0], torch.ones(2).sin())
+
+
+def test_a_decorated_function_may_call_itself_raise_and_run_in_several_threads() -> None:
+    seen: list[bool] = []
+
+    @torch.no_grad()
+    def down(n: int) -> None:
+        seen.append(torch.is_grad_enabled())
+        with torch.enable_grad():
+            seen.append(torch.is_grad_enabled())
+            if n:
+                down(n - 1)
+        if not n:
+            raise ValueError("at the bottom")
+
+    with pytest.raises(ValueError, match="bottom"):
+        down(2)
+    assert seen == [False, True] * 3 and torch.is_grad_enabled()
+    with torch.inference_mode(), pytest.raises(ValueError, match="bottom"):
+        down(0)
+    assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+    raised: list[type[BaseException]] = []
+
+    def run() -> None:
+        try:
+            down(50)
+        except ValueError as error:
+            raised.append(type(error))
+        seen.append(torch.is_grad_enabled())
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert raised == [ValueError] * 4 and seen[-1] and torch.is_grad_enabled()

@@ -49,8 +49,10 @@ class Casting:
 def usable(name: str, device_type: str, enabled: bool) -> bool:
     """Whether there is something to do; warns where CUDA was asked for, as PyTorch does without it.
 
-    Raises RuntimeError for an unknown kind of device.
+    Raises RuntimeError for an unknown kind of device, ValueError for what is no name of one.
     """
+    if not isinstance(device_type, str):
+        raise ValueError(f"{name}: Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if device_type not in ("cpu", "cuda"):
         raise RuntimeError(f"{name}: expected device_type 'cpu' or 'cuda', got {device_type!r}")
     if enabled and device_type == "cuda":

@@ -113,7 +113,7 @@ class GradScaler:
         if id(optimizer) in self._infinite:
             done = "step" if id(optimizer) in self._stepped else "unscale_"
             raise RuntimeError(
-                f"GradScaler.unscale_: {done}() has been called for this optimizer since the last update()"
+                f"GradScaler.unscale_: {done}() has already been called on this optimizer since the last update()"
             )
         infinite = False
         for group in optimizer.param_groups:
@@ -147,7 +147,7 @@ class GradScaler:
                 "GradScaler.step: closures are not supported: they compute gradients that nobody divides"
             )
         if id(optimizer) in self._stepped:
-            raise RuntimeError("GradScaler.step: step() has been called for this optimizer since the last update()")
+            raise RuntimeError("GradScaler.step: step() has already been called since the last update()")
         if id(optimizer) not in self._infinite:
             self.unscale_(optimizer)
         self._stepped.add(id(optimizer))

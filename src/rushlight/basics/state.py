@@ -115,24 +115,29 @@ def way_of(inputs: list[Any] | tuple[Any, ...]) -> int:
 
 def set_mode(name: str, value: Any) -> Any:
     """Set a mode of this thread and return its former value."""
-    former = modes.__dict__[name]
+    values = modes.__dict__
+    former = values[name]
     if former is value:
         return former
     default = DEFAULTS[name]
     change = (value != default) - (former != default)
-    values = modes.__dict__
     if change:
-        counted, observing = values["counted"], change if name == "observers" else 0
-        with special.lock:
-            special.count += change
-            special.observing += observing
-        counted.count += change
-        counted.observing += observing
+        _count(values["counted"], change, change if name == "observers" else 0)
+        values["odd"] += change
     values[name] = value
-    odd = values["odd"] = values["odd"] + change
+    odd = values["odd"]
     unrecorded = not values["grad"] and odd - values["inference"] + values["forward_grad"] == 2
     values["way"] = RECORDED if not odd else 0 if not unrecorded else INFERENCE if values["inference"] else UNRECORDED
     return former
+
+
+def _count(counted: _Counted, change: int, observing: int) -> None:
+    """Note that so many modes more differ from their default, and so many more observers are there."""
+    with special.lock:
+        special.count += change
+        special.observing += observing
+    counted.count += change
+    counted.observing += observing
 
 
 # What hooks and custom functions may set within a backward run, and what ends with it.

@@ -91,8 +91,13 @@ def _collate_sequence(batch: Any, table: dict[Any, Any]) -> Any:
     return _sequence(first, columns)
 
 
+default_collate_err_msg_format = (
+    "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+)
+
+
 def _unknown(what: Any) -> str:
-    return f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {what}"
+    return default_collate_err_msg_format.format(what)
 
 
 def _tensors(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
