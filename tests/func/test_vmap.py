@@ -124,7 +124,7 @@ def test_misuse(kind: type[Exception], words: str, call: Any) -> None:
 def test_a_batched_tensor_prints_and_is_useless_outside() -> None:
     kept: list[Any] = []
     vmap(lambda a: kept.append(a) or a)(randn(3, 2))
-    assert "BatchedTensor(bdim=0" in repr(kept[0])
+    assert "BatchedTensor(lvl=1, bdim=0" in repr(kept[0])
     with pytest.raises(RuntimeError, match="vmap"):
         kept[0] + 1
 

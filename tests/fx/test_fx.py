@@ -171,9 +171,8 @@ def test_interpreters_and_transformers(net) -> None:
     assert same(fx.Interpreter(traced).run(x), net(x))
     doubled = Doubling(traced).transform()
     assert doubled(x)[0].allclose(net(x)[0] * 2)
-    with pytest.raises(TypeError) as caught:
+    with pytest.raises(TypeError, match="While executing %add"):
         fx.Interpreter(fx.symbolic_trace(lambda x: x + "a")).run(x)
-    assert any("While executing %add" in note for note in caught.value.__notes__)
 
 
 def test_shapes_of_all_steps(net) -> None:

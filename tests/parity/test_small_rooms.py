@@ -64,7 +64,67 @@ def rooms_of_cuda(t: Any) -> Any:
             t.cuda.amp.common.amp_definitely_not_available(), refused(lambda: t.cuda.tunable.is_enabled()) is True)  # fmt: skip
 
 
-CASES = [tasks, types_within, fusion, accelerator, rooms_of_cuda]
+def modes_of_a_thread(t: Any) -> Any:
+    found = []
+    with t.overrides.BaseTorchFunctionMode() as outer, t.overrides.BaseTorchFunctionMode() as inner:
+        found += [t._C._len_torch_function_stack(), t._C._get_function_stack_at(0) is outer]
+        found += [
+            t.overrides._get_current_function_mode() is inner,
+            len(t.overrides._get_current_function_mode_stack()),
+        ]
+    return [*found, t._C._len_torch_function_stack(), t.overrides._get_current_function_mode()]
+
+
+def libraries_of_a_block(t: Any) -> Any:
+    with t.library._scoped_library("for_a_while", "FRAGMENT") as library:
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x * 2, "CompositeImplicitAutograd")
+        within = t.ops.for_a_while.twice(t.ones(2)).tolist()
+    return within, refused(lambda: t.ops.for_a_while.twice(t.ones(2)))
+
+
+def words_of_times(t: Any) -> Any:
+    text = importlib.import_module(f"{t.__name__}.autograd.profiler_util")._format_time
+    return [text(n) for n in (0, 1.5, 999, 1000, 12345.678, 1e6)]
+
+
+def kinds_of_devices(t: Any) -> Any:
+    kind = importlib.import_module(f"{t.__name__}.utils.checkpoint")._infer_device_type
+    return kind(t.ones(1)), kind(1, [t.ones(1, device="meta")])
+
+
+def references_by_value(t: Any) -> Any:
+    weak = importlib.import_module(f"{t.__name__}.utils.weak")
+
+    class Key:
+        def __init__(self, value: int) -> None:
+            self.value = value
+
+        def __hash__(self) -> int:
+            return hash(self.value)
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Key) and self.value == other.value
+
+    one, same, other = Key(1), Key(1), Key(2)
+    held = weak.WeakIdKeyDictionary({one: "a", other: "b"}, ref_type=weak._WeakHashRef)
+    found = [held[same], same in held, len(held), weak._WeakHashRef(one) == weak._WeakHashRef(same)]
+    del one, other
+    return [*found, len(held)]
+
+
+CASES = [
+    modes_of_a_thread,
+    libraries_of_a_block,
+    words_of_times,
+    kinds_of_devices,
+    references_by_value,
+    tasks,
+    types_within,
+    fusion,
+    accelerator,
+    rooms_of_cuda,
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)

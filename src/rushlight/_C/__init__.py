@@ -132,6 +132,20 @@ def _is_torch_function_mode_enabled() -> bool:
     return bool(here.asks and here.modes)
 
 
+def _len_torch_function_stack() -> int:
+    """How many modes this thread is in."""
+    from rushlight.overrides.protocol import here
+
+    return len(here.modes)
+
+
+def _get_function_stack_at(level: int) -> object:
+    """The mode that this thread entered at a place, counted from the outermost one.  Raises IndexError where there is none."""
+    from rushlight.overrides.protocol import here
+
+    return here.modes[level]
+
+
 def _are_functorch_transforms_active() -> bool:
     """Whether a transformation of `torch.func` is running."""
     return bool(modes.levels)

@@ -10,6 +10,7 @@ from rushlight.autograd.profiler.intervals import (
     Interval,
     Kernel,
 )
+from rushlight.autograd.profiler.intervals import format_time as _format_time
 
 __all__ = ["MEMORY_EVENT_NAME", "OUT_OF_MEMORY_EVENT_NAME", "DeviceType", "EventList", "FunctionEvent",
-           "FunctionEventAvg", "Interval", "Kernel"]  # fmt: skip
+           "FunctionEventAvg", "Interval", "Kernel", "_format_time"]  # fmt: skip

@@ -11,6 +11,7 @@ from rushlight.checkpoint.api import (
 )
 from rushlight.checkpoint.devices import (
     DefaultDeviceType,
+    _infer_device_type,
     check_backward_validity,
     detach_variable,
     get_device_states,
@@ -27,7 +28,7 @@ from rushlight.checkpoint.selective import (
 )
 
 __all__ = ["SAC_IGNORED_OPS", "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType",
-           "GraphExecGroup", "SelectiveCheckpointContext", "check_backward_validity", "checkpoint",
+           "GraphExecGroup", "SelectiveCheckpointContext", "_infer_device_type", "check_backward_validity", "checkpoint",
            "checkpoint_sequential", "create_selective_checkpoint_contexts", "detach_variable", "get_device_states",
            "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop",
            "set_device_states"]  # fmt: skip

@@ -12,9 +12,9 @@ from rushlight.tensor import Tensor
 
 
 class DefaultDeviceType:
-    """The kind of device whose random states are preserved where the arguments do not tell."""
+    """The kind of device whose random states are preserved where the arguments do not tell: the CPU unless it was set."""
 
-    _default_device_type = "cuda"
+    _default_device_type = "cpu"
 
     @staticmethod
     def set_device_type(device: str = "cuda") -> None:
@@ -23,8 +23,17 @@ class DefaultDeviceType:
 
     @staticmethod
     def get_device_type() -> str:
-        """What it is: "cuda" unless it was set."""
+        """What it is."""
         return DefaultDeviceType._default_device_type
+
+
+def _infer_device_type(*args: object) -> str:
+    """The kind of device, other than the CPU, of the first tensor that has one; the default where none has."""
+    kinds = [x.device.type for x in tree.tree_leaves(args) if isinstance(x, Tensor) and x.device.type != "cpu"]
+    if len(set(kinds)) > 1:
+        warn(f"Tensor arguments, excluding CPU tensors, are detected on at least two types of devices: {sorted(set(kinds))}; "
+             f"device state is saved for {kinds[0]} alone", UserWarning)  # fmt: skip
+    return kinds[0] if kinds else DefaultDeviceType.get_device_type()
 
 
 def devices_of(args: Any) -> list[Any]:

@@ -162,6 +162,9 @@ class Selecting(Level):
 
 def operator_of(x: Tensor) -> Op:
     """The operator that a list of a policy names: a declaration, a function published by one, or a name."""
+    if hasattr(x, "overloads"):
+        raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {x} of type {type(x)}. Please update the "
+                         f"OpOverloadPacket to a specific OpOverload, as {x}.default")  # fmt: skip
     op = OPS.get(x) if isinstance(x, str) else getattr(x, "op", x)
     if not isinstance(op, Op):
         raise ValueError(

@@ -18,7 +18,9 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
     tensor([1., 1.])
     """
     if remove not in ("mutations", "mutations_and_views"):
-        raise RuntimeError(f"functionalize: expected remove='mutations' or 'mutations_and_views', got {remove!r}")
+        raise RuntimeError(
+            f"functionalize: received invalid argument for remove={remove!r}. Valid options are: 'mutations', 'mutations_and_views'"
+        )
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:

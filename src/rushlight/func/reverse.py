@@ -218,6 +218,8 @@ class Pullback:
                 f"cotangents: {spec!r}, primal output: {self.spec!r}"
             )
         for i, (out, g) in enumerate(zip(self.outputs, flat, strict=True)):
+            if not isinstance(g, Tensor):
+                raise TypeError(f"vjp_fn: cotangents are tensors, but got {type(g).__name__} for output {i}")
             if g._array.shape != out._array.shape:
                 raise RuntimeError(
                     f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape!r} and output[{i}] has a shape of "

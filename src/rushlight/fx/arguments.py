@@ -107,7 +107,7 @@ def _fixed(tracer: Tracer, known: tuple[str, int], value: Any, default: tuple[An
     if isinstance(value, PHBase):
         proxy.node.meta.update(vars(value))
         return proxy
-    said = f"{name} was fixed to {value} when this was traced, and is another now"
+    said = f"{name} has been specialized to have value {value} by tracing, and is another now"
     if value is None:
         tracer.create_proxy("call_function", check_none, (proxy, said), {})
     elif isinstance(value, bool | int | float | str):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.basics import dtypes
 from rushlight.basics.devices import device
 from rushlight.basics.tree import Spec
+from rushlight.dispatch.formats import memory_format
 from rushlight.fx import _pytree as fx_pytree
 from rushlight.fx.annotations import annotation
 from rushlight.fx.names import name_of, public_path, room
@@ -275,7 +276,7 @@ def _argument(a: Any, found: dict[str, Any]) -> str:
     if isinstance(a, slice):
         return f"slice({_argument(a.start, found)}, {_argument(a.stop, found)}, {_argument(a.step, found)})"
     if (
-        isinstance(a, dtypes.dtype | device)
+        isinstance(a, dtypes.dtype | memory_format | device)
         or callable(a)
         or not isinstance(a, str | int | float | complex | type(None) | type(...) | bytes)
     ):
@@ -287,6 +288,6 @@ def _object(a: Any, found: dict[str, Any]) -> str:
     """An object that has no notation: a name for it."""
     if isinstance(a, device):
         return repr(a)
-    if isinstance(a, dtypes.dtype) and found.setdefault("torch", TORCH) is TORCH:
+    if isinstance(a, dtypes.dtype | memory_format) and found.setdefault("torch", TORCH) is TORCH:
         return f"torch.{a.name}"
     return _global(a, found)

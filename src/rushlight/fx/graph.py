@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rushlight.fx.codegen import CodeGen, PythonCode, PyTreeCodeGen, PyTreeInfo, written
+from rushlight.fx.codegen import INFIX, PREFIX, CodeGen, PythonCode, PyTreeCodeGen, PyTreeInfo, written
 from rushlight.fx.node import Argument, Node, Target, linked, map_arg
 
 if TYPE_CHECKING:
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 
+# How operators are written, with {} for operands.
+reflectable_magic_methods = {name: f"{{}} {sign} {{}}" for name, sign in INFIX.items()
+                             if name not in ("eq", "ne", "lt", "gt", "le", "ge")}  # fmt: skip
+reflectable_magic_methods |= {"div": "{} / {}", "getitem": "{}[{}]"}
+magic_methods = {name: f"{{}} {sign} {{}}" for name, sign in INFIX.items()} | reflectable_magic_methods
+magic_methods |= {name: f"{PREFIX[name]}{{}}" for name in ("pos", "neg", "invert")}
+inplace_methods = {f"i{name.rstrip('_')}": f"{{}} {sign}= {{}}" for name, sign in INFIX.items()
+                   if name in reflectable_magic_methods} | {"setitem": "{}[{}] = {}"}  # fmt: skip
 _PyTreeCodeGen, _PyTreeInfo = PyTreeCodeGen, PyTreeInfo  # as PyTorch has their names
 
 
@@ -94,7 +102,9 @@ class Graph:
         raise RuntimeError("the graph has no output node: add one with graph.output(result)")
 
     def find_nodes(self, *, op: str, target: Target | None = None, sort: bool = True) -> list[Node]:
-        """The steps of a kind, and of a target where one is given."""
+        """The steps of a kind, and of a target where one is given.  Raises AssertionError for calls of functions without one."""
+        if op == "call_function" and target is None:
+            raise AssertionError("target must not be None for call_function op: give the function")
         return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
 
     def create_node(
@@ -106,7 +116,13 @@ class Graph:
         name: str | None = None,
         type_expr: Any = None,
     ) -> Node:
-        """Put a step where steps are put: at the end, unless inside `inserting_before` or `inserting_after`."""
+        """Put a step where steps are put: at the end, unless inside `inserting_before` or `inserting_after`.
+
+        Raises AssertionError for arguments that are no tuple, or no dictionary.
+        """
+        for what, given, kind in (("args", args, tuple), ("kwargs", kwargs, dict)):
+            if given is not None and not isinstance(given, kind):
+                raise AssertionError(f"{what} must be a {kind.__name__}, got {type(given)}")
         node = Node(self, self._name(name or _wish(target)), op, target, args or (), kwargs or {}, type_expr)
         self._before.prepend(node)
         return node

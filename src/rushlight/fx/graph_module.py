@@ -43,6 +43,8 @@ class GraphModule(Module):
 
     def __init__(self, root: Module | dict[str, Any], graph: Graph, class_name: str = "GraphModule"):
         super().__init__()
+        if not isinstance(root, Module | dict):
+            raise RuntimeError(f"Unsupported type {root} passed for root! Give a module, or a dictionary by paths")
         type(self).__name__ = class_name
         self.meta: dict[str, Any] = dict(getattr(root, "meta", {}))  # for passes to keep things in
         if isinstance(root, Module):
@@ -59,6 +61,8 @@ class GraphModule(Module):
 
     @graph.setter
     def graph(self, g: Graph) -> None:
+        if not isinstance(g, Graph):
+            raise AssertionError(f"Expected a Graph instance, but got {type(g)}")
         self.__dict__["_graph"] = g
         g.owning_module = self
         self.recompile()
@@ -218,7 +222,8 @@ class _CodeOnlyModule(Module):
 
 def _of_dict(root: dict[str, Any], target: str) -> Any:
     if target not in root:
-        raise RuntimeError(f"GraphModule: the graph names {target!r}, which is not among {sorted(root)}")
+        raise RuntimeError(f"GraphModule: a node referenced target {target} but that target was not provided in ``root``, "
+                           f"which has {sorted(root)}")  # fmt: skip
     return root[target]
 
 

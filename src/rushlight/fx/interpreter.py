@@ -61,7 +61,8 @@ class Interpreter:
             with set_current_meta(node):
                 return self.run_node(node)
         except Exception as error:
-            error.add_note(f"While executing {node.format_node()}")
+            said = f"While executing {node.format_node()}"
+            error.args = (f"{error.args[0]}\n\n{said}" if error.args else said, *error.args[1:])
             raise
 
     def boxed_run(self, args_list: list[Any]) -> Any:

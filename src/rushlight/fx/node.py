@@ -157,7 +157,9 @@ class Node:
         if x is self:
             return
         if x.graph is not self.graph:
-            raise AssertionError(f"{x} is a node of another graph than {self}: node_copy() takes one over")
+            raise AssertionError(
+                f"Attempting to move a Node into a different Graph: {x} is of another than {self}; node_copy() takes one over"
+            )
         x._unlink()
         before = self._prev
         before._next, x._prev, x._next, self._prev = x, before, self, x
@@ -170,11 +172,17 @@ class Node:
         self._prev._next, self._next._prev = self._next, self._prev
 
     def update_arg(self, idx: int, arg: Argument) -> None:
-        """Pass something else in that place."""
-        self.args = (*self.args[:idx], arg, *self.args[idx + 1 :])
+        """Pass something else in that place.  Raises IndexError where there is none."""
+        args = list(self.args)
+        args[idx] = arg
+        self.args = tuple(args)
 
     def insert_arg(self, idx: int, arg: Argument) -> None:
-        """Pass one thing more, before that place."""
+        """Pass one thing more, before that place.  Raises AssertionError for a place beyond the arguments."""
+        if not 0 <= idx <= len(self.args):
+            raise AssertionError(
+                f"insert_args index must be between 0 and len(self.args) = {len(self.args)}, got {idx}"
+            )
         self.args = (*self.args[:idx], arg, *self.args[idx:])
 
     def update_kwarg(self, key: str, arg: Argument) -> None:

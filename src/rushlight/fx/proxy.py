@@ -13,6 +13,7 @@ from typing import Any
 from rushlight.basics.devices import device
 from rushlight.basics.dtypes import dtype
 from rushlight.basics.size import Size
+from rushlight.dispatch.formats import memory_format
 from rushlight.fx.codegen import INFIX
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import Argument, Node, Target, leaves, map_aggregate
@@ -24,7 +25,22 @@ from rushlight.tensor import Tensor, layout
 
 __all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "TraceError", "TracerBase"]
 
-PLAIN = (str, int, float, bool, complex, bytes, dtype, device, layout, Generator, type(None), type(...), range)
+PLAIN = (
+    str,
+    int,
+    float,
+    bool,
+    complex,
+    bytes,
+    dtype,
+    device,
+    layout,
+    memory_format,
+    Generator,
+    type(None),
+    type(...),
+    range,
+)
 
 
 def _where() -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from rushlight.library import namespaces
@@ -12,7 +13,7 @@ from rushlight.library.operators import OpOverload, OpOverloadPacket
 from rushlight.library.schema import infer_schema, parsed
 from rushlight.library.tags import as_tags
 
-__all__ = ["CustomOpDef", "Library", "OpCheckError", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "impl_abstract",
+__all__ = ["CustomOpDef", "Library", "OpCheckError", "_scoped_library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "impl_abstract",
            "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
            "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton"]  # fmt: skip
 
@@ -82,6 +83,16 @@ class Library:
         if self.kind != "IMPL":
             namespaces.packets.pop(self.ns, None)
         _defined.discard(self.ns)
+
+
+@contextlib.contextmanager
+def _scoped_library(ns: str, kind: str, dispatch_key: str = "") -> Iterator[Library]:
+    """A `Library` whose operators are forgotten at the end of the block."""
+    library = Library(ns, kind, dispatch_key)
+    try:
+        yield library
+    finally:
+        library._destroy()
 
 
 def overload(op: Any) -> OpOverload:

@@ -8,7 +8,13 @@ from rushlight.overrides.listing import (
     is_tensor_method_or_property,
     resolve_name,
 )
-from rushlight.overrides.modes import BaseTorchFunctionMode, TorchFunctionMode, enable_reentrant_dispatch
+from rushlight.overrides.modes import (
+    BaseTorchFunctionMode,
+    TorchFunctionMode,
+    _get_current_function_mode,
+    _get_current_function_mode_stack,
+    enable_reentrant_dispatch,
+)
 from rushlight.overrides.questions import (
     handle_torch_function,
     has_torch_function,
@@ -18,7 +24,7 @@ from rushlight.overrides.questions import (
     wrap_torch_function,
 )
 
-__all__ = ["BaseTorchFunctionMode", "TorchFunctionMode", "enable_reentrant_dispatch", "get_default_nowrap_functions",
+__all__ = ["BaseTorchFunctionMode", "TorchFunctionMode", "_get_current_function_mode", "_get_current_function_mode_stack", "enable_reentrant_dispatch", "get_default_nowrap_functions",
            "get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function",
            "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like",
            "is_tensor_method_or_property", "resolve_name", "wrap_torch_function"]  # fmt: skip

@@ -73,6 +73,16 @@ class BaseTorchFunctionMode(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
+def _get_current_function_mode_stack() -> list[Any]:
+    """The modes that this thread is in, the outermost first."""
+    return list(here.modes)
+
+
+def _get_current_function_mode() -> Any:
+    """The innermost mode that this thread is in, or None."""
+    return here.modes[-1] if here.modes else None
+
+
 @contextlib.contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
     """Context in which ``__torch_dispatch__`` may be entered again: always so here, since nothing is below an operator."""

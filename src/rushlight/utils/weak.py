@@ -40,6 +40,22 @@ class WeakIdRef(weakref.ref[Any]):
         return not self == other
 
 
+class _WeakHashRef(weakref.ref[Any]):
+    """A weak reference that hashes and compares as what it refers to; the hash stays when that has gone."""
+
+    __slots__ = ("_hash",)
+
+    def __init__(self, key: object, callback: Callable[[Any], None] | None = None):
+        super().__init__(key, callback)  # type: ignore[call-arg]
+        self._hash = hash(key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, weakref.ref) and super().__eq__(other))
+
+
 class TensorWeakRef:
     """A weak reference to a tensor: call it for the tensor, or None once it is gone."""
 

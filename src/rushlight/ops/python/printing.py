@@ -206,7 +206,8 @@ def ended(line: str, last: list[str], indent: int, below: bool = False) -> str:
 def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
     if getattr(self._array, "interpreted", False):  # inside vmap
         part, inner = self._array, textwrap.indent(repr(self._array.tensor), "    ")
-        return f"BatchedTensor(bdim={part.dim}, value=\n{inner}\n)"
+        number = modes.levels.index(part.level) + 1 if part.level in modes.levels else 1
+        return f"BatchedTensor(lvl={number}, bdim={part.dim}, value=\n{inner}\n)"
     kind = self.__class__
     if self._dispatched:
         return ended(f"{kind.__name__}(...", [f"size={tuple(self._held.shape)}", *dtype_shown(self), *history(self)], 0)
