@@ -115,6 +115,12 @@ _FUNCTIONS |= dict.fromkeys(
      "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"),
     "rushlight.compat.rooms.top",
 )  # fmt: skip
+_FUNCTIONS |= dict.fromkeys(
+    ("_addmm_activation", "_compute_linear_combination", "_debug_has_internal_overlap", "_int_mm", "_validate_sparse_coo_tensor_args", "_validate_sparse_compressed_tensor_args",
+     "_validate_sparse_csr_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_bsr_tensor_args",
+     "_validate_sparse_bsc_tensor_args"),
+    "rushlight.compat.rooms.inner",
+)  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(("lobpcg", "segment_reduce"), "rushlight.compat.segments")
 _FUNCTIONS |= dict.fromkeys(
     (f"{kind}Storage" for kind in ("", "BFloat16", "Bool", "Byte", "Char", "ComplexDouble", "ComplexFloat", "Double", "Float", "Half", "Int",
@@ -131,7 +137,9 @@ _FUNCTIONS |= dict.fromkeys(
     "rushlight.library.aten",
 )  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(("cond", "while_loop"), "rushlight.compat.rooms._higher_order_ops.control_flow")
-_FUNCTIONS["_standard_gamma"] = "rushlight.ops.random.gamma_sample"
+_FUNCTIONS |= dict.fromkeys(
+    ("_dirichlet_grad", "_standard_gamma", "_standard_gamma_grad"), "rushlight.ops.random.gamma_sample"
+)
 _FUNCTIONS |= dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
                             "rushlight.signal.classic")  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(

@@ -111,6 +111,16 @@ torch.sparse.spdiags(torch.ones(2), torch.tensor([0]), (2, 2, 2))  @@ Output sha
 torch.sparse.spdiags(torch.ones(2), torch.tensor([0.0]), (2, 2))  @@ Offset Tensor must have dtype Long
 torch.sparse.spdiags(torch.ones(2, 2, 2), torch.tensor([0]), (2, 2))  @@ Diagonals must be vector or matrix
 torch.sparse.spdiags(torch.ones(2), torch.tensor([0]), (2, 2), torch.strided)  @@ Only output layouts (Sparse, SparseCsc, SparseCsr) are supported
+torch.fft.rfft(torch.tensor([1j]))  @@ rfft expects a real input tensor, but got ComplexFloat
+torch.fft.rfftn(torch.tensor([1j]))  @@ rfftn expects a real-valued input tensor, but got ComplexFloat
+torch.fft.ihfft(torch.tensor([1j]))  @@ ihfft expects a real input tensor, but got ComplexFloat
+torch.fft.fft(torch.ones(4).bfloat16())  @@ Unsupported dtype BFloat16
+torch.hann_window(3, layout=torch.sparse_coo)  @@ hann_window is not implemented for sparse types
+torch.use_deterministic_algorithms(1)  @@ argument 'mode' (position 1) must be bool, not int
+setattr(torch.utils.deterministic, "fill_uninitialized_memory", 3)  @@ expected a bool, but got
+torch.distributions.Multinomial(2.5, torch.ones(2))  @@ inhomogeneous total_count is not supported
+torch.distributions.TransformedDistribution(torch.distributions.Normal(0.0, 1.0), 3)  @@ transforms must be a Transform or list
+torch.distributions.ReshapeTransform((2, 3), (5,))  @@ in_shape, out_shape have different numbers of elements
 """.strip().splitlines()
 
 

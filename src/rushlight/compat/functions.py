@@ -66,7 +66,12 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     """Have memory that would hold anything filled: see `torch.utils.deterministic`.
 
     Otherwise nothing changes: on the CPU every operator gives the same bits for the same inputs and number of threads.
+    Raises TypeError for what is no bool.
     """
+    if not isinstance(mode, bool):
+        raise TypeError(
+            f"use_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}"
+        )
     _settings.update(deterministic=bool(mode), warn_only=bool(warn_only))
     fills["deterministic"] = bool(mode)
 

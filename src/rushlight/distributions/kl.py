@@ -47,6 +47,13 @@ def _formula(type_p: type, type_q: type) -> Formula:
     return _KL_REGISTRY[pairs[0]]
 
 
+def _kl_expfamily_expfamily(p: Any, q: Any) -> Any:
+    """KL(p || q) of one exponential family, by its normalizer.  Raises NotImplementedError for two families."""
+    from rushlight.distributions.exp_family import bregman
+
+    return bregman(p, q)
+
+
 def kl_divergence(p: Distribution, q: Distribution) -> Any:
     """KL(p || q), the expectation under p of log p - log q.  -> (*batch), broadcast
 

@@ -25,7 +25,7 @@ def _listed(transforms: Any) -> list[Transform]:
         return [transforms]
     if not isinstance(transforms, list):
         raise ValueError(
-            f"TransformedDistribution: transforms must be a Transform or a list of them, got {transforms!r}"
+            f"TransformedDistribution: transforms must be a Transform or list of them, but was {transforms!r}"
         )
     if not all(isinstance(t, Transform) for t in transforms):
         raise ValueError(f"TransformedDistribution: transforms holds what is no Transform: {transforms!r}")

@@ -186,7 +186,7 @@ class ReshapeTransform(Transform):
         self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
         if self.in_shape.numel() != self.out_shape.numel():
             raise ValueError(
-                f"ReshapeTransform: in_shape {tuple(in_shape)} and out_shape {tuple(out_shape)} differ in their number of elements"
+                f"ReshapeTransform: in_shape, out_shape have different numbers of elements: {tuple(in_shape)}, {tuple(out_shape)}"
             )
         super().__init__(cache_size=cache_size)
 

@@ -5,6 +5,9 @@ a tensor and a mask.
 """
 
 from rushlight.masked._ops import (
+    _combine_input_and_mask as _combine_input_and_mask,
+)
+from rushlight.masked._ops import (
     amax,
     amin,
     argmax,

@@ -46,6 +46,24 @@ def _filled(input: Tensor, mask: Any, value: Any) -> Any:
     return named.where(_mask_of(input, mask), input, named.scalar_tensor(value, dtype=input.dtype))
 
 
+_NEUTRAL = {"sum": 0, "prod": 1, "mean": 0, "cumsum": 0, "cumprod": 1, "norm": 0, "var": 0, "std": 0}
+
+
+def _combine_input_and_mask(op: Any, input: Tensor, mask: Any, *args: Any) -> Any:
+    """`input` with what changes nothing in a reduction where it is masked out.  op: the reduction, a function.
+
+    Raises ValueError for what is no function, or for one that nothing is known of.
+    """
+    name = getattr(op, "__name__", None)
+    if not callable(op) or name is None:
+        raise ValueError(f"_combine_input_and_mask expected masked operation (got {type(op).__name__} object)")
+    if name in ("amax", "argmax", "amin", "argmin"):
+        return _extremes(input, mask, int(name.endswith("min")))
+    if name not in _NEUTRAL:
+        raise ValueError(f"_combine_input_and_mask: no value is known that changes nothing in {name}")
+    return _filled(input, mask, _NEUTRAL[name])
+
+
 def _mask_of(input: Tensor, mask: Tensor) -> Any:
     if mask.ndim > input.ndim:
         raise IndexError("the mask may not have more dimensions than the input: got "

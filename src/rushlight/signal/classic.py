@@ -45,7 +45,7 @@ def _window(name: str, make: Callable[..., Tensor], length: Any, periodic: Any, 
     if not dtype.is_floating_point:
         raise RuntimeError(f"{name} expects floating point dtypes, got: {dtype}")
     if layout is not None and layout is not strided:
-        raise RuntimeError(f"{name} is implemented for strided tensors only, got: {layout}")
+        raise RuntimeError(f"{name} is not implemented for sparse types, for strided tensors only, got: {layout}")
     made: Tensor = make(_length(name, length, periodic), sym=not periodic, dtype=dtypes.float64, device=device).to(
         dtype
     )

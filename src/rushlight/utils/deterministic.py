@@ -29,7 +29,7 @@ class _Settings(ModuleType):
     @fill_uninitialized_memory.setter
     def fill_uninitialized_memory(self, value: bool) -> None:
         if not isinstance(value, bool):
-            raise TypeError(f"fill_uninitialized_memory must be a bool, got {type(value).__name__}")
+            raise RuntimeError(f"fill_uninitialized_memory: expected a bool, but got {type(value).__name__}")
         fills["uninitialized"] = value
 
 

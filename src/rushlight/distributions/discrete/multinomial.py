@@ -33,7 +33,7 @@ class Multinomial(Distribution):
     def __init__(self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         if not isinstance(total_count, int):
             raise NotImplementedError(
-                f"Multinomial: inhomogeneous total_count: expected one int for the whole batch, got {total_count!r}"
+                f"Multinomial: inhomogeneous total_count is not supported: expected one int for the whole batch, got {total_count!r}"
             )
         self.total_count = total_count
         self._categorical = Categorical(probs=probs, logits=logits)

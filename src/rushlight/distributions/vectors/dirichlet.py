@@ -9,12 +9,19 @@ from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import eps_of, functional, tiny_of
-from rushlight.ops.random.gamma_sample import log_standard_gamma
+from rushlight.ops.random.gamma_sample import _dirichlet_grad, log_standard_gamma
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 __all__ = ["Dirichlet"]
+
+
+def _Dirichlet_backward(x: Tensor, concentration: Tensor, grad_output: Tensor) -> Tensor:
+    """The gradient by the concentration of samples that each move along their own quantile.  (*, K) of each -> (*, K)"""
+    total = concentration.sum(-1, True).expand_as(concentration)
+    slope: Tensor = _dirichlet_grad(x, concentration, total)
+    return slope * (grad_output - (x * grad_output).sum(-1, True))
 
 
 class Dirichlet(ExponentialFamily):
@@ -30,7 +37,7 @@ class Dirichlet(ExponentialFamily):
 
     def __init__(self, concentration: Any, validate_args: bool | None = None):
         if concentration.dim() < 1:
-            raise ValueError("Dirichlet: concentration must have at least one dimension, got a 0-d tensor")
+            raise ValueError("Dirichlet: `concentration` parameter must be at least one-dimensional, got a 0-d tensor")
         self.concentration = concentration
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
 

@@ -28,6 +28,25 @@ def is_masked_tensor(obj: Any, /) -> bool:
     return isinstance(obj, MaskedTensor)
 
 
+def _masks_match(a: Any, b: Any) -> bool:
+    """Whether two masked tensors have the same mask; of what is no masked tensor every mask is the same."""
+    if not (is_masked_tensor(a) and is_masked_tensor(b)):
+        return True
+    mine, its = a._masked_mask, b._masked_mask
+    return bool(mine.dim() == its.dim() and mine.shape == its.shape and named.equal(mine, its))
+
+
+def _tensors_match(a: Any, b: Any, exact: bool = True, rtol: float = 1e-05, atol: float = 1e-08) -> bool:
+    """Whether two plain tensors are equal, or close, in whatever dtypes.  Raises ValueError for masked ones."""
+    if is_masked_tensor(a) or is_masked_tensor(b):
+        raise ValueError("Neither `a` nor `b` can be a MaskedTensor: compare get_data() and get_mask()")
+    if a.layout != b.layout or a.shape != b.shape:
+        return False
+    kind = dtypes.promote_types(a.dtype, b.dtype)
+    a, b = a.to(kind), b.to(kind)
+    return bool(named.equal(a, b) if exact else named.allclose(a, b, rtol=rtol, atol=atol))
+
+
 class MaskedTensor(Tensor):
     """A tensor with a mask: False where an element does not count.
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from rushlight import kernels
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
@@ -124,7 +125,7 @@ def to_float(name: str, x: Tensor | list[Any], complex_too: bool) -> Tensor:
     if x.dtype.category < dtypes.FLOAT:
         x = x.to(dtypes.get_default_dtype())
     if x.dtype.itemsize == 2:
-        raise RuntimeError(f"fft_{name}: unsupported dtype {x.dtype}: convert to float32")
+        raise RuntimeError(f"fft_{name}: Unsupported dtype {older(x.dtype)}: convert to float32")
     return x.to(x.dtype.to_complex()) if complex_too and not x.dtype.is_complex else x
 
 
@@ -198,7 +199,8 @@ def r2c(name: str, x: Tensor, s: Any, dim: Any, norm: str | None, forward: bool)
     """A transform of real numbers to a half."""
     x = to_float(name, x, False)
     if x.dtype.is_complex:
-        raise RuntimeError(f"fft_{name} expects a real input tensor, but got {x.dtype}")
+        kind = "real-valued" if name.endswith("n") else "real"
+        raise RuntimeError(f"fft_{name} expects a {kind} input tensor, but got {older(x.dtype)}")
     dims, sizes = many_dims(name, x, s, dim)
     if not dims:
         raise RuntimeError(f"fft_{name} must transform at least one axis")

@@ -14,7 +14,8 @@ from rushlight.dispatch.registry import elementwise, op
 from rushlight.kernels.reference import gamma_sample
 from rushlight.levels.batch import everything
 from rushlight.ops.random.random import source
-from rushlight.tensor import Tensor
+from rushlight.ops.special.scipy_special import scipy_special
+from rushlight.tensor import Tensor, wrap
 
 
 def _no_second(g: Array) -> Any:
@@ -61,3 +62,22 @@ def _standard_gamma(concentration: Tensor, generator: Any = None) -> Tensor:
     smallest = float(finfo(concentration.dtype).tiny)
     drawn: Tensor = log_standard_gamma(concentration, generator).exp().clamp(min=smallest)
     return drawn
+
+
+def _standard_gamma_grad(self: Tensor, output: Tensor) -> Any:
+    """The derivative of samples of the gamma distribution by its concentration `self`.  (*), (*) -> (*)"""
+    return output * log_gamma_slope(self, output.log())
+
+
+def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Any:
+    """The derivative of a number of Beta(alpha, total - alpha) along its quantile by alpha, divided by 1 - x.  (*) -> (*)
+
+    That of the distribution function by alpha, of central differences in float64, over the density.
+    """
+    special: Any = scipy_special("_dirichlet_grad")
+    share, a, t = np.broadcast_arrays(*(y.detach().double().numpy() for y in (x, alpha, total)))
+    b, h = t - a, 1e-4 * np.maximum(a, 1e-2)
+    near, far = (special.betainc(a + d, b, share) - special.betainc(a - d, b, share) for d in (h / 2, h))
+    slope = (8 * near - far) / (6 * h / 2) / 2
+    density = np.exp((a - 1) * np.log(share) + (b - 1) * np.log1p(-share) - special.betaln(a, b))
+    return wrap(np.asarray(-slope / density / (1 - share))).to(x.dtype)

@@ -1,0 +1,92 @@
+"""Functions at the top of torch that begin with an underscore, by which programs reach what lies below the public ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight.basics import dtypes
+from rushlight.dispatch.named import named
+from rushlight.sparse import construct
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
+
+def _addmm_activation(
+    self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1, alpha: complex = 1, use_gelu: bool = False
+) -> Any:
+    """relu, or gelu, of beta * self + alpha * (mat1 @ mat2).  (N, M), (N, K), (K, M) -> (N, M)"""
+    from rushlight.nn import functional
+
+    found = named.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+    return functional.gelu(found) if use_gelu else found.relu()
+
+
+def _int_mm(self: Tensor, mat2: Tensor) -> Any:
+    """The product of two matrices of int8, in int32.  (N, K), (K, M) -> (N, M)
+
+    Raises RuntimeError for other dtypes and for what are no matrices that go together.
+    """
+    for what, x in (("self", self), ("mat2", mat2)):
+        if x.dim() != 2:
+            raise RuntimeError(f"_int_mm: Expected {what} to be of dimension 2 but got {x.dim()}")
+        if x.dtype is not dtypes.int8:
+            raise RuntimeError(f"_int_mm: Expected {what} dtype to be of type int8 but got {x.dtype}")
+    if self.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"_int_mm: self.size(1) needs to match mat2.size(0), got {self.shape[1]} and {mat2.shape[0]}"
+        )
+    return self.int() @ mat2.int()
+
+
+def _compute_linear_combination(input: Tensor, coefficients: Tensor) -> Any:
+    """Sums of rows, each times a coefficient.  (K, *), (N, K) -> (N, *)"""
+    return named.tensordot(coefficients, input, 1)
+
+
+def _debug_has_internal_overlap(self: Tensor) -> int:
+    """Whether several elements lie at one place in memory: 0 if not, 1 if so, 2 where strides do not tell at once."""
+    if self.is_contiguous() or _dense(self):
+        return 0
+    repeated = any(size > 1 and not stride for size, stride in zip(self.shape, self.stride(), strict=True))
+    return 1 if repeated else 2
+
+
+def _dense(x: Tensor) -> bool:
+    """Whether the elements fill their memory in some order of the dimensions."""
+    step = 1
+    for stride, size in sorted((s, n) for n, s in zip(x.shape, x.stride(), strict=True) if n > 1):
+        if stride != step:
+            return False
+        step *= size
+    return True
+
+
+def _validate_sparse_coo_tensor_args(
+    indices: Tensor, values: Tensor, size: Any, is_coalesced: bool | None = None
+) -> None:
+    """Raises RuntimeError unless these are the parts of a tensor in the layout COO."""
+    construct.sparse_coo_tensor(indices, values, size, is_coalesced=is_coalesced, check_invariants=True)
+
+
+def _validate_sparse_compressed_tensor_args(
+    compressed_indices: Tensor, plain_indices: Tensor, values: Tensor, size: Any, layout: Any
+) -> None:
+    """Raises RuntimeError unless these are the parts of a matrix in a compressed layout."""
+    construct.sparse_compressed_tensor(
+        compressed_indices, plain_indices, values, size, layout=layout, check_invariants=True
+    )
+
+
+def _of_layout(kind: str) -> Any:
+    def check(compressed_indices: Tensor, plain_indices: Tensor, values: Tensor, size: Any) -> None:
+        make = getattr(construct, f"sparse_{kind}_tensor")
+        make(compressed_indices, plain_indices, values, size, check_invariants=True)
+
+    check.__name__ = check.__qualname__ = f"_validate_sparse_{kind}_tensor_args"
+    check.__doc__ = f"Raises RuntimeError unless these are the parts of a matrix in the layout {kind.upper()}."
+    return check
+
+
+_validate_sparse_csr_tensor_args, _validate_sparse_csc_tensor_args = _of_layout("csr"), _of_layout("csc")
+_validate_sparse_bsr_tensor_args, _validate_sparse_bsc_tensor_args = _of_layout("bsr"), _of_layout("bsc")
