@@ -139,7 +139,7 @@ def test_memory_that_could_hold_anything_is_filled_where_determinism_is_asked_fo
     torch.utils.deterministic.fill_uninitialized_memory = False
     try:
         assert torch.ones(1).resize_(2).tolist() == [1, 0]
-        with pytest.raises(RuntimeError, match="must be a bool"):
+        with pytest.raises(RuntimeError, match="expected a bool"):
             torch.utils.deterministic.fill_uninitialized_memory = 1
     finally:
         torch.utils.deterministic.fill_uninitialized_memory = True
