@@ -10,6 +10,9 @@ from typing import Any
 from rushlight import absent
 from rushlight._C import _functorch as _functorch
 from rushlight._C import _nn as _nn
+from rushlight._C._runs import _current_graph_task_execution_order as _current_graph_task_execution_order
+from rushlight._C._runs import _current_graph_task_id as _current_graph_task_id
+from rushlight._C._runs import _will_engine_execute_node as _will_engine_execute_node
 from rushlight.basics.devices import CPU, device
 from rushlight.basics.dtypes import dtype as dtype
 from rushlight.basics.size import Size as Size
@@ -218,4 +221,6 @@ def __getattr__(name: str) -> Any:
     """What takes longer to import than to name."""
     if name in ("PyTorchFileReader", "PyTorchFileWriter"):
         return getattr(importlib.import_module("rushlight.serialization.records"), name)
+    if name == "_functions":
+        return importlib.import_module("rushlight._C._functions")
     raise AttributeError(f"module 'torch._C' has no attribute {name!r}")
