@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +30,11 @@ def pool(t: Any, n: int, *args: Any) -> Any:
 
 def bag(t: Any, **kwargs: Any) -> Any:
     return t.nn.functional.embedding_bag(t.tensor([1, 2]), t.ones(3, 2), t.tensor([0]), **kwargs)
+
+
+def attended(t: Any, **kwargs: Any) -> Any:
+    x = t.ones(1, 2, 3, 4)
+    return t.nn.functional.scaled_dot_product_attention(x, x, x, **kwargs)
 
 
 CASES: dict[str, Case] = {
@@ -96,6 +102,21 @@ CASES: dict[str, Case] = {
     ),
     "orthogonal": ("has no parameter or buffer with name", lambda t: t.nn.utils.parametrizations.orthogonal(t.nn.ReLU(), "x")),
     "empty sequences": ("Cannot pack empty tensors", lambda t: t.nn.utils.rnn.pack_padded_sequence(t.ones(0, 2), [0, 0])),
+    "values of reflected pads": (
+        "doesn't take in value argument",
+        lambda t: t.nn.functional.pad(t.ones(1, 1, 4, 4), (1, 1), "reflect", value=1),
+    ),
+    "a causal bias that is causal": (
+        "CausalBias should not be used with causal=True",
+        lambda t: attended(t, attn_mask=importlib.import_module(f"{t.__name__}.nn.attention.bias").causal_upper_left(3, 3), is_causal=True),
+    ),
+    "improbable": ("dropout probability has to be between 0 and 1", lambda t: attended(t, dropout_p=2.0)),
+    "a mask of integers": (
+        "only bool and floating types of mask are supported",
+        lambda t: t.nn.TransformerEncoder(t.nn.TransformerEncoderLayer(4, 2, 8), 1, enable_nested_tensor=False)(
+            t.ones(3, 2, 4), mask=t.ones(3, 3).long()
+        ),
+    ),
     "lengths of two dimensions": (
         "'lengths' argument should be a 1D CPU int64 tensor",
         lambda t: t.nn.utils.rnn.pack_padded_sequence(t.ones(3, 2), t.tensor([[3, 1]])),
@@ -161,3 +182,25 @@ def test_a_removed_spectral_norm_leaves_no_version_behind() -> None:
     rushlight.nn.utils.remove_spectral_norm(layer)
     assert layer.state_dict()._metadata[""] == {"version": 1}  # type: ignore[attr-defined]
     assert not layer._load_state_dict_pre_hooks
+
+
+def test_a_variance_is_a_number_or_a_tensor() -> None:
+    answers = []
+    for t in (rushlight, reference):
+        x = t.arange(6.0).view(2, 3)
+        answers.append(t.nn.functional.gaussian_nll_loss(x, x + 1, 2.0).item())
+        with pytest.raises(ValueError, match="negative"):
+            t.nn.functional.gaussian_nll_loss(x, x, -1.0)
+    assert answers[0] == pytest.approx(answers[1])
+
+
+def test_a_layer_says_which_activation_is_fused() -> None:
+    kinds: list[Callable[[Any], Any]] = [
+        lambda t: "relu", lambda t: t.nn.GELU(), lambda t: t.nn.functional.gelu, lambda t: t.tanh, lambda t: t.nn.ReLU(),
+    ]  # fmt: skip
+    for kind in kinds:
+        ours, theirs = (
+            t.nn.TransformerEncoderLayer(4, 2, 8, activation=kind(t)).activation_relu_or_gelu
+            for t in (rushlight, reference)
+        )
+        assert ours == theirs

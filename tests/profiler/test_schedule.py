@@ -8,6 +8,8 @@ import rushlight as torch
 from rushlight.basics.state import special
 from rushlight.profiler import ProfilerAction, ProfilerActivity, profile, schedule, tensorboard_trace_handler
 
+pytestmark = pytest.mark.filterwarnings("ignore:Profiler won't be using warmup")
+
 
 def actions(plan, n: int) -> str:
     """The first letters of what is done in each step, S for the step that is saved."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from rushlight.library import namespaces
@@ -46,12 +45,23 @@ class Library:
         if kind == "DEF":
             _defined.add(ns)
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._declared: list[OpOverload] = []
+
+    def __repr__(self) -> str:
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})"
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Declare an operator, "f(Tensor x, int n=2) -> Tensor"; its name."""
         if self.kind == "IMPL":
             raise RuntimeError("a Library of the kind 'IMPL' declares no operators: make it a 'FRAGMENT'")
+        if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
+            raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         op = OpOverload(parsed(f"{self.ns}::{schema.strip()}"))
+        known = namespaces.packets.get(op.namespace, {}).get(op._opname)
+        if known is not None and op._overloadname in known._overloads:
+            raise RuntimeError(f"Tried to register an operator ({op._schema}) with the same name and overload name multiple "
+                               "times: declare it once")  # fmt: skip
+        self._declared.append(op)
         op.tags = as_tags(tags)
         namespaces.register(op)
         name = op.name().partition("::")[2]
@@ -67,6 +77,11 @@ class Library:
         allow_override: bool = False,
     ) -> None:
         """Say what computes an operator for a dispatch key: CPU, Meta, Autograd, CompositeImplicitAutograd, ..."""
+        if not isinstance(op_name, str | OpOverload | OpOverloadPacket):
+            raise RuntimeError("impl should be passed either a name or an OpOverload object as the first argument, got "
+                               f"{type(op_name)}")  # fmt: skip
+        if not callable(fn):
+            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if with_keyset:
             raise NotImplementedError("Library.impl: there are no keysets to pass on; register a function without one")
@@ -79,20 +94,21 @@ class Library:
         overload(f"{self.ns}::{op_name}").fake = fn
 
     def _destroy(self) -> None:
-        """Forget the operators of the namespace, if this declared them."""
-        if self.kind != "IMPL":
-            namespaces.packets.pop(self.ns, None)
-        _defined.discard(self.ns)
+        """Forget the operators that this declared."""
+        namespaces.forget(self._declared)
+        self._declared = []
+        _defined.difference_update({self.ns} if self.kind == "DEF" else ())
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._destroy()
 
 
-@contextlib.contextmanager
-def _scoped_library(ns: str, kind: str, dispatch_key: str = "") -> Iterator[Library]:
-    """A `Library` whose operators are forgotten at the end of the block."""
-    library = Library(ns, kind, dispatch_key)
-    try:
-        yield library
-    finally:
-        library._destroy()
+def _scoped_library(ns: str, kind: str, dispatch_key: str = "") -> Library:
+    """A `Library` for a ``with``, whose operators are forgotten at the end of the block."""
+    return Library(ns, kind, dispatch_key)
 
 
 def overload(op: Any) -> OpOverload:
@@ -103,7 +119,11 @@ def overload(op: Any) -> OpOverload:
         return op
     if isinstance(op, OpOverloadPacket):
         return op._overloads["default"] if "default" in op._overloads else next(iter(op._overloads.values()))
-    namespace, _, rest = str(op).partition("::")
+    if not isinstance(op, str):
+        raise ValueError(f"op must be an operator or its name, e.g. torch.ops.aten.sin.default, got {type(op)}")
+    namespace, _, rest = op.partition("::")
+    if not rest:
+        raise ValueError(f'Expected `qualname` to be of the form "namespace::name", but got {op}')
     name, _, which = rest.partition(".")
     packet = namespaces.packets.get(namespace, {}).get(name)
     if packet is None or (which or next(iter(packet._overloads))) not in packet._overloads:

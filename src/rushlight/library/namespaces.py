@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,14 @@ def register(op: OpOverload) -> None:
     """Put an operator where `torch.ops` finds it."""
     packet = packets.setdefault(op.namespace, {}).setdefault(op._opname, OpOverloadPacket(op.namespace, op._opname))
     packet._overloads[op._overloadname] = op
+
+
+def forget(declared: Iterable[OpOverload]) -> None:
+    """Take operators from where `torch.ops` finds them."""
+    for op in declared:
+        packets[op.namespace][op._opname]._overloads.pop(op._overloadname, None)
+        if not packets[op.namespace][op._opname]._overloads:
+            del packets[op.namespace][op._opname]
 
 
 def load_library(path: Any) -> None:

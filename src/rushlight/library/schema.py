@@ -31,6 +31,7 @@ FROM_ANNOTATIONS: dict[Any, str] = {
     int | float | bool: "Scalar", typing.Union[int, float, bool]: "Scalar",  # noqa: UP007  (another class)
     dtype: "ScalarType", device: "Device",
 }  # fmt: skip
+RESULTS = {"Tensor", "Tensor[]", "SymInt", "float", "bool", "Scalar"}  # what an annotated function may return
 ARGUMENT = re.compile(
     r"(?P<type>\w+)(?P<alias>!|\([\w| >*-]*!?\))?(?P<inner>\?)?(?P<list>\[\d*\])?(?P<optional>\?)?(?P<outer>\([\w| >*-]*!?\))?"
     r"\s+(?P<name>\w+)(?:\s*=\s*(?P<default>.+))?"
@@ -251,7 +252,10 @@ def infer_schema(
     '(Tensor x, float by=2.0) -> Tensor'
     """
     signature = inspect.signature(prototype_function)
-    hints = typing.get_type_hints(prototype_function)
+    if isinstance(mutates_args, str) and mutates_args != "unknown":
+        raise ValueError("infer_schema(func): mutates_args must either be a sequence of the names of the arguments that are "
+                         f"mutated or the string 'unknown', got {mutates_args!r}")  # fmt: skip
+    hints = hints_of(prototype_function)
     texts, written = [], set() if mutates_args == "unknown" else set(mutates_args)
     unknown = written - set(signature.parameters)
     if unknown:
@@ -266,11 +270,21 @@ def infer_schema(
     return f"{op_name or ''}({', '.join(texts)}) -> {result_text(hints, signature)}"
 
 
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of a function.  Raises ValueError where one is text that names no type."""
+    try:
+        return typing.get_type_hints(function)
+    except NameError as error:
+        raise ValueError(
+            f"infer_schema(func): Unsupported type annotation {error.name}. It is not a type: {error}"
+        ) from error
+
+
 def parameter_text(
     parameter: inspect.Parameter, hints: dict[str, Any], signature: Any, written: bool, number: int
 ) -> str:
     """One parameter as a declaration has it."""
-    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+    if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         raise ValueError(f"infer_schema(func): We do not support positional-only args, varargs, or varkwargs. Got func "
                          f"with signature {signature}")  # fmt: skip
     if parameter.name not in hints:
@@ -283,8 +297,12 @@ def parameter_text(
                          f"them, and None. Got func with signature {signature}")  # fmt: skip
     if written and kind.startswith("Tensor"):
         kind = f"Tensor(a{number}!){kind[6:]}"
-    default = "" if parameter.default is parameter.empty else f"={shown(parameter.default)}"
-    return f"{kind} {parameter.name}{default}"
+    if parameter.default is parameter.empty:
+        return f"{kind} {parameter.name}"
+    if not isinstance(parameter.default, int | float | str | dtype | device | None):
+        raise ValueError(f"infer_schema(func): Parameter {parameter.name} has an unsupported default value type "
+                         f"{type(parameter.default)}: give None, and take it inside. Got func with signature {signature}")  # fmt: skip
+    return f"{kind} {parameter.name}={shown(parameter.default)}"
 
 
 def kind_of(annotation: Any) -> str | None:
@@ -297,8 +315,8 @@ def kind_of(annotation: Any) -> str | None:
         kind = kind_of(rest[0] if len(rest) == 1 else typing.Union[rest])  # noqa: UP007  (made of a tuple)
         return None if kind is None else f"{kind}?"
     sequence = origin in (list, Sequence, typing.Sequence) or (origin is tuple and inside[1:] == (...,))
-    kind = kind_of(inside[0]) if sequence else None
-    return None if kind is None else f"{kind}[]"
+    kind = kind_of(inside[0]) if sequence and inside else None
+    return None if kind is None or (kind.endswith("?") and kind != "Tensor?") else f"{kind}[]"
 
 
 def result_text(hints: dict[str, Any], signature: Any) -> str:
@@ -311,7 +329,7 @@ def result_text(hints: dict[str, Any], signature: Any) -> str:
         return "()"
     inside = typing.get_args(annotation) if typing.get_origin(annotation) is tuple else None
     kinds = [kind_of(item) for item in (inside if inside is not None and ... not in inside else [annotation])]
-    if None in kinds:
+    if not set(kinds) <= RESULTS:
         raise ValueError(
             f"infer_schema(func): Return has unsupported type {annotation}. Got func with signature {signature}"
         )

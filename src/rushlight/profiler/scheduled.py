@@ -13,6 +13,7 @@ from typing import Any
 from rushlight.autograd import profiler as core
 from rushlight.autograd.profiler import EventList, ProfilerActivity
 from rushlight.autograd.profiler.chrome import write
+from rushlight.basics.caller import warn
 
 
 class ProfilerAction(enum.Enum):
@@ -36,6 +37,8 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
     if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
         raise AssertionError(f"Invalid profiler schedule arguments: wait={wait}, warmup={warmup}, active={active}, "
                              f"repeat={repeat}, skip_first={skip_first}; active must be positive")  # fmt: skip
+    if warmup == 0:
+        warn("Profiler won't be using warmup, this can skew profiler results: the first steps take longer", UserWarning)
     cycle = wait + warmup + active
 
     def action(step: int) -> ProfilerAction:
@@ -153,12 +156,17 @@ class _KinetoProfile:
         return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def export_chrome_trace(self, path: Any) -> None:
-        """Write a trace for Perfetto, with the metadata; a path that ends in .gz is compressed."""
+        """Write a trace for Perfetto, with the metadata; a path that ends in .gz is compressed.
+
+        Raises AssertionError where nothing was profiled.
+        """
         events = self.events()
         write(events, path, events._threads, self.metadata)
 
     def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:
-        """Write stacks for flame graphs; needs with_stack."""
+        """Write stacks for flame graphs; needs with_stack.  Raises AssertionError where nothing was profiled."""
+        if self.profiler is None:
+            raise AssertionError("Profiler must be initialized before exporting stacks: enter it first")
         self.profiler.export_stacks(path, metric)
 
     def add_metadata(self, key: str, value: str) -> None:

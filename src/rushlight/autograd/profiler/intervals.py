@@ -216,7 +216,7 @@ class FunctionEventAvg(Times):
                          "is_user_annotation"):  # fmt: skip
                 setattr(self, name, getattr(other, name))
         if other.key != self.key:
-            raise ValueError(f"events of different keys have no sum: {self.key!r} and {other.key!r}")
+            raise AssertionError(f"events of different keys have no sum: {self.key!r} and {other.key!r}")
         for name in self.SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.flops += other.flops or 0

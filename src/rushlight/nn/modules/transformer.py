@@ -59,11 +59,11 @@ def _detect_is_causal_mask(mask: Tensor | None, is_causal: bool | None = None, s
 
 
 def _additive(mask: Tensor | None, name: str, dtype: dtype) -> Tensor | None:
-    """A mask as numbers to add: minus infinity where a bool mask is True.  Raises RuntimeError for other dtypes."""
+    """A mask as numbers to add: minus infinity where a bool mask is True.  Raises AssertionError for other dtypes."""
     if mask is None or mask.is_floating_point():
         return mask
     if str(mask.dtype) != "torch.bool":
-        raise RuntimeError(f"only bool and floating types of {name} are supported, got {mask.dtype}")
+        raise AssertionError(f"only bool and floating types of {name} are supported, got {mask.dtype}")
     return ops.zeros_like(mask, dtype=dtype).masked_fill_(mask, float("-inf"))
 
 
@@ -346,6 +346,13 @@ class TransformerEncoderLayer(_Layer):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
+
+    @property
+    def activation_relu_or_gelu(self) -> int:
+        """1 where the activation is ReLU, 2 where it is GELU, else 0."""
+        if self.activation is F.relu or isinstance(self.activation, ReLU):
+            return 1
+        return 2 if self.activation is F.gelu or isinstance(self.activation, GELU) else 0
 
     def forward(
         self,

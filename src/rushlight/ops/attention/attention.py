@@ -23,7 +23,7 @@ from rushlight.dispatch.rules import Making
 from rushlight.kernels.attention import blocks_of
 from rushlight.levels import owned
 from rushlight.ops.norm.softmax import softmax_op
-from rushlight.ops.random.dropout import check_p, draw, dropout, scaled
+from rushlight.ops.random.dropout import draw, dropout, scaled
 from rushlight.tensor import Tensor, wrap
 
 F = "nn.functional"
@@ -311,7 +311,14 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Te
     check_attention(query, key, value, attn_mask)
     groups = groups_of(query, key, value, enable_gqa)
     check_broadcast(query, key, value, attn_mask, groups)
-    check_p("scaled_dot_product_attention", dropout_p)
+    if not 0.0 <= dropout_p <= 1.0:
+        raise RuntimeError(
+            f"scaled_dot_product_attention: dropout probability has to be between 0 and 1, but got {dropout_p}"
+        )
+    if is_causal and getattr(attn_mask, "variant", None) is not None:
+        raise ValueError(
+            "scaled_dot_product_attention: CausalBias should not be used with causal=True: it is causal itself"
+        )
     if scale is None:
         width = query._array.shape[-1]
         scale = 1 / math.sqrt(width) if width else 1.0

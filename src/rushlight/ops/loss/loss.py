@@ -433,7 +433,7 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
 
 
 @function(ns=F)
-def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6,
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6,
                       reduction: str = "mean") -> Tensor:  # fmt: skip
     """-log of the normal density of `target` at mean `input` and variance `var`, reduced.  (*), (*) -> () or (*)
 
@@ -454,7 +454,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = F
     return reduced(loss, reduction)
 
 
-def fitted_variance(input: Tensor, var: Tensor) -> Tensor:
+def fitted_variance(input: Tensor, var: Tensor | float) -> Tensor:
     """The variance as a tensor that broadcasts with `input`."""
     if not isinstance(var, Tensor):
         if var < 0:

@@ -111,7 +111,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: complex | None =
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}: pad knows constant, reflect, replicate, circular")
     if value is not None and value != 0:
-        raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     pads = pairs("pad", pad, len(input.shape))
     check(mode, input, pads, len(pad) // 2)
     for d, (b, a) in enumerate(pads):
