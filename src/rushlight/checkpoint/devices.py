@@ -27,9 +27,14 @@ class DefaultDeviceType:
         return DefaultDeviceType._default_device_type
 
 
+def kinds_of(args: object) -> list[str]:
+    """The kinds of devices, other than the CPU, of the tensors in a tree of arguments, in order."""
+    return [x.device.type for x in tree.tree_leaves(args) if isinstance(x, Tensor) and x.device.type != "cpu"]
+
+
 def _infer_device_type(*args: object) -> str:
     """The kind of device, other than the CPU, of the first tensor that has one; the default where none has."""
-    kinds = [x.device.type for x in tree.tree_leaves(args) if isinstance(x, Tensor) and x.device.type != "cpu"]
+    kinds = kinds_of(args)
     if len(set(kinds)) > 1:
         warn(f"Tensor arguments, excluding CPU tensors, are detected on at least two types of devices: {sorted(set(kinds))}; "
              f"device state is saved for {kinds[0]} alone", UserWarning)  # fmt: skip

@@ -98,12 +98,15 @@ class SpectralNorm:
         """Note in the metadata of a state_dict that it has both vectors, which the first files lacked."""
         metadata.setdefault("spectral_norm", {})[f"{self.name}.version"] = 1
 
+    def noted(self, metadata: dict[str, Any]) -> bool:
+        """Whether a state_dict with this metadata has both vectors."""
+        return f"{self.name}.version" in metadata.get("spectral_norm", {})
+
     def complete(self, state: dict[str, Any], prefix: str, metadata: dict[str, Any], strict: bool,
                  missing: list[str], *rest: object) -> None:  # fmt: skip
         """Find the vector v that a state_dict of the first version lacks: of the weight, its quotient and u."""
-        noted = metadata.get("spectral_norm", {}).get(f"{self.name}.version")
         key = prefix + self.name
-        if noted is not None or (key not in state and all(key + end in state for end in ("_orig", "_u", "_v"))):
+        if self.noted(metadata) or (key not in state and all(key + end in state for end in ("_orig", "_u", "_v"))):
             return
         lacking = [key + end for end in ("_orig", "", "_u") if key + end not in state]
         if lacking:
