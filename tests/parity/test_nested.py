@@ -35,7 +35,7 @@ nt.transpose(1, 2).is_contiguous() | nt.dtype | nt.device | nt.layout | nt.eleme
 nt.values() | nt.values().shape | t.is_tensor(nt) | nt.is_floating_point() | nt.ndim | t.nested.as_nested_tensor(nt) is nt | nt.sum(-1, keepdim=True)
 nt[5] | t.stack([nt, n], 1) | nt[:, 0] | nt[0:2] | nt.unbind(1) | nt.softmax(0) | nt.transpose(0, 2) | nt.unsqueeze(0) | nt.numpy() | nt.item() | bool(nt) | float(nt)
 nt + other | nt.sum(0) | nt.unflatten(1, (2, 2)) | F.pad(nt, (0, 1)) | nt.var(2) | nt.cumsum(1) | t.flip(nt, [2]) | t.roll(nt, 1) | nt.topk(2)
-nt.view_as(other) | t.cat([nt, n]) | t.stack([nt, other]) | nt.chunk(2, 1) | nt.norm() | nt.logsumexp(2) | F.normalize(nt, dim=-1) | F.hardswish(nt)
+nt.view_as(other) | t.stack([nt, other]) | nt.chunk(2, 1) | nt.norm() | nt.logsumexp(2) | F.normalize(nt, dim=-1) | F.hardswish(nt)
 nt.gather(2, ids) | nt.index_select(2, ids[0]) | nt.repeat(1, 1, 2) | nt.T.sum() | w[ids] | nt.narrow(1, 0, 1) | nt.split(2, 0)
 """
 JAGGED = """

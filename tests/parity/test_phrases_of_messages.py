@@ -121,6 +121,21 @@ setattr(torch.utils.deterministic, "fill_uninitialized_memory", 3)  @@ expected 
 torch.distributions.Multinomial(2.5, torch.ones(2))  @@ inhomogeneous total_count is not supported
 torch.distributions.TransformedDistribution(torch.distributions.Normal(0.0, 1.0), 3)  @@ transforms must be a Transform or list
 torch.distributions.ReshapeTransform((2, 3), (5,))  @@ in_shape, out_shape have different numbers of elements
+torch.empty(2, dtype=torch.int8).random_(-200, 10)  @@ from is out of bounds for signed char
+torch.empty(2, dtype=torch.uint8).random_(0, 257)  @@ to - 1 is out of bounds for unsigned char
+torch.empty(2, dtype=torch.bool).random_(0, 3)  @@ to - 1 is out of bounds for bool
+torch.empty(2).half().random_(-100000, 100000)  @@ from is out of bounds for
+torch.randint(-1, 10, (2,), dtype=torch.uint8)  @@ from is out of bounds for unsigned char
+torch.randint(0, 3, (2,), dtype=torch.bool)  @@ to - 1 is out of bounds for bool
+torch.empty(2).bernoulli_(2)  @@ bernoulli_ expects p to be in [0, 1], but got p=2
+torch.multinomial(torch.tensor([1, 1]), 1)  @@ multinomial only supports floating-point dtypes for input, got: Long
+torch.allclose(torch.ones(2), torch.ones(2).double())  @@ Float did not match Double
+torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]).size(1)  @@ Given dimension 1 is irregular and does not have a size
+torch.nested.nested_tensor([torch.ones(2), torch.ones(3, 3)])  @@ All Tensors given to nested_tensor must have the same dimension
+torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]).to_padded_tensor(1.0, (2, 2))  @@ Value in output_size is less than NestedTensor padded size
+torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(3, 3)]).transpose(0, 1)  @@ Nested tensor dimension 0 cannot be transposed
+torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(3, 3)]).unbind(1)  @@ NestedTensor can only be unbound along dimension 0
+torch.nested.nested_tensor_from_jagged(torch.ones(5, 2))  @@ At least one of offsets or lengths is required
 """.strip().splitlines()
 
 
@@ -167,3 +182,14 @@ def test_a_storage_of_bytes_needs_no_order_of_them() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert ByteStorage.from_buffer(b"abc").tolist() == [97, 98, 99]
+
+
+def test_nested_tensors_are_joined_and_filled_by_their_components() -> None:
+    def found(t: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            nt = t.nested.nested_tensor([t.arange(2.0), t.ones(3).double()])
+            made = [nt, t.cat([nt, nt]), t.zeros_like(nt), t.ones_like(nt)]
+            return [[(str(x.dtype), x.tolist()) for x in n.unbind()] for n in made]
+
+    assert found(rushlight) == found(reference)

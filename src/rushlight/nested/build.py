@@ -28,7 +28,7 @@ def packed(parts: Sequence[Tensor], like: layout = jagged) -> Nested:
     """
     dims = {x.ndim for x in parts}
     if len(dims) > 1:
-        raise RuntimeError(f"nested tensor: expected components of one number of dimensions, got {sorted(dims)}")
+        raise RuntimeError(f"All Tensors given to nested_tensor must have the same dimension, got {sorted(dims)}")
     if like is strided:
         if not parts:
             return strided_of(torch.empty(0), ())
@@ -70,7 +70,8 @@ def nested_tensor(tensor_list: Any, *, dtype: dtypes.dtype | None = None, layout
             f"nested_tensor: expected a list of tensors or of what torch.tensor takes, got {type(tensor_list).__name__}"
         )
     parts = [x.detach() if isinstance(x, Tensor) else torch.tensor(x, dtype=dtype) for x in tensor_list]
-    found = packed(parts if dtype is None else [x.to(dtype) for x in parts], layout)
+    kind = parts[0].dtype if dtype is None and layout is strided and parts else dtype
+    found = packed(parts if kind is None else [x.to(kind) for x in parts], layout)
     return found.requires_grad_(requires_grad)
 
 
@@ -111,7 +112,7 @@ def nested_tensor_from_jagged(values: Tensor, offsets: Tensor | None = None, len
     """
     if offsets is None:
         if lengths is None:
-            raise RuntimeError("nested_tensor_from_jagged: expected offsets or lengths, got neither")
+            raise RuntimeError("nested_tensor_from_jagged: At least one of offsets or lengths is required")
         offsets, lengths = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)]), None
     at = 1 if jagged_dim is None else jagged_dim
     if at < 1:

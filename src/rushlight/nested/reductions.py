@@ -91,7 +91,8 @@ def padded(self: Nested, padding: float, output_size: Any = None) -> Tensor:
         )
     if not isinstance(self, NestedTensor) and any(a < b for a, b in zip(sizes, largest, strict=True)):
         raise RuntimeError(
-            f"to_padded_tensor: expected an output_size of at least {(len(parts), *largest)}, got {tuple(output_size)}"
+            "to_padded_tensor: Value in output_size is less than NestedTensor padded size: expected at least "
+            f"{(len(parts), *largest)}, got {tuple(output_size)}"
         )
     if (
         isinstance(self, NestedTensor)

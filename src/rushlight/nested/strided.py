@@ -113,7 +113,7 @@ def transpose(input: StridedNested, dim0: int, dim1: int) -> StridedNested:
     a, b = (wrap_dim(d, input.dim()) for d in (dim0, dim1))
     if 0 in (a, b):
         raise RuntimeError(
-            f"transpose: dimension 0 of a nested tensor, that of components, stays where it is: got {dim0} and {dim1}"
+            f"Nested tensor dimension 0 cannot be transposed: it is that of components, got {dim0} and {dim1}"
         )
     order = list(input._order)
     order[a - 1], order[b - 1] = order[b - 1], order[a - 1]
@@ -187,6 +187,58 @@ def narrow(input: StridedNested, dim: int, start: int, length: int) -> StridedNe
     if wrap_dim(dim, input.dim()):
         raise RuntimeError(f"narrow: expected dimension 0 of a nested tensor in the layout torch.strided, got {dim}")
     return packed(input.unbind()[start : start + length], strided)  # type: ignore[return-value]
+
+
+@_op(StridedNested, "cat", "concat", "concatenate")
+def cat(tensors: Sequence[StridedNested], dim: int = 0) -> StridedNested:
+    """The components of all.  Raises RuntimeError for another dimension, and where a tensor is not nested."""
+    if dim or not all(isinstance(x, StridedNested) for x in tensors):
+        raise RuntimeError(
+            f"cat: expected nested tensors in the layout torch.strided, and dimension 0, that of components, got {dim}"
+        )
+    return packed([part for x in tensors for part in x.unbind()], strided)  # type: ignore[return-value]
+
+
+def _alike(
+    make: Callable[..., Tensor], nt: StridedNested, given: tuple[object, ...], options: dict[str, object]
+) -> StridedNested:
+    return packed([make(x.detach(), *given, **options) for x in nt.unbind()], strided)  # type: ignore[return-value]
+
+
+@_op(StridedNested)
+def zeros_like(input: StridedNested, *given: object, **options: object) -> StridedNested:
+    """Zeros in the shape of each component."""
+    return _alike(torch.zeros_like, input, given, options)
+
+
+@_op(StridedNested)
+def ones_like(input: StridedNested, *given: object, **options: object) -> StridedNested:
+    """Ones in the shape of each component."""
+    return _alike(torch.ones_like, input, given, options)
+
+
+@_op(StridedNested)
+def empty_like(input: StridedNested, *given: object, **options: object) -> StridedNested:
+    """Uninitialized memory in the shape of each component."""
+    return _alike(torch.empty_like, input, given, options)
+
+
+@_op(StridedNested)
+def full_like(input: StridedNested, *given: object, **options: object) -> StridedNested:
+    """One number in the shape of each component."""
+    return _alike(torch.full_like, input, given, options)
+
+
+@_op(StridedNested)
+def rand_like(input: StridedNested, *given: object, **options: object) -> StridedNested:
+    """Even draws in the shape of each component."""
+    return _alike(torch.rand_like, input, given, options)
+
+
+@_op(StridedNested)
+def randn_like(input: StridedNested, *given: object, **options: object) -> StridedNested:
+    """Normal draws in the shape of each component."""
+    return _alike(torch.randn_like, input, given, options)
 
 
 @_op(StridedNested)

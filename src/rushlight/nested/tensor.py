@@ -207,7 +207,7 @@ class NestedTensor(Nested):
     def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
         """The components, views of the values.  Raises RuntimeError for another dimension than the first."""
         if dim not in (0, -self.dim()):
-            raise RuntimeError(f"unbind(): a nested tensor is taken apart along dimension 0 alone, got {dim}")
+            raise RuntimeError(f"NestedTensor can only be unbound along dimension 0: that of components, got {dim}")
         places, at = self._places, self._ragged_idx - 1
         return tuple(self._values.narrow(at, a, n) for a, n in zip(places.starts, places.sizes, strict=True))
 
@@ -284,7 +284,7 @@ class StridedNested(Nested):
     def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
         """The components, views of the values.  Raises RuntimeError for another dimension than the first."""
         if dim not in (0, -self.dim()):
-            raise RuntimeError(f"unbind(): a nested tensor is taken apart along dimension 0 alone, got {dim}")
+            raise RuntimeError(f"NestedTensor can only be unbound along dimension 0: that of components, got {dim}")
         flat = self._values.split([int(np.prod(s)) for s in self._sizes]) if self._sizes else ()
         return tuple(x.view(s).permute(self._order) for x, s in zip(flat, self._sizes, strict=True))
 
@@ -308,7 +308,9 @@ class StridedNested(Nested):
             return len(self._sizes)
         found = {shape[dim % self.dim() - 1] for shape in self._shapes()}
         if len(found) != 1:
-            raise RuntimeError(f"size({dim}): components differ there, so there is no one size; unbind() gives them")
+            raise RuntimeError(
+                f"Given dimension {dim} is irregular and does not have a size: unbind() gives the components, which differ there"
+            )
         return found.pop()
 
     def stride(self, dim: int | None = None) -> NoReturn:

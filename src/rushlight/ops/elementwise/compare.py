@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.basics.dtype_words import older
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, inplace_of, publish_inplace
@@ -127,7 +128,7 @@ def isreal(input: Array) -> Array:
 def _check_close(name: str, input: Any, other: Any, rtol: float, atol: float) -> None:
     require_tensors(name, input=input, other=other)
     if raw(input).dtype != raw(other).dtype:
-        raise RuntimeError(f"{name}(): expected tensors of one dtype, got {input.dtype} and {other.dtype}: convert one")
+        raise RuntimeError(f"{name}(): {older(input.dtype)} did not match {older(other.dtype)}: convert one of both")
     for argument, value in (("rtol", rtol), ("atol", atol)):
         if getattr(value, "requires_grad", False):
             raise TypeError(f"{name}(): argument '{argument}' must be float, not Tensor: it has no gradient")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes, events
-from rushlight.basics.dtype_words import older
+from rushlight.basics.dtype_words import in_c, older
 from rushlight.basics.eights import EIGHTS, refuse
 from rushlight.basics.state import special
 from rushlight.dispatch import randomness
@@ -128,10 +128,14 @@ def integer_array(
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     rng = source(generator)
+    if dtype.kind in "iub":
+        least, most = (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+        if low < least or high - 1 > most:
+            bound = "from" if low < least else "to - 1"
+            raise RuntimeError(
+                f"{bound} is out of bounds for {in_c(dtypes.of(dtype))}: randint got low={low} and high={high}"
+            )
     if dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        if low < info.min or high - 1 > info.max:
-            raise RuntimeError(f"from and to - 1 must be within the range of {dtypes.of(dtype)}, got [{low}, {high})")
         return rng.integers(low, high, shape, dtype)
     if high > 1 << 63:
         return rng.integers(low, high, shape, np.uint64).astype(dtype)

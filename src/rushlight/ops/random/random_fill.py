@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import caller, dtypes
-from rushlight.basics.dtype_words import older
+from rushlight.basics.dtype_words import in_c, older
 from rushlight.basics.eights import EIGHTS, refuse
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, randomness, shapes
@@ -221,11 +221,14 @@ def random_(self: Tensor, *args: int, generator: Generator | None = None, **kwar
     if low >= top:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={top}")
     if kind.kind in "iub" and not (_bottom(kind) <= low and top <= _top(kind)):
-        raise RuntimeError(f"random_: from={low} and to={top} are out of bounds for {self.dtype}")
+        beyond = "to - 1" if _bottom(kind) <= low else "from"
+        raise RuntimeError(f"{beyond} is out of bounds for {in_c(self.dtype)}: random_ got from={low} and to={top}")
     if kind.kind in "fV" and high is not None:
         for name, bound in (("from", low), ("to - 1", top - 1)):
             if abs(bound) > dtypes.finfo(self.dtype).max:
-                raise RuntimeError(f"{name} is out of bounds for {self.dtype}: random_ got from={low} and to={top}")
+                raise RuntimeError(
+                    f"{name} is out of bounds for {in_c(self.dtype)}: random_ got from={low} and to={top}"
+                )
         check_exact(self.dtype, _top(kind), low, top)
         low, top = held(low, top, kind)
     if high is None and low == -1 << 63:
@@ -280,7 +283,8 @@ def check_probability(p: Any) -> None:
     low, high = (p.min(), p.max()) if isinstance(p, np.ndarray) and p.size else (p, p)
     if not isinstance(p, np.ndarray) or p.size:
         if not (0 <= low and high <= 1):
-            raise RuntimeError(f"bernoulli expects p to be in [0, 1], but got p between {low} and {high}")
+            got = f"p={low}" if low == high else f"p between {low} and {high}"
+            raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got {got}")
 
 
 def coins(x: Array, p: Any, generator: Generator | None) -> None:
@@ -494,7 +498,9 @@ def check_weights(array: Array, num_samples: int, replacement: bool) -> int:
     if array.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if array.dtype.kind not in "fV":
-        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {dtypes.of(array.dtype)}")
+        raise RuntimeError(
+            f"multinomial only supports floating-point dtypes for input, got: {older(dtypes.of(array.dtype))}"
+        )
     n = array.shape[-1]
     if number(num_samples) <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
