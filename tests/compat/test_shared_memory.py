@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.memory.awake import awake
 
 import rushlight as torch
 from rushlight import multiprocessing as mp
@@ -223,7 +224,7 @@ def test_strategies_have_names() -> None:
 def test_memory_that_may_move_is_not_shared() -> None:
     model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(4)])
     optimizer = torch.optim.Adam(model.parameters())
-    with torch.memory.budget("9 MB"):
+    with awake():
         for _ in range(2):
             model(torch.ones(2, 512)).sum().backward()
             optimizer.step()
@@ -238,7 +239,7 @@ def test_memory_that_may_move_is_not_shared() -> None:
 def test_shared_memory_stays_where_it_is_in_a_budget() -> None:
     model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(4)]).share_memory()
     optimizer = torch.optim.Adam(model.parameters())
-    with torch.memory.budget("10 MB"):
+    with awake():
         for _ in range(2):
             model(torch.ones(2, 512)).sum().backward()
             optimizer.step()

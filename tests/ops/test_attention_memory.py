@@ -200,7 +200,9 @@ def test_without_a_batch_and_with_weights_apart() -> None:
     np.testing.assert_allclose(fn(**apart)[0].numpy(), fn(**given)[0].numpy(), rtol=1e-12)
     with pytest.raises(AssertionError, match="was expecting embedding dimension of 8, but got 4"):
         fn(**{**given, "embed_dim_to_check": 8})
-    with pytest.raises(RuntimeError, match=r"The shape of the 2D attn_mask is \(3, 4\), but should be \(3, 5\)"):
+    with pytest.raises(
+        RuntimeError, match=r"The shape of the 2D attn_mask is torch.Size\(\[3, 4\]\), but should be \(3, 5\)"
+    ):
         fn(**given, attn_mask=torch.zeros(3, 4))
     with pytest.raises(RuntimeError, match="Need attn_mask if specifying the is_causal hint"):
         fn(**given, is_causal=True)

@@ -220,7 +220,6 @@ class FunctionNode(Node):
 
     __slots__ = ("count", "ctx")
     count: int
-    runs_without_grad = True  # with zeros, or with None where it asked for no zeros
 
     def __init__(self, ctx: FunctionCtx, edges: tuple[Any, ...]):
         _set_ctx(self, ctx)
@@ -246,6 +245,11 @@ class FunctionNode(Node):
             return getattr(ctx, name)
         finally:
             ctx._node = former
+
+    @property
+    def runs_without_grad(self) -> bool:  # type: ignore[override]
+        # Not with None: often none comes here where zeros come in PyTorch.
+        return bool(self.ctx.materialize_grads)
 
     def of_view(self, edge: Any) -> None:
         """Take `edge` for that of the outputs that were saved, until None is given: see `CopySlices`."""

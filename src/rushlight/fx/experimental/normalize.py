@@ -18,7 +18,7 @@ class NormalizeArgs(Transformer):
 
     >>> import rushlight as torch
     >>> traced = torch.fx.symbolic_trace(lambda x: torch.flatten(x, 1))
-    >>> [dict(node.kwargs) for node in NormalizeArgs(traced).transform().graph.find_nodes(op="call_function")]
+    >>> [dict(node.kwargs) for node in NormalizeArgs(traced).transform().graph.find_nodes(op="call_function", target=torch.flatten)]
     [{'input': x, 'start_dim': 1, 'end_dim': -1}]
     """
 
