@@ -221,6 +221,6 @@ def __getattr__(name: str) -> Any:
     """What takes longer to import than to name."""
     if name in ("PyTorchFileReader", "PyTorchFileWriter"):
         return getattr(importlib.import_module("rushlight.serialization.records"), name)
-    if name == "_functions":
-        return importlib.import_module("rushlight._C._functions")
+    if name in ("_autograd", "_functions"):
+        return importlib.import_module(f"rushlight._C.{name}")
     raise AttributeError(f"module 'torch._C' has no attribute {name!r}")

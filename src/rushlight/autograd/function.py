@@ -45,6 +45,7 @@ class FunctionCtx:
     _node: Any = None  # the node, while backward or the user looks at what was saved
     _saved: Any = ()
     _recorded = False
+    _accessed = False  # whether what was saved is given away: see `clear_saved_tensors_on_access`
     materialize_grads = True
     dirty_tensors: tuple[Any, ...] = ()
     non_differentiable: tuple[Any, ...] = ()
@@ -92,6 +93,11 @@ class FunctionCtx:
                 )
         self.saved_for_forward = tensors
 
+    def maybe_clear_saved_tensors(self) -> None:
+        """Free what was saved, in a backward that keeps no graph."""
+        if modes.run is not None and not modes.run.keep:
+            self._saved = None
+
     def mark_dirty(self, *args: Any) -> None:
         """Say that forward changed these inputs in place."""
         self.dirty_tensors = args
@@ -123,8 +129,11 @@ class FunctionCtx:
         if not self._recorded:
             return self.to_save
         if self._saved is None:
-            freed(self)
-        return tuple(self._unpack(entry) for entry in self._saved)
+            freed(self) if not self._accessed else accessed(self)
+        found = tuple(self._unpack(entry) for entry in self._saved)
+        if self._function.clear_saved_tensors_on_access:
+            self._saved, self._accessed = None, True
+        return found
 
     def _unpack(self, entry: Any) -> Any:
         """A saved tensor, its version checked.  RuntimeError where it was changed, or is a view whose history was lost."""
@@ -180,6 +189,14 @@ class FunctionCtx:
         if self._saved is None:
             freed(self)
         return tuple(RawSaved(self, i) for i in range(len(self._saved)))
+
+
+def accessed(ctx: FunctionCtx) -> NoReturn:
+    """Raise the error for what was given away when it was asked for before."""
+    raise RuntimeError(
+        f"{ctx.name()}: saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the "
+        "function, which frees them then: keep what it gave in a variable, or leave the attribute out"
+    )
 
 
 def ends(edge: Any) -> bool:
@@ -292,7 +309,7 @@ class FunctionNode(Node):
         former, ctx._node = ctx._node, self
         grad = set_mode("grad", create and modes.grad)
         try:
-            results = backward(ctx, *grads)
+            results = backward(ctx, grads) if fn.boxed_grads_call else backward(ctx, *grads)
         finally:
             set_mode("grad", grad)
             ctx._node = former
@@ -336,9 +353,13 @@ class Function:
     >>> Exp.apply(x).backward()
     >>> x.grad
     tensor([1.])
+
+    Attributes of the class: generate_vmap_rule, whether `vmap` goes through forward and backward themselves.
+    clear_saved_tensors_on_access: what was saved is free once backward has asked for it, which it may do once.
+    boxed_grads_call: backward gets one list of gradients, which it may empty to free them early.
     """
 
-    generate_vmap_rule = False
+    generate_vmap_rule = clear_saved_tensors_on_access = boxed_grads_call = False
     _node_class: Any = None
 
     def __init__(self, *args: Any, **kwargs: Any):
@@ -395,6 +416,8 @@ class Function:
             )
         if cls.setup_context is not Function.setup_context and (kwargs or len(args) < _positional(cls.forward)):
             args, kwargs = with_defaults(cls, args, kwargs), {}
+        elif kwargs:
+            args, kwargs = by_position(cls, args, kwargs)
         if special.count and modes.levels:
             level = next((level for level in reversed(modes.levels) if level.owns(tuple(tree_leaves(args)))), None)
             if hasattr(level, "randomness"):
@@ -465,6 +488,20 @@ def with_defaults(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
         refuse_keywords(cls, bound.kwargs, "where setup_context is overridden")
     bound.apply_defaults()
     return bound.args
+
+
+def by_position(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments of a forward that takes ctx, those by position first: tensors have gradients there, whichever way they came.
+
+    Raises NotImplementedError for a tensor that requires grad and can be given by keyword only.
+    """
+    import inspect
+
+    bound = inspect.signature(cls.forward).bind(None, *args, **kwargs)
+    lost = {k: v for k, v in bound.kwargs.items() if isinstance(v, Tensor) and v.requires_grad}
+    if lost and modes.grad:
+        refuse_keywords(cls, lost, "of tensors that require grad")
+    return bound.args[1:], bound.kwargs
 
 
 def refuse_keywords(cls: Any, kwargs: dict[str, Any], where: str) -> NoReturn:

@@ -118,3 +118,33 @@ def gradgradcheck(
     options = Options(eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad, False,
                       check_fwd_over_rev, check_rev_over_rev, fast_mode)  # fmt: skip
     return run(gradients, arguments, options, raise_exception, masked)
+
+
+def get_numerical_jacobian(
+    fn: Callable[..., object],
+    inputs: tuple[object, ...],
+    target: object = None,
+    eps: float = 1e-3,
+    grad_out: float = 1.0,
+) -> tuple[Tensor, ...]:
+    """An older function: the Jacobians of the first output by finite differences, of every input or those of `target`.
+
+    fn: takes the tuple of inputs. Each Jacobian has a row for each element of an input, a column for each of the output.
+    Warns (FutureWarning). Raises ValueError for another grad_out than 1.
+    """
+    from rushlight.autograd import older_jacobians
+
+    return older_jacobians.numerical(fn, inputs, target, eps, grad_out)
+
+
+def get_analytical_jacobian(
+    inputs: tuple[object, ...], output: Tensor, nondet_tol: float = 0.0, grad_out: float = 1.0
+) -> tuple[tuple[Tensor, ...], bool, bool, bool]:
+    """An older function: the Jacobians of `output` by backward, and whether a second backward gave them too.
+
+    Two values more say that gradients have the sizes and dtypes of their inputs. Warns (FutureWarning). Raises ValueError
+    for another grad_out than 1.
+    """
+    from rushlight.autograd import older_jacobians
+
+    return older_jacobians.analytical(inputs, output, nondet_tol, grad_out)

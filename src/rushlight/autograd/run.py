@@ -281,6 +281,10 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     (tensor(6.),)
     """
     outs, ins = as_tuple(outputs), as_tuple(inputs)
+    if not only_inputs:
+        warn(
+            "grad: the only_inputs argument is deprecated and is ignored now: inputs alone get gradients", FutureWarning
+        )
     if not ins:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if materialize_grads and allow_unused is False:

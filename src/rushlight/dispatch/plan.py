@@ -199,7 +199,13 @@ def output_tensor(node: OpNode, k: int) -> Tensor:
     """The k-th saved output as a tensor in the graph."""
     if not isinstance(node.outs[k], Packed):
         output_array(node, k)  # for its version
-    return node.outs[k].tensor(node if node.count == 1 else Port(node, k))  # type: ignore[no-any-return]
+    return node.outs[k].tensor(node if node.count == 1 else output_edge(node, k))  # type: ignore[no-any-return]
+
+
+def output_edge(node: OpNode, k: int) -> Port | None:
+    """The place in the graph of one of several outputs; None of indices and others that have no gradients."""
+    op = node.plan.op
+    return Port(node, k) if op.out_count is None or k in op.differentiable else None
 
 
 def grad_of(node: OpNode, g: list[Any], k: int, tensors: bool) -> Any:

@@ -9,7 +9,8 @@ import numpy as np
 
 from rushlight.dispatch.keeping.masks import Mask
 from rushlight.dispatch.keeping.remade import Rebuilt
-from rushlight.dispatch.plan import OpNode, fetch
+from rushlight.dispatch.keeping.shown import NAMES, VALUES, plain, value_of
+from rushlight.dispatch.plan import OpNode, fetch, input_tensor
 from rushlight.engine.saved import Packed, PackedResults, SavedOutput, SavedTensor, freed
 from rushlight.tensor import Tensor, wrap
 
@@ -17,14 +18,6 @@ if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
     from rushlight.engine.node import Node
-
-# PyTorch's names of saved arguments where ours differ.
-NAMES = {
-    "pow": {"exponent": "other"},
-    "mm": {"mat2": "other"},
-    "bmm": {"mat2": "other"},
-    "baddbmm": {"mat1": "batch1", "mat2": "batch2"},
-}
 
 
 def resolved(op: Op, name: str) -> str:
@@ -42,26 +35,47 @@ def resolved(op: Op, name: str) -> str:
     return other
 
 
-def saved_attribute(node: OpNode, name: str) -> Any:
+def position(node: OpNode, name: str) -> int:
+    """The position of the input that PyTorch calls `name`.  Raises LookupError where there is none."""
+    tensors = list(node.plan.op.tensors)
+    wanted = resolved(node.plan.op, name)
+    if wanted not in tensors:
+        raise LookupError(name)
+    return tensors.index(wanted)
+
+
+def saved_attribute(node: OpNode, name: str) -> object:
     """`node._saved_x`: a saved input, output or static of that name; `node._raw_saved_x`: a `SavedTensor` of it."""
     raw = name.startswith("_raw_saved_")
-    op = node.plan.op
-    wanted = resolved(op, name.removeprefix("_raw").removeprefix("_saved_"))
-    if wanted in op.static_names and not raw:
-        return node.statics[op.static_names.index(wanted)]
-    if wanted not in (*op.tensors, *op.out_names, *op.aux):
+    op, asked = node.plan.op, name.removeprefix("_raw").removeprefix("_saved_")
+    wanted = resolved(op, asked)
+    tensors = (*op.tensors, *op.out_names, *op.aux)
+    if not raw:
+        try:
+            return value_of(node, asked, position)
+        except LookupError:
+            if wanted in op.static_names:
+                return plain(wanted, node.statics[op.static_names.index(wanted)])
+    if wanted not in tensors:
         raise AttributeError(f"{node.name()!r} object has no attribute {name!r}")
-    if raw:
+    sequence = wanted in op.tensors and op.tensors.index(wanted) == op.sequence
+    if raw and not sequence:
         return OperatorsTensor._of(node, wanted)
     if node.saved is None and node.plan.saves:
         freed(node)
     if not is_saved(node, wanted):
         return None
-    found = fetch(node, wanted, None, True, ())
-    if wanted == "indices" and "slots" in op.static_names:  # None for a dimension that is taken whole
-        slots = node.statics[op.static_names.index("slots")]
-        return tuple(None if k is None else found[k] for k in slots)
-    return found
+    return listed(node, wanted, raw) if sequence else fetch(node, wanted, None, True, ())
+
+
+def listed(node: OpNode, name: str, raw: bool) -> tuple[object, ...]:
+    """What was saved of a list of tensors; of indices None, or a `SavedTensor` of nothing, where a dimension is taken whole."""
+    op, first = node.plan.op, node.plan.op.sequence
+    found = fetch(node, name, None, True, ())
+    slots = node.statics[op.static_names.index("slots")] if "slots" in op.static_names else range(len(found))
+    if raw:
+        return tuple(OperatorsTensor._of(node, name, -1 if k is None else first + k) for k in slots)
+    return tuple(None if k is None else found[k] for k in slots)
 
 
 def is_saved(node: OpNode, name: str) -> bool:
@@ -81,30 +95,38 @@ def saved_names(node: OpNode) -> list[str]:
     inputs = ["self" if i == 0 else name for i, name in enumerate(op.tensors)]
     outs = ["result" if name == "out" else name for name in op.out_names]
     tensors = [*inputs, *(o for i, o in enumerate(outs) if i in node.plan.save_outs)]
-    names = [f"_saved_{n}" for n in (*tensors, *op.static_names)]
+    names = [f"_saved_{n}" for n in (*tensors, *op.static_names, *VALUES.get(op.name, ()))]
     return [*names, *(f"_raw_saved_{n}" for n in tensors)]
 
 
 class OperatorsTensor(SavedTensor):
     """A place in the node of an operator."""
 
-    __slots__ = ("name", "node")
+    __slots__ = ("name", "node", "place")
 
     node: Any
     name: str
+    place: int | None
 
     @classmethod
-    def _of(cls, node: Node, name: str) -> OperatorsTensor:
+    def _of(cls, node: Node, name: str, place: int | None = None) -> OperatorsTensor:
+        """place: of one of a list, its position among the inputs; -1 where there is none."""
         made = object.__new__(cls)
-        made.node, made.name = node, name
+        made.node, made.name, made.place = node, name, place
         return made
+
+    def position(self) -> int:
+        """Its place among the node's inputs."""
+        return int(self.node.plan.op.tensors.index(self.name)) if self.place is None else self.place
 
     @property
     def data(self) -> Tensor | None:
         """The tensor outside of the graph; None where it was freed or there is none."""
-        if self.node.saved is None or not is_saved(self.node, self.name):
+        if self.node.saved is None or not is_saved(self.node, self.name) or self.place == -1:
             return None
-        found: Tensor = fetch(self.node, self.name, None, True, ())
+        found: Tensor = (
+            fetch(self.node, self.name, None, True, ()) if self.place is None else input_tensor(self.node, self.place)
+        )
         return found.detach()
 
     def register_hooks(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
@@ -118,7 +140,7 @@ class OperatorsTensor(SavedTensor):
             )
         node, name = self.node, self.name
         if node.saved is None and node.plan.saves:
-            freed(node)
+            freed(node, "Calling register_hooks on a saved tensor after it has been freed. ")
         kept = self.kept()
         if kept is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
@@ -136,10 +158,10 @@ class OperatorsTensor(SavedTensor):
         """What the node keeps there: a tensor, an output, an array, something packed, or None."""
         node, name = self.node, self.name
         op = node.plan.op
-        if not is_saved(node, name):
+        if not is_saved(node, name) or self.place == -1:
             return None
         if name in op.tensors:
-            kept = node.saved[op.tensors.index(name)]
+            kept = node.saved[self.position()]
             return (
                 kept.tensor(None)
                 if isinstance(kept, (Rebuilt, Mask))
@@ -159,7 +181,7 @@ class OperatorsTensor(SavedTensor):
         op = node.plan.op
         if name in op.tensors:
             items = list(node.saved)
-            items[op.tensors.index(name)] = packed
+            items[self.position()] = packed
             node.saved = tuple(items)
         elif name in op.out_names:
             items = list(node.outs)

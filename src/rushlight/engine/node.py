@@ -136,6 +136,9 @@ class Node:
     def _sequence_nr(self) -> int:
         return int(self.seq)
 
+    def _set_sequence_nr(self, number: int) -> None:
+        self.seq = number
+
     def __call__(self, *grads: object) -> Any:
         """The gradients of the inputs for these of the outputs, recorded where grad mode says so.
 

@@ -307,11 +307,11 @@ def active_hooks() -> tuple[Any, ...]:
     return tuple(reversed(modes.saved_hooks))
 
 
-def freed(node: Any) -> None:
-    """Raise the error for a second run through `node`."""
+def freed(node: Any, doing: str = "") -> None:
+    """Raise the error for a second run through `node`.  doing: what was done instead, with a blank after it."""
     raise explained(
         RuntimeError(
-            f"{FREED}Here the graph was freed at {node.name()}. Specify retain_graph=True the first time if this graph must be "
+            f"{doing}{FREED}Here the graph was freed at {node.name()}. Specify retain_graph=True the first time if this graph must be "
             "used twice; if the values come from an earlier training step, detach() them there."
         ),
         "backward-twice",

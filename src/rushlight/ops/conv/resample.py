@@ -11,6 +11,7 @@ from rushlight.basics import caller, dtypes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.blocks import BLOCK, LARGE
+from rushlight.dispatch.keeping.shown import note
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.convert import to_dtype
 
@@ -304,7 +305,17 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
         (size, out, None if by_sizes(input, mode, antialias, size, out) else scale) for size, out, scale in places
     ]
     taps = [taps_of(mode, size, out, bool(align_corners), scale, antialias) for size, out, scale in places]
-    return resized(input, mode, taps)
+    made = resized(input, mode, taps)
+    note(made, **shown(input, mode, sizes, scales, bool(align_corners)))
+    return made
+
+
+def shown(input: Tensor, mode: str, sizes: list[int], scales: list[float | None], align: bool) -> dict[str, object]:
+    """What the node of an interpolation shows as `_saved_x`: the last of its dimensions knows of all."""
+    names = ["scales"] if len(sizes) == 1 else [f"scales_{d}" for d in "dhw"[-len(sizes) :]]
+    aligned = {} if mode.startswith("nearest") else {"align_corners": align}
+    known: dict[str, object] = {"output_size": tuple(sizes), "self_sym_sizes": tuple(input.shape)}
+    return {**known, **aligned, **dict(zip(names, scales, strict=True))}
 
 
 @function(ns="nn.functional")

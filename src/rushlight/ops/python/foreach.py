@@ -14,6 +14,7 @@ import numpy as np
 
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch.declare import OPS
+from rushlight.dispatch.keeping.shown import note
 from rushlight.dispatch.named import linalg, named
 from rushlight.ops.python import lists
 from rushlight.tensor import Tensor, wrap
@@ -100,6 +101,9 @@ def _binary(name: str, in_place: bool) -> Callable[..., Any]:
         for tensor, operand in zip(tensors, operands, strict=True):
             method = name if isinstance(operand, Tensor) else _BOUNDS.get(name, name)
             results.append(_apply(tensor, method, in_place, operand, **options))
+        if name in _BOUNDS and not isinstance(operands[0], Tensor):
+            for result in results:
+                note(result, scalars=operands)
         return _finished(in_place, self, results)
 
     each.__doc__ = f"`{name}` of each tensor and a number, or its element of a list of numbers or tensors."

@@ -10,6 +10,7 @@ import numpy as np
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import listed, wrap_dim
+from rushlight.dispatch.keeping.shown import note
 from rushlight.dispatch.memory_views import view_at
 from rushlight.dispatch.operands import held, raw
 from rushlight.dispatch.registry import function, op
@@ -158,7 +159,9 @@ def as_strided(
 
     Raises RuntimeError where it would leave the storage.
     """
-    return as_strided_op(input, *geometry("as_strided", input, size, stride, storage_offset))
+    made = as_strided_op(input, *geometry("as_strided", input, size, stride, storage_offset))
+    note(made, storage_offset=storage_offset)
+    return made
 
 
 @function()
