@@ -20,6 +20,7 @@ LONG_FILE, LONGEST_FILE = 330, 700  # nine of ten, and all
 MOST_FILES = 30  # in one folder
 MOST_AT_THE_TOP = 3
 LARGEST_CYCLE = 3  # of modules that import each other, imports inside of functions counted
+MOST_NAMING = 4  # files that know one operator by name
 MOST_ANY = 0.15, 0.15  # of annotated parameters, of returns: they may fall, never rise
 MOST_ANY_BELOW = 0.054, 0.08  # in the engine and in dispatch
 
@@ -91,6 +92,16 @@ def test_few_modules_at_the_top_are_our_own() -> None:
 def test_imports_in_functions_make_no_large_cycles() -> None:
     cycle = where.largest_cycle(where.graph(trees(), "rushlight"))
     assert len(cycle) <= LARGEST_CYCLE, cycle
+
+
+def test_an_operator_is_known_by_name_in_few_files() -> None:
+    """What is said of an operator stands in its declaration."""
+    texts = {path: (PACKAGE / path).read_text(encoding="utf-8") for path in trees()}
+    named = {}
+    for name in where.OPERATORS:
+        likely = {path: t for path, t in trees().items() if any(each in texts[path] for each in where.all_names(name))}
+        named[name] = where.where(name, likely)["named"]
+    assert not {name: files for name, files in named.items() if len(files) > MOST_NAMING}
 
 
 def test_annotations_say_something() -> None:

@@ -56,7 +56,15 @@ class Op:
     strict: bool = False  # whether Python numbers are refused in the place of tensors, as where nothing promotes
     complex_half: str = ""  # complex32: "moves": the forward takes it, as views do; "widens": to complex64; "": refused
     repeatable: bool = False  # whether it costs little beside a product, and may run again; so are all elementwise ones
-    aten: tuple[str, ...] = ()  # what `torch.ops.aten` calls it, with the overload, where that is not its own name
+    # What `torch.ops.aten` calls it, with the overload, where that is not its own name; two are those of a tensor and of a number
+    # as the last input. With arguments where PyTorch has others: see `library.aten.shown`.
+    aten: tuple[str, ...] = ()
+    aten_call: str = (
+        ""  # the rule of `library.aten` that says what PyTorch has for a call, where a line of arguments cannot
+    )
+    aten_more: bool = False  # whether PyTorch's operator gives more results, which are what handlers get and give
+    # PyTorch's operator of its gradient, with arguments, by the input where not of the first alone; or a rule of `library.aten.handed`
+    aten_gradient: str | Mapping[str, str] = ""
     aliases: tuple[str, ...] = ()  # what else it is published as
     counted: Counted | None = None  # how PyTorch's counter of operations calls it, where that counts it
     batch: Family | None = None  # which operators vmap treats as it; else it is broadcast, or looped

@@ -37,9 +37,9 @@ attention = Family(
 )
 
 # Convolution
-windowed = Family("The convolution of images with a weight and a bias.")
-input_gradient = Family("The adjoint of convolution in its input.")
-weight_gradient = Family("The adjoint of convolution in its weight.")
+windowed = Family("Windows of images times a weight, plus a bias.")
+input_gradient = Family("The adjoint of that in the images.")
+weight_gradient = Family("The adjoint of that in the weight.")
 
 # Gathering
 index_select = Family("Slices at indices.")

@@ -4,55 +4,11 @@
 a tensor and a mask.
 """
 
-from rushlight.masked._ops import (
-    _combine_input_and_mask as _combine_input_and_mask,
-)
-from rushlight.masked._ops import (
-    amax,
-    amin,
-    argmax,
-    argmin,
-    cumprod,
-    cumsum,
-    log_softmax,
-    logaddexp,
-    logsumexp,
-    mean,
-    median,
-    norm,
-    normalize,
-    prod,
-    softmax,
-    softmin,
-    std,
-    sum,
-    var,
-)
+from rushlight.masked import _ops
+from rushlight.masked._ops import *  # noqa: F403
+from rushlight.masked._ops import _combine_input_and_mask as _combine_input_and_mask
 from rushlight.masked.maskedtensor.core import MaskedTensor, is_masked_tensor
 from rushlight.masked.maskedtensor.creation import as_masked_tensor, masked_tensor
 
-__all__ = [
-    "MaskedTensor",
-    "amax",
-    "amin",
-    "argmax",
-    "argmin",
-    "as_masked_tensor",
-    "cumprod",
-    "cumsum",
-    "is_masked_tensor",
-    "log_softmax",
-    "logaddexp",
-    "logsumexp",
-    "masked_tensor",
-    "mean",
-    "median",
-    "norm",
-    "normalize",
-    "prod",
-    "softmax",
-    "softmin",
-    "std",
-    "sum",
-    "var",
-]
+__all__ = ["MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"]
+__all__ += _ops.__all__

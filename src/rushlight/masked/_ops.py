@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean",
            "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var"]  # fmt: skip
+REDUCE_NAMES = (
+    "sum mean amin amax argmin argmax prod all norm var std".split()
+)  # what masked tensors have of reductions
 
 
 def _limits(dtype: Any) -> tuple[Any, Any]:

@@ -9,6 +9,7 @@ from rushlight.nested import attention as _attention
 from rushlight.nested import autograd as _autograd
 from rushlight.nested import elementwise as _elementwise
 from rushlight.nested import layers as _layers
+from rushlight.nested import norms as _norms
 from rushlight.nested import reductions as _reductions
 from rushlight.nested import shapes as _shapes
 from rushlight.nested import strided as _strided
@@ -29,7 +30,16 @@ __all__ = [
 ]
 
 Rows.composed = True
-_ROOMS = (_attention, _autograd, _elementwise, _layers, _reductions, _shapes, _strided)  # they enter what functions do
+_ROOMS = (
+    _attention,
+    _autograd,
+    _elementwise,
+    _layers,
+    _norms,
+    _reductions,
+    _shapes,
+    _strided,
+)  # they enter what functions do
 
 
 def to_padded_tensor(

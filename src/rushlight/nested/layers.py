@@ -12,7 +12,7 @@ from rushlight.nested.tensor import Nested, NestedTensor, answers
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    pass
 
 F: Any = Named("nn.functional")
 _op = answers
@@ -39,22 +39,6 @@ def linear(input: NestedTensor, weight: Tensor, bias: Tensor | None = None) -> N
     """The product of each position with a matrix, plus a bias."""
     last("linear", input)
     return input._with(F.linear(input._values, weight, bias))
-
-
-@_op(NestedTensor)
-def layer_norm(input: NestedTensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
-               eps: float = 1e-5) -> NestedTensor:  # fmt: skip
-    """Each position at mean 0 and variance 1."""
-    last("layer_norm", input, len(normalized_shape))
-    return input._with(F.layer_norm(input._values, normalized_shape, weight, bias, eps))
-
-
-@_op(NestedTensor)
-def rms_norm(input: NestedTensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
-             eps: float | None = None) -> NestedTensor:  # fmt: skip
-    """Each position at mean square 1."""
-    last("rms_norm", input, len(normalized_shape))
-    return input._with(F.rms_norm(input._values, normalized_shape, weight, eps))
 
 
 @_op(NestedTensor)

@@ -40,17 +40,6 @@ def linear(input: StridedNested, weight: Tensor, bias: Tensor | None = None) -> 
 
 
 @_op(StridedNested)
-def layer_norm(input: StridedNested, normalized_shape: Sequence[int], weight: Tensor | None = None,
-               bias: Tensor | None = None, eps: float = 1e-5) -> StridedNested:  # fmt: skip
-    """Each position at mean 0 and variance 1.  Raises ValueError without weight and bias."""
-    if weight is None or bias is None:
-        raise ValueError("layer_norm: expected weight and bias with a nested tensor in the layout torch.strided")
-    if len(normalized_shape) == 1:
-        return by_rows(input, lambda x: F.layer_norm(x, normalized_shape, weight, bias, eps))
-    return each(input, lambda x: F.layer_norm(x, normalized_shape, weight, bias, eps))
-
-
-@_op(StridedNested)
 def softmax(input: StridedNested, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> StridedNested:
     """Softmax along a dimension of each component.  Raises RuntimeError for that of components."""
     d = wrap_dim(-1 if dim is None else dim, input.dim())

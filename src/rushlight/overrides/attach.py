@@ -88,10 +88,15 @@ def attribute(found: property, name: str) -> property:
     return made
 
 
+def native(fn: Callable[..., Any], name: str) -> bool:
+    """Whether PyTorch has a function of nn.functional in C++."""
+    return name in names.FUNCTIONAL_NATIVE or (declared(fn) and name not in names.FUNCTIONAL_PYTHON)
+
+
 def function(fn: Callable[..., Any], name: str, ns: str) -> Callable[..., Any]:
     """The function `name` of a namespace."""
     shown = name if ns in ("", names.FUNCTIONAL, "autograd") else f"{ns}_{name}"
-    python = name not in names.FUNCTIONAL_NATIVE if ns == names.FUNCTIONAL else name in names.PYTHON.get(ns, ())
+    python = not native(fn, name) if ns == names.FUNCTIONAL else name in names.PYTHON.get(ns, ())
     full = f"torch.{ns}.{name}" if ns else f"torch.{name}"
     where = (shown, name, f"rushlight.{ns}" if ns else "rushlight")
     if name in names.FACTORIES:

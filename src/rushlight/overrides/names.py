@@ -40,15 +40,16 @@ PYTHON = {
 }
 # Composed functions that find out themselves what is no tensor, with no look at it before: those that are called most.
 NOTICING = frozenset({"add", "sub", "cat", "stack"})
-# Functions of nn.functional that PyTorch has in C++; all others are in Python.
+# Functions of nn.functional that PyTorch has in C++ and that are composed here; those declared as operators are in C++ too.
 FUNCTIONAL_NATIVE = frozenset(
-    "adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear channel_shuffle cosine_similarity gelu hardshrink linear "
-    "logsigmoid one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu scaled_dot_product_attention softplus "
-    "softshrink".split()
+    "adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear channel_shuffle cosine_similarity linear one_hot "
+    "pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu scaled_dot_product_attention softshrink".split()
 ).union(f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3))
-# Those of them that are the functions of torch itself.
-SHARED = FUNCTIONAL_NATIVE - frozenset(
-    "avg_pool2d avg_pool3d gelu linear logsigmoid one_hot scaled_dot_product_attention softplus softshrink".split()
+# Declared ones that PyTorch has in Python.
+FUNCTIONAL_PYTHON = frozenset({"softsign", "tanhshrink"})
+# Those in C++ that are the functions of torch itself.
+SHARED = FUNCTIONAL_NATIVE.union({"hardshrink"}) - frozenset(
+    "avg_pool2d avg_pool3d linear one_hot scaled_dot_product_attention softshrink".split()
 )
 
 # Python's operators by the method that they are: what an override is called with.

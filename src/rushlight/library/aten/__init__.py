@@ -25,13 +25,12 @@ MEANINGS.update(dict.fromkeys(KEYS))
 for room in (values, windows, matrices, gradients):
     MEANINGS.update(room.MEANINGS)
 
-handing.SHOWN.update(shown.declared() | shown.RULES | shown_layers.RULES)
+handing.SHOWN.update(shown.rules(vars(shown) | vars(shown_layers)))
 handing.COMPOSED.update(composed.COMPOSED)
 handing.AUXILIARY.update(composed.AUXILIARY)
-handing.SEVERAL.update(shown_layers.SEVERAL)
 handing.FOUND.update(shown_layers.FOUND)
 unread.ASKED.update(asked.ASKED)
-handing.GRADIENTS.update(handed.GRADIENTS)
+handing.GRADIENTS.update(handed.rules())
 
 
 def function(name: str) -> Callable[..., Any]:

@@ -140,7 +140,7 @@ def summed(input: Tensor, size: tuple[int, ...]) -> Tensor:
 COMPOSED: dict[str, Callable[..., Any]] = {
     "slice": parted("slice"), "select": parted("select"), "view": shaped, "linear": linear, "cross_entropy": cross_entropy,
     "l1_loss": l1_loss, "kl_div": kl_div, "fused_rms_norm": rms_norm, "native_dropout": dropped,
-    "var_mean": both("var", "mean"), "std_mean": both("std", "mean"), "aminmax": both("amin", "amax"),
+    **{name: both(*name.split("_")) for name in ("var_mean", "std_mean")}, "aminmax": both("amin", "amax"),
     "sum_to": summed, "square": lambda x: x.pow(2), "rdiv": lambda x, number: NotImplemented if isinstance(number, Tensor) else torch.reciprocal(x) * number,
     "softsign": lambda x: x / (x.abs() + 1), "tanhshrink": lambda x: x - x.tanh(),
     "isfinite": lambda x: (x == x) * (x.abs() != math.inf) if x.is_floating_point() else NotImplemented,

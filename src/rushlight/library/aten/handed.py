@@ -1,24 +1,27 @@
 """Gradients by PyTorch's own operators of them, around results of `__torch_dispatch__`.
 
 Where an operator here keeps beside its result what no class can give, or its formula looks at values, or PyTorch has one
-operator for the gradient.  Each rule, by the name of the operator, makes of a call a function (gradient, mask of the inputs
-that want one, node) -> gradients of the inputs.
+operator for the gradient, as the declarations of operators say (`aten_gradient`): by a line or the name of a rule.  Each rule
+makes of a call a function (gradient, mask of the inputs that want one, node) -> gradients of the inputs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.state import modes, special
+from rushlight.dispatch.declare import OPS
 from rushlight.dispatch.named import Named
-from rushlight.library.aten.shown import LAST, REDUCTIONS, listed, parts, removed
+from rushlight.library.aten.shown import LAST, REDUCTIONS, Declared, by_name, listed, parts, removed
 from rushlight.ops.python.classes import leaves
 from rushlight.ops.python.handing import named
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
+    from rushlight.dispatch.declare import Op
     from rushlight.engine.node import Node
     from rushlight.ops.python.handing import Call
 
@@ -63,55 +66,42 @@ class Output:
         return found
 
 
-def of_result(name: str, *more: str) -> Callable[[Call], Gradients]:
-    """A gradient by the result: name(gradient, result, statics...)."""
+def by_line(op: Op, line: str) -> Callable[[Call], Callable[[Tensor, Node], Any]]:
+    """What a line of a declaration says: the gradient of one input, from that of the result and the node.
 
-    def rule(running: Call) -> Gradients:
-        out, statics = Output(running.given[0]), running.statics
-        return lambda g, wanted, node: [handed(name, g, out(node), *statics, *more)]
+    The line names the gradient `g`, the result `out`, inputs, statics, and the dtype of the first input `input_dtype`.
+    """
+    declared, wants = Declared(line), set(re.findall(r"\w+", line))
+
+    def rule(running: Call) -> Callable[[Tensor, Node], Any]:
+        given = by_name(op, (None,) * len(op.tensors), running.statics) | {"input_dtype": running.inputs[0].dtype}
+        saved = {name: Saved(x) for name, x in zip(op.tensors, running.inputs, strict=True) if name in wants}
+        out = Output(running.given[0]) if "out" in wants else None
+
+        def backward(g: Tensor, node: Node) -> Any:
+            result = {} if out is None else {"out": out(node)}
+            name, args, kwargs = declared(given | result | {"g": g} | {name: x() for name, x in saved.items()})
+            return handed(name, *args, **kwargs)
+
+        return backward
 
     return rule
 
 
-def of_input(name: str) -> Callable[[Call], Gradients]:
-    """A gradient by the input: name(gradient, input, statics...)."""
+def by_lines(op: Op, lines: Mapping[str, str]) -> Callable[[Call], Gradients]:
+    """The gradients of the inputs that have a line."""
+    rules = {op.tensors.index(name): by_line(op, line) for name, line in lines.items()}
 
     def rule(running: Call) -> Gradients:
-        x, statics = Saved(running.inputs[0]), running.statics
-        return lambda g, wanted, node: [handed(name, g, x(), *statics)]
+        parts = {at: made(running) for at, made in rules.items()}
+
+        def backward(g: Tensor, wanted: int, node: Node) -> list[Any]:
+            asked = [i in parts and wanted >> i & 1 and node.edges[i] is not None for i in range(len(op.tensors))]
+            return [parts[i](g, node) if asks else None for i, asks in enumerate(asked)]
+
+        return backward
 
     return rule
-
-
-def relu(running: Call) -> Gradients:
-    """Where the result is positive."""
-    out = Output(running.given[0])
-    return lambda g, wanted, node: [handed("threshold_backward", g, out(node), 0)]
-
-
-def threshold(running: Call) -> Gradients:
-    """Where the input is above."""
-    x, limit = Saved(running.inputs[0]), running.statics[0]
-    return lambda g, wanted, node: [handed("threshold_backward", g, x(), limit)]
-
-
-def gelu(running: Call) -> Gradients:
-    """gelu, exact or by tanh."""
-    x, word = Saved(running.inputs[0]), running.statics[0]
-    kwargs = {} if word == "none" else {"approximate": word}
-    return lambda g, wanted, node: [handed("gelu_backward", g, x(), **kwargs)]
-
-
-def elu(running: Call) -> Gradients:
-    """elu and its like."""
-    x, statics = Saved(running.inputs[0]), running.statics
-    return lambda g, wanted, node: [handed("elu_backward", g, *statics, False, x())]
-
-
-def leaky_relu(running: Call) -> Gradients:
-    """leaky_relu."""
-    x, slope = Saved(running.inputs[0]), running.statics[0]
-    return lambda g, wanted, node: [handed("leaky_relu_backward", g, x(), slope, False)]
 
 
 def log_sigmoid(running: Call) -> Gradients | None:
@@ -120,16 +110,6 @@ def log_sigmoid(running: Call) -> Gradients | None:
         return None
     x, buffer = Saved(running.inputs[0]), running.given[1]
     return lambda g, wanted, node: [handed("log_sigmoid_backward", g, x(), buffer)]
-
-
-def softmax(name: str) -> Callable[[Call], Gradients]:
-    """softmax or its logarithm."""
-
-    def rule(running: Call) -> Gradients:
-        out, dim, dtype = Output(running.given[0]), running.statics[0], running.inputs[0].dtype
-        return lambda g, wanted, node: [handed(name, g, out(node), dim, dtype)]
-
-    return rule
 
 
 # Sums and their like ----------------------------------------------------------------------------------------------------
@@ -181,7 +161,7 @@ def extreme(running: Call) -> Gradients:
     return backward
 
 
-def larger(loses: str) -> Callable[[Call], Gradients]:
+def larger_of(loses: str) -> Callable[[Call], Gradients]:
     """The larger or smaller of two: half for each where they are equal.  loses: what the first is where the second is it."""
 
     def rule(running: Call) -> Gradients:
@@ -196,6 +176,9 @@ def larger(loses: str) -> Callable[[Call], Gradients]:
         return backward
 
     return rule
+
+
+larger, smaller = larger_of("lt"), larger_of("gt")
 
 
 def variance(running: Call) -> Gradients:
@@ -342,7 +325,7 @@ def added_product(running: Call) -> Gradients | None:
 # Layers -----------------------------------------------------------------------------------------------------------------
 
 
-def convolution(running: Call) -> Gradients:
+def windowed(running: Call) -> Gradients:
     """A convolution, or a transposed one."""
     x, w = Saved(running.inputs[0]), Saved(running.inputs[1])
     bias = running.args[2]
@@ -395,6 +378,10 @@ def arranged(name: str, weight: Any, bias: Any, mean: Any, rstd: Any, before: li
     return [*before, mean, rstd, weight, *after]
 
 
+features = norms("native_layer_norm_backward", lambda c: ([c.args[1]], []))
+groups = norms("native_group_norm_backward", lambda c: ([], list(c.args[3:7])))
+
+
 def nll(running: Call) -> Gradients | None:
     """The loss of logarithms of probabilities."""
     if len(running.given) < 2:
@@ -406,24 +393,6 @@ def nll(running: Call) -> Gradients | None:
     return lambda g, wanted, node: [
         handed(name, g, x(), target, weight, REDUCTIONS[word], ignored, weights), None, None
     ]  # fmt: skip
-
-
-def loss(name: str) -> Callable[[Call], Gradients]:
-    """A loss of two that are alike: of the second as of the first with both exchanged."""
-
-    def rule(running: Call) -> Gradients:
-        x, y = Saved(running.inputs[0]), Saved(running.inputs[1])
-        word, *more = running.statics
-
-        def backward(g: Tensor, wanted: int, node: Node) -> list[Any]:
-            args = (REDUCTIONS[word], *more)
-            asks = [wanted >> i & 1 and node.edges[i] is not None for i in range(2)]
-            first = handed(name, g, x(), y(), *args) if asks[0] else None
-            return [first, handed(name, g, y(), x(), *args) if asks[1] else None]
-
-        return backward
-
-    return rule
 
 
 def embedding(running: Call) -> Gradients | None:
@@ -452,17 +421,14 @@ def attention(running: Call) -> Gradients | None:
     return backward
 
 
-GRADIENTS: dict[str, Callable[[Call], Gradients | None]] = {
-    "relu": relu, "threshold": threshold, "gelu": gelu, "elu": elu, "leaky_relu": leaky_relu, "log_sigmoid": log_sigmoid,
-    "sigmoid": of_result("sigmoid_backward"), "tanh": of_result("tanh_backward"),
-    **{name: of_input(f"{name}_backward") for name in (
-        "silu", "mish", "hardtanh", "hardsigmoid", "hardswish", "softplus", "softshrink", "hardshrink", "glu")},
-    "softmax": softmax("_softmax_backward_data"), "log_softmax": softmax("_log_softmax_backward_data"),
-    "maximum": larger("lt"), "minimum": larger("gt"), "sum": total, "mean": mean, "nansum": nansum, "amax": extreme, "amin": extreme, "var": variance, "std": deviation,
-    "linalg_vector_norm": norm, "logsumexp": logsumexp, "prod": product, "slice": part, "select": part, "unsqueeze": with_one,
-    "transpose": transposed, "mm": of_products, "bmm": of_products, "addmm": added_product, "conv_op": convolution, "max_pool_op": pool,
-    "native_layer_norm": norms("native_layer_norm_backward", lambda c: ([c.args[1]], [])),
-    "native_group_norm": norms("native_group_norm_backward", lambda c: ([], list(c.args[3:7]))),
-    "nll_loss": nll, "mse_loss": loss("mse_loss_backward"), "smooth_l1_loss": loss("smooth_l1_loss_backward"),
-    "huber_loss": loss("huber_loss_backward"), "embedding": embedding, "scaled_dot_product_attention": attention,
-}  # fmt: skip
+def rules() -> dict[str, Callable[[Call], Gradients | None]]:
+    """By the names of operators, what their declarations say of their gradients."""
+    return {name: rule_of(op) for name, op in OPS.items() if op.aten_gradient}
+
+
+def rule_of(op: Op) -> Callable[[Call], Gradients | None]:
+    """What the declaration of an operator says of its gradients: one of the rules above, or lines."""
+    said = op.aten_gradient
+    if isinstance(said, str) and "(" not in said:
+        return globals()[said]  # type: ignore[no-any-return]
+    return by_lines(op, {op.tensors[0]: said} if isinstance(said, str) else said)

@@ -6,28 +6,29 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rushlight.library.aten.shown import REDUCTIONS, listed
+from rushlight.library.aten.shown import REDUCTIONS, listed, word
 
 if TYPE_CHECKING:
+    from rushlight.dispatch.declare import Op
     from rushlight.ops.python.handing import Call, Shown
 
 
-def convolution(inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
+def windowed(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
     """A convolution."""
     stride, padding, dilation, groups = statics
-    return "convolution", (*inputs, *map(listed, (stride, padding, dilation)), False, [0] * len(stride), groups), {}
+    return word(op), (*inputs, *map(listed, (stride, padding, dilation)), False, [0] * len(stride), groups), {}
 
 
-def transposed(inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
+def transposed(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
     """A transposed convolution, whose result has the shape that is given."""
     shape, stride, padding, dilation, groups = statics
     x, w = inputs
     spans = zip(shape[2:], x.shape[2:], w.shape[2:], stride, padding, dilation, strict=True)
     more = [n - ((m - 1) * s - 2 * p + d * (k - 1) + 1) for n, m, k, s, p, d in spans]
-    return "convolution", (x, w, None, *map(listed, (stride, padding, dilation)), True, more, groups), {}
+    return word(op), (x, w, None, *map(listed, (stride, padding, dilation)), True, more, groups), {}
 
 
-def pooled(inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
+def pooled(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
     """The largest of each window, and where it is."""
     (kernel, stride, padding, dilation), out = statics
     space = inputs[0].shape[-len(kernel) :]
@@ -44,7 +45,7 @@ def pooled(inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
     return f"max_pool{len(kernel)}d_with_indices", (*inputs, *values), {}
 
 
-def padded(inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
+def padded(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
     """Constants around: from the last dimension."""
     pads, value = statics
     flat = [n for pair in reversed(pads) for n in pair]
@@ -53,43 +54,43 @@ def padded(inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
     return "constant_pad_nd", (*inputs, flat, value), {}
 
 
-def columns(inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
+def columns(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
     """The windows of an image as columns."""
     kernel, stride, padding, dilation = (listed(tuple(each)) for each in statics[0])
     return "im2col", (*inputs, kernel, dilation, padding, stride), {}
 
 
-def norm_of_features(inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
-    """native_layer_norm."""
+def norm_of_features(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
+    """A norm over features, of which PyTorch takes the shape."""
     x, weight, bias = inputs
     k, eps = statics
-    return "native_layer_norm", (x, list(x.shape[x.dim() - k :]), weight, bias, eps), {}
+    return op.name, (x, list(x.shape[x.dim() - k :]), weight, bias, eps), {}
 
 
-def norm_of_groups(inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
+def norm_of_groups(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
     """native_group_norm."""
     shape = inputs[0].shape
     return "native_group_norm", (*inputs, *shape[:2], math.prod(shape[2:]), *statics), {}
 
 
-def norm_of_channels(inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
+def norm_of_channels(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
     """native_batch_norm by the batch."""
     return "native_batch_norm", (*inputs, None, None, True, 0.1, *statics), {}
 
 
-def evaluated(inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
+def evaluated(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
     """native_batch_norm by running statistics."""
     return "native_batch_norm", (*inputs, False, 0.1, *statics), {}
 
 
-def nll(inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
+def nll(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
     """nll_loss, which gives the weight of all targets beside."""
     word, ignored = statics
     name = "nll_loss2d_forward" if inputs[0].dim() > 2 else "nll_loss_forward"
     return name, (*inputs, REDUCTIONS[word], ignored), {}
 
 
-def attention(inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown | None:
+def attention(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown | None:
     """Attention without dropout and without groups of heads."""
     query, key, value, mask = inputs
     causal, scale, groups, drop = statics
@@ -107,11 +108,4 @@ def variances(running: Call, given: tuple[Any, ...]) -> tuple[Any, ...]:
     return out, mean, rstd**-2 - running.statics[0]
 
 
-RULES: dict[str, Callable[..., Shown | None]] = {
-    "conv_op": convolution, "conv_input_op": transposed, "max_pool_op": pooled, "pad_op": padded, "im2col_op": columns,
-    "native_layer_norm": norm_of_features, "native_group_norm": norm_of_groups, "native_batch_norm": norm_of_channels,
-    "native_batch_norm_eval": evaluated, "nll_loss": nll, "scaled_dot_product_attention": attention,
-}  # fmt: skip
-SEVERAL = {"native_layer_norm", "native_group_norm", "native_batch_norm", "native_batch_norm_eval", "max_pool_op", "nll_loss", "log_sigmoid",
-           "scaled_dot_product_attention", "cholesky_op"}  # fmt: skip
 FOUND: dict[str, Callable[..., tuple[Any, ...]]] = {"native_batch_norm": variances}

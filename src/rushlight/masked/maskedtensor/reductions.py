@@ -1,5 +1,5 @@
 """Reductions of masked tensors, by their names."""
 
-__all__ = ["REDUCE_NAMES"]
+from rushlight.masked._ops import REDUCE_NAMES
 
-REDUCE_NAMES = "sum mean amin amax argmin argmax prod all norm var std".split()
+__all__ = ["REDUCE_NAMES"]

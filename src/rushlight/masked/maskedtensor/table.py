@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from rushlight.dispatch.named import named
 from rushlight.masked import _ops
+from rushlight.masked.maskedtensor.binary import BINARY_NAMES, INPLACE_BINARY_NAMES
 from rushlight.masked.maskedtensor.core import MaskedTensor, masked, plain
+from rushlight.masked.maskedtensor.reductions import REDUCE_NAMES
+from rushlight.masked.maskedtensor.unary import INPLACE_UNARY_NAMES, UNARY_NAMES
 from rushlight.overrides.protocol import DisableTorchFunctionSubclass
 from rushlight.tensor import Tensor
 
@@ -15,32 +19,19 @@ __all__ = ["TABLE"]
 
 Call = Callable[[Any, Any, Any], Any]
 
-ALIKE = (
-    "abs absolute acos arccos acosh arccosh angle asin arcsin asinh arcsinh atan arctan atanh arctanh bitwise_not ceil clamp clip conj "
-    "conj_physical cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 fix floor frac i0 isfinite isnan isreal lgamma log log10 "
-    "log1p log2 logit nan_to_num neg negative positive rad2deg real reciprocal round rsqrt sgn sigmoid sign signbit sin sinc sinh "
-    "sqrt square tan tanh trunc bfloat16 bool clone contiguous cpu detach double dropout float half int long short to to_dense type_as "
+ALIKE = [name for name in UNARY_NAMES if name != "pow"] + (
+    "conj isfinite isreal real bfloat16 bool clone contiguous cpu detach double dropout float half int long short to to_dense type_as "
     "ones_like zeros_like empty_like full_like rand_like randn_like __abs__ __neg__ __pos__ __invert__"
 ).split()
-WITHIN = (
-    "abs absolute acos arccos acosh arccosh asin arcsin asinh arcsinh atan arctan atanh arctanh bitwise_not ceil clamp clip "
-    "conj_physical cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 fix floor frac i0 lgamma log log10 log1p log2 logit "
-    "nan_to_num neg negative rad2deg reciprocal round rsqrt sgn sigmoid sign sin sinc sinh sqrt square tan tanh trunc add atan2 arctan2 "
-    "bitwise_and bitwise_or bitwise_xor div divide floor_divide fmod mul multiply nextafter remainder sub subtract true_divide eq ne le "
-    "ge greater greater_equal gt less_equal lt less not_equal"
-).split()
-PAIRS = (
-    "add arctan2 atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor div divide eq floor_divide fmax fmin "
-    "fmod ge greater greater_equal gt le less less_equal logaddexp logaddexp2 lt maximum minimum mul multiply ne nextafter not_equal "
-    "remainder rsub sub subtract true_divide"
-).split()
+WITHIN = [name for name in (*INPLACE_UNARY_NAMES, *INPLACE_BINARY_NAMES) if name != "pow_"]
+PAIRS = [*BINARY_NAMES, "rsub"]
 SYMBOLS = "add sub mul truediv floordiv mod and or xor lshift rshift eq ne lt le gt ge".split()
 VIEWS = (
     "atleast_1d atleast_2d atleast_3d broadcast_tensors broadcast_to cat chunk column_stack concat diagonal dsplit dstack expand expand_as "
     "flatten hsplit hstack kron meshgrid movedim narrow permute ravel reshape reshape_as row_stack select split squeeze stack swapaxes "
     "swapdims t tensor_split transpose unbind unflatten unfold unsqueeze view view_as vsplit vstack __getitem__ T.__get__ mT.__get__ H.__get__"
 ).split()
-REDUCTIONS = "amax amin argmax argmin mean prod std sum var".split()
+REDUCTIONS = [name for name in REDUCE_NAMES if name not in ("all", "norm")]
 READ = (
     "__hash__ __len__ __bool__ __float__ __int__ __index__ backward data_ptr device.__get__ dim dtype.__get__ element_size get_device "
     "grad_fn.__get__ is_complex is_contiguous is_cpu.__get__ is_cuda.__get__ is_floating_point is_leaf.__get__ is_meta.__get__ is_nested.__get__ "
@@ -137,19 +128,20 @@ def _options(name: str, rest: list[Any], given: dict[str, Any]) -> tuple[Any, bo
     """Dimensions, whether they are kept, and what else is passed by name."""
     if "dim" not in given and rest:
         given["dim"] = rest.pop(0)
-    if name in ("std", "var") and isinstance(given.get("dim"), bool):
+    options = inspect.signature(getattr(_ops, name)).parameters
+    if "correction" in options and isinstance(given.get("dim"), bool):
         given["unbiased"] = given.pop("dim")
     if rest:
         given["keepdim" if len(rest) == 1 else "unbiased"] = rest.pop()
-    allowed = {
-        "std": {"unbiased", "correction"},
-        "var": {"unbiased", "correction"},
-        "sum": {"dtype"},
-        "mean": {"dtype"},
-        "prod": {"dtype"},
-    }
+    allowed = (
+        {"unbiased", "correction"}
+        if "correction" in options
+        else {"dtype"}
+        if name in ("sum", "mean", "prod")
+        else set()
+    )
     dim, keepdim = given.pop("dim", None), given.pop("keepdim", False)
-    wrong = set(given) - allowed.get(name, set())
+    wrong = set(given) - allowed
     if wrong or rest:
         raise TypeError(f"{name}(): masked tensors take no {', '.join(sorted(wrong)) or 'more arguments'} here")
     if name in ("prod", "argmax", "argmin") and isinstance(dim, tuple | list):
@@ -260,7 +252,7 @@ def written(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 TABLE: dict[str, Call] = {
     **dict.fromkeys(ALIKE, alike),
-    **dict.fromkeys((f"{name}_" for name in WITHIN), within),
+    **dict.fromkeys(WITHIN, within),
     **dict.fromkeys(PAIRS, pair),
     **dict.fromkeys((f"__{way}{name}__" for name in SYMBOLS for way in ("", "r")), pair),
     **dict.fromkeys((f"__i{name}__" for name in SYMBOLS), within),

@@ -117,7 +117,7 @@ class LoRA(Module):
 def _beside(layer: _ConvNd, rank: int, dtype: dtype) -> tuple[Module, Module]:
     """The adapter of a convolution: one with its kernel, and one of single places."""
     if layer.groups != 1:
-        raise ValueError(f"LoRA: a convolution of {layer.groups} groups: the product of two would connect what the groups "
+        raise ValueError(f"LoRA: a layer of {layer.groups} groups: the product of two would connect what the groups "
                          "keep apart. Leave it out of the pattern.")  # fmt: skip
     kind = next(c for c in CONVS if isinstance(layer, c))
     first = kind(layer.in_channels, rank, layer.kernel_size, layer.stride, layer.padding, layer.dilation, bias=False,

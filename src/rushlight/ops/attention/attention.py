@@ -102,6 +102,9 @@ def joint_batch(q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...], grou
         "_scaled_dot_product_flash_attention",
         "_scaled_dot_product_efficient_attention",
     ),
+    aten_call="attention",
+    aten_more=True,
+    aten_gradient="attention",
     batch=families.attention,
 )
 def attention_op(query: Array, key: Array, value: Array, mask: Array | None, is_causal: bool, scale: float,

@@ -41,6 +41,8 @@ def _channel_sum(g: Array | Tensor) -> Array | Tensor:
     ns=None,
     counted=costs.Counted("convolution", "convolution_backward"),
     aten=("convolution",),
+    aten_call="windowed",
+    aten_gradient="windowed",
     batch=families.windowed,
     heavy=True,
     saver=rebuilt.keep_inputs,
@@ -110,6 +112,8 @@ conv_op.grad("bias")(lambda g: _channel_sum(g))
 
 
 @op(
+    aten=("convolution",),
+    aten_call="transposed",
     factors=(0, 1),
     ns=None,
     shape=shapes.shaped,

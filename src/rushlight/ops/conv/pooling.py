@@ -40,6 +40,9 @@ def lowest(dtype: np.dtype[Any]) -> float:
     ns=None,
     aux=("which",),
     aten=("max_pool2d_with_indices", "max_pool3d_with_indices"),
+    aten_call="pooled",
+    aten_more=True,
+    aten_gradient="pool",
     batch=families.images,
     passes=2.0,
 )

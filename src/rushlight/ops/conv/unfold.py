@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
-@op(aten=("im2col",), ns=None, linear=True, batch=families.images)
+@op(aten=("im2col",), aten_call="columns", ns=None, linear=True, batch=families.images)
 def im2col_op(input: Array, geometry: tuple[Any, ...]) -> Array:
     """Windows of input (N, C, *S) as columns: (N, C * K, L)"""
     return backend.im2col(input, geometry)

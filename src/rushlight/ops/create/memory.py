@@ -357,7 +357,16 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
     return noted(turn(fresh, view._bits) if view._bits else fresh)
 
 
-@op(ns=None, name="alias", view=True, half=None, linear=True, grads={"input": lambda g: g}, batch=families.targeted)
+@op(
+    aten=("alias(input)",),
+    ns=None,
+    name="alias",
+    view=True,
+    half=None,
+    linear=True,
+    grads={"input": lambda g: g},
+    batch=families.targeted,
+)
 def alias_op(input: Array) -> Array:
     """The same memory, a view.  (*) -> (*)"""
     return input.view()

@@ -33,6 +33,8 @@ F = "nn.functional"
 
 
 @op(
+    aten=("gelu(input, *, approximate='none')",),
+    aten_gradient="gelu_backward(g, input, *, approximate='none')",
     ns=F,
     half=None,
     method=False,
@@ -79,7 +81,16 @@ def _(g: Tensor, input: Tensor, approximate: str) -> Tensor:
 # silu, mish -------------------------------------------------------------------------------------------------
 
 
-@elementwise(ns=None, name="silu", inplace=False, promote=None, cheap=True, again=60, passes=3.0)
+@elementwise(
+    aten_gradient="silu_backward(g, input)",
+    ns=None,
+    name="silu",
+    inplace=False,
+    promote=None,
+    cheap=True,
+    again=60,
+    passes=3.0,
+)
 def silu_op(input: Array) -> Array:
     """input * sigmoid(input).  (*) -> (*)"""
     require(input.dtype.kind in "fc", "silu", input, "a floating-point or complex dtype")
@@ -106,7 +117,9 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     return _silu_(input) if inplace else silu_op(input)
 
 
-@elementwise(ns=None, name="mish", inplace=False, promote=None, cheap=True, again=120)
+@elementwise(
+    aten_gradient="mish_backward(g, input)", ns=None, name="mish", inplace=False, promote=None, cheap=True, again=120
+)
 def mish_op(input: Array) -> Array:
     """input * tanh(softplus(input)).  (*) -> (*)"""
     require(input.dtype.kind == "f", "mish", input)
@@ -152,7 +165,16 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 # softplus, logsigmoid ----------------------------------------------------------------------------------------
 
 
-@op(ns=F, method=False, shape=shapes.dense, repeatable=True, batch=families.targeted, pointwise=True)
+@op(
+    aten=("softplus(input, beta=1, threshold=20)",),
+    aten_gradient="softplus_backward(g, input, beta, threshold)",
+    ns=F,
+    method=False,
+    shape=shapes.dense,
+    repeatable=True,
+    batch=families.targeted,
+    pointwise=True,
+)
 def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     """log(1 + e^(beta * input)) / beta; input itself where beta * input > threshold.  (*) -> (*)"""
     require(input.dtype.kind == "f", "softplus", input)
@@ -170,7 +192,17 @@ def _(g: Tensor, input: Tensor, beta: float, threshold: float) -> Tensor:
     return ops.where(scaled > threshold, g, g * ops.sigmoid(scaled))
 
 
-@elementwise(ns=F, name="log_sigmoid", public="logsigmoid", method=False, inplace=False, promote=None)
+@elementwise(
+    aten=("log_sigmoid_forward(input)",),
+    aten_more=True,
+    aten_gradient="log_sigmoid",
+    ns=F,
+    name="log_sigmoid",
+    public="logsigmoid",
+    method=False,
+    inplace=False,
+    promote=None,
+)
 def logsigmoid(input: Array) -> Array:
     """log(sigmoid(input)), without overflow.  (*) -> (*)"""
     require(input.dtype.kind == "f", "logsigmoid", input)
@@ -231,7 +263,14 @@ def _halves(x: Array | Tensor, dim: int) -> tuple[Any, ...]:
     return x[(*lead, slice(None, half))], x[(*lead, slice(half, None))]
 
 
-@op(ns=None, name="glu", repeatable=True, batch=families.shifted)
+@op(
+    aten=("glu(input, dim=-1)",),
+    aten_gradient="glu_backward(g, input, dim)",
+    ns=None,
+    name="glu",
+    repeatable=True,
+    batch=families.shifted,
+)
 def glu_op(input: Array, dim: int) -> Array:
     """The first half of `input` along `dim` times the sigmoid of the second.  (*, 2n, *) -> (*, n, *)"""
     require(input.dtype.kind == "f", "glu", input)
@@ -277,18 +316,3 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if input.shape[dim] % 2:
         raise RuntimeError(f"glu: Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}")
     return glu_op(input, dim)
-
-
-# Names that torch and its methods have --------------------------------------------------------------------------
-
-
-@function(ns=F)
-def sigmoid(input: Tensor) -> Tensor:
-    """1 / (1 + e^-input): as torch.sigmoid.  (*) -> (*)"""
-    return ops.sigmoid(input)
-
-
-@function(ns=F)
-def tanh(input: Tensor) -> Tensor:
-    """Hyperbolic tangent: as torch.tanh.  (*) -> (*)"""
-    return ops.tanh(input)

@@ -117,7 +117,7 @@ def add(input: Array, other: Array) -> Array:
 add.large(add_large)
 
 
-@elementwise(aten=("add.Tensor",), linear=True, name="add_scaled", promote="arith", ns=None,
+@elementwise(aten=("add.Tensor(input, other, *, alpha=1)",), linear=True, name="add_scaled", promote="arith", ns=None,
              grads={"input": lambda g: g, "other": lambda g, alpha: by(g, conj(alpha))}, complex_half="widens")  # fmt: skip
 def add_scaled(input: Array, other: Array, alpha: int) -> Array:
     """input + alpha * other, broadcast.  (*), (*) -> (*)"""
@@ -228,7 +228,7 @@ def sub(input: Array, other: Array) -> Array:
 
 
 @elementwise(
-    aten=("rsub.Tensor",),
+    aten=("rsub.Tensor", "rsub.Scalar"),
     linear=True,
     name="rsub",
     half=None,
@@ -317,7 +317,7 @@ def mul(input: Array, other: Array) -> Array:
 # Products and quotients that are added ---------------------------------------------------------------
 
 
-@elementwise(name="addcmul", promote="arith", ns=None, inplace=False, strict=True, refuse="b",
+@elementwise(aten=("addcmul(input, tensor1, tensor2, *, value=1)",), name="addcmul", promote="arith", ns=None, inplace=False, strict=True, refuse="b",
              grads={"input": lambda g: g,
                     "tensor1": lambda g, tensor2, value: g * conj(_scaled(tensor2, value)),
                     "tensor2": lambda g, tensor1, value: g * conj(_scaled(tensor1, value))}, complex_half="widens")  # fmt: skip
@@ -374,7 +374,7 @@ def addcmul_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: Any, value: 
 publish_inplace(addcmul_, "addcmul", "", ())
 
 
-@elementwise(name="addcdiv", promote="arith", ns=None, inplace=False, strict=True, refuse="b",
+@elementwise(aten=("addcdiv(input, tensor1, tensor2, *, value=1)",), name="addcdiv", promote="arith", ns=None, inplace=False, strict=True, refuse="b",
              grads={"input": lambda g: g, "tensor1": lambda g, tensor2, value: _scaled(g, conj(value)) / conj(tensor2),
                     "tensor2": lambda g, tensor1, tensor2, value: -g * conj(
                         _scaled(tensor1, value) / (tensor2 * tensor2))})  # fmt: skip

@@ -45,7 +45,7 @@ def share(g: Array | Tensor, choice: Array | Tensor, own: int) -> Array | Tensor
     return full + keep(g * 0.5, halves) if maybe_any(halves) else full
 
 
-@elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",), planes=2,
+@elementwise(aten_gradient="larger", promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",), planes=2,
              grads={"input": lambda g, choice: share(g, choice, FIRST),
                     "other": lambda g, choice: share(g, choice, SECOND)})  # fmt: skip
 def maximum(input: Array, other: Array) -> Any:
@@ -61,7 +61,7 @@ def maximum(input: Array, other: Array) -> Any:
     return out, _choice(np.greater_equal(input, other), np.less_equal(input, other)) if recording() else None
 
 
-@elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",), planes=2,
+@elementwise(aten_gradient="smaller", promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",), planes=2,
              grads={"input": lambda g, choice: share(g, choice, FIRST),
                     "other": lambda g, choice: share(g, choice, SECOND)})  # fmt: skip
 def minimum(input: Array, other: Array) -> Any:
@@ -118,7 +118,7 @@ def _fitting(x: Array, *bounds: Any) -> tuple[Any, ...]:
     return tuple(None if bound is None else fitted("clamp", bound, x.dtype, True) for bound in bounds)
 
 
-@elementwise(promote="arith", half=None, ns=None, name="clamp", inplace=False, refuse="c", aux=("inside",), planes=1,
+@elementwise(aten=("clamp(input, low=None, high=None)",), promote="arith", half=None, ns=None, name="clamp", inplace=False, refuse="c", aux=("inside",), planes=1,
              grads={"input": lambda g, inside: keep(g, inside)})  # fmt: skip
 def clamp_numbers(input: Array, low: float | None, high: float | None) -> Any:
     """`input` limited to [low, high], numbers or None.  (*) -> (*)"""
@@ -354,7 +354,14 @@ Tensor.where = known_as(_where_method, "where", "Tensor")  # type: ignore[method
 # nan_to_num ------------------------------------------------------------------------------------------
 
 
-@elementwise(promote="arith", half=None, aux=("finite",), planes=1, grads={"input": lambda g, finite: keep(g, finite)})
+@elementwise(
+    aten=("nan_to_num(input, nan=None, posinf=None, neginf=None)",),
+    promote="arith",
+    half=None,
+    aux=("finite",),
+    planes=1,
+    grads={"input": lambda g, finite: keep(g, finite)},
+)
 def nan_to_num(input: Array, nan: float | None = None, posinf: float | None = None,
                neginf: float | None = None) -> Any:  # fmt: skip
     """`input` with numbers in the place of NaN (default 0) and of infinities (default the largest finite ones).

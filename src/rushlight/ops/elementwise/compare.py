@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
-@elementwise(aten=("eq.Tensor",), promote="compare", inplace=False, complex_half="widens", ufunc="equal")
+@elementwise(aten=("eq.Tensor", "eq.Scalar"), promote="compare", inplace=False, complex_half="widens", ufunc="equal")
 def eq(input: Array, other: Array) -> Array:
     """Whether elements are equal, broadcast.  (*), (*) -> (*) bool
 
@@ -27,7 +27,7 @@ def eq(input: Array, other: Array) -> Array:
 
 
 @elementwise(
-    aten=("ne.Tensor",),
+    aten=("ne.Tensor", "ne.Scalar"),
     promote="compare",
     inplace=False,
     complex_half="widens",
@@ -38,25 +38,39 @@ def ne(input: Array, other: Array) -> Array:
     """Whether elements differ, broadcast.  (*), (*) -> (*) bool"""
 
 
-@elementwise(aten=("lt.Tensor",), promote="compare", inplace=False, ufunc="less", aliases=("less",), refuse="c")
+@elementwise(
+    aten=("lt.Tensor", "lt.Scalar"), promote="compare", inplace=False, ufunc="less", aliases=("less",), refuse="c"
+)
 def lt(input: Array, other: Array) -> Array:
     """Whether input < other, broadcast.  (*), (*) -> (*) bool"""
 
 
 @elementwise(
-    aten=("le.Tensor",), promote="compare", inplace=False, ufunc="less_equal", aliases=("less_equal",), refuse="c"
+    aten=("le.Tensor", "le.Scalar"),
+    promote="compare",
+    inplace=False,
+    ufunc="less_equal",
+    aliases=("less_equal",),
+    refuse="c",
 )
 def le(input: Array, other: Array) -> Array:
     """Whether input <= other, broadcast.  (*), (*) -> (*) bool"""
 
 
-@elementwise(aten=("gt.Tensor",), promote="compare", inplace=False, ufunc="greater", aliases=("greater",), refuse="c")
+@elementwise(
+    aten=("gt.Tensor", "gt.Scalar"), promote="compare", inplace=False, ufunc="greater", aliases=("greater",), refuse="c"
+)
 def gt(input: Array, other: Array) -> Array:
     """Whether input > other, broadcast.  (*), (*) -> (*) bool"""
 
 
 @elementwise(
-    aten=("ge.Tensor",), promote="compare", inplace=False, ufunc="greater_equal", aliases=("greater_equal",), refuse="c"
+    aten=("ge.Tensor", "ge.Scalar"),
+    promote="compare",
+    inplace=False,
+    ufunc="greater_equal",
+    aliases=("greater_equal",),
+    refuse="c",
 )
 def ge(input: Array, other: Array) -> Array:
     """Whether input >= other, broadcast.  (*), (*) -> (*) bool"""
@@ -65,7 +79,7 @@ def ge(input: Array, other: Array) -> Array:
 def _overwriting(of: Any) -> None:
     """Publish the in-place form of a comparison: it gives numbers, which depend on neither operand's slope."""
 
-    @elementwise(promote="compare", ufunc=of.op.ufunc, refuse=of.op.refuse, ns=None, name=of.op.name, inplace=False,
+    @elementwise(aten=of.op.aten, promote="compare", ufunc=of.op.ufunc, refuse=of.op.refuse, ns=None, name=of.op.name, inplace=False,
                  grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)})  # fmt: skip
     def overwriting(input: Array, other: Array) -> Array:
         """The comparison, for its in-place form alone."""

@@ -35,6 +35,7 @@ WHOLES = {part: whole for whole, part in PARTS.items()}
 
 
 @op(
+    aten=("real(input)",),
     ns=None,
     view=True,
     half=None,
@@ -49,6 +50,7 @@ def real_part(input: Array) -> Array:
 
 
 @op(
+    aten=("imag(input)",),
     ns=None,
     view=True,
     half=None,

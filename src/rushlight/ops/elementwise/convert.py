@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 @op(
+    aten=("clone(input, *, format=None)",),
     ns=None,
     name="clone",
     half=None,
@@ -60,6 +61,7 @@ def _(input: Array, format: Any) -> list[shapes.Made]:
 
 
 @op(
+    aten_call="copied",
     ns=None,
     name="_to_copy",
     half=None,

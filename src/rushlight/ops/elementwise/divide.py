@@ -99,7 +99,7 @@ def refuse_zero(name: str, input: Array, other: Array | int) -> None:
                            "floating-point dtype for infinities, or replace the zeros")  # fmt: skip
 
 
-@elementwise(aten=("div.Tensor_mode",), promote="arith", ns=None, name="div_floor", refuse="bc",
+@elementwise(aten=("div.Tensor_mode(input, other, *, rounding_mode='floor')",), promote="arith", ns=None, name="div_floor", refuse="bc",
              grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)}, numbers=True, exact=True)  # fmt: skip
 def div_floor(input: Array, other: Array) -> Array:
     """The quotient rounded down.  (*), (*) -> (*)"""
@@ -107,7 +107,7 @@ def div_floor(input: Array, other: Array) -> Array:
     return backend.floor_divide(input, other)
 
 
-@elementwise(aten=("div.Tensor_mode",), promote="arith", ns=None, name="div_trunc", refuse="bc",
+@elementwise(aten=("div.Tensor_mode(input, other, *, rounding_mode='trunc')",), promote="arith", ns=None, name="div_trunc", refuse="bc",
              grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)}, numbers=True, exact=True)  # fmt: skip
 def div_trunc(input: Array, other: Array) -> Array:
     """The quotient rounded toward zero.  (*), (*) -> (*)"""
@@ -126,7 +126,7 @@ def _refused(name: str) -> Callable[..., Any]:
     return formula
 
 
-@elementwise(aten=("floor_divide.Tensor",), promote="arith", refuse="bc",
+@elementwise(aten=("floor_divide(input, other)",), promote="arith", refuse="bc",
              grads={"input": _refused("floor_divide"), "other": _refused("floor_divide")}, numbers=True, exact=True)  # fmt: skip
 def floor_divide(input: Array, other: Array) -> Array:
     """The quotient rounded down, broadcast: Python's //.  (*), (*) -> (*).  RuntimeError for integers by zero.
@@ -180,7 +180,7 @@ publish_inplace(div_, "div", "", ("divide",))
 # Remainders ------------------------------------------------------------------------------------------
 
 
-@elementwise(aten=("remainder.Tensor",), promote="arith", refuse="bc",
+@elementwise(aten=("remainder.Tensor", "remainder.Scalar"), promote="arith", refuse="bc",
              grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_floor(input, other)})  # fmt: skip
 def remainder(input: Array, other: Array) -> Array:
     """What floored division leaves, with the sign of `other`: Python's %.  (*), (*) -> (*)
@@ -195,7 +195,7 @@ def remainder(input: Array, other: Array) -> Array:
     return backend.remainder(input, other)
 
 
-@elementwise(aten=("fmod.Tensor",), promote="arith", refuse="bc",
+@elementwise(aten=("fmod.Tensor", "fmod.Scalar"), promote="arith", refuse="bc",
              grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_trunc(input, other)})  # fmt: skip
 def fmod(input: Array, other: Array) -> Array:
     """What truncated division leaves, with the sign of `input`: C's fmod.  (*), (*) -> (*)

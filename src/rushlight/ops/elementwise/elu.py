@@ -45,7 +45,16 @@ def _elu_block(x: Array, alpha: float, scale: float, input_scale: float) -> Arra
     return negative
 
 
-@op(ns=None, name="elu", shape=shapes.same, repeatable=True, batch=families.targeted, pointwise=True)
+@op(
+    aten=("elu(input, alpha=1, scale=1, input_scale=1)",),
+    aten_gradient="elu_backward(g, alpha, scale, input_scale, ''=False, input)",
+    ns=None,
+    name="elu",
+    shape=shapes.same,
+    repeatable=True,
+    batch=families.targeted,
+    pointwise=True,
+)
 def elu_op(input: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """scale * input where over 0, else scale * alpha * (e^(input_scale * input) - 1), alpha >= 0.  (*) -> (*)"""
     return _elu(input, alpha, scale, input_scale)

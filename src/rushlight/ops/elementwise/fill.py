@@ -45,6 +45,7 @@ def fill_number(input: Array, value: float) -> Array:
 
 
 @op(
+    aten_call="filled",
     ns=None,
     name="fill_",
     half=None,

@@ -33,7 +33,7 @@ def logical_not(input: Array) -> Array:
 # Bits ------------------------------------------------------------------------------------------------
 
 
-@elementwise(aten=("bitwise_and.Tensor",), promote="arith", ufunc="bitwise_and", refuse="fc")
+@elementwise(aten=("bitwise_and.Tensor", "bitwise_and.Scalar"), promote="arith", ufunc="bitwise_and", refuse="fc")
 def bitwise_and(input: Array, other: Array) -> Array:
     """Bits set in both, broadcast; of bools, and.  (*), (*) -> (*)
 
@@ -43,12 +43,12 @@ def bitwise_and(input: Array, other: Array) -> Array:
     """
 
 
-@elementwise(aten=("bitwise_or.Tensor",), promote="arith", ufunc="bitwise_or", refuse="fc")
+@elementwise(aten=("bitwise_or.Tensor", "bitwise_or.Scalar"), promote="arith", ufunc="bitwise_or", refuse="fc")
 def bitwise_or(input: Array, other: Array) -> Array:
     """Bits set in either, broadcast; of bools, or.  (*), (*) -> (*)"""
 
 
-@elementwise(aten=("bitwise_xor.Tensor",), promote="arith", ufunc="bitwise_xor", refuse="fc")
+@elementwise(aten=("bitwise_xor.Tensor", "bitwise_xor.Scalar"), promote="arith", ufunc="bitwise_xor", refuse="fc")
 def bitwise_xor(input: Array, other: Array) -> Array:
     """Bits set in exactly one, broadcast; of bools, exclusive or.  (*), (*) -> (*)"""
 

@@ -215,6 +215,7 @@ def log_of(x: complex) -> complex:
 
 @elementwise(
     aten=("pow.Tensor_Tensor",),
+    aten_call="power",
     promote="arith",
     name="pow",
     ns=None,

@@ -126,7 +126,9 @@ def _over_0(x: Array, *slope: float) -> Array:
     return np.logical_not(under, out=under)
 
 
-@elementwise(promote=None, again=15, behind="input", over=True, gates=_over_0)
+@elementwise(
+    aten_gradient="threshold_backward(g, out, ''=0)", promote=None, again=15, behind="input", over=True, gates=_over_0
+)
 def relu(input: Array) -> Array:
     """max(input, 0).  input: (*) -> (*); keeps its result for the backward.
 
@@ -161,7 +163,7 @@ def _leaky(x: Array, slope: float) -> Array:
     return backend.leaky_relu(x, slope)
 
 
-@op(ns=None, name="leaky_relu",
+@op(aten=("leaky_relu(input, negative_slope=0.01)",), aten_gradient="leaky_relu_backward(g, input, negative_slope, ''=False)", ns=None, name="leaky_relu",
     grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)}, shape=shapes.same, repeatable=True, batch=families.targeted,
     again=15, behind="input", over=True, pointwise=True, gates=lambda x, slope: np.greater(x, 0))  # fmt: skip
 def leaky_relu_op(input: Array, negative_slope: float) -> Array:
@@ -317,6 +319,8 @@ publish_inplace("rrelu_", rrelu_, "", F)
 
 
 @op(
+    aten=("hardtanh(input, min_val=-1, max_val=1)",),
+    aten_gradient="hardtanh_backward(g, input, min_val, max_val)",
     ns=None,
     name="hardtanh",
     shape=shapes.same,
@@ -387,7 +391,7 @@ def _sixth(g: Array | Tensor, out: Array | Tensor) -> Any:
     return gated(g, out if raw(out).dtype == bool else strictly(out, 0.0, 1.0)) * (1 / 6)  # see `gates`
 
 
-@elementwise(ns=None, name="hardsigmoid", inplace=False, promote=None, grads={"input": _sixth},
+@elementwise(aten_gradient="hardsigmoid_backward(g, input)", ns=None, name="hardsigmoid", inplace=False, promote=None, grads={"input": _sixth},
              gates=lambda x: strictly.op.forward(x, 0.0, 1.0))  # fmt: skip
 def hardsigmoid_op(input: Array) -> Array:
     """min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
@@ -411,7 +415,15 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return _hardsigmoid_(input) if inplace else hardsigmoid_op(input)
 
 
-@elementwise(ns=None, name="hardswish", inplace=False, promote=None, cheap=True, again=20)
+@elementwise(
+    aten_gradient="hardswish_backward(g, input)",
+    ns=None,
+    name="hardswish",
+    inplace=False,
+    promote=None,
+    cheap=True,
+    again=20,
+)
 def hardswish_op(input: Array) -> Array:
     """input * min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
     require(input.dtype.kind == "f", "hardswish", input)
@@ -435,7 +447,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return _hardswish_(input) if inplace else hardswish_op(input)
 
 
-@op(ns=None, name="threshold", aux=("above",), planes=1, grads={"input": lambda g, above: gated(g, above)},
+@op(aten=("threshold(input, threshold, value)",), aten_gradient="threshold_backward(g, input, threshold)", ns=None, name="threshold", aux=("above",), planes=1, grads={"input": lambda g, above: gated(g, above)},
     shape=shapes.same_and_mask, repeatable=True, batch=families.targeted, pointwise=True)  # fmt: skip
 def threshold_op(input: Array, threshold: float, value: float) -> Any:
     """input where over `threshold`, else `value`.  (*) -> (*)"""
@@ -473,7 +485,7 @@ def _not_0(x: Array, *limit: float) -> Array:
     return np.not_equal(x, 0)
 
 
-@op(ns="", name="hardshrink", half=None, shape=shapes.same, repeatable=True, batch=families.targeted, pointwise=True,
+@op(aten=("hardshrink(input, lambd=0.5)",), aten_gradient="hardshrink_backward(g, input, lambd)", ns="", name="hardshrink", half=None, shape=shapes.same, repeatable=True, batch=families.targeted, pointwise=True,
     gates=_not_0)  # fmt: skip
 def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     """input where outside [-lambd, lambd], else 0.  (*) -> (*)"""
@@ -494,6 +506,8 @@ NAMESPACES[F]["hardshrink"] = hardshrink
 
 
 @op(
+    aten=("softshrink(input, lambd=0.5)",),
+    aten_gradient="softshrink_backward(g, input, lambd)",
     ns=None,
     name="softshrink",
     grads={"input": lambda g, out, lambd: _shrunk(g, out, 0.0)},

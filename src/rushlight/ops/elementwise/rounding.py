@@ -181,6 +181,7 @@ def frac(input: Array) -> Array:
 
 
 @elementwise(
+    aten=("round(input, *, decimals=0)",),
     promote="arith",
     refuse="bc",
     ns=None,

@@ -44,7 +44,13 @@ def over(g: Array | Tensor, t: Array | Tensor) -> Any:
 
 
 @op(
-    ns=None, half=None, linear=True, complex_half="moves", shape=shapes.same, batch=families.targeted
+    aten_call="nothing",
+    ns=None,
+    half=None,
+    linear=True,
+    complex_half="moves",
+    shape=shapes.same,
+    batch=families.targeted,
 )  # without a formula: zeros depend on nothing, and have no graph
 def nothing(input: Array) -> Array:
     """Zeros in the shape and dtype of `input`: the gradient of what is constant almost everywhere.  (*) -> (*)"""
@@ -52,6 +58,7 @@ def nothing(input: Array) -> Array:
 
 
 @op(
+    aten_call="kept",
     ns=None,
     half=None,
     linear=True,

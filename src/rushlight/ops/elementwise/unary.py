@@ -13,7 +13,7 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch import functions as ops
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
-from rushlight.dispatch.registry import elementwise, op
+from rushlight.dispatch.registry import elementwise, function, op
 from rushlight.kernels.reference import slopes
 from rushlight.ops.elementwise.arith import conj, own_conj
 from rushlight.ops.elementwise.complex_log import complex_log1p
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
     from rushlight.tensor import Tensor
 
+F = "nn.functional"
 ndarray = np.ndarray
 LN2, LN10 = math.log(2.0), math.log(10.0)
 SMALL = 4096  # elements below which NumPy's own loops are as fast as the kernels
@@ -183,7 +184,7 @@ def cosh(input: Array) -> Array:
 _tanh = kernel("tanh")
 
 
-@elementwise(half=None, foreach=True, passes=3.0)
+@elementwise(aten_gradient="tanh_backward(g, out)", half=None, foreach=True, passes=3.0)
 def tanh(input: Array) -> Array:
     """Hyperbolic tangent.  input: (*) -> (*); keeps its result for the backward.
 
@@ -216,6 +217,12 @@ def _(g: Tensor, out: Tensor) -> Tensor:
 
 
 tanh.into(inplace_kernel(tanh.op, _tanh))
+
+
+@function(ns=F, name="tanh")
+def functional_tanh(input: Tensor) -> Tensor:
+    """Hyperbolic tangent: as torch.tanh.  (*) -> (*)"""
+    return tanh(input)
 
 
 @elementwise(ufunc="arcsinh", aliases=("arcsinh",),
@@ -263,7 +270,7 @@ def _sigmoid(x: Array, out: Array | None = None) -> Array:
     return np.true_divide(1, t, out=t)
 
 
-@elementwise(half=None, foreach=True, passes=3.0)
+@elementwise(aten_gradient="sigmoid_backward(g, out)", half=None, foreach=True, passes=3.0)
 def sigmoid(input: Array) -> Array:
     """1 / (1 + e^-input).  input: (*) -> (*); keeps its result for the backward.
 
@@ -300,7 +307,13 @@ def _(g: Tensor, out: Tensor) -> Tensor:
 sigmoid.into(inplace_kernel(sigmoid.op, _sigmoid))
 
 
-@elementwise(refuse="c")
+@function(ns=F, name="sigmoid")
+def functional_sigmoid(input: Tensor) -> Tensor:
+    """1 / (1 + e^-input): as torch.sigmoid.  (*) -> (*)"""
+    return sigmoid(input)
+
+
+@elementwise(aten=("logit(input, eps=None)",), refuse="c")
 def logit(input: Array, eps: float | None = None) -> Array:
     """log(input / (1 - input)).  input: (*) -> (*), NaN outside [0, 1]
 

@@ -52,7 +52,16 @@ def rows_of(name: str, weight: Array, indices: Array) -> Array:
                          f"{len(weight)})"), "indices-of-an-embedding") from None  # fmt: skip
 
 
-@op(ns=None, name="embedding", half=None, masks=("indices",), batch=families.embedding, complex_half="moves")
+@op(
+    aten=("embedding(weight, indices, padding_idx=-1, by_freq=False, sparse=False)",),
+    aten_gradient="embedding",
+    ns=None,
+    name="embedding",
+    half=None,
+    masks=("indices",),
+    batch=families.embedding,
+    complex_half="moves",
+)
 def embedding_op(weight: Array, indices: Array, padding_idx: int, by_freq: bool, sparse: bool = False) -> Array:
     """The rows of `weight` at `indices`.  (V, D), (*) -> (*, D)
 

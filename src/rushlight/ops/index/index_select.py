@@ -35,6 +35,7 @@ def place(index: Array, dim: int) -> tuple[Any, ...]:
 
 
 @op(
+    aten=("index_select(input, dim, index)",),
     ns=None,
     name="index_select",
     half=None,
@@ -95,6 +96,7 @@ def _add_into(out: Array, index: Array, source: Array, dim: int, alpha: int) -> 
 
 
 @op(
+    aten=("index_add(input, dim, index, source, *, alpha=1)",),
     ns=None,
     name="index_add",
     half=None,
@@ -126,6 +128,7 @@ def _copy_into(out: Array, index: Array, source: Array, dim: int) -> None:
 
 
 @op(
+    aten=("index_copy(input, dim, index, source)",),
     ns=None,
     name="index_copy",
     half=None,
@@ -149,6 +152,7 @@ index_copy_op.grad("source")(lambda g, index, dim: index_select_op(g, index, dim
 
 @op(
     aten=("index_fill.int_Tensor",),
+    aten_call="index_fill",
     ns=None,
     name="index_fill",
     half=None,

@@ -82,7 +82,16 @@ def explained(error: IndexError, shape: tuple[int, ...], slots: Slots, indices: 
     return IndexError(str(error).replace("indexing arrays", "indexing tensors"))
 
 
-@op(aten=("index.Tensor",), ns=None, name="index", half=None, linear=True, complex_half="moves", batch=families.index)
+@op(
+    aten=("index.Tensor",),
+    aten_call="indexed",
+    ns=None,
+    name="index",
+    half=None,
+    linear=True,
+    complex_half="moves",
+    batch=families.index,
+)
 def index_op(input: Array, indices: Arrays, slots: Slots) -> Array:
     """The elements at indices, broadcast together.  (*), [(*), ...] -> (*)"""
     return reading(input, slots, indices)
@@ -129,6 +138,7 @@ def add_at(out: Array, slots: Slots, indices: tuple[Any, ...], values: Array) ->
 
 
 @op(
+    aten_call="put",
     linear=True,
     ns=None,
     name="index_put",

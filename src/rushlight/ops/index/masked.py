@@ -124,6 +124,7 @@ def _scatter_into(out: Array, source: Array, mask: Array) -> None:
 
 
 @op(
+    aten=("masked_scatter(input, mask, source)",),
     ns=None,
     name="masked_scatter",
     half=None,

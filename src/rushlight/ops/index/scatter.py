@@ -22,7 +22,16 @@ from rushlight.ops.shape.reshape import broadcast, reshape_op
 from rushlight.tensor import Tensor, wrap
 
 
-@op(ns=None, name="gather", half=None, linear=True, masks=("index",), shape=shapes.indexed, batch=families.shifted)
+@op(
+    aten=("gather(input, dim, index)",),
+    ns=None,
+    name="gather",
+    half=None,
+    linear=True,
+    masks=("index",),
+    shape=shapes.indexed,
+    batch=families.shifted,
+)
 def gather_op(input: Array, index: Array, dim: int) -> Array:
     """The elements at `index` along `dim`.  (*), (*) -> shape of index"""
     return gather_along(input, index, dim)
@@ -66,7 +75,7 @@ def _scatter_into(out: Array, index: Array, src: Array, dim: int) -> None:
 
 
 @op(
-    aten=("scatter.src",),
+    aten=("scatter.src(input, dim, index, src)",),
     linear=True,
     ns=None,
     name="scatter",
@@ -88,7 +97,7 @@ scatter_op.grad("src")(lambda g, index, src_shape, dim: _padded(gather_op(g, ind
 
 
 @op(
-    aten=("scatter.value",),
+    aten=("scatter.value(input, dim, index, value)",),
     ns=None,
     name="scatter_value",
     half=None,
@@ -111,7 +120,16 @@ def _add_into(out: Array, index: Array, src: Array, dim: int) -> None:
     add_along(out, index, dim, cut_to(src, index.shape))
 
 
-@op(ns=None, name="scatter_add", half=None, linear=True, masks=("index",), shape=shapes.same, batch=families.shifted)
+@op(
+    aten=("scatter_add(input, dim, index, src)",),
+    ns=None,
+    name="scatter_add",
+    half=None,
+    linear=True,
+    masks=("index",),
+    shape=shapes.same,
+    batch=families.shifted,
+)
 def scatter_add_op(input: Array, index: Array, src: Array, dim: int) -> Array:
     """`input` with `src` added at `index` along `dim`.  (*), (*), (*) -> (*)"""
     out = input.copy(order="C")

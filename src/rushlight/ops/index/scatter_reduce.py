@@ -84,7 +84,7 @@ def average(out: Array, index: Array, dim: int, include_self: bool) -> None:
 
 
 @op(
-    aten=("scatter_reduce.two",),
+    aten=("scatter_reduce.two(input, dim, index, src, reduce, *, include_self=True)",),
     ns=None,
     name="scatter_reduce",
     masks=("index",),

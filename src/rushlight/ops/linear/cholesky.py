@@ -32,7 +32,14 @@ if TYPE_CHECKING:
 _TOGETHER = 64  # rows up to which NumPy's loop over a batch costs less than calls of LAPACK from here
 
 
-@op(autocast="float32", shown="linalg_cholesky_ex", ns=None, batch=families.leading)
+@op(
+    aten=("linalg_cholesky_ex(A, *, upper=False)",),
+    aten_more=True,
+    autocast="float32",
+    shown="linalg_cholesky_ex",
+    ns=None,
+    batch=families.leading,
+)
 def cholesky_op(A: Array, upper: bool) -> Array:
     """L with A = L L^H, or U with A = U^H U, from that triangle alone; NaN where A is not positive definite."""
     if upper:

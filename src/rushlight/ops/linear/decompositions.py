@@ -313,7 +313,14 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 # QR --------------------------------------------------------------------------------------------------
 
 
-@op(autocast="float32", shown="linalg_qr", ns=None, outputs=("Q", "R"), batch=families.leading)
+@op(
+    aten=("linalg_qr(A, mode='reduced')",),
+    autocast="float32",
+    shown="linalg_qr",
+    ns=None,
+    outputs=("Q", "R"),
+    batch=families.leading,
+)
 def qr_op(A: Array, mode: str) -> tuple[Array, ...]:
     """The QR decomposition.  (*, M, N) -> (*, M, K), (*, K, N)"""
     qr_of: Any = np.linalg.qr
@@ -547,7 +554,12 @@ def eigenvalues(A: Array, UPLO: str) -> Array:
 
 
 @op(
-    aten=("_linalg_eigh",), autocast="float32", shown="linalg_eigh", ns=None, outputs=("L", "V"), batch=families.leading
+    aten=("_linalg_eigh(A, UPLO='L')",),
+    autocast="float32",
+    shown="linalg_eigh",
+    ns=None,
+    outputs=("L", "V"),
+    batch=families.leading,
 )
 def eigh_op(A: Array, UPLO: str) -> tuple[Array, ...]:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices.  (*, N, N) -> (*, N), (*, N, N)"""

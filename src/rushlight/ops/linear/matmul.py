@@ -64,7 +64,7 @@ def strided_for_blas(x: Array) -> bool:
     return bool(x.itemsize in x.strides[-2:] or x.shape[-1] == 1 or x.shape[-2] == 1)
 
 
-@op(autocast="lower", factors=(0, 1), ns=None, name="mm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2: mm_op(g, adj(mat2)),
+@op(aten_gradient="of_products", autocast="lower", factors=(0, 1), ns=None, name="mm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2: mm_op(g, adj(mat2)),
                                              "mat2": lambda g, input: mm_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("mm", "mm"), batch=families.product, heavy=True, saver=rebuilt.keep_inputs)  # fmt: skip
 def mm_op(input: Array, mat2: Array) -> Array:
     """Matrix product.  (M, K), (K, N) -> (M, N)"""
@@ -74,7 +74,7 @@ def mm_op(input: Array, mat2: Array) -> Array:
 mm_op.work(copies_for_blas)
 
 
-@op(autocast="lower", factors=(0, 1), ns=None, name="bmm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2, input_shape: product_for(g, adj(mat2), input_shape),
+@op(aten_call="multiplied", aten_gradient="of_products", autocast="lower", factors=(0, 1), ns=None, name="bmm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2, input_shape: product_for(g, adj(mat2), input_shape),
                                               "mat2": lambda g, input: matmul_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("bmm", "bmm"), batch=families.stacks, heavy=True, saver=rebuilt.keep_inputs)  # fmt: skip
 def matmul_op(input: Array, mat2: Array) -> Array:
     """Matrix products over broadcast leading dimensions.  (*, M, K), (*, K, N) -> (*, M, N)"""
@@ -309,6 +309,8 @@ def products(input: Tensor, other: Tensor, s: tuple[int, ...], t: tuple[int, ...
 
 
 @op(
+    aten=("addmm(input, mat1, mat2, *, beta=1, alpha=1)",),
+    aten_gradient="added_product",
     autocast="lower",
     ns=None,
     name="addmm",

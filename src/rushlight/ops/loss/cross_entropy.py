@@ -54,7 +54,17 @@ def row_weights(
     return safe, w
 
 
-@op(autocast="float32", ns=None, name="nll_loss", half=None, masks=("target",), batch=families.classes)
+@op(
+    aten_call="nll",
+    aten_more=True,
+    aten_gradient="nll",
+    autocast="float32",
+    ns=None,
+    name="nll_loss",
+    half=None,
+    masks=("target",),
+    batch=families.classes,
+)
 def nll_op(input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int) -> Array:
     """-input[target] * weight[target] by row, reduced.  (N, C, *), (N, *), (C,) -> () or (N, *)"""
     dtype = wide(input.dtype)

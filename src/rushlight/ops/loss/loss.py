@@ -112,6 +112,11 @@ def both(d: Array | Tensor, needs: tuple[bool, ...]) -> tuple[Any, Any]:
 
 
 @op(
+    aten=("mse_loss(input, target, reduction=1)",),
+    aten_gradient={
+        "input": "mse_loss_backward(g, input, target, reduction)",
+        "target": "mse_loss_backward(g, target, input, reduction)",
+    },
     autocast="float32",
     ns=None,
     name="mse_loss",
@@ -255,6 +260,11 @@ def _huber_formula(
 
 
 @op(
+    aten=("smooth_l1_loss(input, target, reduction=1, beta=1.0)",),
+    aten_gradient={
+        "input": "smooth_l1_loss_backward(g, input, target, reduction, beta)",
+        "target": "smooth_l1_loss_backward(g, target, input, reduction, beta)",
+    },
     ns=None,
     name="smooth_l1_loss",
     promote="arith",
@@ -293,6 +303,11 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
 
 
 @op(
+    aten=("huber_loss(input, target, reduction=1, delta=1.0)",),
+    aten_gradient={
+        "input": "huber_loss_backward(g, input, target, reduction, delta)",
+        "target": "huber_loss_backward(g, target, input, reduction, delta)",
+    },
     autocast="float32",
     ns=None,
     name="huber_loss",

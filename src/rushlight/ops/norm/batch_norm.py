@@ -35,15 +35,17 @@ from rushlight.tensor import Tensor, wrap
 F = "nn.functional"
 
 
-def reciprocal_deviation(var: Array, eps: float) -> Array:
-    """1 / sqrt(var + eps) of an array."""
-    return np.asarray(1 / np.sqrt(var + var.dtype.type(eps)))
+def reciprocal_deviation(variance: Array, eps: float) -> Array:
+    """1 / sqrt(variance + eps) of an array."""
+    return np.asarray(1 / np.sqrt(variance + variance.dtype.type(eps)))
 
 
 @op(
+    aten_call="norm_of_channels",
+    aten_more=True,
     ns=None,
     name="native_batch_norm",
-    outputs=("out", "mean", "var"),
+    outputs=("out", "mean", "variance"),
     differentiable=(0,),
     half=None,
     repeatable=True,
@@ -54,8 +56,8 @@ def reciprocal_deviation(var: Array, eps: float) -> Array:
 )
 def batch_norm_op(input: Array, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
     """Normalisation by channel with the batch's statistics.  (N, C, *), (C,), (C,) -> (N, C, *), (C,), (C,)"""
-    mean, var = backend.batch_stats(input)
-    return backend.batch_apply(input, mean, reciprocal_deviation(var, eps), weight, bias), mean, var
+    mean, variance = backend.batch_stats(input)
+    return backend.batch_apply(input, mean, reciprocal_deviation(variance, eps), weight, bias), mean, variance
 
 
 @batch_norm_op.shape
@@ -69,7 +71,7 @@ def _train_raw(
     weight: Array | None,
     bias: Array | None,
     mean: Array,
-    var: Array,
+    variance: Array,
     eps: float,
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
@@ -78,11 +80,11 @@ def _train_raw(
         return None, None, bias_gradient(g, (0, *range(2, g.ndim)))
     if not input.size:
         return zero_gradients(input, weight)
-    return backend.batch_norm_backward(g, input, mean, reciprocal_deviation(var, eps), weight, needs, True)
+    return backend.batch_norm_backward(g, input, mean, reciprocal_deviation(variance, eps), weight, needs, True)
 
 
 @batch_norm_op.grad("input", "weight", "bias", raw=_train_raw,
-                    uses={"input": "input weight bias mean var", "weight": "input mean var", "bias": ""})  # fmt: skip
+                    uses={"input": "input weight bias mean variance", "weight": "input mean variance", "bias": ""})  # fmt: skip
 def _(g: Tensor, input: Tensor, weight: Tensor | None, eps: float, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     if input is None:
         return None, None, ops.sum(widened(g)[0], (0, *range(2, g.ndim)))
@@ -96,6 +98,8 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, eps: float, needs: tuple[
 
 
 @op(
+    aten_call="evaluated",
+    aten_more=True,
     ns=None,
     name="native_batch_norm_eval",
     shape=shapes.dense,
@@ -103,18 +107,18 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, eps: float, needs: tuple[
     batch=families.by_known_channels,
     passes=1.5,
 )
-def batch_norm_eval_op(input: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array,
+def batch_norm_eval_op(input: Array, weight: Array | None, bias: Array | None, mean: Array, variance: Array,
                        eps: float) -> Array:  # fmt: skip
     """Normalisation by channel with given statistics.  (N, C, *), each of the others (C,) -> (N, C, *)"""
-    return backend.batch_apply(input, mean, reciprocal_deviation(var, eps), weight, bias)
+    return backend.batch_apply(input, mean, reciprocal_deviation(variance, eps), weight, bias)
 
 
 def _eval_raw(
-    g: Array, input: Array, weight: Array, mean: Array, var: Array, eps: float, needs: tuple[bool, ...]
+    g: Array, input: Array, weight: Array, mean: Array, variance: Array, eps: float, needs: tuple[bool, ...]
 ) -> Any:
-    if var is None:
+    if variance is None:
         return None, None, bias_gradient(g, (0, *range(2, g.ndim)))
-    wide = var.astype(np.float32) if var.dtype.itemsize == 2 else var
+    wide = variance.astype(np.float32) if variance.dtype.itemsize == 2 else variance
     rstd = reciprocal_deviation(wide, eps)
     if not needs[1]:  # without the input, which frozen weights make unnecessary
         gx = backend.batch_apply(g, np.zeros_like(rstd), rstd, weight, None) if needs[0] else None
@@ -124,28 +128,32 @@ def _eval_raw(
     return backend.batch_norm_backward(g, input, mean, rstd, weight, needs, False)
 
 
-batch_norm_op.op.declare("remade", (batch_norm_eval_op.op, ("mean", "var")))
+batch_norm_op.op.declare("remade", (batch_norm_eval_op.op, ("mean", "variance")))
 
 
-def _then_relu(input: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array, eps: float) -> Array:
+def _then_relu(
+    input: Array, weight: Array | None, bias: Array | None, mean: Array, variance: Array, eps: float
+) -> Array:
     """relu of the normalised input, in one pass."""
-    return backend.batch_apply(input, mean, reciprocal_deviation(var, eps), weight, bias, True)
+    return backend.batch_apply(input, mean, reciprocal_deviation(variance, eps), weight, bias, True)
 
 
 batch_norm_eval_op.op.declare("then", {"relu": _then_relu})
 
 
 @batch_norm_eval_op.grad("input", "weight", "bias", raw=_eval_raw,
-                         uses={"input": "weight var", "weight": "input mean var", "bias": ""})  # fmt: skip
-def _(g: Tensor, input: Tensor, weight: Tensor, mean: Tensor, var: Tensor, eps: float, needs: tuple[bool, ...]) -> Any:
+                         uses={"input": "weight variance", "weight": "input mean variance", "bias": ""})  # fmt: skip
+def _(
+    g: Tensor, input: Tensor, weight: Tensor, mean: Tensor, variance: Tensor, eps: float, needs: tuple[bool, ...]
+) -> Any:
     dims, n = (0, *range(2, g.ndim)), g.ndim
     if needs[1]:
-        g, input, weight, mean, var = widened(g, input, weight, mean, var)
+        g, input, weight, mean, variance = widened(g, input, weight, mean, variance)
     else:
-        g, weight, var = widened(g, weight, var)
-    if var is None:
+        g, weight, variance = widened(g, weight, variance)
+    if variance is None:
         return None, None, ops.sum(g, dims)
-    rstd = by_feature(ops.rsqrt(var + eps), n)
+    rstd = by_feature(ops.rsqrt(variance + eps), n)
     gx = g * rstd if weight is None else g * (by_feature(weight, n) * rstd)
     gw = ops.sum(g * ((input - by_feature(mean, n)) * rstd), dims) if needs[1] else None
     return gx, gw, ops.sum(g, dims) if needs[2] else None
@@ -169,17 +177,17 @@ def check_batch(input: Tensor, **features: Tensor | None) -> None:
 
 
 def update_running(
-    running_mean: Tensor | None, running_var: Tensor | None, mean: Tensor, var: Tensor, count: int, momentum: float
+    running_mean: Tensor | None, running_var: Tensor | None, mean: Tensor, variance: Tensor, count: int, momentum: float
 ) -> None:
     """Move running statistics towards the batch's mean and unbiased variance, in place; an empty batch has none."""
     if count == 0 or mean._meta:
         return
-    if special.count and owned((running_mean, running_var, mean, var)):
-        move_running(running_mean, running_var, mean, var, count, momentum)
+    if special.count and owned((running_mean, running_var, mean, variance)):
+        move_running(running_mean, running_var, mean, variance, count, momentum)
         return
-    mean, var = mean._array, var._array
+    mean, variance = mean._array, variance._array
     with np.errstate(all="ignore"):
-        unbiased = var * (count / (count - 1)) if count > 1 else var * np.nan
+        unbiased = variance * (count / (count - 1)) if count > 1 else variance * np.nan
     moved = [(running, new) for running, new in ((running_mean, mean), (running_var, unbiased)) if running is not None]
     for running, _ in moved:  # both, before either moves
         inplace.check(running, False)
@@ -189,12 +197,12 @@ def update_running(
 
 
 def move_running(
-    running_mean: Tensor | None, running_var: Tensor | None, mean: Tensor, var: Tensor, count: int, momentum: float
+    running_mean: Tensor | None, running_var: Tensor | None, mean: Tensor, variance: Tensor, count: int, momentum: float
 ) -> None:
     """`update_running` by operators, for levels that hide values."""
-    var = var * (count / (count - 1) if count > 1 else math.nan)
+    variance = variance * (count / (count - 1) if count > 1 else math.nan)
     with Setting("grad", False):
-        for running, new in ((running_mean, mean), (running_var, var)):
+        for running, new in ((running_mean, mean), (running_var, variance)):
             if running is None:
                 continue
             if getattr(new._array, "interpreted", False) and not getattr(running._array, "interpreted", False):
@@ -215,7 +223,7 @@ def check_constant(name: str, *statistics: Tensor | None) -> None:
 
 def normalized(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
                bias: Tensor | None, training: bool, momentum: float, eps: float) -> tuple[Any, Any, Any]:  # fmt: skip
-    """(batch_norm, mean, var) with the running statistics, if there are any, updated."""
+    """(batch_norm, mean, variance) with the running statistics, if there are any, updated."""
     if isinstance(input, Tensor) and input._array.shape == (0,):
         return input.clone(), running_mean, running_var
     check_batch(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
@@ -225,18 +233,18 @@ def normalized(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
                 raise RuntimeError(f"batch_norm: {name} must be defined in evaluation mode")
         check_constant("batch_norm", running_mean, running_var)
         return batch_norm_eval_op(input, weight, bias, running_mean, running_var, eps), running_mean, running_var
-    out, mean, var = batch_norm_op(input, weight, bias, eps)
+    out, mean, variance = batch_norm_op(input, weight, bias, eps)
     if input._array.size and (running_mean is not None or running_var is not None):
         shape = input._array.shape
         count = shape[0] * math.prod(shape[2:])
-        update_running(running_mean, running_var, mean, var, count, momentum)
-    return out, mean, var
+        update_running(running_mean, running_var, mean, variance, count, momentum)
+    return out, mean, variance
 
 
 @function(ns=F)
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
                bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
-    """(input - mean) / sqrt(var + eps) * weight + bias by channel.  input: (N, C, *), the others (C,) -> (N, C, *)
+    """(input - mean) / sqrt(variance + eps) * weight + bias by channel.  input: (N, C, *), the others (C,) -> (N, C, *)
 
     training: take mean and variance of the batch, and move running_mean and running_var by `momentum` towards them, in
     place; otherwise take the running ones. Raises ValueError for one value a channel in training.
@@ -267,14 +275,18 @@ NAMESPACES[""]["batch_norm"] = torch_batch_norm
 @function()
 def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
                       running_var: Tensor | None, training: bool, momentum: float, eps: float) -> tuple[Tensor, ...]:  # fmt: skip
-    """(batch_norm, mean, 1 / sqrt(var + eps)), the last two empty unless `training`."""
-    out, mean, var = normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    """(batch_norm, mean, 1 / sqrt(variance + eps)), the last two empty unless `training`."""
+    out, mean, variance = normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)
     if not training:
         return out, wrap(np.empty(0, input._array.dtype)), wrap(np.empty(0, input._array.dtype))
     dtype = input._array.dtype
-    if getattr(mean._array, "interpreted", False) or getattr(var._array, "interpreted", False):
-        return out, mean.to(input.dtype), ops.rsqrt(var + eps).to(input.dtype)
-    return out, wrap(mean._array.astype(dtype, copy=False)), wrap(reciprocal_deviation(var._array, eps).astype(dtype))
+    if getattr(mean._array, "interpreted", False) or getattr(variance._array, "interpreted", False):
+        return out, mean.to(input.dtype), ops.rsqrt(variance + eps).to(input.dtype)
+    return (
+        out,
+        wrap(mean._array.astype(dtype, copy=False)),
+        wrap(reciprocal_deviation(variance._array, eps).astype(dtype)),
+    )
 
 
 # Instance norm ------------------------------------------------------------------------------------------------
@@ -300,13 +312,13 @@ def instance_stats(input: Tensor, running_mean: Tensor | None, running_var: Tens
     n, c = input._array.shape[:2]
     if special.count and owned((input, running_mean, running_var)):
         dims, known = tuple(range(2, input.ndim)), input.detach()
-        mean, var = ops.mean(ops.mean(known, dims), 0), ops.mean(ops.var(known, dims, correction=0), 0)
-        move_running(running_mean, running_var, mean, var, math.prod(input.shape[2:]), momentum)
+        mean, variance = ops.mean(ops.mean(known, dims), 0), ops.mean(ops.var(known, dims, correction=0), 0)
+        move_running(running_mean, running_var, mean, variance, math.prod(input.shape[2:]), momentum)
         return
     rows = input._array.reshape(1, n * c, -1)
-    mean, var = backend.batch_stats(rows)
-    mean, var = mean.reshape(n, c).mean(0), var.reshape(n, c).mean(0)
-    update_running(running_mean, running_var, wrap(mean), wrap(var), rows.shape[2], momentum)
+    mean, variance = backend.batch_stats(rows)
+    mean, variance = mean.reshape(n, c).mean(0), variance.reshape(n, c).mean(0)
+    update_running(running_mean, running_var, wrap(mean), wrap(variance), rows.shape[2], momentum)
 
 
 @function(ns=F)

@@ -52,6 +52,9 @@ def as_rows(x: Array, k: int) -> Array:
 
 
 @op(
+    aten_call="norm_of_features",
+    aten_more=True,
+    aten_gradient="features",
     ns=None,
     name="native_layer_norm",
     half=None,
@@ -267,6 +270,9 @@ NAMESPACES[""]["rms_norm"] = rms_norm
 
 
 @op(
+    aten_call="norm_of_groups",
+    aten_more=True,
+    aten_gradient="groups",
     ns=None,
     name="native_group_norm",
     aux=("mean", "rstd"),

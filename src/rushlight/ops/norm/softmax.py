@@ -29,7 +29,8 @@ F = "nn.functional"
     half=None,
     shape=shapes.dense,
     repeatable=True,
-    aten=("_softmax",),
+    aten=("_softmax(input, dim, ''=False)",),
+    aten_gradient="_softmax_backward_data(g, out, dim, input_dtype)",
     batch=families.shifted,
     passes=2.0,
 )
@@ -51,7 +52,8 @@ def _(g: Tensor, out: Tensor, dim: int) -> Tensor:
     half=None,
     shape=shapes.dense,
     repeatable=True,
-    aten=("_log_softmax",),
+    aten=("_log_softmax(input, dim, ''=False)",),
+    aten_gradient="_log_softmax_backward_data(g, out, dim, input_dtype)",
     batch=families.shifted,
     passes=2.0,
 )

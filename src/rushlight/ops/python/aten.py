@@ -147,7 +147,12 @@ def declaration(name: str) -> Op | None:
 
 def names(op: Op) -> list[str]:
     """What an operator is called here, without overloads."""
-    return [known.partition(".")[0] for known in op.aten]
+    return [word.partition(".")[0] for word in overloads(op)]
+
+
+def overloads(op: Op) -> list[str]:
+    """What its declaration says that it is called, without arguments."""
+    return [line.partition("(")[0] for line in op.aten]
 
 
 def function(name: str) -> Callable[..., Any] | None:
@@ -196,7 +201,7 @@ def own_packet(name: str) -> Packet:
 
 def overload_of(op: Op, inplace: bool = False) -> Overload:
     """The overload by which policies and modes know an operator; those that PyTorch has not are of the namespace `rushlight`."""
-    name, _, overload = op.aten[0].partition(".") if op.aten else ("", "", "")
+    name, _, overload = overloads(op)[0].partition(".") if op.aten else ("", "", "")
     end = "_" * inplace
     if not name:
         name = next((word for word in (op.name, op.shown) if public(word + end) or public(word)), "")

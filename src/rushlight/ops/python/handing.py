@@ -19,7 +19,7 @@ from rushlight.tensor import Tensor, wrap
 if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
 
-# By the name of an operator: from its inputs and statics, the overload's name and the arguments that PyTorch has for the call.
+# By the name of an operator: from it, its inputs and statics, the overload's name and the arguments that PyTorch has for the call.
 Shown = tuple[str, tuple[Any, ...], dict[str, Any]]
 SHOWN: dict[str, Callable[..., Shown | None]] = {}
 # By the name of an operator: what PyTorch computes it by, above the graph.
@@ -31,8 +31,6 @@ COMPOSED: dict[str, Callable[..., Any]] = {}
 GRADIENTS: dict[str, Callable[..., Any]] = {}
 # By the name of an operator: from its inputs and statics and what a handler gave, what its formulas need beside the results.
 AUXILIARY: dict[str, Callable[..., tuple[Any, ...]]] = {}
-# The operators for which PyTorch has one with more results, which are what handlers get and give.
-SEVERAL: set[str] = set()
 # By the name of an operator: its results as this library has them, from what a handler gave, which are PyTorch's.
 FOUND: dict[str, Callable[..., tuple[Any, ...]]] = {}
 
@@ -57,7 +55,7 @@ def shown(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], inplace: bo
     """The overload, arguments and keywords by which a call is known."""
     prepare()
     rule = SHOWN.get(op.name)
-    said = None if rule is None else rule(inputs, statics)
+    said = None if rule is None else rule(op, inputs, statics)
     if said is not None:
         name, args, kwargs = said
         return named(name, inplace), args, kwargs
@@ -93,7 +91,7 @@ class Call:
     def operands(self, overload: aten.Overload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The inputs, where arguments are those of this call, its operands apart; None of others, which are the overload's own."""
         pairs: list[Any] = []
-        if self.op.name in SEVERAL:
+        if self.op.aten_more:
             return None
         if overload is not self.overload or not matches(self.args, args, pairs) or not matches(self.kwargs, kwargs, pairs):  # fmt: skip
             return None

@@ -50,7 +50,7 @@ def _replaced(name: str, self: Tensor, fn: Callable[..., Any], *others: Tensor) 
     """Put fn of each element, and those of `others` beside it, in its place."""
     require_tensors(name, self=self, **{f"tensor{i + 1}": t for i, t in enumerate(others)})
     if any(t.requires_grad for t in (self, *others)):
-        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead: it calls a "
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use detach().{name}() of it instead: it calls a "
                            "Python function, which has no derivative")  # fmt: skip
     inplace.check(self, False)
     arrays = np.broadcast_arrays(self._array, *(t._array for t in others))

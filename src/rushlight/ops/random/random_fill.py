@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 
 @op(
+    aten_call="drawn",
     ns=None,
     name="random_",
     half=None,

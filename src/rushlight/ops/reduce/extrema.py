@@ -85,28 +85,28 @@ def pick(function_name: str, input: Array, dim: int, keepdim: bool) -> tuple[Arr
     return values, index
 
 
-@op(ns=None, name="max", outputs=("values", "indices"), differentiable=(0,),
+@op(aten=("max.dim(input, dim, keepdim=False)",), ns=None, name="max", outputs=("values", "indices"), differentiable=(0,),
     grads={"input": at_index}, shape=shapes.reduction_with_indices, batch=families.shifted)  # fmt: skip
 def max_dim(input: Array, dim: int, keepdim: bool) -> tuple[Array, ...]:
     """The largest elements along `dim` and where they are.  (*) -> (*), (*)"""
     return pick("argmax", input, dim, keepdim)
 
 
-@op(ns=None, name="min", outputs=("values", "indices"), differentiable=(0,),
+@op(aten=("min.dim(input, dim, keepdim=False)",), ns=None, name="min", outputs=("values", "indices"), differentiable=(0,),
     grads={"input": at_index}, shape=shapes.reduction_with_indices, batch=families.shifted)  # fmt: skip
 def min_dim(input: Array, dim: int, keepdim: bool) -> tuple[Array, ...]:
     """The smallest elements along `dim` and where they are.  (*) -> (*), (*)"""
     return pick("argmin", input, dim, keepdim)
 
 
-@op(ns=None, name="amax",
+@op(aten=("amax(input, dim=None, keepdim=False)",), aten_gradient="extreme", ns=None, name="amax",
     grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.reduction, batch=families.shifted)  # fmt: skip
 def amax_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """The largest element over `dim`.  (*) -> (*)"""
     return fold(np.maximum, input, dim, keepdim)
 
 
-@op(ns=None, name="amin",
+@op(aten=("amin(input, dim=None, keepdim=False)",), aten_gradient="extreme", ns=None, name="amin",
     grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.reduction, batch=families.shifted)  # fmt: skip
 def amin_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """The smallest element over `dim`.  (*) -> (*)"""
@@ -230,7 +230,14 @@ def amin(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = Fa
     return over_dims("amin", amin_op, input, dim, keepdim)
 
 
-@op(ns=None, name="aminmax", outputs=("min", "max"), shape=shapes.two_reductions, batch=families.shifted)
+@op(
+    aten=("aminmax(input, *, dim=None, keepdim=False)",),
+    ns=None,
+    name="aminmax",
+    outputs=("min", "max"),
+    shape=shapes.two_reductions,
+    batch=families.shifted,
+)
 def aminmax_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> tuple[Array, ...]:
     """The smallest and the largest element over `dim`.  (*) -> (*), (*)"""
     return fold(np.minimum, input, dim, keepdim), fold(np.maximum, input, dim, keepdim)
@@ -263,7 +270,7 @@ def aminmax(input: Tensor, *, dim: int | Sequence[int] | None = None, keepdim: b
     return _aminmax(*aminmax_op(input, where, keepdim))
 
 
-@op(ns=None, batch=families.placed)
+@op(aten_call="place", ns=None, batch=families.placed)
 def arg_op(input: Array, which: str, dim: int | None, keepdim: bool) -> Array:
     """The index that np.argmax or np.argmin finds, in the flat tensor or along `dim`.  (*) -> (*) of int64"""
     if not input.ndim:

@@ -68,7 +68,15 @@ def squares(a: Array) -> Array:
     return a.real * a.real + a.imag * a.imag if a.dtype.kind == "c" else a * a
 
 
-@op(ns=None, name="linalg_vector_norm", complex_half="widens", shape=shapes.reduction, batch=families.shifted)
+@op(
+    aten=("linalg_vector_norm(input, p=2, dim=None, keepdim=False)",),
+    aten_gradient="norm",
+    ns=None,
+    name="linalg_vector_norm",
+    complex_half="widens",
+    shape=shapes.reduction,
+    batch=families.shifted,
+)
 def norm_op(input: Array, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """The p-norm over `dim`.  (*) -> (*) real"""
     return norm_of(input, p, dim, keepdim)

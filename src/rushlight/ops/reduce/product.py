@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from rushlight.basics.dtypes import dtype
 
 
-@op(aten=("prod.dim_int",), autocast="float32", ns=None, name="prod", shape=shapes.reduction, batch=families.shifted)
+@op(
+    aten=("prod.dim_int(input, dim, keepdim=False)",),
+    aten_gradient="product",
+    autocast="float32",
+    ns=None,
+    name="prod",
+    shape=shapes.reduction,
+    batch=families.shifted,
+)
 def prod_op(input: Array, dim: int, keepdim: bool) -> Array:
     """Product along `dim`.  (*) -> (*)"""
     found = joined("row_products", input, (dim,), keepdim) if input.ndim else None

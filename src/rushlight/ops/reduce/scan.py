@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 BLOCK, LINES = 1 << 17, 2048  # elements of which factors are made together, and lines
 
 
-@op(ns=None, name="cumsum", linear=True, shape=shapes.same, batch=families.shifted)
+@op(aten_call="running", ns=None, name="cumsum", linear=True, shape=shapes.same, batch=families.shifted)
 def cumsum_op(input: Array, dim: int, reverse: bool = False) -> Array:
     """Running sums along `dim`, from its end where `reverse`.  (*) -> (*)"""
     return backend.running(np.add, input, dim, reverse)
@@ -46,7 +46,7 @@ def cumsum_op(input: Array, dim: int, reverse: bool = False) -> Array:
 cumsum_op.grad("input")(lambda g, dim, reverse: cumsum_op(g, dim, not reverse))
 
 
-@op(ns=None, name="cumprod", shape=shapes.same, batch=families.shifted)
+@op(aten_call="running", ns=None, name="cumprod", shape=shapes.same, batch=families.shifted)
 def cumprod_op(input: Array, dim: int, reverse: bool = False) -> Array:
     """Running products along `dim`, from its end where `reverse`.  (*) -> (*)"""
     return backend.running(np.multiply, input, dim, reverse)
@@ -187,6 +187,7 @@ def _running_grad(g: Array | Tensor, indices: Array | Tensor, input_shape: tuple
 
 
 @op(
+    aten=("cummax(input, dim)",),
     ns=None,
     name="cummax",
     outputs=("values", "indices"),
@@ -201,6 +202,7 @@ def cummax_op(input: Array, dim: int) -> tuple[Array, ...]:
 
 
 @op(
+    aten=("cummin(input, dim)",),
     ns=None,
     name="cummin",
     outputs=("values", "indices"),

@@ -77,7 +77,14 @@ def divided(total: Array, shape: tuple[int, ...], dim: tuple[int, ...] | None, c
         return np.asarray(total / total.dtype.type(0))
 
 
-@op(aten=("var.correction",), ns=None, name="var", shape=shapes.reduction, batch=families.shifted)
+@op(
+    aten=("var.correction",),
+    aten_gradient="variance",
+    ns=None,
+    name="var",
+    shape=shapes.reduction,
+    batch=families.shifted,
+)
 def var_op(input: Array, dim: tuple[int, ...] | None, correction: float, keepdim: bool) -> Array:
     """The variance over `dim`: squared deviations from the mean divided by N - correction.  (*) -> (*) real"""
     return divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
@@ -129,7 +136,14 @@ def limits(x: Any, dtype: Any) -> Any:
     return cast(x != mean_op(x, None, True), dtype) * math.inf
 
 
-@op(aten=("std.correction",), ns=None, name="std", shape=shapes.reduction, batch=families.shifted)
+@op(
+    aten=("std.correction",),
+    aten_gradient="deviation",
+    ns=None,
+    name="std",
+    shape=shapes.reduction,
+    batch=families.shifted,
+)
 def std_op(input: Array, dim: tuple[int, ...] | None, correction: float, keepdim: bool) -> Array:
     """The square root of the variance over `dim`.  (*) -> (*) real"""
     return np.sqrt(divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction))
@@ -310,7 +324,15 @@ def std_mean(
 # Sums of exponentials ------------------------------------------------------------------------------
 
 
-@op(ns=None, name="logsumexp", promote="float", shape=shapes.reduction, batch=families.shifted)
+@op(
+    aten=("logsumexp(input, dim, keepdim=False)",),
+    aten_gradient="logsumexp",
+    ns=None,
+    name="logsumexp",
+    promote="float",
+    shape=shapes.reduction,
+    batch=families.shifted,
+)
 def logsumexp_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """log(sum(exp(input))) over `dim`, without overflow.  (*) -> (*)"""
     if not count(input.shape, dim):

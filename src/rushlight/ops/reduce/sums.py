@@ -159,14 +159,24 @@ def total(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     return fold(np.add, x, dim, keepdim, dtype=wide) if wide is not None else fold(np.add, x, dim, keepdim)
 
 
-@op(aten=("sum.dim_IntList",), ns=None, name="sum", half=None, linear=True,
+@op(aten=("sum.dim_IntList",), aten_call="reduced", aten_gradient="total", ns=None, name="sum", half=None, linear=True,
     grads={"input": lambda g, input_shape, dim, keepdim: spread(g, input_shape, dim, keepdim)}, shape=shapes.reduction, batch=families.shifted)  # fmt: skip
 def sum_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = False) -> Array:
     """Sum over `dim` (a tuple, or None for all).  (*) -> (*)"""
     return total(input, dim, keepdim).astype(input.dtype, copy=False)
 
 
-@op(aten=("mean.dim",), ns=None, name="mean", half=None, linear=True, shape=shapes.reduction, batch=families.shifted)
+@op(
+    aten=("mean.dim",),
+    aten_call="reduced",
+    aten_gradient="mean",
+    ns=None,
+    name="mean",
+    half=None,
+    linear=True,
+    shape=shapes.reduction,
+    batch=families.shifted,
+)
 def mean_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = False) -> Array:
     """Mean over `dim` (a tuple, or None for all).  (*) -> (*)"""
     found = total(input, dim, keepdim)
@@ -240,7 +250,7 @@ def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
 # Truth ---------------------------------------------------------------------------------------------
 
 
-@op(ns=None, half=None, complex_half="moves", batch=families.shifted)
+@op(aten_call="truth", ns=None, half=None, complex_half="moves", batch=families.shifted)
 def truth_op(input: Array, which: str, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """np.logical_or or np.logical_and over `dim`: bool, but uint8 of uint8.  (*) -> (*)"""
     found = getattr(np, which).reduce(input.astype(np.bool_, copy=False), axis=dim, keepdims=keepdim)
@@ -275,7 +285,7 @@ def all_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     return _truth("all", "logical_and", input, dim, keepdim)
 
 
-@op(ns=None, half=None, complex_half="moves", batch=families.shifted)
+@op(aten=("count_nonzero(input, dim=None)",), ns=None, half=None, complex_half="moves", batch=families.shifted)
 def count_op(input: Array, dim: tuple[int, ...]) -> Array:
     """The number of elements that are not zero, over `dim`.  (*) -> (*) of int64"""
     return packed(np.asarray(np.count_nonzero(input, axis=dim), np.int64))
@@ -314,7 +324,15 @@ def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = (), *, keepdim:
 # Without NaN ---------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="nansum", half=None, shape=shapes.reduction, batch=families.shifted)
+@op(
+    aten=("nansum(input, dim=None, keepdim=False)",),
+    aten_gradient="nansum",
+    ns=None,
+    name="nansum",
+    half=None,
+    shape=shapes.reduction,
+    batch=families.shifted,
+)
 def nansum_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """Sum of the elements that are not NaN, over `dim`.  (*) -> (*)"""
     wide = np.dtype(np.float32) if input.dtype in HALVES else input.dtype

@@ -37,7 +37,15 @@ def diagonal_of(array: Array, offset: int, dim1: int, dim2: int) -> Array:
     return view_at(array, shape, (*[array.strides[d] for d in keep], array.strides[dim1] + array.strides[dim2]), start)
 
 
-@op(ns=None, name="diagonal", view=True, half=None, linear=True, batch=families.shifted)
+@op(
+    aten=("diagonal(input, offset=0, dim1=0, dim2=1)",),
+    ns=None,
+    name="diagonal",
+    view=True,
+    half=None,
+    linear=True,
+    batch=families.shifted,
+)
 def diagonal_op(input: Array, offset: int, dim1: int, dim2: int) -> Array:
     """The diagonal of two dimensions as a new last dimension, a view.  (*) -> (*, N)"""
     return diagonal_of(input, offset, dim1, dim2)
@@ -136,6 +144,7 @@ def _kept(input: Array, diagonal: int, upper: bool) -> Array:
 
 
 @op(
+    aten=("tril(input, diagonal=0)",),
     half=None,
     linear=True,
     inplace=True,
@@ -151,6 +160,7 @@ def tril(input: Array, diagonal: int = 0) -> Array:
 
 
 @op(
+    aten=("triu(input, diagonal=0)",),
     half=None,
     linear=True,
     inplace=True,

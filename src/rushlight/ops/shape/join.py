@@ -54,7 +54,15 @@ def stacked(arrays: list[Any] | tuple[Array, ...], dim: int) -> Array:
 RANKS = {4: channels_last, 5: channels_last_3d}
 
 
-@op(ns=None, name="cat", half=None, linear=True, complex_half="moves", batch=families.joined)
+@op(
+    aten=("cat(tensors, dim=0)",),
+    ns=None,
+    name="cat",
+    half=None,
+    linear=True,
+    complex_half="moves",
+    batch=families.joined,
+)
 def cat_op(tensors: Arrays, dim: int) -> Array:
     """The tensors one after another along `dim`.  [(*), ...] -> (*)"""
     shaped = [a for a in tensors if a.shape != (0,)]  # one that counts for nothing is here for its gradient
@@ -83,7 +91,15 @@ def _(g: Array | Tensor, tensors_shape: tuple[Any, ...], dim: int) -> tuple[Any,
     return tuple(parts)
 
 
-@op(ns=None, name="stack", half=None, linear=True, complex_half="moves", batch=families.joined)
+@op(
+    aten=("stack(tensors, dim=0)",),
+    ns=None,
+    name="stack",
+    half=None,
+    linear=True,
+    complex_half="moves",
+    batch=families.joined,
+)
 def stack_op(tensors: Arrays, dim: int) -> Array:
     """The tensors side by side along a new dimension `dim`.  [(*), ...] -> (*)"""
     return stacked(tensors, dim)

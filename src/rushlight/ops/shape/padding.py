@@ -24,7 +24,7 @@ def _slices(pads: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[slice,
     return source, target
 
 
-@op(shown="constant_pad_nd", ns=None, half=None, complex_half="moves", batch=families.shifted)
+@op(aten_call="padded", shown="constant_pad_nd", ns=None, half=None, complex_half="moves", batch=families.shifted)
 def pad_op(input: Array, pads: tuple[Any, ...], value: float) -> Array:
     """Pads ((before, after), ...), negative ones cut.  (*S) -> (*(S + before + after))"""
     shape = [n + b + a for (b, a), n in zip(pads, input.shape, strict=True)]

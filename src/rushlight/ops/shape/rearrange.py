@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
-@op(ns=None, name="repeat", half=None, linear=True, complex_half="moves", batch=families.repeated)
+@op(
+    aten=("repeat(input, repeats)",),
+    ns=None,
+    name="repeat",
+    half=None,
+    linear=True,
+    complex_half="moves",
+    batch=families.repeated,
+)
 def repeat_op(input: Array, repeats: tuple[int, ...]) -> Array:
     """`input` several times along each dimension.  (*) -> (*)"""
     lead = len(repeats) - input.ndim
@@ -85,6 +93,7 @@ NAMESPACES[""]["tile"] = known_as(torch_tile, "tile")
 
 
 @op(
+    aten=("flip(input, dims)",),
     ns=None,
     name="flip",
     half=None,
@@ -141,7 +150,16 @@ def flipud(input: Tensor) -> Tensor:
     return flip_op(input, (0,))
 
 
-@op(ns=None, name="roll", half=None, linear=True, complex_half="moves", shape=shapes.same, batch=families.shifted)
+@op(
+    aten=("roll(input, shifts, dims=[])",),
+    ns=None,
+    name="roll",
+    half=None,
+    linear=True,
+    complex_half="moves",
+    shape=shapes.same,
+    batch=families.shifted,
+)
 def roll_op(input: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
     """A copy with elements moved along dimensions, round the end.  (*) -> (*)"""
     return np.roll(input, shifts, dims)

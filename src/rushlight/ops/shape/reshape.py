@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _NUMPY_2_0 = np.__version__.startswith("2.0.")
 
 
-@op(ns=None, name="expand", view=True, half=None, linear=True,
+@op(aten_call="expanded", ns=None, name="expand", view=True, half=None, linear=True,
     grads={"input": lambda g, input_shape: sum_to(g, input_shape)}, batch=families.expanded)  # fmt: skip
 def broadcast(input: Array, size: tuple[int, ...]) -> Array:
     """`input` broadcast to `size`, a view.  (*) -> size"""
@@ -97,7 +97,7 @@ tensor_functions["sum_to_size"] = sum_to
 tensor_functions["expand"] = broadcast
 
 
-@op(ns=None, name="view", view=True, half=None, linear=True,
+@op(aten_call="viewed", ns=None, name="view", view=True, half=None, linear=True,
     grads={"input": lambda g, input_shape: reshape_op(g, input_shape)}, batch=families.shifted)  # fmt: skip
 def reshape_op(input: Array, shape: tuple[int, ...]) -> Array:
     """The elements in another shape: a view where strides allow, else a copy.  (*) -> shape"""
@@ -196,21 +196,21 @@ def torch_reshape(input: Tensor, shape: Sequence[int]) -> Tensor:
 NAMESPACES[""]["reshape"] = known_as(torch_reshape, "reshape")
 
 
-@op(aten=("squeeze.dims",), ns=None, name="squeeze", view=True, half=None, linear=True,
+@op(aten=("squeeze.dims",), aten_call="without_ones", ns=None, name="squeeze", view=True, half=None, linear=True,
     grads={"input": lambda g, input_shape: reshape_op(g, input_shape)}, batch=families.shifted)  # fmt: skip
 def squeeze_op(input: Array, shape: tuple[int, ...]) -> Array:
     """Without dimensions of size 1, so that `shape` is left: a view.  (*) -> shape"""
     return input.reshape(shape)
 
 
-@op(ns=None, name="unsqueeze", view=True, half=None, linear=True,
+@op(aten_call="with_one", aten_gradient="with_one", ns=None, name="unsqueeze", view=True, half=None, linear=True,
     grads={"input": lambda g, input_shape: reshape_op(g, input_shape)}, batch=families.shifted)  # fmt: skip
 def unsqueeze_op(input: Array, shape: tuple[int, ...]) -> Array:
     """With dimensions of size 1, so that it has `shape`: a view.  (*) -> shape"""
     return input.reshape(shape)
 
 
-@op(ns=None, name="permute", view=True, half=None, linear=True, batch=families.permuted)
+@op(aten_call="permuted", ns=None, name="permute", view=True, half=None, linear=True, batch=families.permuted)
 def permute_op(input: Array, dims: tuple[int, ...]) -> Array:
     """The dimensions in another order, a view.  (*) -> (*)"""
     return input.transpose(dims)
@@ -224,20 +224,40 @@ def _(g: Array | Tensor, dims: tuple[int, ...]) -> Array | Tensor:
     return permute_op(g, tuple(back))
 
 
-@op(aten=("transpose.int",), ns=None, name="transpose", view=True, half=None, linear=True,
+@op(aten=("transpose.int",), aten_gradient="transposed", ns=None, name="transpose", view=True, half=None, linear=True,
     grads={"input": lambda g, dim0, dim1: transpose_op(g, dim0, dim1)}, batch=families.shifted)  # fmt: skip
 def transpose_op(input: Array, dim0: int, dim1: int) -> Array:
     """Two dimensions exchanged, a view.  (*) -> (*)"""
     return input.swapaxes(dim0, dim1)
 
 
-@op(aten=("slice.Tensor",), ns=None, name="slice", view=True, half=None, linear=True, batch=families.shifted)
+@op(
+    aten=("slice.Tensor",),
+    aten_call="sliced",
+    aten_gradient="part",
+    ns=None,
+    name="slice",
+    view=True,
+    half=None,
+    linear=True,
+    batch=families.shifted,
+)
 def slice_op(input: Array, index: tuple[Any, ...]) -> Array:
     """Basic indexing with ints, slices, None and Ellipsis; there must be an Ellipsis: a view.  (*) -> (*)"""
     return input[index]
 
 
-@op(aten=("select.int",), ns=None, name="select", view=True, half=None, linear=True, batch=families.shifted)
+@op(
+    aten=("select.int",),
+    aten_call="sliced",
+    aten_gradient="part",
+    ns=None,
+    name="select",
+    view=True,
+    half=None,
+    linear=True,
+    batch=families.shifted,
+)
 def select_op(input: Array, index: tuple[Any, ...]) -> Array:
     """As `slice_op`; what is shown as the name where the index is an integer.  (*) -> (*)"""
     return input[index]

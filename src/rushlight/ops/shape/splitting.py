@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 @op(
     aten=("split.Tensor",),
+    aten_call="pieces",
     ns=None,
     name="split",
     view=True,
@@ -60,7 +61,7 @@ def _(gs: list[Tensor], input_shape: tuple[int, ...], sizes: tuple[int, ...], di
 
 
 @op(
-    aten=("unbind.int",),
+    aten=("unbind.int(input, dim=0)",),
     ns=None,
     name="unbind",
     view=True,

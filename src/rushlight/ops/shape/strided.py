@@ -38,7 +38,16 @@ def overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     return False
 
 
-@op(ns=None, name="as_strided", view=True, half=None, linear=True, batch=families.strided, by_memory=True)
+@op(
+    aten=("as_strided(input, size, stride, offset=0)",),
+    ns=None,
+    name="as_strided",
+    view=True,
+    half=None,
+    linear=True,
+    batch=families.strided,
+    by_memory=True,
+)
 def as_strided_op(
     input: Array, size: tuple[int, ...], stride: tuple[int, ...], offset: int, own: tuple[int, ...]
 ) -> Array:

@@ -39,7 +39,7 @@ def digamma(input: Array) -> Array:
     return gamma.digamma(input)
 
 
-@elementwise(refuse="c", ns=None, name="polygamma", inplace=False,
+@elementwise(aten=("polygamma(n, input)",), refuse="c", ns=None, name="polygamma", inplace=False,
              grads={"input": lambda g, input, n: g * polygamma_op(input, n + 1)})  # fmt: skip
 def polygamma_op(input: Array, n: int) -> Array:
     """The n-th derivative of digamma.  (*) -> (*)"""

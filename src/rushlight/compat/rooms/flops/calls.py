@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rushlight.compat.rooms.flops.formulas import get_shape
+from rushlight.ops.python.handing import SHOWN, prepare
 
 if TYPE_CHECKING:
     from rushlight.dispatch.declare import Array, Op
@@ -25,16 +26,17 @@ SUMMED = {"addmm": "mm", "baddbmm": "bmm"}  # with something added to the produc
 def forward(op: Op, inputs: Sequence[Any], statics: Sequence[Any], result: Tensor | Array | tuple[Any, ...]) -> Call:
     """The call that PyTorch's counter would see of an operator that is counted."""
     shapes: list[Any] = [None if x is None else tuple(x.shape) for x in inputs]
-    return RULES[op.name](shapes, statics, _shape(result))
+    rule = RULES.get(op.name)
+    return _told(op, inputs, statics, _shape(result)) if rule is None else rule(shapes, statics, _shape(result))
 
 
 def backward(op: Op, call: Call, needs: Sequence[bool]) -> list[Call]:
     """The calls of its backward.  needs: for each tensor of the operator, whether its gradient is wanted."""
     name, args, out = call
-    if name == "convolution":
-        return [_convolution_backward(args, out, needs)]
     if name.startswith("_scaled"):
         return [(f"{name}_backward", (out, *args), None)]
+    if op.name not in RULES:
+        return [_backward_of_windows(f"{name}_backward", args, out, needs)]
     a, b = args[-2:]
     by_a, by_b = needs[1:3] if op.name == "addmm" else needs[:2]
     product = SUMMED.get(name, name)
@@ -44,6 +46,14 @@ def backward(op: Op, call: Call, needs: Sequence[bool]) -> list[Call]:
 def _shape(result: Tensor | Array | tuple[Any, ...]) -> Shape:
     made = result[0] if isinstance(result, tuple | list) else result
     return tuple(get_shape(made))
+
+
+def _told(op: Op, inputs: Sequence[Any], statics: Sequence[Any], out: Shape) -> Call:
+    """The call as handlers of `__torch_dispatch__` see it."""
+    prepare()
+    told = SHOWN[op.name](op, tuple(inputs), tuple(statics))
+    assert told is not None
+    return told[0], tuple(_shape(x) if hasattr(x, "shape") else x for x in told[1]), out
 
 
 def _turned(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -93,22 +103,10 @@ def _einsum(shapes: Sequence[Shape], statics: Sequence[Any], out: Shape) -> Call
     return "bmm", ((batch, rows, summed), (batch, summed, columns)), (batch, rows, columns)
 
 
-def _convolution(shapes: Sequence[Shape], statics: Sequence[Any], out: Shape) -> Call:
-    (x, w, bias), (stride, padding, dilation, groups) = shapes, statics
-    return "convolution", (x, w, bias, stride, padding, dilation, False, [0] * len(stride), groups), out
-
-
-def _transposed(shapes: Sequence[Shape], statics: Sequence[Any], out: Shape) -> Call:
-    (x, w), (_, stride, padding, dilation, groups) = shapes, statics
-    extra = [n - ((m - 1) * s - 2 * p + d * (k - 1) + 1)
-             for n, m, s, p, d, k in zip(out[2:], x[2:], stride, padding, dilation, w[2:], strict=True)]  # fmt: skip
-    return "convolution", (x, w, None, stride, padding, dilation, True, extra, groups), out
-
-
-def _convolution_backward(args: tuple[Any, ...], out: Shape, needs: Sequence[bool]) -> Call:
+def _backward_of_windows(name: str, args: tuple[Any, ...], out: Shape, needs: Sequence[bool]) -> Call:
     x, w, bias, *how = args
     mask = [*needs, False][:3]
-    return "convolution_backward", (out, x, w, bias, *how, mask), (x, w, bias)
+    return name, (out, x, w, bias, *how, mask), (x, w, bias)
 
 
 def _attention(shapes: Sequence[Shape], statics: Sequence[Any], out: Shape) -> Call:
@@ -119,6 +117,6 @@ def _attention(shapes: Sequence[Shape], statics: Sequence[Any], out: Shape) -> C
 
 
 RULES = {
-    "mm": _mm, "bmm": _bmm, "linear": _linear, "addmm": _addmm, "einsum": _einsum, "conv_op": _convolution,
-    "conv_input_op": _transposed, "scaled_dot_product_attention": _attention,
+    "mm": _mm, "bmm": _bmm, "linear": _linear, "addmm": _addmm, "einsum": _einsum,
+    "scaled_dot_product_attention": _attention,
 }  # fmt: skip
