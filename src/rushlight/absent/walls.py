@@ -14,7 +14,6 @@ from types import ModuleType
 from typing import Any
 
 from rushlight import absent
-from rushlight.absent.reasons import PIPES
 
 __all__ = ["WALLS", "Wall", "below", "imported", "room"]
 
@@ -88,9 +87,6 @@ WALLS = {
         _SHARDS, "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput "
         "RowwiseParallel SequenceParallel", "loss_parallel parallelize_module"),
     "distributed.utils": Wall(_ONE, "", "_sync_module_states _sync_params_and_buffers"),
-    "utils.data.datapipes": Wall(PIPES),
-    "utils.data.datapipes.iter": Wall(PIPES, "SamplerIterDataPipe ShufflerIterDataPipe"),
-    "utils.data.datapipes.iter.combinatorics": Wall(PIPES, "SamplerIterDataPipe ShufflerIterDataPipe"),
 }  # fmt: skip
 
 # Modules of the package that lack names which theirs in PyTorch have.

@@ -222,13 +222,15 @@ def arange_array(lo: float, hi: float, by: float, dtype: np.dtype[Any]) -> Array
     if (hi - lo) * by < 0:
         raise RuntimeError(f"arange: upper bound and lower bound inconsistent with step sign: start {lo}, end {hi}, "
                            f"step {by}")  # fmt: skip
-    if dtype.kind in "iu":
+    if dtype.kind in "iu" and (dtype == np.int64 or all(isinstance(x, int) for x in (lo, hi, by))):
         lo, hi, by = int(lo), int(hi), int(by)
         if by == 0:
             raise ValueError("arange: step must be nonzero, and is 0 in the dtype of the result")
         least, most = bounds_of(dtype)
         held = least <= min(lo, hi) and max(lo, hi) <= most
         return np.arange(lo, hi, by, dtype=dtype) if held else np.arange(lo, hi, by).astype(dtype)  # which wraps
+    if dtype.kind in "iu":  # of smaller integers the numbers as they are given say how many there are
+        return (np.arange(max(math.ceil((hi - lo) / by), 0)) * int(by) + int(lo)).astype(dtype)
     count = max(math.ceil((hi - lo) / by), 0)
     values = np.arange(count, dtype=np.float64)
     values *= by
@@ -247,8 +249,16 @@ def range_(start: Tensor | complex = 0, end: Tensor | complex | None = None, ste
     lo, hi, by = (number("range", x) for x in ((0, start, step) if end is None else (start, end, step)))
     if by == 0 or (hi - lo) * by < 0:
         raise RuntimeError(f"range: step must be nonzero and lead from start to end: start {lo}, end {hi}, step {by}")
+    kind = dtype_with("range", dtype, out)
+    if kind.kind in "iu":
+        lo, hi, by = int(lo), int(hi), int(by) or refuse_no_step()
     values = np.arange(math.floor((hi - lo) / by) + 1, dtype=np.float64) * by + lo
-    return filled("range", out, made(values.astype(dtype_with("range", dtype, out)), requires_grad, where), True)
+    return filled("range", out, made(values.astype(kind), requires_grad, where), True)
+
+
+def refuse_no_step() -> int:
+    """Raise ValueError for a step that is 0 as an integer."""
+    raise ValueError("range: step must be nonzero, and is 0 in the dtype of the result")
 
 
 def ends(

@@ -108,7 +108,7 @@ def cutoff(A: Tensor, rcond: Any, driver: str | None) -> Any:
 
 def _details(A: Tensor, b: Tensor, x: Tensor, driver: str | None, rcond: Any) -> tuple[Any, Any, Any]:
     m, n = A.shape[-2:]
-    empty = wrap(np.empty(0, np.float32 if A._array.dtype.itemsize == 4 else np.float64))
+    empty = wrap(np.empty(0, A._array.real.dtype))
     rank = matrix_rank(A, rtol=rcond) if driver not in ("gels",) else wrap(np.empty(0, np.int64))
     full = driver == "gels" or (everything(rank._array) == n).all()
     residuals = base.real_part(x).reshape(-1)[:0]

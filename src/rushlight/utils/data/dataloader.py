@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from rushlight.basics.caller import warn
 from rushlight.generator import Generator
+from rushlight.utils.data._utils import pipes
 from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.iterators import LoaderIterator, SerialIterator, WorkerIterator
 from rushlight.utils.data._utils.worker import get_worker_info
@@ -109,6 +110,8 @@ class DataLoader(Generic[T_co]):
     ) -> None:
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, worker_type)
         _check_sampling(dataset, batch_size, shuffle, sampler, batch_sampler, drop_last)
+        if pipes.is_pipe(dataset):
+            dataset = pipes.shuffled(dataset, shuffle)
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
@@ -176,10 +179,12 @@ class DataLoader(Generic[T_co]):
         if self.persistent_workers and self._iterator is not None and self._iterator.pool is not None:
             self._iterator.reset(self)
             return self._iterator
-        seed = int(checked_generator(self.generator).numpy.integers(1 << 63))
+        numbers = checked_generator(self.generator).numpy
+        shared = int(numbers.integers(1 << 63)) if pipes.is_pipe(self.dataset) else 0
+        seed = int(numbers.integers(1 << 63))
         if self.num_workers == 0:
-            return SerialIterator(self, seed)
-        begun = WorkerIterator(self, seed)
+            return SerialIterator(self, seed, shared)
+        begun = WorkerIterator(self, seed, shared)
         if self.persistent_workers:
             self._iterator = begun
         return begun
@@ -237,7 +242,8 @@ def _check_sampling(
     dataset: Any, batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: bool
 ) -> None:
     if isinstance(dataset, IterableDataset):
-        given = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
+        shuffles = None if pipes.is_pipe(dataset) else shuffle or None
+        given = {"shuffle": shuffles, "sampler": sampler, "batch_sampler": batch_sampler}
         for name, value in given.items():
             if value is not None:
                 raise ValueError(

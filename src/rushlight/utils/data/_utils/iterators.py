@@ -9,6 +9,7 @@ from typing import Any
 from rushlight.basics.caller import warn
 from rushlight.basics.events import MARK, observed
 from rushlight.basics.state import special
+from rushlight.utils.data._utils import pipes
 from rushlight.utils.data._utils.errors import Failure
 from rushlight.utils.data._utils.fetch import make_fetcher
 from rushlight.utils.data._utils.pool import ProcessPool, ThreadPool
@@ -65,7 +66,9 @@ class SerialIterator(LoaderIterator):
 
     shown = "_SingleProcessDataLoaderIter"
 
-    def __init__(self, loader: Any, seed: int):
+    def __init__(self, loader: Any, seed: int, shared: int = 0):
+        if pipes.is_pipe(loader.dataset):
+            pipes.seeded(loader.dataset, shared)
         if loader.timeout != 0:
             raise AssertionError(f"timeout must be 0 without workers, got {loader.timeout}")
         self.indices = iter(loader._index_sampler)
@@ -89,7 +92,7 @@ class WorkerIterator(LoaderIterator):
     pool: Any = None
     shown = "_MultiProcessingDataLoaderIter"
 
-    def __init__(self, loader: Any, seed: int):
+    def __init__(self, loader: Any, seed: int, shared: int = 0):
         self.timeout, self.in_order = loader.timeout or None, loader.in_order
         self.count, self.ahead = loader.num_workers, loader.prefetch_factor
         self.persistent = loader.persistent_workers
@@ -102,6 +105,7 @@ class WorkerIterator(LoaderIterator):
             loader.worker_init_fn,
             loader.num_workers,
             seed,
+            shared,
         )
         thread = loader.worker_type == "thread"
         self.pool = ThreadPool(job) if thread else ProcessPool(job, loader._context())

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.utils.data._utils import transfer
+from rushlight.utils.data._utils import pipes, transfer
 from rushlight.utils.data._utils.errors import Failure
 from rushlight.utils.data._utils.fetch import make_fetcher
 
@@ -63,7 +63,10 @@ class Job:
         init: Callable[[int], Any] | None,
         count: int,
         seed: int,
+        shared: int = 0,
     ):
+        """shared: of datapipes, the seed that is the same for all workers."""
+        self.shared = shared
         self.dataset, self.batched, self.collate, self.drop_last = dataset, batched, collate, drop_last
         self.init, self.count, self.seed = init, count, seed
 
@@ -78,6 +81,7 @@ class Worker:
         self.fetch: Any = None
         self.failure: Failure | None = None
         self.ended = False
+        self.passes = 0
 
     def start(self) -> None:
         """Get ready; an exception is kept for the first answer."""
@@ -96,7 +100,11 @@ class Worker:
         """Get ready for a pass: of the dataset anew, of random numbers where the last one ended."""
         job = self.job
         try:
-            self.fetch = make_fetcher(job.dataset, job.batched, job.collate, job.drop_last)
+            dataset = (
+                pipes.of_worker(job, self.id, self.own, self.passes) if pipes.is_pipe(job.dataset) else job.dataset
+            )
+            self.fetch = make_fetcher(dataset, job.batched, job.collate, job.drop_last)
+            self.passes += 1
         except Exception as error:
             self.failure = self.failure or Failure(error, self.where)
         self.ended = False

@@ -1,0 +1,1 @@
+"""What datapipes are made with: files, decoders of files, and snapshots."""
