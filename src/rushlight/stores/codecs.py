@@ -9,16 +9,16 @@ import ml_dtypes
 import numpy as np
 
 from rushlight.basics.dtypes import is_complex, real_of
+from rushlight.kernels import entropy
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
 
 BLOCK = 256  # elements that share a scale
 CHUNK = 1 << 18  # elements worked on at a time, so that temporaries stay in the cache
-SAMPLE = 1 << 14  # elements that are tried before a lossless form is chosen
+SAMPLE = 1 << 12  # elements that are tried before a lossless form is chosen
 FEW_ZEROS = 0.1  # the share of zeros under which they are not left out
-TRIED = 1 << 13  # bytes of a plane on which ways of zlib are compared
-WORTH = 0.9  # of its size a plane of bytes must come down to
+WORTH = 0.95  # of its size a plane of bytes must come down to
 Coded = tuple[list[Any], Any] | None
 
 
@@ -146,64 +146,91 @@ def quantized_back(parts: list[Any], note: tuple[str, ...], count: int, dtype: n
 # Lossless -------------------------------------------------------------------------------------------------
 
 
-def sparse(array: Array) -> Coded:
-    """Numbers without the zeros, and a bit for each; None where there are few zeros."""
-    words = array.view(np.dtype(f"u{real_parts(array).itemsize}"))
-    step = max(1, words.size // SAMPLE)
-    if np.count_nonzero(words[::step]) > (1 - FEW_ZEROS) * words[::step].size:
-        return None
-    there = words != 0
-    return [np.packbits(there), words[there]], ("sparse",)
+def words_of(array: Array) -> Array:
+    """Its bits as unsigned numbers, one for each real number."""
+    return array.view(f"u{real_parts(array[:0]).itemsize}")
 
 
-def sparse_back(parts: list[Any], note: tuple[str, ...], count: int, dtype: np.dtype[Any]) -> Array:
-    """The reverse of `sparse`."""
-    out = np.zeros(count, dtype)
-    words = out.view(parts[1].dtype)
-    words[np.unpackbits(parts[0], count=words.size).view(np.bool_)] = parts[1]
-    return out
+def few(words: Array, count: int) -> Array:
+    """Some of the words, evenly spread."""
+    return words[:: max(1, words.size // count)]
 
 
-def zipped(data: Any, strategy: int) -> bytes:
-    """`data` by zlib at its fastest."""
-    way = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, strategy)
-    return way.compress(data) + way.flush()
+def smaller(words: Array) -> tuple[list[Any], Any]:
+    """Words by zlib or by codes for some of their bytes, whichever helps more; as they are, with no note, if neither does."""
+    if not words.size:
+        return [words], None
+    need = bits_needed(words)
+    if repeats(words, need):
+        return [np.frombuffer(zlib.compress(in_planes(words).data, 1), np.uint8)], ("zipped",)
+    mask = sum(1 << k for k, bits in enumerate(need) if bits < 8 * WORTH)
+    if not mask:
+        return [words], None
+    return entropy.coded(words.view(np.uint8), words.itemsize, mask), ("planes", mask)
 
 
-def best_way(plane: Array) -> int | None:
-    """The strategy of zlib by which a plane of bytes becomes smallest; None where that is not worth it.
-
-    Bytes of exponents repeat without order: codes by frequency alone take half the time that looking for repetitions takes, and a fifth
-    fewer bytes.
-    """
-    sample = plane[:TRIED].data
-    sizes = {way: len(zipped(sample, way)) for way in (zlib.Z_HUFFMAN_ONLY, zlib.Z_DEFAULT_STRATEGY)}
-    best = min(sizes, key=sizes.__getitem__)
-    return best if sizes[best] < WORTH * len(sample) else None
+def in_planes(words: Array) -> Array:
+    """All first bytes, then all second ones..."""
+    return np.ascontiguousarray(words).view(np.uint8).reshape(-1, words.itemsize).T.copy()
 
 
-def deflated(array: Array) -> Coded:
-    """Planes of bytes (all first bytes, all second ones...), those by zlib that it makes smaller; None if it does none."""
-    width = real_parts(array).itemsize
-    planes = array.view(np.uint8).reshape(-1, width)
-    kept: list[Any] = []
-    packed: list[bool] = []
-    for k in range(width):
-        plane = np.ascontiguousarray(planes[:, k])
-        way = best_way(plane)
-        kept.append(plane if way is None else np.frombuffer(zipped(plane.data, way), np.uint8))
-        packed.append(way is not None)
-    return (kept, ("deflated", tuple(packed))) if any(packed) else None
+def bits_needed(words: Array) -> list[float]:
+    """Of each byte of a word, how many bits codes by frequency take of it, with their tables."""
+    planes = in_planes(few(words, SAMPLE))
+    tables = 8 * entropy.OVERHEAD / min(words.size, entropy.CHUNK)
+    shares = [np.bincount(plane, minlength=256) / plane.size for plane in planes]
+    return [float(-(share * np.log2(np.maximum(share, 1e-9))).sum()) + tables for share in shares]
 
 
-def deflated_back(parts: list[Any], note: tuple[Any, ...], count: int, dtype: np.dtype[Any]) -> Array:
-    """The reverse of `deflated`."""
+def repeats(words: Array, need: list[float]) -> bool:
+    """Whether zlib, which finds what occurs twice, takes fewer bits than codes by frequency, by far."""
+    some = words[:SAMPLE]
+    if np.unique(some).size > some.size // 2:
+        return False
+    return len(zlib.compress(in_planes(some).data, 1)) < 0.5 * some.size * sum(min(bits, 8.0) for bits in need) / 8
+
+
+def spread(parts: list[Any], note: Any, words: Array) -> None:
+    """The reverse of `smaller`, into `words`."""
+    if note is None:
+        words[:] = parts[0]
+    elif note[0] == "zipped":
+        planes = np.frombuffer(zlib.decompress(parts[0]), np.uint8).reshape(words.itemsize, -1)
+        words.view(np.uint8).reshape(-1, words.itemsize)[...] = planes.T
+    else:
+        entropy.decoded(parts, words.itemsize, note[1], words.view(np.uint8))
+
+
+def lossless(array: Array) -> Coded:
+    """Exactly, without the zeros where there are many; None where nothing helps."""
+    words = words_of(array)
+    some = few(words, SAMPLE)
+    if np.count_nonzero(some) <= (1 - FEW_ZEROS) * some.size:
+        bits, kept = entropy.squeezed(words)
+        parts, note = smaller(kept)
+        return [bits, *parts], ("lossless", kept.size, note)
+    parts, note = smaller(words)
+    return None if note is None else (parts, ("lossless", None, note))
+
+
+def lossless_back(parts: list[Any], note: tuple[Any, ...], count: int, dtype: np.dtype[Any]) -> Array:
+    """The reverse of `lossless`."""
+    _, kept, inner = note
     out = np.empty(count, dtype)
-    planes = out.view(np.uint8).reshape(-1, len(parts))
-    for k, (part, packed) in enumerate(zip(parts, note[1], strict=True)):
-        planes[:, k] = np.frombuffer(zlib.decompress(part), np.uint8) if packed else part
+    words = words_of(out)
+    if kept is None:
+        spread(parts, inner, words)
+    else:
+        there = np.empty(kept, words.dtype)
+        spread(parts[1:], inner, there)
+        entropy.spread([parts[0], there], words)
     return out
 
 
-BACK = {"bits": bits_back, "narrowed": narrowed_back, "halved": halved_back, "quantized": quantized_back,
-        "sparse": sparse_back, "deflated": deflated_back}  # fmt: skip
+BACK = {
+    "bits": bits_back,
+    "narrowed": narrowed_back,
+    "halved": halved_back,
+    "quantized": quantized_back,
+    "lossless": lossless_back,
+}
