@@ -29,7 +29,7 @@ FLOORS = {
     6: "ops",
     7: "transforms",
     8: "autograd distributions fft func linalg signal special",
-    9: "accelerator amp checkpoint cuda library masked nested nn optim profiler random sparse stores utils viz",
+    9: "accelerator amp checkpoint cuda library masked monitor nested nn optim profiler random sparse stores utils viz",
     10: "_C _dynamo ao distributed onnx jit memory serialization testing",
     11: "cli compat compiler datasets fx hub models multiprocessing",
     12: "__init__ __main__",

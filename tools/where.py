@@ -30,7 +30,7 @@ OPERATORS = {
 # What PyTorch calls modules at its top.
 THEIRS = frozenset(
     "_C _dynamo accelerator amp ao autograd backends compiler cpu cuda distributed distributions fft func functional "
-    "futures fx hub jit library linalg masked multiprocessing nested nn onnx optim overrides package profiler quantization "
+    "futures fx hub jit library linalg masked monitor multiprocessing nested nn onnx optim overrides package profiler quantization "
     "random serialization signal sparse special storage testing types utils version".split()
 )
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef

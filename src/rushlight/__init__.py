@@ -68,7 +68,7 @@ _LAZY["quantization"] = "rushlight.ao.quantization"
 _LAZY["functional"] = "rushlight.compat.rooms.functional"
 _ROOMS = frozenset({"sparse", "nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
                     "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",
-                    "datasets", "profiler", "amp", "jit", "hub", "masked", "nested", "multiprocessing", "overrides",
+                    "datasets", "profiler", "amp", "jit", "hub", "masked", "monitor", "nested", "multiprocessing", "overrides",
                     "types", "compiler", "accelerator", "library", "futures", "_C", "_dynamo", "ao", "fx", "onnx"})  # fmt: skip
 
 

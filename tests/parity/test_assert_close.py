@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections import OrderedDict
 from typing import Any
@@ -183,3 +184,61 @@ def test_sparse_tensors(csr: bool, values: tuple[float, ...]) -> None:
         else:
             said.append("")
     assert said[0] == said[1]
+
+
+def inner(t: Any) -> Any:
+    return importlib.import_module(f"{t.__name__}.testing._comparison")
+
+
+def first_words(t: Any, actual: Any, expected: Any, **options: Any) -> list[Any]:
+    """What pairs of their own tell, and where."""
+    c = inner(t)
+
+    class Text(c.Pair):  # type: ignore[misc]
+        def __init__(self, actual: Any, expected: Any, **kept: Any) -> None:
+            self._check_inputs_isinstance(actual, expected, cls=str)
+            super().__init__(actual, expected, **kept)
+
+        def compare(self) -> None:
+            if self.actual.lower() != self.expected.lower():
+                self._fail(ValueError, "texts differ")
+
+    kinds = (Text, c.NonePair, c.BooleanPair, c.NumberPair, c.TensorLikePair)
+    try:
+        found = c.not_close_error_metas(actual, expected, pair_types=kinds, **options)
+    except Exception as error:
+        return [type(error).__name__]
+    return [(e.type.__name__, e.id, str(e.to_error()).splitlines()[0], str(e.to_error("m"))) for e in found]
+
+
+@pytest.mark.parametrize("make", [
+    lambda t: ([t.ones(2), 1, "a", None], [t.zeros(2), 2.5, "A", None]),
+    lambda t: ({"a": [1.0, 5], "b": "x"}, {"a": [1.0, 6], "b": "y"}),
+    lambda t: ([1], [1, 2]),
+    lambda t: ([t.ones(2)], [3]),
+    lambda t: (None, 1),
+])  # fmt: skip
+def test_pairs_of_ones_own(make: Any) -> None:
+    assert first_words(rushlight, *make(rushlight)) == first_words(torch, *make(torch))
+
+
+def test_tolerances_and_messages_by_themselves() -> None:
+    def told(t: Any) -> Any:
+        c, one, other = inner(t), t.tensor([1.0, 2.0]), t.tensor([1.0, 3.0])
+        kinds = [c.default_tolerances(k) for k in (t.float16, t.int8, one, t.complex128)]
+        text = c.make_scalar_mismatch_msg(1.0, 2.0, rtol=0.5, atol=0.0, identifier=lambda default: f"{default} here")
+        table = c.make_tensor_mismatch_msg(one, other, one == other, rtol=0.0, atol=0.0, identifier="Those")
+        pair = c.NumberPair(1, 2.0, rtol=1.0, atol=2.0)
+        return kinds, c.get_tolerances(one, rtol=0.1, atol=0.2), text, table, repr(pair)
+
+    assert told(rushlight) == told(torch)
+
+
+def test_made_of_the_same_numbers() -> None:
+    def made(t: Any, kind: str, **options: Any) -> Any:
+        t.manual_seed(1)
+        return t.testing.make_tensor((2, 3), dtype=getattr(t, kind), device="cpu", **options).tolist()
+
+    for kind in ("float32", "float64", "bfloat16", "complex64", "int16", "bool"):
+        for options in ({}, {"noncontiguous": True}, {"low": -1, "high": 2}):
+            assert made(rushlight, kind, **options) == made(torch, kind, **options)

@@ -64,7 +64,21 @@ def tables(t: Any) -> Any:
     return seen
 
 
-@pytest.mark.parametrize("case", [measurements, merged, units, tables], ids=lambda case: case.__name__)
+def fuzzed(t: Any) -> Any:
+    b, found = room(t), []
+    fuzzer = b.Fuzzer(
+        [b.FuzzedParameter("n", 4, 16, "uniform"), [b.FuzzedParameter("m", 4, 9, "loguniform"), b.FuzzedParameter("d", 1, 3, "uniform")]],
+        [b.FuzzedTensor("x", size=("n", "m", 2), min_elements=4, max_elements=200, steps=("d", 1, 1), dim_parameter="d"),
+         b.FuzzedTensor("y", size=("m",), dtype=t.int32)],
+        seed=1, constraints=[lambda p: p["n"] > 5],
+    )  # fmt: skip
+    for tensors, known, params in fuzzer.take(3):
+        shown = {k: {**v, "order": v["order"].tolist(), "dtype": v["dtype"].split(".")[-1]} for k, v in known.items()}
+        found.append((tensors["x"].tolist(), tensors["x"].stride(), tensors["y"].tolist(), shown, params))
+    return found, fuzzer.rejection_rate
+
+
+@pytest.mark.parametrize("case", [measurements, merged, units, tables, fuzzed], ids=lambda case: case.__name__)
 def test_times_are_told_as_by_pytorch(case: Callable[[Any], Any]) -> None:
     assert case(rushlight) == case(torch)
 

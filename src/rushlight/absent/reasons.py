@@ -33,7 +33,7 @@ MODULES = {
     "torch.utils.show_pickle": f"{_INNER}: torch.load(weights_only=True) runs nothing that is in a file",
     "torch.accelerator": _DEVICE, "torch.ao": _QUANTIZED, "torch.backends": _DEVICE, "torch.compiler": _COMPILER, "torch.cpu": _DEVICE,
     "torch.cuda": _DEVICE, "torch.distributed": _PROCESSES, "torch.export": _COMPILER, "torch.fx": _TRACES,
-    "torch.fx.experimental": _COMPILER, "torch.jit": SCRIPT, "torch.masked": _MASKED, "torch.monitor": _INNER,
+    "torch.fx.experimental": _COMPILER, "torch.jit": SCRIPT, "torch.masked": _MASKED,
     "torch.mps": _DEVICE, "torch.mtia": _DEVICE, "torch.multiprocessing": _PROCESSES, "torch.nativert": _COMPILER,
     "torch.nn.attention.experimental": _COMPILER, "torch.nn.backends": _INNER, "torch.nn.cpp": _CODE, "torch.nn.intrinsic": _QUANTIZED,
     "torch.nn.parallel": _PROCESSES, "torch.nn.qat": _QUANTIZED, "torch.nn.quantizable": _QUANTIZED, "torch.nn.quantized": _QUANTIZED,

@@ -28,6 +28,7 @@ OPS: dict[str, Op] = {}
 
 
 NO_SOURCE: Mapping[str, str] = MappingProxyType({})
+NO_NAMES: Mapping[str, str | Callable[[Any], object]] = MappingProxyType({})
 
 
 class Op:
@@ -70,6 +71,8 @@ class Op:
     batch: Family | None = None  # which operators vmap treats as it; else it is broadcast, or looped
     autocast: str | None = None  # operands under autocast get: "lower": its dtype; "float32": that; None: nothing
     shown: str = ""  # the name that users see in the graph and in profiles, where that is not its own
+    # What its nodes show as `_saved_x` by PyTorch's names: our name of it, or a function of the node.
+    saved_as: Mapping[str, str | Callable[[Any], object]] = NO_NAMES
     cheap: bool = False  # whether a large result is computed again for backward rather than kept: see `rebuilt`
     again: int = 0  # operations of a product that take as long as making an element again; 0: it is not made again
     behind: str = ""  # of what it is made again: its "input", or the two of a "sum" or a "product"

@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.dispatch.keeping.masks import Mask
 from rushlight.dispatch.keeping.remade import Rebuilt
-from rushlight.dispatch.keeping.shown import NAMES, VALUES, plain, value_of
+from rushlight.dispatch.keeping.shown import plain, value_of
 from rushlight.dispatch.plan import OpNode, fetch, input_tensor
 from rushlight.engine.saved import Packed, PackedResults, SavedOutput, SavedTensor, freed
 from rushlight.tensor import Tensor, wrap
@@ -29,10 +29,8 @@ def resolved(op: Op, name: str) -> str:
         return str(op.tensors[0]) if op.tensors else ""
     if name == "result":
         return str(op.out_names[0])
-    other = NAMES.get(op.name, {}).get(name, "")
-    if other and other not in known and len(op.tensors) > 1:
-        return str(op.tensors[1])
-    return other
+    other = op.saved_as.get(name, "")
+    return other if isinstance(other, str) else ""
 
 
 def position(node: OpNode, name: str) -> int:
@@ -95,7 +93,7 @@ def saved_names(node: OpNode) -> list[str]:
     inputs = ["self" if i == 0 else name for i, name in enumerate(op.tensors)]
     outs = ["result" if name == "out" else name for name in op.out_names]
     tensors = [*inputs, *(o for i, o in enumerate(outs) if i in node.plan.save_outs)]
-    names = [f"_saved_{n}" for n in (*tensors, *op.static_names, *VALUES.get(op.name, ()))]
+    names = [f"_saved_{n}" for n in (*tensors, *op.static_names, *op.saved_as)]
     return [*names, *(f"_raw_saved_{n}" for n in tensors)]
 
 

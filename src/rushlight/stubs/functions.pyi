@@ -733,6 +733,7 @@ from rushlight import linalg as linalg
 from rushlight import masked as masked
 from rushlight import memory as memory
 from rushlight import models as models
+from rushlight import monitor as monitor
 from rushlight import multiprocessing as multiprocessing
 from rushlight import nested as nested
 from rushlight import nn as nn

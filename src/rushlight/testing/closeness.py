@@ -297,6 +297,11 @@ def _compare_values(a: Tensor, e: Tensor, rtol: float, atol: float, equal_nan: b
     relative = difference / e.abs()
     if a.ndim == 0:
         return _scalars(a.item(), e.item(), difference.item(), relative.item(), rtol, atol)
+    return tensors_differ(difference, relative, close, rtol, atol)
+
+
+def tensors_differ(difference: Tensor, relative: Tensor, close: Tensor, rtol: float, atol: float) -> str:
+    """What there is to say of tensors that are not close everywhere."""
     word, up_to = _allowed(rtol, atol)
     wrong, total = int((~close).sum()), close.numel()
     return (

@@ -59,7 +59,7 @@ def make_tensor(
     drawn = _drawn([*sizes[:-1], 2 * sizes[-1]] if spread else sizes, dtype, device, low, high)
     if exclude_zero:
         drawn.masked_fill_(drawn == 0, _smallest(dtype))
-    made = drawn[..., ::2] if spread else drawn
+    made = drawn[..., 1::2] if spread else drawn
     if memory_format is not None:
         made = made.clone(memory_format=memory_format)
     return made.requires_grad_() if requires_grad else made
@@ -96,8 +96,12 @@ def _numbers(sizes: list[int], dtype: dtype, device: Any, low: float | None, hig
     info = dtypes.finfo(dtype)
     lower, upper = _bounds(dtype, low, high, -9, 9, info.min, info.max)
     parts = [*sizes, 2] if dtype.is_complex else sizes
-    u = named.rand(parts, dtype=dtypes.float64, device=device)
-    values = (1 - u) * lower + u * upper
+    kind = dtypes.float64 if dtype in (dtypes.float64, dtypes.complex128) else dtypes.float32
+    if upper - lower <= dtypes.finfo(kind).max:
+        values = named.empty(parts, dtype=kind, device=device).uniform_(lower, upper)
+    else:
+        u = named.rand(parts, dtype=kind, device=device).double()
+        values = (1 - u) * lower + u * upper
     return named.view_as_complex(values).to(dtype) if dtype.is_complex else values.to(dtype)  # type: ignore[no-any-return]
 
 
@@ -116,4 +120,4 @@ def _bounds(
     elif high < least or low >= most:
         raise ValueError(f"The value interval specified by `low` and `high` is [{low}, {high}), but {dtype} only supports "
                          f"[{least}, {most})")  # fmt: skip
-    return max(low, least), min(high, most)
+    return min(max(low, least), most), max(min(high, most), least)

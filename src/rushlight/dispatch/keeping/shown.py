@@ -14,17 +14,6 @@ from rushlight.tensor import Tensor
 if TYPE_CHECKING:
     from rushlight.dispatch.plan import OpNode
 
-# PyTorch's names of arguments, by our operator, where ours differ.
-NAMES = {
-    "pow": {"exponent": "other"}, "mm": {"mat2": "other"}, "bmm": {"mat2": "other"}, "dot": {"tensor": "other"},
-    "baddbmm": {"mat1": "batch1", "mat2": "batch2"},
-    "clamp": {"min": "low", "max": "high"}, "linalg_vector_norm": {"ord": "p"}, "unfold": {"dimension": "dim"},
-    "as_strided_scatter": {"storage_offset": "offset"}, "embedding": {"scale_grad_by_freq": "by_freq"},
-    "inverse": {"inverse": "out"}, "cholesky_op": {"L": "out"}, "lstsq_op": {"b": "B"},
-    "eigh_op": {"eigenvalues": "L", "eigenvectors": "V"}, "eig_op": {"eigenvalues": "L", "eigenvectors": "V"},
-    "native_layer_norm": {"result1": "mean", "result2": "rstd"}, "native_batch_norm_eval": {"running_mean": "mean", "running_var": "var"},
-    "native_group_norm": {"result1": "mean", "result2": "rstd", "group": "groups"},
-}  # fmt: skip
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 LAST = (1 << 63) - 1  # where a slice to the end of a dimension ends
 
@@ -70,34 +59,39 @@ def geometry(k: int) -> Callable[[OpNode], object]:
     return lambda node: static(node, "geometry")[k]  # type: ignore[index]
 
 
-def constant(value: object) -> Callable[[OpNode], object]:
+def always(value: object) -> Callable[[OpNode], object]:
     """The same for every node."""
     return lambda node: value
 
 
-_SLICE: dict[str, Callable[[OpNode], object]] = {
+def first(name: str) -> Callable[[OpNode], object]:
+    """The first element of an argument."""
+    return lambda node: static(node, name)[0]  # type: ignore[index]
+
+
+def normalized(node: OpNode) -> object:
+    """The sizes of the dimensions that a layer norm goes over."""
+    return node.shape[len(node.shape) - int(static(node, "k")) :]  # type: ignore[call-overload]
+
+
+def no_padding(node: OpNode) -> object:
+    """A convolution's padding of its result: none."""
+    return (0,) * len(static(node, "stride"))  # type: ignore[arg-type]
+
+
+def bias_sizes(node: OpNode) -> object:
+    """The shape of a convolution's bias, or None."""
+    return node.shapes[2] or None
+
+
+SLICE: dict[str, Callable[[OpNode], object]] = {
     "dim": lambda node: slice_of(node)[0], "start": lambda node: slice_of(node)[1].start or 0, "end": end_of,
     "step": lambda node: slice_of(node)[1].step or 1}  # fmt: skip
-_SELECT: dict[str, Callable[[OpNode], object]] = {
+SELECT: dict[str, Callable[[OpNode], object]] = {
     "dim": lambda node: slice_of(node)[0],
     "index": lambda node: slice_of(node)[1],
 }
-_NO_STEP: dict[str, Callable[[OpNode], object]] = {"alpha": constant(1)}
-
-# What is computed of what a node knows, by our operator.
-VALUES: dict[str, dict[str, Callable[[OpNode], object]]] = {
-    "add": _NO_STEP, "sub": _NO_STEP, "slice": _SLICE, "slice_scatter": _SLICE, "select": _SELECT,
-    "unsqueeze": {"dim": unsqueezed},
-    "div": {"rounding_mode": constant(None)}, "div_trunc": {"rounding_mode": constant("trunc")},
-    "div_floor": {"rounding_mode": constant("floor")},
-    "split": {"split_size": lambda node: static(node, "sizes")[0],  # type: ignore[index]
-              "split_sizes": lambda node: static(node, "sizes")},
-    "max_pool_op": {"kernel_size": geometry(0), "stride": geometry(1), "padding": geometry(2), "dilation": geometry(3)},
-    "conv_op": {"transposed": constant(False), "output_padding": lambda node: (0,) * len(static(node, "stride")),  # type: ignore[arg-type]
-                "bias_sym_sizes_opt": lambda node: node.shapes[2] or None},
-    "native_layer_norm": {"normalized_shape": lambda node: node.shape[len(node.shape) - int(static(node, "k")):]},  # type: ignore[call-overload]
-    "native_batch_norm": {"training": constant(True)}, "native_batch_norm_eval": {"training": constant(False)},
-}  # fmt: skip
+GEOMETRY = {name: geometry(k) for k, name in enumerate(("kernel_size", "stride", "padding", "dilation"))}
 
 
 def input_shape(node: OpNode, position: int) -> tuple[int, ...]:
@@ -146,5 +140,5 @@ def value_of(node: OpNode, name: str, resolved: Callable[[OpNode, str], int]) ->
     noted = _noted.get(node, {})
     if name in noted:
         return noted[name]
-    made = VALUES.get(node.plan.op.name, {}).get(name)
-    return made(node) if made is not None else size(node, name, resolved)
+    made = node.plan.op.saved_as.get(name)
+    return made(node) if callable(made) else size(node, name, resolved)

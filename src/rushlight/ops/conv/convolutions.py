@@ -17,6 +17,7 @@ from rushlight.basics.state import modes
 from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping import rebuilt
+from rushlight.dispatch.keeping.shown import always, bias_sizes, no_padding
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.convolution import working_bytes
@@ -34,6 +35,7 @@ def _channel_sum(g: Array | Tensor) -> Array | Tensor:
 
 
 @op(
+    saved_as={"transposed": always(False), "output_padding": no_padding, "bias_sym_sizes_opt": bias_sizes},
     autocast="lower",
     factors=(0, 1),
     added=2,

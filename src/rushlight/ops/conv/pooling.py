@@ -17,6 +17,7 @@ from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.keeping.shown import GEOMETRY
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op, with_out
 from rushlight.dispatch.variants import with_auxiliaries
@@ -37,6 +38,7 @@ def lowest(dtype: np.dtype[Any]) -> float:
 
 
 @op(
+    saved_as=GEOMETRY,
     ns=None,
     aux=("which",),
     aten=("max_pool2d_with_indices", "max_pool3d_with_indices"),

@@ -12,6 +12,7 @@ from rushlight.basics.dtypes import COMPLEX_KINDS
 from rushlight.dispatch import call, costs
 from rushlight.dispatch.compute import cast, fitted
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.keeping.shown import always
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, inplace_of, publish, publish_inplace
 from rushlight.kernels.rows import add_large
@@ -97,6 +98,7 @@ def exact(g: Array, x: object) -> bool:
 
 
 @elementwise(
+    saved_as={"alpha": always(1)},
     aten=("add.Tensor",),
     linear=True,
     ufunc="add",
@@ -213,6 +215,7 @@ def refuse_bools(operands: list[Any]) -> None:
 
 
 @elementwise(
+    saved_as={"alpha": always(1)},
     aten=("sub.Tensor",),
     linear=True,
     ufunc="subtract",

@@ -118,7 +118,7 @@ def _fitting(x: Array, *bounds: Any) -> tuple[Any, ...]:
     return tuple(None if bound is None else fitted("clamp", bound, x.dtype, True) for bound in bounds)
 
 
-@elementwise(aten=("clamp(input, low=None, high=None)",), promote="arith", half=None, ns=None, name="clamp", inplace=False, refuse="c", aux=("inside",), planes=1,
+@elementwise(aten=("clamp(input, low=None, high=None)",), promote="arith", half=None, ns=None, name="clamp", saved_as={"min": "low", "max": "high"}, inplace=False, refuse="c", aux=("inside",), planes=1,
              grads={"input": lambda g, inside: keep(g, inside)})  # fmt: skip
 def clamp_numbers(input: Array, low: float | None, high: float | None) -> Any:
     """`input` limited to [low, high], numbers or None.  (*) -> (*)"""

@@ -9,6 +9,7 @@ import numpy as np
 from rushlight.backends.numpy import backend
 from rushlight.dispatch import call
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.keeping.shown import always
 from rushlight.dispatch.registry import elementwise, publish, publish_inplace
 from rushlight.ops.elementwise.arith import conj, own_conj
 from rushlight.ops.elementwise.shared import floating_into, nothing, tensor_first, times
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 @elementwise(
     aten=("div.Tensor",),
     name="div",
+    saved_as={"rounding_mode": always(None)},
     ufunc="true_divide",
     promote="float",
     public="true_divide",
@@ -99,7 +101,7 @@ def refuse_zero(name: str, input: Array, other: Array | int) -> None:
                            "floating-point dtype for infinities, or replace the zeros")  # fmt: skip
 
 
-@elementwise(aten=("div.Tensor_mode(input, other, *, rounding_mode='floor')",), promote="arith", ns=None, name="div_floor", refuse="bc",
+@elementwise(aten=("div.Tensor_mode(input, other, *, rounding_mode='floor')",), promote="arith", ns=None, name="div_floor", saved_as={"rounding_mode": always("floor")}, refuse="bc",
              grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)}, numbers=True, exact=True)  # fmt: skip
 def div_floor(input: Array, other: Array) -> Array:
     """The quotient rounded down.  (*), (*) -> (*)"""
@@ -107,7 +109,7 @@ def div_floor(input: Array, other: Array) -> Array:
     return backend.floor_divide(input, other)
 
 
-@elementwise(aten=("div.Tensor_mode(input, other, *, rounding_mode='trunc')",), promote="arith", ns=None, name="div_trunc", refuse="bc",
+@elementwise(aten=("div.Tensor_mode(input, other, *, rounding_mode='trunc')",), promote="arith", ns=None, name="div_trunc", saved_as={"rounding_mode": always("trunc")}, refuse="bc",
              grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)}, numbers=True, exact=True)  # fmt: skip
 def div_trunc(input: Array, other: Array) -> Array:
     """The quotient rounded toward zero.  (*), (*) -> (*)"""

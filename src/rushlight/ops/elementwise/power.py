@@ -218,6 +218,7 @@ def log_of(x: complex) -> complex:
     aten_call="power",
     promote="arith",
     name="pow",
+    saved_as={"exponent": "other"},
     ns=None,
     inplace=False,
     refuse="b",

@@ -9,6 +9,7 @@ import numpy as np
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.keeping.shown import SLICE
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.shape.diagonal import diagonal_of, diagonal_op
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 @op(
     ns=None,
     name="slice_scatter",
+    saved_as=SLICE,
     half=None,
     linear=True,
     complex_half="moves",

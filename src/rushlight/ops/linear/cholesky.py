@@ -33,6 +33,7 @@ _TOGETHER = 64  # rows up to which NumPy's loop over a batch costs less than cal
 
 
 @op(
+    saved_as={"L": "out"},
     aten=("linalg_cholesky_ex(A, *, upper=False)",),
     aten_more=True,
     autocast="float32",

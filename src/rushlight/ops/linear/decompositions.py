@@ -240,7 +240,7 @@ def inv(A: Tensor) -> Tensor:
     return found
 
 
-@op(autocast="float32", shown="linalg_inv_ex", ns=None, batch=families.leading)
+@op(saved_as={"inverse": "out"}, autocast="float32", shown="linalg_inv_ex", ns=None, batch=families.leading)
 def inverse(A: Array) -> Array:
     """The inverse, infinite where singular.  (*, N, N) -> (*, N, N)"""
     return guarded_solve(A, np.broadcast_to(np.eye(A.shape[-1], dtype=A.dtype), A.shape))
@@ -554,6 +554,7 @@ def eigenvalues(A: Array, UPLO: str) -> Array:
 
 
 @op(
+    saved_as={"eigenvalues": "L", "eigenvectors": "V"},
     aten=("_linalg_eigh(A, UPLO='L')",),
     autocast="float32",
     shown="linalg_eigh",
@@ -614,7 +615,14 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     return eigenvalues(A, UPLO.upper())
 
 
-@op(autocast="float32", shown="linalg_eig", ns=None, outputs=("L", "V"), batch=families.leading)
+@op(
+    saved_as={"eigenvalues": "L", "eigenvectors": "V"},
+    autocast="float32",
+    shown="linalg_eig",
+    ns=None,
+    outputs=("L", "V"),
+    batch=families.leading,
+)
 def eig_op(A: Array) -> tuple[Array, ...]:
     """Complex eigenvalues and eigenvectors.  (*, N, N) -> (*, N), (*, N, N)"""
     L, V = np.linalg.eig(A)

@@ -21,6 +21,7 @@ from rushlight.tensor import Tensor, wrap
 
 
 @op(
+    saved_as={"b": "B"},
     autocast="float32",
     shown="linalg_lstsq",
     ns=None,

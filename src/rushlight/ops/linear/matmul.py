@@ -112,7 +112,7 @@ def _(input: Array) -> list[shapes.Made]:
     return [shapes.Made(input.shape[:1], input.dtype)]
 
 
-@op(factors=(0, 1), ns=None, name="dot", linear=True, refuse="b", grads={"input": lambda g, other: g * conj(other),
+@op(factors=(0, 1), ns=None, name="dot", saved_as={"tensor": "other"}, linear=True, refuse="b", grads={"input": lambda g, other: g * conj(other),
                                               "other": lambda g, input: g * conj(input)}, shape=shapes.number, batch=families.product)  # fmt: skip
 def dot_op(input: Array, other: Array) -> Array:
     """The sum of products.  (K), (K) -> ()"""

@@ -15,6 +15,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import Setting, modes, special
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.keeping.shown import always
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine import inplace
@@ -45,6 +46,7 @@ def reciprocal_deviation(variance: Array, eps: float) -> Array:
     aten_more=True,
     ns=None,
     name="native_batch_norm",
+    saved_as={"training": always(True)},
     outputs=("out", "mean", "variance"),
     differentiable=(0,),
     half=None,
@@ -102,6 +104,7 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, eps: float, needs: tuple[
     aten_more=True,
     ns=None,
     name="native_batch_norm_eval",
+    saved_as={"training": always(False)},
     shape=shapes.dense,
     repeatable=True,
     batch=families.by_known_channels,

@@ -21,6 +21,7 @@ from rushlight.dispatch.call import write_out
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import listed
 from rushlight.dispatch.keeping import rebuilt
+from rushlight.dispatch.keeping.shown import normalized
 from rushlight.dispatch.named import linalg
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
@@ -57,6 +58,7 @@ def as_rows(x: Array, k: int) -> Array:
     aten_gradient="features",
     ns=None,
     name="native_layer_norm",
+    saved_as={"result1": "mean", "result2": "rstd", "normalized_shape": normalized},
     half=None,
     aux=("mean", "rstd"),
     repeatable=True,
@@ -275,6 +277,7 @@ NAMESPACES[""]["rms_norm"] = rms_norm
     aten_gradient="groups",
     ns=None,
     name="native_group_norm",
+    saved_as={"result1": "mean", "result2": "rstd", "group": "groups"},
     aux=("mean", "rstd"),
     repeatable=True,
     batch=families.by_groups,

@@ -73,6 +73,7 @@ def squares(a: Array) -> Array:
     aten_gradient="norm",
     ns=None,
     name="linalg_vector_norm",
+    saved_as={"ord": "p"},
     complex_half="widens",
     shape=shapes.reduction,
     batch=families.shifted,

@@ -13,6 +13,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import by_keyword, listed, sizes
 from rushlight.dispatch.fast_views import at_once, made_copy, made_view, shares
 from rushlight.dispatch.formats import contiguous_format, viewable
+from rushlight.dispatch.keeping.shown import SELECT, SLICE, unsqueezed
 from rushlight.dispatch.keeping.unmade import Unmade, come_true, shaped, unseen
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import check_count
@@ -203,7 +204,7 @@ def squeeze_op(input: Array, shape: tuple[int, ...]) -> Array:
     return input.reshape(shape)
 
 
-@op(aten_call="with_one", aten_gradient="with_one", ns=None, name="unsqueeze", view=True, half=None, linear=True,
+@op(aten_call="with_one", aten_gradient="with_one", ns=None, name="unsqueeze", saved_as={"dim": unsqueezed}, view=True, half=None, linear=True,
     grads={"input": lambda g, input_shape: reshape_op(g, input_shape)}, batch=families.shifted)  # fmt: skip
 def unsqueeze_op(input: Array, shape: tuple[int, ...]) -> Array:
     """With dimensions of size 1, so that it has `shape`: a view.  (*) -> shape"""
@@ -237,6 +238,7 @@ def transpose_op(input: Array, dim0: int, dim1: int) -> Array:
     aten_gradient="part",
     ns=None,
     name="slice",
+    saved_as=SLICE,
     view=True,
     half=None,
     linear=True,
@@ -253,6 +255,7 @@ def slice_op(input: Array, index: tuple[Any, ...]) -> Array:
     aten_gradient="part",
     ns=None,
     name="select",
+    saved_as=SELECT,
     view=True,
     half=None,
     linear=True,

@@ -11,6 +11,7 @@ from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, wrap_dim
 from rushlight.dispatch.fast_views import at_once, made_views
+from rushlight.dispatch.keeping.shown import first
 from rushlight.dispatch.operands import held, raw
 from rushlight.dispatch.registry import function, known_as, op
 from rushlight.dispatch.rules import Making
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     aten_call="pieces",
     ns=None,
     name="split",
+    saved_as={"split_size": first("sizes"), "split_sizes": "sizes"},
     view=True,
     half=None,
     linear=True,

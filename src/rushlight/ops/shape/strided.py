@@ -195,6 +195,7 @@ Tensor.as_strided_scatter = as_strided_scatter  # type: ignore[assignment, metho
 @op(
     ns=None,
     name="as_strided_scatter",
+    saved_as={"storage_offset": "offset"},
     half=None,
     linear=True,
     complex_half="moves",
@@ -241,7 +242,7 @@ def _(
 # Windows -------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="unfold", view=True, half=None, linear=True, batch=families.shifted)
+@op(ns=None, name="unfold", saved_as={"dimension": "dim"}, view=True, half=None, linear=True, batch=families.shifted)
 def unfold_op(input: Array, dim: int, size: int, step: int) -> Array:
     """Windows of `size` every `step` along `dim`, a new last dimension: a view.  (*) -> (*, size)"""
     n = (input.shape[dim] - size) // step + 1
