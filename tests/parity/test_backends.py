@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.parity.refusing import refused_in_words
 
 import rushlight
 
@@ -77,14 +78,7 @@ def settings_of_products(t: Any) -> Any:
     m, name = t.backends.cuda.matmul, "allow_fp16_reduced_precision_reduction"
     seen = [m.allow_fp16_accumulation, m.allow_bf16_reduced_precision_reduction, getattr(m, f"{name}_split_k")]
     return [*seen, *(assigned(m, name, v) for v in ((True, False), "x", False, (False, False))), getattr(m, f"{name}_split_k"),
-            assigned(m, "nonsense", 1), refused(lambda: m.nonsense)]  # fmt: skip
-
-
-def refused(call: Callable[[], Any]) -> Any:
-    try:
-        return call()
-    except Exception as error:
-        return type(error).__name__, str(error)
+            assigned(m, "nonsense", 1), refused_in_words(lambda: m.nonsense)]  # fmt: skip
 
 
 def libraries(t: Any) -> Any:
@@ -92,7 +86,7 @@ def libraries(t: Any) -> Any:
     asked: list[Any] = [None, "default", "magma", "cusolver", "cublaslt", "x", 3]
     functions = (c.preferred_linalg_library, c.preferred_blas_library, c.preferred_rocm_fa_library)
     return [
-        str(refused(lambda f=f, a=a: f(a)))
+        str(refused_in_words(lambda f=f, a=a: f(a)))
         for f in functions
         for a in asked
         if not (a == "cublaslt" and f is functions[2])
@@ -120,7 +114,7 @@ def attention(t: Any) -> Any:
     params = c.SDPAParams(q, q, q, None, 0.0, True, False)
     can = [f(params) for f in (c.can_use_flash_attention, c.can_use_efficient_attention, c.can_use_cudnn_attention)]
     return (seen, state(), can, tuple(params.query.shape), params.attn_mask, params.dropout, params.is_causal, params.enable_gqa,
-            refused(lambda: c.enable_flash_sdp(1)), refused(lambda: from_module.sdpa_kernel("x").__enter__()),
+            refused_in_words(lambda: c.enable_flash_sdp(1)), refused_in_words(lambda: from_module.sdpa_kernel("x").__enter__()),
             c.fp16_bf16_reduction_math_sdp_allowed(), c.is_ck_sdpa_available(), from_module.current_flash_attention_impl())  # fmt: skip
 
 
@@ -134,10 +128,10 @@ def older_context_warns(t: Any) -> Any:
 def plans(t: Any) -> Any:
     plans = t.backends.cuda.cufft_plan_cache
     return [
-        refused(lambda: plans[0]),
-        refused(lambda: plans["cpu"]),
-        refused(lambda: plans.size),
-        refused(lambda: plans.clear()),
+        refused_in_words(lambda: plans[0]),
+        refused_in_words(lambda: plans["cpu"]),
+        refused_in_words(lambda: plans.size),
+        refused_in_words(lambda: plans.clear()),
     ]
 
 
@@ -154,7 +148,7 @@ def flags(t: Any) -> Any:
             seen.append(getattr(room, name))
         seen += [
             getattr(room, name) == before,
-            refused(lambda r=room, n=name: r.flags(**{n: not getattr(r, n)}).__enter__()) is None,
+            refused_in_words(lambda r=room, n=name: r.flags(**{n: not getattr(r, n)}).__enter__()) is None,
         ]
         setattr(room, name, before)
     b.nnpack.set_flags(False)
@@ -178,7 +172,7 @@ def others(t: Any) -> Any:
     with b.mkl.verbose(b.mkl.VERBOSE_OFF), b.mkldnn.verbose(b.mkldnn.VERBOSE_OFF):
         pass
     xnnpack = importlib.import_module(f"{t.backends.__name__}.xnnpack")
-    return [*seen, refused(lambda: b.mkl.verbose(3).__enter__()), refused(lambda: b.mkldnn.verbose(9).__enter__()),
+    return [*seen, refused_in_words(lambda: b.mkl.verbose(3).__enter__()), refused_in_words(lambda: b.mkldnn.verbose(9).__enter__()),
             assigned(b.quantized, "engine", "x"), assigned(b.quantized, "supported_engines", []), assigned(xnnpack, "enabled", True)]  # fmt: skip
 
 

@@ -9,18 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.parity.refusing import refused
 
 import rushlight
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
-
-
-def refused(call: Callable[[], Any]) -> Any:
-    try:
-        return call()
-    except Exception as error:
-        return type(error).__name__
 
 
 def room(t: Any, name: str) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.parity.refusing import raised
 
 import rushlight
 
@@ -79,17 +80,9 @@ def functions_and_seeds(t: Any) -> dict[str, Callable[[], Any]]:
     }  # fmt: skip
 
 
-def outcome(fn: Callable[[], Any]) -> type[BaseException] | None:
-    try:
-        fn()
-    except Exception as error:
-        return type(error)
-    return None
-
-
 @pytest.mark.parametrize("cases", [no_order, other_dtypes, too_large, functions_and_seeds], ids=lambda fn: fn.__name__)
 def test_classes_of_errors_are_pytorchs(cases: Callable[[Any], dict[str, Callable[[], Any]]]) -> None:
-    found = [{name: outcome(fn) for name, fn in cases(t).items()} for t in (reference, rushlight)]
+    found = [{name: raised(fn) for name, fn in cases(t).items()} for t in (reference, rushlight)]
     assert found[1] == found[0]
     assert all(found[0].values())
 
@@ -126,7 +119,7 @@ def test_uninitialized_parameters_are_asked_for_nothing() -> None:
             lambda: p[0], lambda: p.__setitem__(0, 1), lambda: len(p), lambda: list(p), lambda: 1 in p, lambda: p.__array__(),
             lambda: -p, lambda: p.shape,
         ]  # fmt: skip
-        return [outcome(fn) for fn in asked]
+        return [raised(fn) for fn in asked]
 
     assert classes(rushlight) == classes(reference)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.parity.refusing import raised
 
 import rushlight
 
@@ -20,21 +21,13 @@ def parameters(t: Any, x: Any, p: Any) -> list[Callable[[], Any]]:
             lambda: F.instance_norm(x, None, None, features, features)]  # fmt: skip
 
 
-def outcome(fn: Callable[[], Any]) -> Any:
-    try:
-        fn()
-    except Exception as error:
-        return type(error)
-    return None
-
-
 DTYPES = ("float32", "float64", "float16", "bfloat16")
 
 
 @pytest.mark.parametrize("x", DTYPES)
 @pytest.mark.parametrize("p", DTYPES)
 def test_norms_of_parameters_in_another_precision(x: str, p: str) -> None:
-    found = [[outcome(fn) for fn in parameters(t, getattr(t, x), getattr(t, p))] for t in (torch, rushlight)]
+    found = [[raised(fn) for fn in parameters(t, getattr(t, x), getattr(t, p))] for t in (torch, rushlight)]
     assert found[0] == found[1]
 
 
@@ -51,7 +44,7 @@ FACTORIES: dict[str, Callable[..., Any]] = {
 def test_a_dtype_beside_out(name: str, dtype: str | None) -> None:
     def run(t: Any) -> Any:
         given = {} if dtype is None else {"dtype": getattr(t, dtype)}
-        return outcome(lambda: FACTORIES[name](t, out=t.empty(0), **given))
+        return raised(lambda: FACTORIES[name](t, out=t.empty(0), **given))
 
     assert run(rushlight) is run(torch)
 
@@ -69,7 +62,7 @@ REDUCTIONS: dict[str, Callable[..., Any]] = {
 def test_a_dtype_of_sums_beside_out(name: str, dtype: str | None) -> None:
     def run(t: Any) -> Any:
         given = {} if dtype is None else {"dtype": getattr(t, dtype)}
-        return outcome(lambda: REDUCTIONS[name](t, out=t.empty(0), **given))
+        return raised(lambda: REDUCTIONS[name](t, out=t.empty(0), **given))
 
     assert run(rushlight) is run(torch)
 
@@ -101,9 +94,9 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
-    want = outcome(lambda: REFUSED[name](torch))
+    want = raised(lambda: REFUSED[name](torch))
     assert want is not None
-    assert outcome(lambda: REFUSED[name](rushlight)) is want
+    assert raised(lambda: REFUSED[name](rushlight)) is want
 
 
 def orders(t: Any) -> list[Any]:
@@ -142,7 +135,7 @@ EXCHANGES: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("name", EXCHANGES)
 @pytest.mark.parametrize("pivots", [[5, 6], [0, 1], [1, 2]])
 def test_exchanges_of_rows_that_are_not_there(name: str, pivots: list[int]) -> None:
-    found = [outcome(lambda t=t: EXCHANGES[name](t, t.tensor(pivots, dtype=t.int32))) for t in (torch, rushlight)]
+    found = [raised(lambda t=t: EXCHANGES[name](t, t.tensor(pivots, dtype=t.int32))) for t in (torch, rushlight)]
     assert found[0] is found[1]
 
 
@@ -157,7 +150,7 @@ LAZY: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("kind", ["UninitializedParameter", "UninitializedBuffer"])
 @pytest.mark.parametrize("name", LAZY)
 def test_what_has_no_shape_yet_does_not_compute(name: str, kind: str) -> None:
-    found = [outcome(lambda t=t: LAZY[name](t, getattr(t.nn.parameter, kind)())) for t in (torch, rushlight)]
+    found = [raised(lambda t=t: LAZY[name](t, getattr(t.nn.parameter, kind)())) for t in (torch, rushlight)]
     assert found[0] is found[1]
 
 
@@ -175,7 +168,7 @@ def test_what_does_not_compute_yet_says_so_and_does_once_it_has_a_shape() -> Non
     lambda t: t.nn.Linear(2, 2).to(t.float64, True), lambda t: t.cosine_similarity(t.ones(2, 2), t.ones(2, 2), eps=-1.0),
 ])  # fmt: skip
 def test_conversions_and_settings(call: Callable[[Any], Any]) -> None:
-    assert outcome(lambda: call(rushlight)) is outcome(lambda: call(torch))
+    assert raised(lambda: call(rushlight)) is raised(lambda: call(torch))
 
 
 def over_an_attribute(t: Any) -> None:
@@ -194,4 +187,4 @@ def over_an_attribute(t: Any) -> None:
     lambda t: t.ops.aten.add.Foo, lambda t: t.ops.aten.add.Tensor, lambda t: t.ops.aten.t.default, over_an_attribute,
 ])  # fmt: skip
 def test_what_was_taken_or_raised_another_error(call: Callable[[Any], Any]) -> None:
-    assert outcome(lambda: call(rushlight)) is outcome(lambda: call(torch))
+    assert raised(lambda: call(rushlight)) is raised(lambda: call(torch))

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.parity.refusing import refused
 
 import rushlight
 
@@ -27,13 +28,6 @@ def as_before() -> Iterator[None]:
 
 def room(t: Any) -> Any:
     return importlib.import_module(f"{t.__name__}.serialization")
-
-
-def refused(call: Callable[[], Any]) -> Any:
-    try:
-        return call()
-    except Exception as error:
-        return type(error).__name__
 
 
 def settings(t: Any, tmp_path: Path) -> Any:

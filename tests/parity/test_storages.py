@@ -6,19 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.parity.refusing import refused
 
 import rushlight
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
 BYTES = bytearray(range(8))
-
-
-def refused(call: Callable[[], Any]) -> Any:
-    try:
-        return call()
-    except Exception as error:
-        return type(error).__name__
 
 
 def from_buffers(t: Any, tmp_path: Path) -> Any:

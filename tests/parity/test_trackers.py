@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.parity.refusing import refused_in_words
 
 import rushlight
 
@@ -16,13 +17,6 @@ def room(t: Any, name: str) -> Any:
     if t is rushlight:
         return getattr(t.utils, name)
     return importlib.import_module(f"torch.utils.{name}")
-
-
-def refused(call: Callable[[], Any]) -> Any:
-    try:
-        return call()
-    except Exception as error:
-        return type(error).__name__, str(error)
 
 
 def tracked(t: Any, requires_grad: bool) -> Any:
@@ -53,8 +47,8 @@ def tracked(t: Any, requires_grad: bool) -> Any:
 def formulas(t: Any) -> Any:
     f = room(t, "flop_counter")
     q, k, v, g = (1, 2, 3, 4), (1, 2, 5, 4), (1, 2, 5, 7), (1, 2, 3, 7)
-    return [f.mm_flop((2, 3), (3, 4)), f.addmm_flop((4,), (2, 3), (3, 4)), f.bmm_flop((5, 2, 3), (5, 3, 4)), refused(lambda: f.mm_flop((2, 3), (4, 4))),
-            refused(lambda: f.bmm_flop((5, 2, 3), (4, 3, 4))), f.baddbmm_flop((5, 2, 4), (5, 2, 3), (5, 3, 4)),
+    return [f.mm_flop((2, 3), (3, 4)), f.addmm_flop((4,), (2, 3), (3, 4)), f.bmm_flop((5, 2, 3), (5, 3, 4)), refused_in_words(lambda: f.mm_flop((2, 3), (4, 4))),
+            refused_in_words(lambda: f.bmm_flop((5, 2, 3), (4, 3, 4))), f.baddbmm_flop((5, 2, 4), (5, 2, 3), (5, 3, 4)),
             f.conv_flop_count([1, 3, 8, 8], [4, 3, 3, 3], [1, 4, 6, 6]), f.conv_flop_count([1, 4, 6, 6], [4, 3, 3, 3], [1, 3, 8, 8], True),
             f.sdpa_flop_count(q, k, v), f.sdpa_backward_flop_count(g, q, k, v), [f.get_suffix_str(n) for n in (5, 1500, 9999, 15000, 10**9, 10**16)],
             f.convert_num_with_suffix(10**7, "M"), f.convert_to_percent_str(1, 0), f.convert_to_percent_str(1, 3), f.normalize_tuple(3)]  # fmt: skip
@@ -120,8 +114,8 @@ def own_formulas(t: Any) -> Any:
     raw = {aten.add: lambda x, y, out_shape: x.numel(), aten.mm: lambda a, b, out_shape: 7}
     out.append(counted(t, lambda: (x + x).mm(y).sum().backward(), custom_mapping=raw))
     out += [
-        refused(lambda: counting.register_flop_formula(target)(formula))[0],
-        refused(lambda: counting.register_flop_formula(3)(formula))[0],
+        refused_in_words(lambda: counting.register_flop_formula(target)(formula))[0],
+        refused_in_words(lambda: counting.register_flop_formula(3)(formula))[0],
     ]
     return out
 

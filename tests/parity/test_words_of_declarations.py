@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from tests.parity.refusing import refuse_alike
 
 import rushlight
 
@@ -100,12 +101,7 @@ CASES: dict[str, Case] = {
 @pytest.mark.parametrize("name", CASES)
 def test_refusals_are_of_pytorchs_kind_and_have_its_words(name: str) -> None:
     words, call = CASES[name]
-    kinds = []
-    for t in (reference, rushlight):
-        with pytest.raises(Exception, match=words) as caught:
-            call(t)
-        kinds.append(caught.type)
-    assert kinds[0] is kinds[1]
+    refuse_alike(reference, words, call)
 
 
 @pytest.mark.parametrize("hint", [list[int | None], int | float | bool, list[int] | None, Sequence[bool], str])

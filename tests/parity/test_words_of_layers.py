@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.parity.refusing import refuse_alike
 
 import rushlight
 
@@ -133,12 +134,7 @@ def answering(t: Any, answer: object) -> Any:
 @pytest.mark.parametrize("name", CASES)
 def test_refusals_of_layers_are_of_pytorchs_kind_and_have_its_words(name: str) -> None:
     words, call = CASES[name]
-    kinds = []
-    for library in (reference, rushlight):
-        with pytest.raises(Exception, match=words) as caught:
-            call(library)
-        kinds.append(caught.type)
-    assert kinds[0] is kinds[1]
+    refuse_alike(reference, words, call)
 
 
 def test_the_order_of_long_ago_is_told_in_the_words_that_programs_filter() -> None:

@@ -8,7 +8,7 @@ from rushlight.kernels.reference import rules
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked
 from rushlight.optim.parts import stepped
-from rushlight.optim.stepper import Stepper, advance
+from rushlight.optim.stepper import Stepper
 from rushlight.tensor import Tensor
 
 __all__ = ["Adadelta", "adadelta"]
@@ -55,10 +55,6 @@ class Adadelta(Stepper):
     def _options(self, group: dict[str, Any]) -> tuple[Any, ...]:
         sign = -1.0 if group["maximize"] else 1.0
         return *(group[name] for name in ("lr", "rho", "eps", "weight_decay")), sign
-
-    def _row(self, state: dict[str, Any], options: tuple[float, ...]) -> tuple[Any, ...]:
-        advance(state)
-        return options
 
 
 def adadelta(

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import check, checked, number
 from rushlight.optim.parts import stepped
-from rushlight.optim.stepper import Stepper, advance, lerp, regularized
+from rushlight.optim.stepper import Stepper, lerp, regularized
 from rushlight.tensor import Tensor
 
 __all__ = ["RMSprop", "rmsprop"]
@@ -60,10 +60,6 @@ class RMSprop(Stepper):
     def _options(self, group: dict[str, Any]) -> tuple[float, ...]:
         names = ("lr", "alpha", "eps", "weight_decay", "momentum")
         return (*(number(group[name]) for name in names), -1.0 if group["maximize"] else 1.0)
-
-    def _row(self, state: dict[str, Any], options: tuple[float, ...]) -> tuple[float, ...]:
-        advance(state)
-        return options
 
     @staticmethod
     def _formula(

@@ -8,7 +8,7 @@ from rushlight.kernels.reference import rules
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
 from rushlight.optim.parts import stepped
-from rushlight.optim.stepper import Stepper, advance, raw
+from rushlight.optim.stepper import Stepper, raw
 from rushlight.tensor import Tensor
 
 __all__ = ["Rprop", "rprop"]
@@ -58,10 +58,6 @@ class Rprop(Stepper):
 
     def _options(self, group: dict[str, Any]) -> tuple[Any, ...]:
         return *group["etas"], *group["step_sizes"], -1.0 if group["maximize"] else 1.0
-
-    def _row(self, state: dict[str, Any], options: tuple[float, ...]) -> tuple[Any, ...]:
-        advance(state)
-        return options
 
 
 def rprop(

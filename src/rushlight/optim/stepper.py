@@ -210,8 +210,9 @@ class Stepper(Optimizer):
         return self._slots(group)
 
     def _row(self, state: dict[str, Any], options: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Advance the counters of a parameter and return what the kernel multiplies by."""
-        raise NotImplementedError
+        """Advance the counters of a parameter and return what the kernel multiplies by: by default the options as they are."""
+        advance(state)
+        return options
 
     def _work(self, array: Array, group: dict[str, Any]) -> int:
         return 0 if self._kernel and array.itemsize > 2 else super()._work(array, group)

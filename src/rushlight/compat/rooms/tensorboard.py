@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -126,6 +126,16 @@ def text(name: str, words: str) -> Any:
     )
 
 
+def _refused(name: str, instead: str) -> Callable[..., NoReturn]:
+    """A method that is not there.  instead: what to do."""
+
+    def refuse(self: SummaryWriter, *args: object, **kwargs: object) -> NoReturn:
+        """Refused: raises NotImplementedError."""
+        raise NotImplementedError(f"SummaryWriter.{name}: not implemented by rushlight; {instead}")
+
+    return refuse
+
+
 class SummaryWriter:
     """Writes what TensorBoard shows into a folder.
 
@@ -213,32 +223,12 @@ class SummaryWriter:
             summary = Summary(value=[Summary.Value(tag=key, simple_value=float(_array(value).reshape(())))])
             writer.add_summary(summary, global_step)
 
-    def _refuse(self, name: str, instead: str) -> NoReturn:
-        raise NotImplementedError(f"SummaryWriter.{name}: not implemented by rushlight; {instead}")
-
-    def add_graph(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: raises NotImplementedError."""
-        self._refuse("add_graph", "rushlight.viz.graph draws the graph of autograd")
-
-    def add_embedding(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: raises NotImplementedError."""
-        self._refuse("add_embedding", "write the vectors with numpy.savetxt for TensorBoard's projector")
-
-    def add_video(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: raises NotImplementedError."""
-        self._refuse("add_video", "add its pictures with add_images")
-
-    def add_audio(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: raises NotImplementedError."""
-        self._refuse("add_audio", "write a file of sound")
-
-    def add_mesh(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: raises NotImplementedError."""
-        self._refuse("add_mesh", "add a picture of it with add_figure")
-
-    def add_pr_curve(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: raises NotImplementedError."""
-        self._refuse("add_pr_curve", "add a picture of it with add_figure")
+    add_graph = _refused("add_graph", "rushlight.viz.graph draws the graph of autograd")
+    add_embedding = _refused("add_embedding", "write the vectors with numpy.savetxt for TensorBoard's projector")
+    add_video = _refused("add_video", "add its pictures with add_images")
+    add_audio = _refused("add_audio", "write a file of sound")
+    add_mesh = _refused("add_mesh", "add a picture of it with add_figure")
+    add_pr_curve = _refused("add_pr_curve", "add a picture of it with add_figure")
 
     def flush(self) -> None:
         """Write what waits."""

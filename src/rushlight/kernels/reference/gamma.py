@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rushlight.kernels.reference.series import chebyshev, horner, in_float64
+from rushlight.kernels.reference.series import chebyshev, in_float64
+from rushlight.kernels.reference.special import horner
 
 Array = NDArray[Any]
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rushlight.kernels.reference.series import chebyshev, horner, in_float64
-from rushlight.kernels.reference.special import erf
+from rushlight.kernels.reference.series import chebyshev, in_float64
+from rushlight.kernels.reference.special import erf, horner
 
 Array = NDArray[Any]
 

@@ -23,15 +23,6 @@ def chebyshev(coefficients: Sequence[float], x: Array) -> Array:
     return x * b0 - b1 + coefficients[0]
 
 
-def horner(coefficients: Sequence[float], x: Array) -> Array:
-    """Sum of c_k x^k."""
-    out = np.full_like(x, coefficients[-1])
-    for c in coefficients[-2::-1]:
-        out *= x
-        out += c
-    return out
-
-
 def in_float64(fn: Callable[..., Array]) -> Callable[..., Array]:
     """`fn`, defined on flat float64 arrays, for arrays of any real floating dtype and shapes that broadcast."""
 

@@ -62,7 +62,8 @@ _LARGE = (
 )
 
 
-def _horner(coefficients: Sequence[float], x: Array) -> Array:
+def horner(coefficients: Sequence[float], x: Array) -> Array:
+    """Sum of c_k x^k."""
     out = np.full_like(x, coefficients[-1])
     for c in coefficients[-2::-1]:
         out *= x
@@ -73,8 +74,8 @@ def _horner(coefficients: Sequence[float], x: Array) -> Array:
 def _erf_block(x: Array) -> Array:
     t = np.abs(x)
     near = np.clip(x, -1.0, 1.0)
-    small = near + near * _horner(_SMALL, near * near)
-    large = 1.0 - np.exp(-_horner(_LARGE, (np.clip(t, 1.0, 6.0) - 3.5) / 2.5))
+    small = near + near * horner(_SMALL, near * near)
+    large = 1.0 - np.exp(-horner(_LARGE, (np.clip(t, 1.0, 6.0) - 3.5) / 2.5))
     return np.where(t < 1.0, small, np.copysign(large, x))
 
 
