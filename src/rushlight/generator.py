@@ -29,7 +29,7 @@ class Generator:
     """
 
     def __init__(self, device: Any = "cpu"):
-        self.device = device_class(device)
+        self.device = device_class("cpu" if device is None else device)
         if self.device.type == "meta":
             raise RuntimeError("torch.Generator: device 'meta' draws no numbers: use device='cpu'")
         if self.device.type == "cuda" and devices.instead_of_cuda is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -204,6 +205,15 @@ def test_lerp_is_exact_at_its_ends() -> None:
     assert torch.lerp(a, b, 0.0).tolist() == a.tolist()
     assert torch.lerp(a, b, 1.0).tolist() == b.tolist()
     assert torch.lerp(a, b, torch.tensor([1.0, 0.0])).tolist() == [b[0].item(), a[1].item()]
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.9])
+@pytest.mark.parametrize(
+    "taken", [torch.clone, lambda x: torch.cat([x, x])[:4000], lambda x: torch.from_numpy(x.numpy().copy()[:])]
+)
+def test_lerp_in_place_is_lerp_to_the_last_bit(weight: float, taken: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    x, end = torch.randn(4000, generator=torch.Generator()), torch.linspace(-1, 2, 4000)
+    assert torch.equal(taken(x).lerp_(end, weight), x.lerp(end, weight))
 
 
 def test_closeness() -> None:

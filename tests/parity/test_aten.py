@@ -121,3 +121,13 @@ def check(name: str, args: Any, kwargs: Any, expected: Any, after: Any) -> None:
 def test_what_a_call_runs_below_itself_is_there_and_gives_the_same(call: str) -> None:
     for each in recorded(call):
         check(*each)
+
+
+def test_operators_of_lists() -> None:
+    names = [name for name in dir(torch) if name.startswith("_foreach_")]
+    overloads = [[{each for each in getattr(t.ops.aten, name).overloads() if not each.endswith("out")} for name in names]
+                 for t in (torch, rushlight)]  # fmt: skip
+    assert overloads[0] == overloads[1]
+    sums = [t.ops.aten._foreach_add.List([t.ones(2)], [t.ones(2)], alpha=2)[0] for t in (torch, rushlight)]
+    assert sums[0].tolist() == sums[1].tolist()
+    assert rushlight.ops.aten.add.overloads() == ["Tensor"]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import functools
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from rushlight.basics.errors import explained
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def sizes(args: tuple[Any, ...], name: str, argument: str) -> tuple[int, ...]:
@@ -145,6 +149,26 @@ def common_shape(s: tuple[int, ...], t: tuple[int, ...]) -> Any:
                 return None
             found[lead + i] = n
     return tuple(found)
+
+
+def also_named(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator for functions whose keywords have other names, too: theirs=ours."""
+
+    def wrap(fn: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(fn)
+        def renamed(*args: P.args, **kwargs: P.kwargs) -> R:
+            if kwargs:
+                for theirs, ours in names.items():
+                    if theirs in kwargs and ours not in kwargs:
+                        kwargs[ours] = kwargs.pop(theirs)
+            return fn(*args, **kwargs)
+
+        return renamed
+
+    return wrap
+
+
+numpy_names = also_named(axis="dim", keepdims="keepdim")  # as NumPy calls them
 
 
 def dim_or_axis(name: str, dim: int | None, axis: int | None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -65,7 +66,7 @@ def takes_operands(fn: Callable[..., Any]) -> bool:
     """Whether a method has operands beside the tensor that it is a method of."""
     if hasattr(fn, "op"):
         return len(fn.op.tensors) > 1
-    code = getattr(fn, "without_out", fn).__code__
+    code = inspect.unwrap(getattr(fn, "without_out", fn)).__code__
     return not OPERANDS.isdisjoint(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
 
 

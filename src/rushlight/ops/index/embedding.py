@@ -12,6 +12,7 @@ from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import also_named
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine import inplace
@@ -209,6 +210,7 @@ def embedding_renorm_(weight: Tensor, indices: Any, max_norm: float, norm_type: 
 
 
 @function(ns=F)
+@also_named(input="tensor")
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """1 at each index, 0 elsewhere.  (*) int64 -> (*, num_classes) int64, by default 1 + the largest index.
 

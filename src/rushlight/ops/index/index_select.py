@@ -14,7 +14,7 @@ from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import cast as as_array
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
@@ -201,6 +201,7 @@ def checked(name: str, input: Tensor, dim: int, index: Tensor) -> tuple[Any, Any
 
 @function(method=True)
 @moving("index_select")
+@numpy_names
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices at `index` (a vector) of dimension `dim`.  (*), (N) -> (*), N at `dim`
 
@@ -274,6 +275,7 @@ def slices(
 
 
 @function(method=True, out=True)
+@numpy_names
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: complex = 1) -> Tensor:
     """`input` with the slices of alpha * `source` added at `index` of dimension `dim`.  (*), (N), (*) -> (*)"""
     check_alpha(input, alpha)
@@ -295,6 +297,7 @@ def check_alpha(input: Tensor, alpha: complex) -> None:
 
 
 @function(method=True, out=True)
+@numpy_names
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """`input` with the slices of `source` put at `index` of dimension `dim`.  (*), (N), (*) -> (*)"""
     return slices(call.by_function, index_copy_op.op, "index_copy", input, dim, index, source)
@@ -349,6 +352,7 @@ def constant(name: str, value: Tensor | complex, like: Tensor) -> Any:
 
 
 @function(method=True, out=True)
+@numpy_names
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | complex) -> Tensor:
     """`input` with the slices at `index` of dimension `dim` filled with a number or 0-d tensor.  (*), (N) -> (*)"""
     return fill_slices(call.by_function, "index_fill", input, dim, index, value)

@@ -12,7 +12,7 @@ from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import common_shape, wrap_dim
+from rushlight.dispatch.dims import common_shape, numpy_names, wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
@@ -188,6 +188,7 @@ def same_dtypes(name: str, input: Tensor, src: Tensor | float) -> None:
 
 @function(method=True)
 @moving("gather", same_dtype=True)
+@numpy_names
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """The elements at `index` along `dim`.  (*), index: (*) no larger besides `dim` -> shape of index
 
@@ -212,6 +213,7 @@ def scatter_add_call(run: Callable[..., Any], name: str, input: Tensor, dim: int
 
 
 @function(method=True, out=True)
+@numpy_names
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """`input` with `src` added at `index` along `dim`; repeated indices add up.  (*), (*), (*) -> (*)"""
     return scatter_add_call(call.by_function, "scatter_add", input, dim, index, src)
@@ -224,6 +226,7 @@ def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 
 @function(method=True, out=True)
+@numpy_names
 def take_along_dim(input: Tensor, indices: Any, dim: Any = None) -> Tensor:
     """The elements at `indices` along `dim`, both broadcast besides it; without `dim`, of the flat tensor."""
     if raw(indices).dtype != np.int64:

@@ -11,6 +11,7 @@ from rushlight import kernels
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import numpy_names
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.arith import conj
@@ -187,6 +188,7 @@ def scatter_reduce_call(run: Callable[..., Any], name: str, input: Tensor, dim: 
 
 
 @function(method=True, out=True)
+@numpy_names
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -220,6 +222,7 @@ def index_reduce_call(run: Callable[..., Any], name: str, input: Tensor, dim: in
 
 
 @function(method=True, out=True)
+@numpy_names
 def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -269,6 +272,7 @@ def scatter_call(
 
 
 @function(method=True, out=True)
+@numpy_names
 def scatter(
     input: Tensor,
     dim: int,

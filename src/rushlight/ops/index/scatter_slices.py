@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.keeping.shown import SLICE
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
@@ -81,6 +81,7 @@ def same_kind(input: Tensor, src: Tensor) -> Tensor:
 
 
 @function(method=True, out=True)
+@numpy_names
 def slice_scatter(
     input: Tensor,
     src: Tensor,
@@ -99,6 +100,7 @@ def slice_scatter(
 
 
 @function(method=True)
+@numpy_names
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy of `input` with `src` at `index` of dimension `dim`.  (*), (*) -> (*)"""
     shape = raw(input).shape

@@ -11,6 +11,7 @@ from rushlight.backends.numpy import backend
 from rushlight.basics import caller
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import also_named
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.linear.decompositions import (
@@ -136,6 +137,7 @@ def _minor(A: Array) -> bool:
 
 
 @function(ns=NS, out=True, autocast="float32")
+@also_named(input="A")
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """L with A = L L^H (or U with A = U^H U).  A: (*, N, N).  Raises RuntimeError unless positive definite."""
     matrix("cholesky", A, True)

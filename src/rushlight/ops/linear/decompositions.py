@@ -17,6 +17,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import also_named
 from rushlight.dispatch.meta import placed
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import META
@@ -606,6 +607,7 @@ def check_uplo(name: str, UPLO: str) -> None:
 
 
 @function(ns=NS, out=True, autocast="float32")
+@also_named(input="A")
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of Hermitian matrices, ascending.  A: (*, N, N) -> (*, N)"""
     if not isinstance(A, Tensor) or followed(A):

@@ -10,7 +10,7 @@ import numpy as np
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.named import linalg
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, op
@@ -49,6 +49,7 @@ def _(
 
 
 @function(ns="")
+@numpy_names
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along `dim` of the broadcast shape.  (*), (*) -> (*)"""
     for name, x in (("x1", x1), ("x2", x2)):

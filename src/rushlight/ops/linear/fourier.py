@@ -17,6 +17,7 @@ from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import numpy_names
 from rushlight.dispatch.options import check_options, made
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.fourier import working_bytes
@@ -264,7 +265,7 @@ def _publish(name: str) -> None:
     ):
         fn.__name__ = fn.__qualname__ = name + suffix
         fn.__doc__ = f"The discrete Fourier {WHAT[name]}, over {where}.  norm: backward (default), forward or ortho."
-        function(ns=NS, out=True, autocast="float32")(fn)
+        function(ns=NS, out=True, autocast="float32")(numpy_names(fn))
 
 
 for _name in KINDS:
@@ -272,6 +273,7 @@ for _name in KINDS:
 
 
 @function(ns=NS)
+@numpy_names
 def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Frequencies reordered so that zero is in the middle."""
     dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
@@ -279,6 +281,7 @@ def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 
 
 @function(ns=NS)
+@numpy_names
 def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """The inverse of fftshift."""
     dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)

@@ -15,7 +15,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import listed, wrap_dims
+from rushlight.dispatch.dims import also_named, listed, numpy_names, wrap_dims
 from rushlight.dispatch.named import named
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
@@ -149,6 +149,7 @@ def _two_dims(name: str, A: Tensor, dim: tuple[int, ...]) -> tuple[int, int]:
 
 
 @function(ns=NS, out=True)
+@also_named(input="A", axis="dim", keepdims="keepdim")
 def matrix_norm(
     A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: dtype | None = None
 ) -> Tensor:
@@ -203,6 +204,7 @@ def _keep(x: Tensor, i: int, j: int, keepdim: bool) -> Tensor:
 
 
 @function(ns=NS, out=True)
+@also_named(input="A", axis="dim", keepdims="keepdim")
 def norm(
     A: Tensor,
     ord: complex | str | None = None,
@@ -299,6 +301,7 @@ def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor) -> Array | Tens
 
 
 @function(ns=NS, out=True)
+@also_named(input="A")
 def pinv(
     A: Tensor,
     rcond: float | Tensor | None = None,
@@ -323,6 +326,7 @@ def pinverse(input: Tensor, rcond: float | Tensor | None = 1e-15) -> Tensor:
 
 @function(ns=NS, out=True, autocast="float32")
 @per_sample
+@also_named(input="A")
 def matrix_rank(
     A: Tensor,
     tol: float | Tensor | None = None,
@@ -356,6 +360,7 @@ def _fitting(batch: tuple[int, ...], *tolerances: Any) -> tuple[Any, ...]:
 
 
 @function(ns=NS, out=True)
+@also_named(input="A")
 def matrix_power(A: Tensor, n: int) -> Any:
     """A multiplied n times with itself; of negative n, the inverse.  A: (*, N, N)"""
     if not isinstance(A, Tensor) or A.ndim < 2 or A.shape[-1] != A.shape[-2]:
@@ -382,6 +387,7 @@ PADE_13 = (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353
 
 
 @function(ns=NS, autocast="off")
+@also_named(input="A")
 def matrix_exp(A: Tensor) -> Tensor:
     """The exponential of matrices, by scaling and squaring with a Pade approximant (Higham 2005).  A: (*, N, N)"""
     if isinstance(A, Tensor) and A._array.dtype in dtypes.HALVES:
@@ -450,6 +456,7 @@ def permute(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 
 
 @function(ns=NS, autocast="lower")
+@numpy_names
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """The sum of conj(x) * y over `dim`, broadcast."""
     from rushlight.dispatch.call import write_out

@@ -13,7 +13,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import check_factors
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import wrap_dim, wrap_dims
+from rushlight.dispatch.dims import numpy_names, wrap_dim, wrap_dims
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.engine import inplace
@@ -350,6 +350,7 @@ def broadcast_pair(name: str, input: Tensor, other: Tensor) -> tuple[Any, Any]:
 
 
 @function(method=True, out=True)
+@numpy_names
 def cross(input: Tensor, other: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Cross products along `dim`, of size 3 in both (without it, the first such of `input`).  (*), (*) -> (*)"""
     shape, extents = raw(input).shape, raw(other).shape
@@ -369,6 +370,7 @@ def cross(input: Tensor, other: Tensor, dim: int | Sequence[int] | None = None) 
 
 
 @function(ns="linalg", name="cross", out=True)
+@numpy_names
 def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """Cross products along `dim`, of size 3.  (*), (*) -> (*)"""
     a, b = broadcast_pair("linalg.cross", input, other)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ from rushlight.dispatch.registry import NAMESPACES
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from rushlight.dispatch.declare import Op
 
 # What computes an operator whose arguments are not those of a public function of its name; filled by `library.aten`.
@@ -20,7 +23,7 @@ SPACES = (("linalg_", "linalg"), ("special_", "special"), ("fft_", "fft"), ("", 
 
 # The names of PyTorch's overloads, of which each belongs to some operators.
 OVERLOADS = frozenset(
-    "IntList L OutScalar_Other OutScalar_Self OutTensor Scalar ScalarOpt_dim ScalarOpt_dim_dtype ScalarOpt_dtype ScalarOther ScalarSelf "
+    "IntList L List OutScalar_Other OutScalar_Self OutTensor Scalar ScalarOpt_dim ScalarOpt_dim_dtype ScalarOpt_dtype ScalarOther ScalarSelf "
     "Scalar_Other Scalar_Scalar Scalar_Self Scalar_Tensor Scalar_mode Tensor TensorList TensorList_bins Tensor_Scalar Tensor_Tensor "
     "Tensor_float Tensor_generator Tensor_hacked_twin Tensor_mode U a any array atol_rtol_float atol_rtol_tensor bin_ct bins_tensor "
     "bool center complex complex_complex correction data decimals default device dim dim_IntList dim_dtype dim_int dim_max dim_min "
@@ -116,8 +119,12 @@ class Packet:
         return packet if self._namespace == "aten" else own_packet, (self.__name__,)
 
     def overloads(self) -> list[str]:
-        """The names of the overloads."""
-        return ["default"]
+        """The names of the overloads, as far as they are told apart."""
+        if self.__name__.startswith("_foreach_"):
+            return lists().overloads(self.__name__)
+        known = [each.partition(".") for op in OPS.values() for each in op.aten]
+        found = [overload or "default" for name, _, overload in known if name == self.__name__]
+        return list(dict.fromkeys(found)) or ["default"]
 
     def name(self) -> str:
         """The name with its namespace."""
@@ -160,8 +167,15 @@ def function(name: str) -> Callable[..., Any] | None:
     return MEANINGS[name] if name in MEANINGS else public(name)
 
 
+def lists() -> ModuleType:
+    """The functions of lists of tensors, which are made when they are first asked for."""
+    return importlib.import_module("rushlight.ops.python.foreach")
+
+
 def public(name: str) -> Callable[..., Any] | None:
     """The function or method of that name."""
+    if name.startswith("_foreach_"):
+        return vars(lists()).get(name)
     for fn in (NAMESPACES[""].get(name), getattr(Tensor, name, None)):
         if callable(fn) and not isinstance(fn, type) and not name.startswith("__"):
             return fn

@@ -28,7 +28,17 @@ _BINARY = {"add": ("scalar", "scalars", "other"), "sub": ("scalar", "scalars", "
            "minimum": ("scalar", "scalars", "other"), "clamp_min": ("scalar", "scalars", "other"),
            "clamp_max": ("scalar", "scalars", "other")}  # fmt: skip
 _BOUNDS = {"maximum": "clamp_min", "minimum": "clamp_max"}  # maximum of a number is clamp_min
+_OVERLOADS = {"add": "Scalar List ScalarList Tensor", "mul": "Scalar List ScalarList Tensor", "div": "Scalar List ScalarList Tensor",
+              "pow": "List Scalar ScalarList ScalarAndTensor", "addcmul": "Scalar ScalarList Tensor", "addcdiv": "Scalar ScalarList Tensor",
+              "lerp": "List Scalar ScalarList", "norm": "Scalar", "powsum": "Scalar"}  # fmt: skip
 _ABSENT: Any = object()
+
+
+def overloads(name: str) -> list[str]:
+    """The names of the overloads of `torch.ops.aten._foreach_*`."""
+    short = name.removeprefix("_foreach_").removesuffix("_")
+    known = _OVERLOADS.get(short, "Scalar List ScalarList" if short in _BINARY else "default").split()
+    return [each for each in known if each != "ScalarAndTensor" or not name.endswith("_")]
 
 
 def _listed(name: str, what: str, tensors: Sequence[Tensor] | int) -> list[Any]:

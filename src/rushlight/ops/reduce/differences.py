@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.dispatch.dims import wrap_dim, wrap_dims
+from rushlight.dispatch.dims import numpy_names, wrap_dim, wrap_dims
 from rushlight.dispatch.named import named
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function
@@ -125,6 +125,7 @@ def places(x: Tensor | None, dx: int | None, given: int | None) -> tuple[Any, An
 
 
 @function(aliases=("trapz",))
+@numpy_names
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integral of `y` along `dim` by trapezoids, at the places `x` or at distance `dx`.  (*) -> (*)"""
     x, dx = places(x, dx, dx)
@@ -136,6 +137,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
 
 
 @function()
+@numpy_names
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The running integral of `y` along `dim` by trapezoids, at the places `x` or at distance `dx`.  (*) -> (*)"""
     x, dx = places(x, dx, dx)

@@ -11,7 +11,7 @@ from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import NAMESPACES, function, op
@@ -21,7 +21,7 @@ from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import keep, plain
 from rushlight.ops.index.raw_indices import gather_along, put_along
 from rushlight.ops.index.scatter import gather_op
-from rushlight.ops.reduce.sums import axes, fold, numpy_names, sum_op, tensor_argument, unsqueezed
+from rushlight.ops.reduce.sums import axes, fold, sum_op, tensor_argument, unsqueezed
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.tensor import Tensor
 

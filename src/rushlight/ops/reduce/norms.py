@@ -11,6 +11,7 @@ from rushlight.basics.dtype_words import older
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import also_named, numpy_names
 from rushlight.dispatch.named import linalg, named
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import numpy_dtype
@@ -176,6 +177,7 @@ def check_empty(name: str, shape: tuple[int, ...], dim: tuple[int, ...] | None, 
 
 
 @function(ns="linalg", out=True)
+@also_named(input="x", axis="dim", keepdims="keepdim")
 def vector_norm(
     x: Tensor,
     ord: complex = 2,
@@ -210,6 +212,7 @@ def order(value: Any) -> float:
 
 
 @function(method=True)
+@numpy_names
 def norm(input: Tensor, p: float | str | None = "fro", dim: int | Sequence[int] | None = None, keepdim: bool = False,
          out: Any = None, dtype: Any = None) -> Tensor:  # fmt: skip
     """The norm over all elements or over the dimensions in `dim`.  (*) -> (*)
@@ -244,6 +247,7 @@ def dist(input: Tensor, other: Tensor, p: complex = 2) -> Tensor:
 
 @function(method=True, out=True, inplace=True)
 @per_sample
+@numpy_names
 def renorm(input: Tensor, p: complex, dim: int, maxnorm: float) -> Tensor:
     """Slices along `dim` scaled down to have a p-norm of at most `maxnorm`.  (*) -> (*)"""
     array = tensor_argument("renorm", input)

@@ -8,13 +8,13 @@ import numpy as np
 
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.sums import joined
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.reduce.scan import cumprod_op
-from rushlight.ops.reduce.sums import fold, in_dtype, numpy_names, tensor_argument, unsqueezed
+from rushlight.ops.reduce.sums import fold, in_dtype, tensor_argument, unsqueezed
 from rushlight.ops.shape.join import cat_op
 from rushlight.ops.shape.reshape import reshape_op, slice_op
 from rushlight.tensor import Tensor

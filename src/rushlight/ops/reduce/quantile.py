@@ -8,14 +8,14 @@ import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.dispatch.by_sample import per_sample
-from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.named import named
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function
 from rushlight.kernels.reference.order import order_of
 from rushlight.ops.index.scatter import gather_op
-from rushlight.ops.reduce.sums import numpy_names, tensor_argument
+from rushlight.ops.reduce.sums import tensor_argument
 from rushlight.ops.shape.reshape import permute_op, reshape_op
 from rushlight.tensor import Tensor, wrap
 

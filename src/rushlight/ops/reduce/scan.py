@@ -12,7 +12,7 @@ from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import NAMESPACES, function, op
@@ -24,7 +24,7 @@ from rushlight.ops.elementwise.complex_log import complex_logaddexp
 from rushlight.ops.elementwise.shared import keep
 from rushlight.ops.index.scatter import gather_adjoint
 from rushlight.ops.reduce.extrema import ordered
-from rushlight.ops.reduce.sums import in_dtype, numpy_names, tensor_argument
+from rushlight.ops.reduce.sums import in_dtype, tensor_argument
 from rushlight.ops.shape.join import cat_op
 from rushlight.ops.shape.reshape import slice_op
 

@@ -11,14 +11,14 @@ import numpy as np
 from rushlight.backends.numpy import backend
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.results import named
 from rushlight.kernels.reference.order import order_of
 from rushlight.ops.index.raw_indices import gather_along
 from rushlight.ops.reduce.extrema import alike, at_index, check_dim, ordered, place_along
-from rushlight.ops.reduce.sums import fold, numpy_names
+from rushlight.ops.reduce.sums import fold
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor

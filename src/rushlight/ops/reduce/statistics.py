@@ -12,6 +12,7 @@ from rushlight.basics import caller, dtypes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import numpy_names
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.kernels.reference.norms import beside_mean
@@ -27,7 +28,6 @@ from rushlight.ops.reduce.sums import (
     fold_of,
     left,
     mean_op,
-    numpy_names,
     spread,
     sum_op,
     tensor_argument,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.compute import HALVES
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import wrap_dims
+from rushlight.dispatch.dims import numpy_names, wrap_dims
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import function, op
@@ -126,20 +125,6 @@ def spread(g: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Array | T
 def count(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> int:
     """How many elements go into one result."""
     return math.prod(shape if dim is None else [shape[i] for i in dim if shape])
-
-
-def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn` that also takes NumPy's names of its keywords: axis for dim, keepdims for keepdim."""
-
-    @functools.wraps(fn)
-    def renamed(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            for theirs, ours in (("axis", "dim"), ("keepdims", "keepdim")):
-                if theirs in kwargs and ours not in kwargs:
-                    kwargs[ours] = kwargs.pop(theirs)
-        return fn(*args, **kwargs)
-
-    return renamed
 
 
 def asked_first(x: Tensor, dtype: np.dtype[Any]) -> Tensor:

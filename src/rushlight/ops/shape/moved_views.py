@@ -10,7 +10,7 @@ import numpy as np
 
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import check_broadcast
-from rushlight.dispatch.dims import as_int, by_keyword, listed, sizes, wrap_dim
+from rushlight.dispatch.dims import as_int, by_keyword, listed, numpy_names, sizes, wrap_dim
 from rushlight.dispatch.formats import contiguous_format
 from rushlight.dispatch.operands import held, raw
 from rushlight.dispatch.outs import check_dtypes
@@ -55,6 +55,7 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
 
 
 @function(method=True)
+@numpy_names
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """Dimension `dim` as several, of `sizes`, one of which may be -1: a view.  (*) -> (*)"""
     shape = held(input).shape
@@ -257,12 +258,14 @@ def resolved(x: Tensor) -> Tensor:
 
 
 @function()
+@numpy_names
 def unsafe_split(tensor: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
     """As split, but the pieces may be changed in place, as if they were no views of one tensor: nobody notices who saved it."""
     return apart(splitting.split(resolved(tensor), split_size, dim))
 
 
 @function()
+@numpy_names
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """As chunk, but the pieces may be changed in place, as if they were no views of one tensor: nobody notices who saved it."""
     return apart(splitting.chunk(resolved(input), chunks, dim))

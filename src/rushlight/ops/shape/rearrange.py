@@ -10,7 +10,7 @@ import numpy as np
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import as_int, by_keyword, listed, sizes, wrap_dim, wrap_dims
+from rushlight.dispatch.dims import as_int, by_keyword, listed, numpy_names, sizes, wrap_dim, wrap_dims
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import check_count
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
@@ -223,6 +223,7 @@ def check_total(output_size: object, total: int) -> None:
 
 @function(method=True)
 @per_sample
+@numpy_names
 def repeat_interleave(
     input: Tensor,
     repeats: Tensor | int | None = None,

@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import as_int, wrap_dim
+from rushlight.dispatch.dims import as_int, numpy_names, wrap_dim
 from rushlight.dispatch.fast_views import at_once, made_views
 from rushlight.dispatch.keeping.shown import first
 from rushlight.dispatch.operands import held, raw
@@ -180,6 +180,7 @@ Tensor.split = known_as(_split_method, "split", "Tensor")  # type: ignore[method
 
 
 @function(method=True)
+@numpy_names
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:
     """A tuple of pieces of the given sizes along `dim`, views.  (*) -> [(*), ...]"""
     shape = held(input).shape
@@ -199,6 +200,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:
 
 
 @function(method=True)
+@numpy_names
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
     """A tuple of at most `chunks` pieces of equal size along `dim`, views.  (*) -> [(*), ...]"""
     shape = held(input).shape

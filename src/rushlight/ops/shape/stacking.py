@@ -11,7 +11,7 @@ from rushlight.basics import caller, dtypes
 from rushlight.dispatch import families
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array, Arrays
-from rushlight.dispatch.dims import as_int, no_bool, sizes, wrap_dim
+from rushlight.dispatch.dims import as_int, no_bool, numpy_names, sizes, wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.index.index_select import index_select_op
@@ -75,6 +75,7 @@ def split_points(name: str, places: Any) -> int | tuple[int, ...]:
 
 
 @function(method=True)
+@numpy_names
 def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *,
                  indices: Tensor | Sequence[int] | int | None = None, sections: int | Sequence[int] | None = None,
                  tensor_indices_or_sections: Any = None) -> tuple[Tensor, ...]:  # fmt: skip
