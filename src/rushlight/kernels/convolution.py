@@ -43,7 +43,7 @@ def _windows(
         return None
     if not countable(2**28, out, w[2:], *geometry):
         return None
-    if groups == x[1] and not paddable(x[2:], out, w[2:], *geometry):
+    if _by_channel(x, w, groups) and not paddable(x[2:], out, w[2:], *geometry):
         return None
     images = _COLUMNS // math.prod(out) + 2  # in one strip; places in them are counted in 32 bits
     if images * max(x[1] * math.prod(x[2:]), w[0] * math.prod(out)) >= 2**31:
@@ -93,9 +93,9 @@ def _plan(a: Array, b: Array, *shapes: object) -> tuple[Any, Any]:
     return (None, None) if windows is None else (table, windows)
 
 
-def _by_channel(shape: tuple[int, ...], groups: int) -> bool:
-    """Whether each group is one channel."""
-    return bool(shape[1] == groups)
+def _by_channel(x: tuple[int, ...], w: tuple[int, ...], groups: int) -> bool:
+    """Whether each group is one channel, of which few outputs are made: of more, the products are worth what packing costs."""
+    return bool(x[1] == groups and w[0] <= 8 * groups)
 
 
 def working_bytes(
@@ -103,7 +103,7 @@ def working_bytes(
 ) -> int:
     """Bytes that a kernel takes for itself while it runs.  x, w, out: shapes; adjoint: "" for `conv`, "input", "weight"."""
     table = native(dtype)
-    if table is None or _by_channel(x, groups):
+    if table is None or _by_channel(x, w, groups):
         return 0
     windows = _windows(*map(tuple, (x, w, out)), groups, *map(tuple, (stride, padding, dilation)))
     return 0 if windows is None else int(table.conv_room(windows, ord(adjoint[:1] or "c")))
@@ -129,7 +129,7 @@ def conv(
     if table is None:
         return reference.conv(x, w, stride, padding, dilation, groups)
     y = np.empty((x.shape[0], w.shape[0], *out), x.dtype)
-    run = table.channel_conv if _by_channel(x.shape, groups) else table.conv
+    run = table.channel_conv if _by_channel(x.shape, w.shape, groups) else table.conv
     run(contiguous(x), contiguous(w), y, windows)
     return y
 
@@ -150,7 +150,7 @@ def conv_input(
     if table is None:
         return reference.conv_input(g, w, shape, stride, padding, dilation, groups)
     x = np.empty(tuple(shape), g.dtype)
-    run = table.channel_conv_input if _by_channel(shape, groups) else table.conv_input
+    run = table.channel_conv_input if _by_channel(shape, w.shape, groups) else table.conv_input
     run(contiguous(g), contiguous(w), x, windows)
     return x
 
@@ -171,6 +171,6 @@ def conv_weight(
     if table is None:
         return reference.conv_weight(g, x, shape, stride, padding, dilation, groups)
     w = np.empty(tuple(shape), g.dtype)
-    run = table.channel_conv_weight if _by_channel(x.shape, groups) else table.conv_weight
+    run = table.channel_conv_weight if _by_channel(x.shape, shape, groups) else table.conv_weight
     run(contiguous(g), contiguous(x), w, windows)
     return w

@@ -185,7 +185,8 @@ def bits_needed(words: Array) -> list[float]:
 def repeats(words: Array, need: list[float]) -> bool:
     """Whether zlib, which finds what occurs twice, takes fewer bits than codes by frequency, by far."""
     some = words[:SAMPLE]
-    if np.unique(some).size > some.size // 2:
+    inorder = np.sort(some)  # a quarter of the time of `unique`
+    if np.count_nonzero(inorder[1:] != inorder[:-1]) > some.size // 2:
         return False
     return len(zlib.compress(in_planes(some).data, 1)) < 0.5 * some.size * sum(min(bits, 8.0) for bits in need) / 8
 

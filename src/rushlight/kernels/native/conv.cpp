@@ -165,10 +165,10 @@ template <class T> struct InputGradient {
         }
     }
 
-    // With stride 1 it is a convolution too, of g with w turned round, kernel and channels; the copy of w pays where
-    // there are many columns.  t: its windows.
+    // With stride 1 it is a convolution too, of g with w turned round, kernel and channels; the copy of w pays where there are many
+    // columns, and what is multiplied with zeros of the padding must not be a quarter of all.  t: its windows.
     static bool turns(const Windows &s, Windows &t) {
-        if (s.N * s.length() <= 256) return false;
+        if (s.N * s.length() <= 256 || 3 * s.area() > 4 * s.length()) return false;
         for (int d = 0; d < 3; ++d)
             if (s.stride[d] != 1 || s.pad[d] > s.dil[d] * (s.k[d] - 1)) return false;
         t = s;
