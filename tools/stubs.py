@@ -4,7 +4,7 @@
     python tools/stubs.py --check    # exit status 1 where they are not what would be written
 
 Functions and methods are published while the package is imported, so a checker that reads the source does not see them.
-Parameters have the types of their declarations and, where those say Any, those of `stub_types.py`.
+Parameters have the types of their declarations and, where those say Any or object, those of `stub_types.py`.
 """
 
 from __future__ import annotations
@@ -229,12 +229,13 @@ def result_type(name: str, value: Any) -> str:
     """What a function returns."""
     plain = name.rstrip("_") if not name.startswith("__") else name
     declared = inspect.signature(value).return_annotation
-    unsaid = ("Any", inspect.Signature.empty, "Array", "tuple[Any, Any]", "tuple[Any, Any, Any]")
-    if declared in unsaid or plain in types.RESULTS:
+    unsaid = ("Any", inspect.Signature.empty, "Array", "tuple[Any, ...]", "tuple[Any, Any]", "tuple[Any, Any, Any]")
+    if declared in (*unsaid, "tuple[Tensor, ...]") or plain in types.RESULTS:
         prefix = {"rushlight.linalg": "linalg_"}.get(value.__module__, "")
         for candidate in (prefix + plain, plain):
             if candidate in named_results() and candidate not in types.RESULTS:
                 return f"results.{candidate}"
+    if declared in unsaid or plain in types.RESULTS:
         return types.RESULTS.get(plain, "Tensor")
     return annotation(declared)
 
@@ -288,12 +289,10 @@ def parameter_type(name: str, p: inspect.Parameter) -> str:
     own = types.OWN.get((name, p.name)) or types.OWN.get((plain, p.name))
     if own:
         return own
-    text = (
-        annotation(p.annotation)
-        if p.annotation not in (p.empty, "Any", "Array")
-        else types.PARAMETERS.get(p.name, "Any")
-    )
-    return f"{text} | None" if p.default is None and "None" not in text and text != "Any" else text
+    unsaid = p.annotation in (p.empty, "Any", "Array", "object")
+    text = types.PARAMETERS.get(p.name) if unsaid else annotation(p.annotation)
+    text = text or ("object" if p.annotation == "object" else "Any")
+    return f"{text} | None" if p.default is None and "None" not in text and text not in ("Any", "object") else text
 
 
 if __name__ == "__main__":

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rushlight._dynamo.backends.registry import get_default_backend, list_backends, set_default_backend
 from rushlight.compat.functions import compile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 __all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "get_default_backend",
            "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_default_backend", "set_stance"]  # fmt: skip
@@ -29,7 +33,7 @@ def is_exporting() -> bool:
     return False
 
 
-def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """`fn` as it is: it is not compiled anyway.  Without a function, a decorator that does the same.
 
     >>> import rushlight as torch

@@ -64,7 +64,7 @@ class Future(Generic[T]):
             raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
         self._complete(None, result)
 
-    def _complete(self, result: Any, error: Exception | None) -> None:
+    def _complete(self, result: object, error: Exception | None) -> None:
         with self._lock:
             if self.done():
                 raise RuntimeError("Attempting to mark a completed Future as complete again. Note that a Future can only be "

@@ -94,7 +94,7 @@ class Generator:
         """The whole state as a tensor of bytes."""
         return wrap(self.state_words().view(np.uint8))
 
-    def set_state(self, new_state: Any) -> Generator:
+    def set_state(self, new_state: object) -> Generator:
         """Restore a state that `get_state` or PyTorch's generator returned, and return the generator.  Raises TypeError or RuntimeError for anything else."""
         array = getattr(new_state, "_array", None)
         if array is None or array.dtype != np.uint8:
@@ -115,7 +115,7 @@ class Generator:
     def __copy__(self) -> Generator:
         return self.clone_state()
 
-    def __deepcopy__(self, memo: Any) -> Generator:
+    def __deepcopy__(self, memo: object) -> Generator:
         return self.clone_state()
 
     def __getstate__(self) -> Any:

@@ -71,7 +71,7 @@ def _hubconf(folder: str) -> ModuleType:
     return module
 
 
-def _entry(module: ModuleType, name: Any) -> Callable[..., Any]:
+def _entry(module: ModuleType, name: object) -> Callable[..., Any]:
     """The function `name` of a hubconf.  Raises ValueError for no string, RuntimeError where there is none."""
     if not isinstance(name, str):
         raise ValueError("Invalid input: model should be a string of function name")
@@ -81,7 +81,7 @@ def _entry(module: ModuleType, name: Any) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def _local(function: str, folder: Any) -> str:
+def _local(function: str, folder: object) -> str:
     """A local folder.  Raises NotImplementedError for a repository's name."""
     path = os.path.expanduser(str(folder))
     if not os.path.isdir(path):
@@ -104,8 +104,8 @@ def load(repo_or_dir: Any, model: str, *args: object, source: str = "github", tr
         return _entry(_hubconf(folder), model)(*args, **kwargs)
 
 
-def help(github: Any, model: str, force_reload: bool = False, skip_validation: bool = False,
-         trust_repo: Any = "check") -> str | None:  # fmt: skip
+def help(github: object, model: str, force_reload: bool = False, skip_validation: bool = False,
+         trust_repo: object = "check") -> str | None:  # fmt: skip
     """The docstring of the function `model` of a local folder's hubconf.py."""
     folder = _local("help", github)
     with _on_path(folder):
@@ -126,7 +126,7 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
     raise _refuse_fetching("download_url_to_file", url, f"fetch it yourself, to {dst}")
 
 
-def load_state_dict_from_url(url: str, model_dir: str | None = None, map_location: Any = None, progress: bool = True,
+def load_state_dict_from_url(url: str, model_dir: str | None = None, map_location: object = None, progress: bool = True,
                              check_hash: bool = False, file_name: str | None = None, weights_only: bool = False) -> Any:  # fmt: skip
     """`torch.load` of the file of this address that lies in `model_dir` already, by default checkpoints in the hub's folder.
 
@@ -160,14 +160,14 @@ class _NoBar:
         """So much more is done."""
         self.n += n
 
-    def set_description(self, *words: Any, **options: Any) -> None:
+    def set_description(self, *words: object, **options: object) -> None:
         """Nothing is shown."""
 
     def close(self) -> None:
         """Nothing was shown."""
 
 
-def tqdm(iterable: Any = None, *args: Any, **options: Any) -> Any:
+def tqdm(iterable: object = None, *args: object, **options: object) -> Any:
     """A bar of progress by the package tqdm; one that shows nothing where it is not installed."""
     try:
         from tqdm import tqdm as bar

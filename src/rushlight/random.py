@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 from rushlight.generator import default_generator
 from rushlight.ops.random.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
@@ -14,7 +13,7 @@ __all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "ma
 
 
 @contextlib.contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True, *_: object, **__: object) -> Iterator[None]:
+def fork_rng(devices: object = None, enabled: bool = True, *_: object, **__: object) -> Iterator[None]:
     """Restore the default generator's state at the end of a block, whatever is drawn within.
 
     >>> import rushlight as torch

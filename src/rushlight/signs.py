@@ -62,7 +62,7 @@ class Signed:
         return shown(self._held, self._bits)
 
     @_array.setter
-    def _array(self, value: Any) -> None:
+    def _array(self, value: object) -> None:
         raise RuntimeError(
             "a tensor with a conjugate or negative bit cannot take the array of another: resolve_conj() it"
         )

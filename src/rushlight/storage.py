@@ -25,7 +25,7 @@ def root_of(array: Any) -> Any:
     return array
 
 
-def _bytes_of(given: Any, device: Any) -> Any:
+def _bytes_of(given: Any, device: object) -> object:
     """So many bytes, or those of a sequence of numbers.  uint8 (n)"""
     if device is not None and str(device) != "cpu":
         raise RuntimeError(f"torch.UntypedStorage(): Storage device not recognized: {device}")
@@ -42,7 +42,7 @@ def _bytes_of(given: Any, device: Any) -> Any:
     return np.array([item & 255 for item in given], np.uint8)
 
 
-def _mapped(filename: Any, shared: bool, nbytes: int) -> Any:
+def _mapped(filename: str | os.PathLike[str], shared: bool, nbytes: int) -> object:
     """The bytes of a file, mapped.  uint8 (nbytes)"""
     if shared:
         os.close(os.open(filename, os.O_RDWR | os.O_CREAT))
@@ -94,7 +94,7 @@ class Storage:
         return object.__sizeof__(self) + self.nbytes()
 
     @classmethod
-    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> Storage:
+    def from_file(cls, filename: str | os.PathLike[str], shared: bool = False, nbytes: int = 0) -> Storage:
         """A storage on the bytes of a file, read when they are needed.
 
         shared: whether changes go to the file, which is made as long as needed; nbytes: how many, all for 0.  Raises
@@ -396,7 +396,7 @@ def depend(array: Array, who: Any) -> int:
     return id(root)
 
 
-def independent(keys: Any, who: Any) -> None:
+def independent(keys: Any, who: object) -> None:
     """Forget what an object depended on, which dies."""
     for key in keys:
         left = [entry for entry in dependents.pop(key, ()) if entry[1]() is not who]

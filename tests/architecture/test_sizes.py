@@ -21,8 +21,8 @@ MOST_FILES = 30  # in one folder
 MOST_AT_THE_TOP = 3
 LARGEST_CYCLE = 3  # of modules that import each other, imports inside of functions counted
 MOST_NAMING = 4  # files that know one operator by name
-MOST_ANY = 0.15, 0.15  # of annotated parameters, of returns: they may fall, never rise
-MOST_ANY_BELOW = 0.054, 0.08  # in the engine and in dispatch
+MOST_ANY = 0.1, 0.12  # of annotated parameters, of returns: they may fall, never rise
+MOST_ANY_BELOW = 0.045, 0.08  # in the engine and in dispatch
 
 # "file:function" that may be longer, and why.
 LONG_FUNCTIONS: dict[str, str] = {}

@@ -46,6 +46,7 @@ F.interpolate(c[0], scale_factor=0.5, mode="linear") | scales
 F.interpolate(c, scale_factor=(2.0, 1.5), mode="bicubic", align_corners=True) | output_size align_corners scales_h scales_w
 F.interpolate(c, (4, 4)) | output_size scales_h self_sym_sizes
 F.layer_norm(a, (4,)) | normalized_shape
+F.batch_norm(a, torch.zeros(4), torch.ones(4), torch.ones(4)) | running_var training
 torch._foreach_maximum([a, a], [0.0, 1.0])[1] | scalars
 """
 

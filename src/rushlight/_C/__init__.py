@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight import absent
 from rushlight._C import _functorch as _functorch
@@ -30,6 +30,10 @@ from rushlight.overrides.protocol import (
 )
 from rushlight.tensor import Tensor
 from rushlight.tensor import layout as layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
            "_LinAlgError", "_disabled_torch_dispatch_impl", "_disabled_torch_function_impl"]  # fmt: skip
@@ -179,7 +183,7 @@ def _mps_is_available() -> bool:
     return False
 
 
-def _accepted(name: str) -> Any:
+def _accepted(name: str) -> Callable[..., Any]:
     """A setting of TorchScript's compiler: accepted, without effect."""
 
     def setting(*args: object) -> bool:

@@ -48,7 +48,7 @@ class DelayedError:
         self.msg, self.num_inputs = msg, num_inputs
 
     def __call__(self, *inputs: Any) -> Any:
-        def fail(grads: Any) -> Any:
+        def fail(grads: object) -> Any:
             raise RuntimeError(self.msg)
 
         return Through.apply(fail, *inputs)

@@ -9,7 +9,7 @@ from rushlight import absent
 __all__ = ["is_batchedtensor", "is_legacy_batchedtensor"]
 
 
-def is_legacy_batchedtensor(tensor: Any) -> bool:
+def is_legacy_batchedtensor(tensor: object) -> bool:
     """Whether a tensor is one of an older vmap: no."""
     return False
 

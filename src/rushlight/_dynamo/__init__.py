@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight import absent
 from rushlight._dynamo import _trace_wrapped_higher_order_op, backends, config, eval_frame, exc, utils
 from rushlight._dynamo.backends.registry import list_backends, lookup_backend, register_backend
 from rushlight._dynamo.eval_frame import OptimizedModule, compiled, is_dynamo_supported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 __all__ = ["OptimizedModule", "_trace_wrapped_higher_order_op", "allow_in_graph", "assume_constant_result", "backends", "config", "disable",
            "disallow_in_graph", "eval_frame", "exc", "forbid_in_graph", "graph_break", "is_compiling", "is_dynamo_supported", "list_backends",
@@ -16,12 +20,14 @@ __all__ = ["OptimizedModule", "_trace_wrapped_higher_order_op", "allow_in_graph"
 absent.names(globals(), "nothing is captured here: programs run as they are", "", "explain export")
 
 
-def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None, wrapping: bool = True) -> Any:
+def disable(
+    fn: Callable[..., Any] | None = None, recursive: bool = True, *, reason: str | None = None, wrapping: bool = True
+) -> Any:
     """`fn` as it is, or a decorator that returns its function."""
     return (lambda function: function) if fn is None else fn
 
 
-def _same(fn: Any) -> Any:
+def _same(fn: Callable[..., Any]) -> object:
     """`fn` as it is."""
     return fn
 
@@ -29,7 +35,7 @@ def _same(fn: Any) -> Any:
 allow_in_graph = disallow_in_graph = forbid_in_graph = assume_constant_result = run = _same
 
 
-def optimize(backend: Any = "inductor", **options: object) -> Any:
+def optimize(backend: object = "inductor", **options: object) -> Callable[..., Any]:
     """A decorator that does what `torch.compile` does."""
     return lambda model: compiled(model, backend)
 
@@ -48,16 +54,16 @@ def is_compiling() -> bool:
     return False
 
 
-def mark_dynamic(t: Any, index: Any, **options: object) -> None:
+def mark_dynamic(t: object, index: object, **options: object) -> None:
     """Of no effect: sizes are what they are when a program runs."""
 
 
 maybe_mark_dynamic = mark_dynamic
 
 
-def mark_static(t: Any, index: Any = None) -> None:
+def mark_static(t: object, index: object = None) -> None:
     """Of no effect: sizes are what they are when a program runs."""
 
 
-def mark_static_address(t: Any, guard: bool = False) -> None:
+def mark_static_address(t: object, guard: bool = False) -> None:
     """Of no effect: nothing is compiled for where a tensor lies."""

@@ -47,7 +47,7 @@ class OptimizedModule(Module):
         within = self.__dict__.get("_modules", {}).get("_orig_mod")
         return super().__getattr__(name) if name in _OWN or within is None else getattr(within, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value) if name in _OWN else setattr(self._modules["_orig_mod"], name, value)
 
     def __delattr__(self, name: str) -> None:
@@ -79,7 +79,7 @@ def compiled(model: Any, backend: Any = None, mode: str | None = None, options: 
     return model if inspect.isclass(model) else _around(model)
 
 
-def _check(model: Any, backend: Any, mode: str | None, options: dict[str, Any] | None) -> None:
+def _check(model: object, backend: Any, mode: str | None, options: dict[str, Any] | None) -> None:
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if backend == "inductor" and mode is not None and mode not in _MODES:
@@ -92,7 +92,7 @@ def _check(model: Any, backend: Any, mode: str | None, options: dict[str, Any] |
 
 def _around(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def compile_wrapper(*args: Any, **kwargs: Any) -> Any:
+    def compile_wrapper(*args: object, **kwargs: object) -> Any:
         return function(*args, **kwargs)
 
     compile_wrapper._torchdynamo_orig_callable = function  # type: ignore[attr-defined]

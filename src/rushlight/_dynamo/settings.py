@@ -13,7 +13,7 @@ def patcher(room: dict[str, Any]) -> Callable[..., Any]:
     """`patch` of a module, given by its `globals()`: a context, or a decorator, in which settings are others."""
 
     @contextlib.contextmanager
-    def patch(arg1: str | dict[str, Any] | None = None, arg2: Any = None, **kwargs: Any) -> Iterator[None]:
+    def patch(arg1: str | dict[str, Any] | None = None, arg2: object = None, **kwargs: object) -> Iterator[None]:
         """A context or a decorator with other settings: of a name and a value, a dictionary, or keywords.
 
         Raises AttributeError for a setting that is not there.

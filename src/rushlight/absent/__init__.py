@@ -65,6 +65,6 @@ def put(room: dict[str, Any], made: dict[str, Any]) -> None:
     room.setdefault("__all__", []).extend(made)
 
 
-def is_absent(value: Any) -> bool:
+def is_absent(value: object) -> bool:
     """Whether a name stands for something that is refused."""
     return getattr(value, "absent", False) is True or (isinstance(value, type) and issubclass(value, Absent))

@@ -17,7 +17,7 @@ def answers(room: dict[str, Any], given: dict[str, Any]) -> None:
     absent.put(room, {name: _answer(room["__name__"], name, value) for name, value in given.items()})
 
 
-def _answer(module: str, name: str, value: Any) -> Callable[..., Any]:
+def _answer(module: str, name: str, value: object) -> Callable[..., Any]:
     def answer(*args: object, **kwargs: object) -> Any:
         return copy.copy(value)
 

@@ -11,9 +11,13 @@ import sys
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight import absent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 __all__ = ["WALLS", "Wall", "below", "imported", "room"]
 
@@ -102,7 +106,7 @@ PARTLY = {
 }  # fmt: skip
 
 
-def _not_called(function: Any) -> Any:
+def _not_called(function: Callable[..., Any]) -> object:
     """A decorator of functions that need other processes: what it returns raises."""
     return absent.refusing("torch.distributed.rpc", getattr(function, "__name__", "call"), _CALLS)
 

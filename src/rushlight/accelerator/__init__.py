@@ -56,32 +56,32 @@ def current_device_idx() -> int:
     _needs_one("current_device_idx")
 
 
-def set_device_index(device: Any) -> None:
+def set_device_index(device: device | str | int | None) -> None:
     """Choose an accelerator; refused."""
     _needs_one("set_device_index")
 
 
-def set_device_idx(device: Any) -> None:
+def set_device_idx(device: device | str | int | None) -> None:
     """The older name of :func:`set_device_index`; refused."""
     _needs_one("set_device_idx")
 
 
-def current_stream(device: Any = None) -> Any:
+def current_stream(device: device | str | int | None = None) -> Any:
     """The queue of work of an accelerator; refused."""
     _needs_one("current_stream")
 
 
-def set_stream(stream: Any) -> None:
+def set_stream(stream: object) -> None:
     """Choose a queue of work; refused."""
     _needs_one("set_stream")
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: device | str | int | None = None) -> None:
     """Wait until an accelerator has done its work; refused."""
     _needs_one("synchronize")
 
 
-def get_device_capability(device: Any = None) -> dict[str, Any]:
+def get_device_capability(device: device | str | int | None = None) -> dict[str, Any]:
     """What an accelerator computes with; refused."""
     _needs_one("get_device_capability")
 

@@ -75,7 +75,7 @@ def get_autocast_cpu_dtype() -> dtypes.dtype:
     return get_autocast_dtype("cpu")
 
 
-def _device_type(name: str, device_type: Any) -> str:
+def _device_type(name: str, device_type: object) -> str:
     if not isinstance(device_type, str):
         raise ValueError(f"{name}: expected `device_type` of type `str`, got: `{type(device_type)}`")
     return device_type
@@ -187,7 +187,7 @@ class autocast:
         """Decorates ``function``: it is called in the context."""
 
         @functools.wraps(function)
-        def called(*args: Any, **kwargs: Any) -> Any:
+        def called(*args: object, **kwargs: object) -> Any:
             with self:
                 return function(*args, **kwargs)
 

@@ -91,7 +91,7 @@ class GradScaler:
         """Changes the growth interval."""
         self._growth_interval = new_interval
 
-    def scale(self, outputs: Any) -> Any:
+    def scale(self, outputs: object) -> Any:
         """`outputs`, a tensor or an iterable of some, times the scale; as they are where it is switched off."""
         if not self._enabled:
             return outputs

@@ -25,7 +25,7 @@ def enter_dual_level() -> DualLevel:
     return level
 
 
-def exit_dual_level(*, level: Any = None) -> None:
+def exit_dual_level(*, level: object = None) -> None:
     """End the innermost level, and drop its tangents.  Raises RuntimeError if `level` is another one, or none is active."""
     if not any(isinstance(x, DualLevel) for x in modes.levels):
         raise RuntimeError("Trying to exit a forward AD level but no level exists: call enter_dual_level() first.")

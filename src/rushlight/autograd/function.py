@@ -64,7 +64,7 @@ class FunctionCtx:
         return self._function._node_class
 
     @__class__.setter
-    def __class__(self, kind: Any) -> None:
+    def __class__(self, kind: object) -> None:
         raise TypeError("__class__ of the context of a custom function cannot be set")
 
     def __getattr__(self, name: str) -> Any:
@@ -77,14 +77,14 @@ class FunctionCtx:
         """The name of the node."""
         return f"{self._function.__name__}Backward"
 
-    def save_for_backward(self, *tensors: Any) -> None:
+    def save_for_backward(self, *tensors: object) -> None:
         """Keep inputs or outputs (tensors or None) for backward: at most one call, from forward or setup_context.
 
         TypeError for anything else where the call is recorded.
         """
         self.to_save = tensors
 
-    def save_for_forward(self, *tensors: Any) -> None:
+    def save_for_forward(self, *tensors: object) -> None:
         """Keep tensors for jvp."""
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
@@ -98,11 +98,11 @@ class FunctionCtx:
         if modes.run is not None and not modes.run.keep:
             self._saved = None
 
-    def mark_dirty(self, *args: Any) -> None:
+    def mark_dirty(self, *args: object) -> None:
         """Say that forward changed these inputs in place."""
         self.dirty_tensors = args
 
-    def mark_non_differentiable(self, *args: Any) -> None:
+    def mark_non_differentiable(self, *args: object) -> None:
         """Say that these outputs have no gradient."""
         for t in args:
             if not isinstance(t, Tensor):
@@ -111,7 +111,7 @@ class FunctionCtx:
                 )
         self.non_differentiable = args
 
-    def mark_shared_storage(self, *pairs: Any) -> None:
+    def mark_shared_storage(self, *pairs: object) -> None:
         """Refused, as in PyTorch: shared storage is noticed by itself."""
         raise DeprecationWarning(
             "mark_shared_storage is deprecated: tensors with shared storages are automatically tracked."
@@ -225,7 +225,7 @@ def counted(t: Tensor) -> int:
     return storage_of(t).version if t._inference else t._version
 
 
-def made_by(node: Any, t: Tensor) -> bool:
+def made_by(node: object, t: Tensor) -> bool:
     """Whether a tensor's place in the graph is this node, or, of a view that forward changed, one around it."""
     if t._view is not None and getattr(t._view.base._edge, "fn", None) is node:
         return True
@@ -245,7 +245,7 @@ class FunctionNode(Node):
         _set_seq(self, next_seq())
         ctx._weak = weakref.ref(self)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """Set what is the engine's here, and everything else on the context, where backward sees it."""
         (object.__setattr__ if hasattr(type(self), name) else _set_on_context)(self, name, value)
 
@@ -268,7 +268,7 @@ class FunctionNode(Node):
         # Not with None: often none comes here where zeros come in PyTorch.
         return bool(self.ctx.materialize_grads)
 
-    def of_view(self, edge: Any) -> None:
+    def of_view(self, edge: object) -> None:
         """Take `edge` for that of the outputs that were saved, until None is given: see `CopySlices`."""
         self.ctx._of_view = edge
 
@@ -362,7 +362,7 @@ class Function:
     generate_vmap_rule = clear_saved_tensors_on_access = boxed_grads_call = False
     _node_class: Any = None
 
-    def __init__(self, *args: Any, **kwargs: Any):
+    def __init__(self, *args: object, **kwargs: object):
         warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
                       "invoke them on the class itself: call apply().", DeprecationWarning)  # fmt: skip
 
@@ -379,12 +379,12 @@ class Function:
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+    def setup_context(ctx: object, inputs: tuple[Any, ...], output: Any) -> Any:
         """Prepare `ctx` for backward, where forward does not take it."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+    def backward(ctx: object, *grad_outputs: Any) -> Any:
         """Gradients of the arguments of forward, given those of its outputs."""
         raise NotImplementedError("You must implement either the backward or vjp method for your custom "
                                   "autograd.Function to use it with backward mode AD.")  # fmt: skip
@@ -392,7 +392,7 @@ class Function:
     vjp = backward
 
     @staticmethod
-    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+    def jvp(ctx: object, *grad_inputs: Any) -> Any:
         """Tangents of the outputs, given those of the arguments of forward."""
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with "
                                   "forward mode AD.")  # fmt: skip
@@ -404,7 +404,7 @@ class Function:
                                   "or set generate_vmap_rule=True.")  # fmt: skip
 
     @classmethod
-    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+    def apply(cls, *args: Any, **kwargs: object) -> Any:
         """Run forward and record it: one tensor, or the tuple that forward returned."""
         told = kwargs.pop("_told", False) if kwargs else False  # whether the observers know of this call
         if special.observing and not told:
@@ -453,7 +453,7 @@ class Function:
             set_mode("grad", grad)
 
     @classmethod
-    def _in_levels(cls, node: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    def _in_levels(cls, node: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
         """As `apply` while levels are active: tangents of the arguments go through jvp, not through forward."""
         from rushlight.autograd import function_jvp
 
@@ -476,7 +476,7 @@ def _positional(fn: Callable[..., Any]) -> int:
     return int(fn.__code__.co_argcount) if hasattr(fn, "__code__") else 0
 
 
-def with_defaults(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+def with_defaults(cls: type[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """All arguments of forward by position, its defaults included.
 
     Raises NotImplementedError for one that can be given by keyword only: setup_context would not be told of it.
@@ -490,7 +490,9 @@ def with_defaults(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     return bound.args
 
 
-def by_position(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def by_position(
+    cls: type[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments of a forward that takes ctx, those by position first: tensors have gradients there, whichever way they came.
 
     Raises NotImplementedError for a tensor that requires grad and can be given by keyword only.
@@ -504,7 +506,7 @@ def by_position(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     return bound.args[1:], bound.kwargs
 
 
-def refuse_keywords(cls: Any, kwargs: dict[str, Any], where: str) -> NoReturn:
+def refuse_keywords(cls: type[Any], kwargs: dict[str, Any], where: str) -> NoReturn:
     """Raise NotImplementedError for arguments that are given by keyword where they would get lost."""
     raise NotImplementedError(
         f"{cls.__name__}.apply(): kwarg-only Tensor args, and other arguments by keyword alone, are not possible {where}: got "
@@ -607,7 +609,7 @@ def differentiable(ctx: Any, out: Tensor) -> bool:
     return out._array.dtype.kind not in "biu" and not among(out, ctx.non_differentiable)
 
 
-def renamed(t: Any, outputs: list[Any], results: list[Any], inputs: list[Any]) -> Any:
+def renamed(t: object, outputs: list[Any], results: list[Any], inputs: list[Any]) -> Any:
     """The tensor that stands for an output which was returned under another object; inputs: they stay what they are."""
     if not among(t, outputs) or among(t, inputs):
         return t
@@ -654,11 +656,11 @@ BackwardCFunction, FunctionMeta = FunctionNode, type  # PyTorch's names
 ONCE = "trying to differentiate twice a function that was marked with @once_differentiable"
 
 
-def once_differentiable(fn: Any) -> Any:
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a backward that cannot be differentiated: differentiating its results raises RuntimeError."""
 
     @functools.wraps(fn)
-    def wrapper(ctx: Any, *grads: Any) -> Any:
+    def wrapper(ctx: FunctionCtx, *grads: object) -> Any:
         recording = modes.grad
         with Setting("grad", False):
             outputs = fn(ctx, *grads)

@@ -16,6 +16,8 @@ from rushlight.tensor import Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rushlight.autograd.function import FunctionCtx
+
 
 def check_gradients(name: str, results: list[Any], edges: Any, tensors: Sequence[Tensor]) -> list[Any]:
     """What a backward returned, one gradient or None for each argument of forward.
@@ -75,7 +77,7 @@ def check_fits(name: str, i: int, r: Tensor, edge: Any) -> None:
         )
 
 
-def check_dirty(ctx: Any, args: tuple[Any, ...], outputs: list[Any], recorded: bool) -> tuple[Any, ...]:
+def check_dirty(ctx: FunctionCtx, args: tuple[Any, ...], outputs: list[Any], recorded: bool) -> tuple[Any, ...]:
     """The arguments that forward changed in place.  Warns of other tensors; raises RuntimeError for what was not returned.
 
     recorded: whether the call is; then one that is a view must be the only tensor returned.
@@ -138,7 +140,7 @@ class RawSaved(SavedTensor):
         ctx._saved[self.index] = (packed, edge if own else edge_of(tensor), version)
 
 
-def refuse_composed(cls: Any, args: tuple[Any, ...], needed: tuple[Any, ...]) -> None:
+def refuse_composed(cls: type[Any], args: tuple[Any, ...], needed: tuple[Any, ...]) -> None:
     """Raise NotImplementedError for a sparse or nested argument that requires grad: a node has no edge to its values."""
     for i, (x, wanted) in enumerate(zip(args, needed, strict=True)):
         if wanted and (x.is_nested or x.is_sparse or x.is_sparse_csr):

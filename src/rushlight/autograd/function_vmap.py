@@ -7,7 +7,7 @@ of its own, where a batched argument requires grad.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight.autograd.function import Function, FunctionCtx, finish
 from rushlight.basics.state import Setting, modes
@@ -17,6 +17,10 @@ from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import broadcast, permute_op
 from rushlight.tensor import Tensor
 from rushlight.transforms.batching.given import in_front
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 MORE = "The page on vmap in the documentation shows how."
 
@@ -28,7 +32,7 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
-def apply(level: Any, cls: Any, args: tuple[Any, ...]) -> Any:
+def apply(level: Any, cls: type[Any], args: tuple[Any, ...]) -> Any:
     """Run a custom function on arguments some of which are batched at `level`."""
     check(cls)
     outside = modes.levels[: modes.levels.index(level)]
@@ -45,7 +49,7 @@ def apply(level: Any, cls: Any, args: tuple[Any, ...]) -> Any:
     return recorded(level, cls, args, tree_unflatten(found, spec))
 
 
-def check(cls: Any) -> None:
+def check(cls: type[Any]) -> None:
     """Raise RuntimeError for functions that vmap cannot run."""
     own = cls.vmap is not Function.vmap
     if cls.setup_context is Function.setup_context:
@@ -103,7 +107,7 @@ def sample(level: Any, t: Any, dim: Any, args: tuple[Any, ...]) -> Any:
     return level.batched(t, dim % t.ndim)
 
 
-def recorded(level: Any, cls: Any, args: tuple[Any, ...], output: Any) -> Any:
+def recorded(level: Any, cls: type[Any], args: tuple[Any, ...], output: object) -> Any:
     """The output, in the graph of the samples where a batched argument requires grad."""
     edges = tuple(edge_of(x) if isinstance(x, Tensor) and level.part(x) is not None else None for x in args)
     if not modes.grad or all(e is None for e in edges):
@@ -132,18 +136,18 @@ class Call:
         """The level, active again."""
         return Setting("levels", (*modes.levels, self.level))
 
-    def samples(self, leaves: Any) -> Any:
+    def samples(self, leaves: Iterable[Any]) -> Any:
         """The arguments as the user's methods see them."""
         made = [x if d is None else self.level.batched(x, d) for x, d in zip(leaves, self.dims, strict=True)]
         return tree_unflatten(made, self.spec)
 
-    def outputs(self, leaves: Any) -> Any:
+    def outputs(self, leaves: Iterable[Any]) -> Any:
         """The outputs as the user's methods see them."""
         made = [t if d is None else self.level.batched(t, d) for t, d in zip(leaves, self.out_dims, strict=True)]
         return tree_unflatten(made, self.out_spec)
 
 
-def generated(level: Any, cls: Any, whole: Any, dims: Any) -> tuple[Any, list[Any]]:
+def generated(level: object, cls: type[Any], whole: object, dims: object) -> tuple[Any, list[Any]]:
     """The outputs on the tensors of all samples, and the dimension of the samples in each."""
     call = Call(level, cls, dims)
     leaves, call.spec = tree_flatten(whole)

@@ -236,7 +236,7 @@ def single_output(func: Callable[..., Any], name: str, strict: bool) -> Callable
     return checked
 
 
-def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False,
+def hessian(func: Callable[..., Any], inputs: object, create_graph: bool = False, strict: bool = False,
             vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode") -> Any:  # fmt: skip
     """The Hessian of `func`, whose output has one element: for an input of shape I a tensor of shape (*I, *I).
 

@@ -18,7 +18,7 @@ NO_HESSIAN = (
 )
 
 
-def as_tuple(value: Any, what: str, name: str) -> tuple[bool, tuple[Tensor, ...]]:
+def as_tuple(value: object, what: str, name: str) -> tuple[bool, tuple[Tensor, ...]]:
     """Whether `value` is a tuple, and its tensors.  Raises TypeError, naming function and argument, for anything else."""
     message = f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but the"
     if isinstance(value, Tensor):

@@ -60,7 +60,7 @@ def gradcheck(
     return run(func, inputs, options, raise_exception, bool(masked))
 
 
-def run(func: Callable[..., Any], inputs: Any, options: Options, raise_exception: bool, masked: bool) -> bool:
+def run(func: Callable[..., Any], inputs: object, options: Options, raise_exception: bool, masked: bool) -> bool:
     """Check `func`, raising or not."""
     check_options(options)
     from rushlight.autograd import jacobian_checks

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PARTS: dict[str, Any] = {"": np.real, "real": np.real, "imaginary": np.imag}
 
 
-def as_tuple(x: Any) -> tuple[Any, ...]:
+def as_tuple(x: object) -> tuple[Any, ...]:
     """One thing or several as a tuple."""
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
 
@@ -423,7 +423,7 @@ def check_inputs(inputs: tuple[Any, ...], checked: list[int]) -> None:
 
 
 def second_order(
-    func: Callable[..., Any], inputs: Any, grad_outputs: Tensor | tuple[Tensor, ...] | None, apart: bool
+    func: Callable[..., Any], inputs: object, grad_outputs: Tensor | tuple[Tensor, ...] | None, apart: bool
 ) -> tuple[Any, tuple[Any, ...]]:
     """The function from inputs and gradients of outputs to gradients of inputs, and its arguments."""
     args = as_tuple(inputs)

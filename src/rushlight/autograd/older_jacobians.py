@@ -29,7 +29,9 @@ def joined(parts: dict[str, Any]) -> Tensor:
     return wrap(np.ascontiguousarray(parts[""]))
 
 
-def numerical(fn: Callable[..., Any], inputs: Any, target: Any, eps: float, grad_out: float) -> tuple[Tensor, ...]:
+def numerical(
+    fn: Callable[..., Any], inputs: tuple[Any, ...], target: object, eps: float, grad_out: float
+) -> tuple[Tensor, ...]:
     """The Jacobians of the first output by finite differences."""
     told("get_numerical_jacobian", grad_out)
     inputs, wanted = as_tuple(inputs), as_tuple(inputs if target is None else target)
@@ -40,7 +42,7 @@ def numerical(fn: Callable[..., Any], inputs: Any, target: Any, eps: float, grad
 
 
 def analytical(
-    inputs: Any, output: Tensor, nondet_tol: float, grad_out: float
+    inputs: tuple[Any, ...], output: Tensor, nondet_tol: float, grad_out: float
 ) -> tuple[tuple[Tensor, ...], bool, bool, bool]:
     """The Jacobians of an output by backward, twice, and whether they are equal."""
     told("get_analytical_jacobian", grad_out)

@@ -83,7 +83,7 @@ def initial(outputs: tuple[Any, ...], grads: tuple[Any, ...], batched: bool = Fa
     return made
 
 
-def implicit(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor | None:
+def implicit(out: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor | None:
     """A gradient of one for an output of one real element."""
     if isinstance(out, Tensor) and not out.requires_grad:
         return None
@@ -226,7 +226,7 @@ def accumulating(keep: bool, on_tensors: bool, targets: Any = None) -> Run:
     return Run(keep, on_tensors, targets, True)
 
 
-def is_loss(x: Any) -> bool:
+def is_loss(x: object) -> bool:
     """Whether `x` is one real number in the graph: the usual case, with nothing else to check."""
     return (isinstance(x, Tensor) and x._edge is not None and not (x._meta or x._dispatched) and x._array.size == 1
             and x._array.dtype.kind == "f")  # fmt: skip
@@ -256,7 +256,7 @@ def without_memory(outputs: tuple[Any, ...]) -> bool:
     return special.meta is not None and any(isinstance(x, Tensor) and x._meta for x in outputs)
 
 
-def renamed(grad_tensors: Any, grad_variables: Any) -> Any:
+def renamed(grad_tensors: object, grad_variables: object) -> Any:
     """The older name of `grad_tensors`, with a warning.  Raises RuntimeError where both are given."""
 
     warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
@@ -266,7 +266,7 @@ def renamed(grad_tensors: Any, grad_variables: Any) -> Any:
     return grad_variables
 
 
-def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
+def grad(outputs: Any, inputs: object, grad_outputs: Any = None, retain_graph: bool | None = None,
          create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
          is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple[Tensor, ...]:  # fmt: skip
     """The sum of gradients of `outputs` with respect to `inputs`, without touching any `.grad`.
@@ -342,7 +342,7 @@ def batched_grad(
     create: bool,
     allow: bool,
     materialize: bool,
-) -> Any:
+) -> list[Any]:
     """Gradients for each row of `given`, all in one run."""
     from rushlight.func.vmap import vmap
 
@@ -372,7 +372,7 @@ def check_batches(outs: tuple[Tensor, ...], given: tuple[Tensor, ...]) -> None:
             )
 
 
-def tensor_backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+def tensor_backward(self: Tensor, gradient: object = None, retain_graph: bool | None = None, create_graph: bool = False,
                     inputs: list[Tensor] | None = None) -> None:  # fmt: skip
     """Accumulate gradients of this tensor into the leaves that it depends on: see torch.autograd.backward.
 

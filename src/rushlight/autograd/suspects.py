@@ -42,7 +42,7 @@ class Notes:
         if kind in (OPERATOR, INPLACE) and what.formulas and len(self.calls) < MOST:
             self.calls.append((what, tuple(copied(x) for x in call.flatten(what, inputs)), statics, user_line()))
 
-    def end(self, kind: int, what: Any, inputs: Any, statics: Any, token: Any, result: Any) -> None:
+    def end(self, kind: int, what: Any, inputs: object, statics: object, token: Any, result: Any) -> None:
         """Nothing."""
 
 
@@ -103,7 +103,7 @@ def failing(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], check: Chec
     for i in free:
         flat[i].requires_grad_()
 
-    def alone(*inputs: Any) -> Any:
+    def alone(*inputs: object) -> Any:
         k = op.sequence
         return call.apply(op, inputs if k is None else (*inputs[:k], tuple(inputs[k:])), statics, False)
 

@@ -55,7 +55,7 @@ class _VariableMeta(type):
 
     _execution_engine = Engine()
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Tensor)
 
 

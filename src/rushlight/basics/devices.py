@@ -61,7 +61,7 @@ class device:
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return device, (self.type, self.index)
 
     def __enter__(self) -> device:
@@ -69,7 +69,7 @@ class device:
         _former.stack = (set_mode("default_device", None if self == CPU else self), *getattr(_former, "stack", ()))
         return self
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         set_mode("default_device", _former.stack[0])
         _former.stack = _former.stack[1:]
 

@@ -202,7 +202,7 @@ def refuse_promotion(type1: dtype, type2: dtype, kinds: str = "Float8 Types") ->
     )
 
 
-def scalar_category(value: Any) -> Any:
+def scalar_category(value: object) -> Any:
     """The category of a Python number."""
     if isinstance(value, _py_bool):
         return BOOL

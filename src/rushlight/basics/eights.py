@@ -31,7 +31,7 @@ def widened(array: Array) -> Array:
     return array.astype(FLOAT32)
 
 
-def narrowed(array: Any, dtype: np.dtype[Any]) -> Array:
+def narrowed(array: object, dtype: np.dtype[Any]) -> Array:
     """Real numbers rounded to 8 bits, from float32: whatever is beyond float8_e4m3fn is its greatest number.  (*) -> (*)"""
     with np.errstate(all="ignore"):
         x = np.asarray(array, dtype=FLOAT32) if array.__class__ is not np.ndarray else array.astype(FLOAT32, copy=False)

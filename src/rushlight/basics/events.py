@@ -76,7 +76,7 @@ def end(tokens: list[tuple[Any, Any]], kind: int, what: Any, inputs: list[Array 
 
 def observed(
     kind: int,
-    what: Any,
+    what: object,
     inputs: list[Any] | tuple[Any, ...],
     statics: tuple[Any, ...],
     run: Callable[..., T],

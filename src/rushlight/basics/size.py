@@ -39,7 +39,7 @@ class Size(tuple[int, ...]):
         found = tuple.__getitem__(self, index)
         return Size(found) if isinstance(index, slice) else found
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         """The sizes of both; TypeError for what is no tuple, as a list is none."""
         if isinstance(other, tuple):
             return Size(tuple.__add__(self, other))
@@ -49,7 +49,7 @@ class Size(tuple[int, ...]):
             f"can only concatenate tuple (not {type(other).__name__}) to torch.Size: tuple() of it can be added"
         )
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: object) -> Any:
         return Size(tuple.__add__(other, self)) if isinstance(other, tuple) else NotImplemented
 
     def __mul__(self, n: Any) -> Any:

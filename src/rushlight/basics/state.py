@@ -113,7 +113,7 @@ def way_of(inputs: list[Any] | tuple[Any, ...]) -> int:
     return 0 if special.everywhere or (special.meta is not None and special.meta.owns(inputs)) else modes.way
 
 
-def set_mode(name: str, value: Any) -> Any:
+def set_mode(name: str, value: object) -> Any:
     """Set a mode of this thread and return its former value."""
     values = modes.__dict__
     former = values[name]

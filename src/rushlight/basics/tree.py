@@ -134,7 +134,7 @@ class LeafSpec(Spec):
 LEAF = LeafSpec()
 
 
-def is_namedtuple(tree: Any) -> bool:
+def is_namedtuple(tree: object) -> bool:
     """Whether a tree is a named tuple."""
     return isinstance(tree, tuple) and hasattr(tree, "_fields")
 
@@ -158,7 +158,7 @@ def children_of(tree: Any) -> tuple[type | None, Any, list[Any]]:
     return None, None, []
 
 
-def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Spec]:
+def tree_flatten(tree: object, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Spec]:
     """The leaves of a tree in order, and its spec; what `is_leaf` says yes to is a leaf too.
 
     >>> from rushlight.basics.tree import tree_flatten
@@ -171,7 +171,7 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
     return leaves, _flatten(tree, leaves, is_leaf)
 
 
-def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> Spec:
+def _flatten(tree: object, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> Spec:
     kind, context, children = children_of(tree)
     if kind is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
@@ -195,7 +195,7 @@ def tree_unflatten(leaves: Iterable[Any], spec: Spec) -> Any:
     return _build(iter(leaves), spec)
 
 
-def _build(leaves: Any, spec: Spec) -> Any:
+def _build(leaves: Any, spec: Spec) -> object:
     kind: Any = spec.kind
     if kind is None:
         return next(leaves)
@@ -213,12 +213,12 @@ def _build(leaves: Any, spec: Spec) -> Any:
     return kind(*children) if hasattr(kind, "_fields") else kind(children)
 
 
-def tree_leaves(tree: Any) -> list[Any]:
+def tree_leaves(tree: object) -> list[Any]:
     """The leaves of a tree in order."""
     return tree_flatten(tree)[0]
 
 
-def tree_map(f: Callable[..., Any], tree: Any, *others: Any) -> Any:
+def tree_map(f: Callable[..., Any], tree: object, *others: object) -> Any:
     """The tree with `f` applied to each leaf (and to those of `others`, trees of the same shape, beside it)."""
     leaves, spec = tree_flatten(tree)
     columns = [leaves]

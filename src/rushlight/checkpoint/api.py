@@ -85,7 +85,7 @@ def checkpoint(
     return frame.forward(args, kwargs)
 
 
-def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None,
+def checkpoint_sequential(functions: Any, segments: int, input: object, use_reentrant: bool | None = None,
                           **kwargs: object) -> Any:  # fmt: skip
     """Run functions (or an `nn.Sequential`) one after the other, in `segments` of which all but the last are checkpointed.
 

@@ -41,7 +41,7 @@ def _infer_device_type(*args: object) -> str:
     return kinds[0] if kinds else DefaultDeviceType.get_device_type()
 
 
-def devices_of(args: Any) -> list[Any]:
+def devices_of(args: tuple[Any, ...]) -> list[Any]:
     """The devices, other than the CPU, of the tensors in a tree of arguments."""
     found = [x.device for x in tree.tree_leaves(args) if isinstance(x, Tensor)]
     return list(dict.fromkeys(d for d in found if d.type not in ("cpu", "meta")))

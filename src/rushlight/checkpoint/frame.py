@@ -127,7 +127,7 @@ class Frame:
         self.complete = True
         return result
 
-    def pack(self, value: Any) -> Holder:
+    def pack(self, value: object) -> Holder:
         """Keep a holder for a saved tensor, or for what hooks inside the function made of it."""
         holder = Holder(self, len(self.holders))
         self.holders.append(weakref.ref(holder))
@@ -232,7 +232,7 @@ def unpack(holder: Holder) -> Any:
     return holder.frame.unpack(holder)
 
 
-def record_of(value: Any, check: str) -> Record:
+def record_of(value: object, check: str) -> Record:
     """What is remembered of a saved tensor to compare it with."""
     frame = caller.user_frame()
     where = ("an unknown line", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
@@ -256,7 +256,7 @@ class Random:
             self.former = default_generator.state_words()
             default_generator.set_state_words(self.words)
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.words is not None:
             default_generator.set_state_words(self.former)
 
@@ -308,5 +308,5 @@ class Group:
         Group.active = self
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         Group.active = None

@@ -71,7 +71,7 @@ class Selecting(Level):
         self.at, self.calls = {}, {}
         self.former = set_mode("levels", (*modes.levels, self))
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         set_mode("levels", self.former)
 
     def owns(self, flat: tuple[Any, ...]) -> bool:
@@ -106,7 +106,7 @@ class Selecting(Level):
         said = self.decided.get(op.name, [])
         return index < len(said) and said[index]
 
-    def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    def apply_inplace(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """In-place operators always run."""
         inputs = flat if op.sequence is None else (*flat[: op.sequence], flat[op.sequence :])
         with self.without():
@@ -147,7 +147,7 @@ class Selecting(Level):
             calls[index] = None
         return kept
 
-    def finished(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...], kept: Kept) -> Any:
+    def finished(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], kept: Kept) -> Any:
         """The results as tensors, in the graph."""
         results = tuple(wrap(x) for x in kept.outs)
         if modes.grad and op.formulas:
@@ -175,7 +175,7 @@ def operator_of(x: Tensor) -> Op:
 
 
 def create_selective_checkpoint_contexts(
-    policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
+    policy_fn_or_list: object, allow_cache_entry_mutation: bool = False
 ) -> tuple[Selecting, ...]:
     """The two contexts of a selectively checkpointed call, to be returned by `context_fn`.
 
@@ -196,7 +196,7 @@ def create_selective_checkpoint_contexts(
         if any(op.name in ("mm", "addmm") for op in chosen):
             chosen.add(OPS["linear"])  # in PyTorch a linear layer is one of those; here it is an operator of its own
 
-        def policy(ctx: Any, op: Overload, *args: object, **kwargs: object) -> CheckpointPolicy:
+        def policy(ctx: object, op: Overload, *args: object, **kwargs: object) -> CheckpointPolicy:
             return CheckpointPolicy.MUST_SAVE if op.op in chosen else CheckpointPolicy.PREFER_RECOMPUTE
 
     elif callable(policy_fn_or_list):

@@ -55,7 +55,7 @@ def stopped(status: int) -> Any:
 ENDED_BY = tuple(128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 
 
-def terminate(number: int, frame: Any) -> None:
+def terminate(number: int, frame: object) -> None:
     """End the script as `sys.exit` does."""
     raise Terminated(128 + number)
 

@@ -15,11 +15,15 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.cli import run
 from rushlight.cli.interrupts import SIGNALS, handled
 from rushlight.cli.record import summed_up, unwritable, written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 __all__ = ["main"]
 
@@ -159,7 +163,7 @@ class Script:
                     if not key.data.take(data):
                         ready.unregister(key.fd)
 
-    def sampled(self, view: Any) -> Any:
+    def sampled(self, view: Any) -> Callable[..., Any]:
         """What is to be done with a line of the feed."""
 
         def show(line: str) -> None:
@@ -197,7 +201,7 @@ def _attached(options: argparse.Namespace) -> int:
         return 1
     asked: list[int] = []
 
-    def ask(number: int, frame: Any) -> None:
+    def ask(number: int, frame: object) -> None:
         if asked:
             raise KeyboardInterrupt
         asked.append(number)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import caller
 from rushlight.dispatch.named import Named, named
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
+    from rushlight.tensor import layout
+
 
 __all__ = ["affine_grid_generator", "binary_cross_entropy_with_logits", "from_file", "gru", "has_cuda", "has_cudnn", "has_lapack",
            "has_mkl", "has_mps", "has_openmp", "has_spectral", "is_warn_always_enabled", "lstm", "norm_except_dim", "rnn_relu", "rnn_tanh", "set_warn_always"]  # fmt: skip
@@ -16,12 +22,12 @@ functional = Named("nn.functional")
 REDUCTIONS = ("none", "mean", "sum")
 
 
-def affine_grid_generator(theta: Any, size: Any, align_corners: bool) -> Any:
+def affine_grid_generator(theta: object, size: object, align_corners: bool) -> Any:
     """The grid of an affine map, as `nn.functional.affine_grid`.  theta: (N, D, D + 1) -> (N, *S, D)"""
     return functional.affine_grid(theta, size, align_corners)
 
 
-def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, pos_weight: Any = None,
+def binary_cross_entropy_with_logits(input: object, target: object, weight: object = None, pos_weight: object = None,
                                      reduction: int = 0) -> Any:  # fmt: skip
     """As the functional of that name.  reduction: 0 for none, 1 for the mean, 2 for the sum; else ValueError."""
     if reduction not in (0, 1, 2):
@@ -39,8 +45,8 @@ def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
     return named.norm(v, pow, others, keepdim=True) if others else named.norm(v.unsqueeze(-1), pow, -1)
 
 
-def from_file(filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None, layout: Any = None,
-              device: Any = None, pin_memory: bool = False) -> Any:  # fmt: skip
+def from_file(filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: dtype | None = None, layout: layout | None = None,
+              device: device | str | int | None = None, pin_memory: bool = False) -> Any:  # fmt: skip
     """A tensor on the bytes of a file.  -> (size), of the default dtype unless one is given
 
     shared: whether changes go to the file, which is made as long as needed.  Raises as `UntypedStorage.from_file`.
@@ -100,21 +106,21 @@ def _module(kind: str, weights: Any, state: Any, options: Any, batch_first: bool
     return made.train(train)
 
 
-def lstm(*args: Any) -> Any:
+def lstm(*args: object) -> Any:
     """LSTM layers with given weights: output, last states of the layers and of their cells.  See `nn.LSTM`."""
     return _recurrent("LSTM", *args)
 
 
-def gru(*args: Any) -> Any:
+def gru(*args: object) -> Any:
     """GRU layers with given weights: output and last state.  See `nn.GRU`."""
     return _recurrent("GRU", *args)
 
 
-def rnn_tanh(*args: Any) -> Any:
+def rnn_tanh(*args: object) -> Any:
     """Recurrent layers of tanh with given weights: output and last state.  See `nn.RNN`."""
     return _recurrent("RNN", *args)
 
 
-def rnn_relu(*args: Any) -> Any:
+def rnn_relu(*args: object) -> Any:
     """Recurrent layers of relu with given weights: output and last state.  See `nn.RNN`."""
     return _recurrent("RNN", *args, nonlinearity="relu")

@@ -13,7 +13,11 @@ import time
 import traceback
 import weakref
 from multiprocessing import connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 __all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "SpawnContext"]
 
@@ -27,7 +31,7 @@ class ProcessException(Exception):
         super().__init__(msg)
         self.msg, self.error_index, self.error_pid = msg, error_index, error_pid
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(vars(self).values())
 
 
@@ -45,7 +49,7 @@ class ProcessExitedException(ProcessException):
         self.exit_code, self.signal_name = exit_code, signal_name
 
 
-def call(fn: Any, i: int, args: tuple[Any, ...], path: str) -> None:
+def call(fn: Callable[..., Any], i: int, args: tuple[Any, ...], path: str) -> None:
     """Call ``fn(i, *args)``; what it raises is told in a file."""
     try:
         fn(i, *args)
@@ -124,7 +128,7 @@ def error_path(folder: str, i: int) -> str:
 
 
 def start(
-    fn: Any, args: tuple[Any, ...], count: int, daemon: bool, method: str, kind: type[ProcessContext]
+    fn: Callable[..., Any], args: tuple[Any, ...], count: int, daemon: bool, method: str, kind: type[ProcessContext]
 ) -> ProcessContext:
     """Start `count` processes by a method of the standard library that call ``fn(rank, *args)``."""
     context: Any = multiprocessing.get_context(method)

@@ -26,7 +26,7 @@ _settings: dict[str, Any] = {"matmul": "highest", "deterministic": False, "warn_
 
 def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = None, mode: str | None = None,
             options: dict[str, Any] | None = None, name: str | None = None, disable: bool = False, recompile_limit: int | None = None,
-            isolate_recompiles: bool = False, shapes_spec: Any = None) -> Any:  # fmt: skip
+            isolate_recompiles: bool = False, shapes_spec: object = None) -> Any:  # fmt: skip
     """``model``, which runs as it is: there is nothing to compile to.  Without a model, a decorator that does the same.
 
     A module is in an ``OptimizedModule``, as in PyTorch: names of its parameters begin with ``_orig_mod.``.  With

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight import absent
 from rushlight.compat.torch_version import PYTORCH
@@ -19,6 +19,10 @@ from rushlight.func import (
     vjp,
     vmap,
 )
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
+
 
 __all__ = ["FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "grad",
            "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "make_functional", "make_functional_with_buffers",
@@ -52,7 +56,7 @@ class FunctionalModule(FunctionalModuleWithBuffers):
         return super().__call__(params, (), *args, **kwargs)
 
 
-def _parameters(model: Any, disable_autograd_tracking: bool) -> tuple[Any, ...]:
+def _parameters(model: Module, disable_autograd_tracking: bool) -> tuple[Any, ...]:
     """Copies of a module's parameters."""
     copied = tuple(copy.deepcopy(model).parameters())
     for p in copied if disable_autograd_tracking else ():
@@ -60,7 +64,7 @@ def _parameters(model: Any, disable_autograd_tracking: bool) -> tuple[Any, ...]:
     return copied
 
 
-def make_functional(model: Any, disable_autograd_tracking: bool = False) -> tuple[FunctionalModule, tuple[Any, ...]]:
+def make_functional(model: Module, disable_autograd_tracking: bool = False) -> tuple[FunctionalModule, tuple[Any, ...]]:
     """A module without buffers as a function of its parameters, and copies of these.  Raises RuntimeError if it has buffers.
 
     >>> import rushlight as torch
@@ -77,7 +81,7 @@ def make_functional(model: Any, disable_autograd_tracking: bool = False) -> tupl
 
 
 def make_functional_with_buffers(
-    model: Any, disable_autograd_tracking: bool = False
+    model: Module, disable_autograd_tracking: bool = False
 ) -> tuple[FunctionalModuleWithBuffers, tuple[Any, ...], tuple[Any, ...]]:
     """A module as a function of its parameters and buffers, and copies of both."""
     buffers = tuple(copy.deepcopy(b) for b in model.buffers())

@@ -61,14 +61,14 @@ def _public(name: str) -> str:
     return name if room and room[0] in OWN and found == name.replace("rushlight", "torch", 1) else found
 
 
-def _adopt(module: ModuleType, name: str, value: Any) -> None:
+def _adopt(module: ModuleType, name: str, value: object) -> None:
     """Let what comes from a room of our own be of the module that publishes it."""
     if not module.__name__.startswith("rushlight") and name in getattr(module, "__all__", ()):
         _renamed.append((value, "__module__", value.__module__))
         value.__module__ = module.__name__
 
 
-def _rename(value: Any, attribute: str) -> None:
+def _rename(value: object, attribute: str) -> None:
     former = getattr(value, attribute)
     home = HOMES.get((former, value.__name__)) if isinstance(value, type) else None
     name = home or (_public(former) if isinstance(former, str) else former)

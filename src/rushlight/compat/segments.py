@@ -21,7 +21,7 @@ _SEGMENTS = {
 }
 
 
-def segment_reduce(data: Any, reduce: str, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: int = 0,
+def segment_reduce(data: Any, reduce: str, *, lengths: Any = None, indices: object = None, offsets: Any = None, axis: int = 0,
                    unsafe: bool = False, initial: float | None = None) -> Any:  # fmt: skip
     """Sums, means, products or extremes of segments along a dimension.  data: (*, N, *) -> (*, S, *)
 
@@ -58,9 +58,9 @@ def segment_reduce(data: Any, reduce: str, *, lengths: Any = None, indices: Any 
     return found / count if initial is None else named.where(count > 0, found / count.clamp(min=1), found)
 
 
-def lobpcg(A: Any, k: int | None = None, B: Any = None, X: Any = None, n: int | None = None, iK: Any = None, niter: int | None = None,
-           tol: float | None = None, largest: bool | None = None, method: str | None = None, tracker: Any = None,
-           ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> tuple[Any, Any]:  # fmt: skip
+def lobpcg(A: Any, k: int | None = None, B: Any = None, X: Any = None, n: int | None = None, iK: object = None, niter: int | None = None,
+           tol: float | None = None, largest: bool | None = None, method: str | None = None, tracker: object = None,
+           ortho_iparams: object = None, ortho_fparams: object = None, ortho_bparams: object = None) -> tuple[Any, Any]:  # fmt: skip
     """The `k` largest or smallest eigenvalues of symmetric matrices, and their eigenvectors.  A: (*, m, m) -> (*, k), (*, m, k)
 
     B: (*, m, m), positive definite, of the generalized problem A x = lambda B x; X: (*, m, k), of which the number of columns counts;

@@ -7,16 +7,20 @@ import os
 import pickle
 import sys
 import tempfile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.compat import children
 from rushlight.compat.contexts import ProcessRaisedException
 from rushlight.distributed import launch, mpi
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
 __all__ = ["spawn"]
 
 
-def spawn(fn: Any, args: tuple[Any, ...], count: int) -> None:
+def spawn(fn: Callable[..., Any], args: tuple[Any, ...], count: int) -> None:
     """Call ``fn(rank, *args)`` in each of `count` processes; within a group that was started so, in this one.
 
     Raises ProcessRaisedException where one of them fails, ValueError for another number than the launcher started.

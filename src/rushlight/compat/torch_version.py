@@ -44,7 +44,7 @@ def _key(version: str) -> tuple[Any, ...] | None:
     return _number(found["epoch"]), [_number(part) for part in release], pre, post, dev, local
 
 
-def _text(other: Any) -> str | None:
+def _text(other: object) -> str | None:
     """A string, a tuple of numbers or a version of ``packaging`` as a string; None for anything else."""
     if isinstance(other, str):
         return other
@@ -65,7 +65,7 @@ class TorchVersion(str):
 
     __hash__ = str.__hash__
 
-    def _compare(self, other: Any, method: str) -> Any:
+    def _compare(self, other: object, method: str) -> Any:
         text = _text(other)
         if text is None:
             return NotImplemented

@@ -41,12 +41,12 @@ class Dot(Picture):
         subprocess.run([program, f"-T{ending}", "-o", str(path)], input=self.dot.encode(), check=True)
         return str(path)
 
-    def view(self, filename: Any = "Digraph.gv", **others: Any) -> str:
+    def view(self, filename: object = "Digraph.gv", **others: Any) -> str:
         """As ``render``: no window opens."""
         return self.render(filename, **others)
 
 
-def make_dot(var: Any, params: Any = None, show_attrs: bool = False, show_saved: bool = False,
+def make_dot(var: object, params: object = None, show_attrs: bool = False, show_saved: bool = False,
              max_attr_chars: int = 50) -> Dot:  # fmt: skip
     """The graph behind ``var``; ``params`` names its leaves, ``show_saved`` adds what is kept for backward."""
     return Dot(graph(var, params, show_saved).model)

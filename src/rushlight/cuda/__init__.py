@@ -87,28 +87,28 @@ def current_device() -> int:
     return 0
 
 
-def set_device(device: Any) -> None:
+def set_device(device: object) -> None:
     """Make a CUDA device the current one; refused with RuntimeError where there is none."""
     _needs_device("set_device")
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: object = None) -> None:
     """Wait until the device has done its work; refused with RuntimeError where there is none."""
     _needs_device("synchronize")
 
 
-def get_device_name(device: Any = None) -> str:
+def get_device_name(device: object = None) -> str:
     """The name of a CUDA device; refused with RuntimeError where there is none."""
     _needs_device("get_device_name")
     return "cpu"
 
 
-def get_device_capability(device: Any = None) -> tuple[int, int]:
+def get_device_capability(device: object = None) -> tuple[int, int]:
     """The compute capability of a CUDA device; always refused with RuntimeError."""
     raise RuntimeError("torch.cuda.get_device_capability: there is no CUDA device")
 
 
-def mem_get_info(device: Any = None) -> tuple[int, int]:
+def mem_get_info(device: object = None) -> tuple[int, int]:
     """Free and total bytes of a CUDA device; always refused with RuntimeError."""
     raise RuntimeError("torch.cuda.mem_get_info: there is no CUDA device")
 
@@ -141,12 +141,12 @@ def max_memory_allocated(device: Any = None) -> int:
     return int(_memory("max_memory_allocated", 0))
 
 
-def memory_reserved(device: Any = None) -> int:
+def memory_reserved(device: object = None) -> int:
     """As `memory_allocated`: the C library does not say how much it keeps."""
     return memory_allocated(device)
 
 
-def max_memory_reserved(device: Any = None) -> int:
+def max_memory_reserved(device: object = None) -> int:
     """As `max_memory_allocated`."""
     return max_memory_allocated(device)
 
@@ -156,18 +156,18 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     return dict(_memory("memory_stats", {}))
 
 
-def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+def memory_summary(device: object = None, abbreviated: bool = False) -> str:
     """A table of what is in use; refused with RuntimeError where there is no CUDA device."""
     _needs_device("memory_summary")
     return str(_memory("memory_summary", ""))
 
 
-def reset_peak_memory_stats(device: Any = None) -> None:
+def reset_peak_memory_stats(device: object = None) -> None:
     """Let the peaks be what is in use now."""
     _memory("reset_peak_memory_stats", None)
 
 
-def _memory(name: str, otherwise: Any) -> Any:
+def _memory(name: str, otherwise: object) -> Any:
     """What the function of that name says of the CPU, where it stands for a CUDA device."""
     return otherwise if devices.instead_of_cuda is None else getattr(__getattr__("memory"), name)()
 

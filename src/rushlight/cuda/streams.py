@@ -58,7 +58,7 @@ class Event:
     def synchronize(self) -> None:
         """Wait for the work before this moment: it is done."""
 
-    def wait(self, stream: Any = None) -> None:
+    def wait(self, stream: object = None) -> None:
         """Let a stream wait for this moment: it has passed."""
 
 

@@ -124,7 +124,7 @@ def check_numbers(name: str, dtype: np.dtype[Any], *numbers: Any) -> None:
             fitted(name, x, dtype, True)
 
 
-def check_factors(name: str, dtype: np.dtype[Any], *numbers: Any) -> None:
+def check_factors(name: str, dtype: np.dtype[Any], *numbers: object) -> None:
     """Raise RuntimeError where a number, None aside, becomes infinite in what a dtype is computed in: 16 bits in float32."""
     if dtype in USUAL or dtype.itemsize == 2:
         check_numbers(name, dtype if dtype.itemsize == 8 else FLOAT32, *numbers)

@@ -28,7 +28,7 @@ def sizes(args: tuple[Any, ...], name: str, argument: str) -> tuple[int, ...]:
         raise TypeError(f"{name}(): argument '{argument}' must be tuple of ints, {no_ints(args)}") from None
 
 
-def no_bool(n: Any) -> Any:
+def no_bool(n: object) -> Any:
     """`n`, which stands for an int.  Raises TypeError for a bool."""
     if n.__class__ is bool:
         raise TypeError

@@ -12,6 +12,6 @@ def raw(x: Any) -> Any:
     return x._array if isinstance(x, Tensor) else x
 
 
-def held(x: Any) -> Any:
+def held(x: object) -> Any:
     """The memory of a tensor, or the array itself: for its shape, strides and dtype, and for views of it."""
     return x._held if isinstance(x, Tensor) else x

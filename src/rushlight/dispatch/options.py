@@ -129,7 +129,7 @@ class Nowhere(np.ndarray):
         )
 
 
-def _plainly(function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:
+def _plainly(function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]) -> object:
     return function(*(a.view(np.ndarray) if isinstance(a, Nowhere) else a for a in args), **kwargs)
 
 

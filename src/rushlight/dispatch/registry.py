@@ -191,7 +191,7 @@ def converting(fn: Callable[..., Any], kind: str) -> Callable[..., Any]:
     """
 
     @functools.wraps(fn)
-    def outer(*args: Any, **kwargs: Any) -> object:
+    def outer(*args: object, **kwargs: object) -> object:
         if not special.count or modes.autocast is None:
             return fn(*args, **kwargs)
         if kind != "off":

@@ -101,7 +101,7 @@ class Several:
         self.comm = communicator
         self.rank, self.size = communicator.Get_rank(), communicator.Get_size()
 
-    def _op(self, op: Any) -> Any:
+    def _op(self, op: object) -> object:
         """MPI's operation of a name; one of our own as it is."""
         return getattr(mpi.library(), op) if isinstance(op, str) else op
 
@@ -199,7 +199,7 @@ class Together:
     def __init__(self, requests: list[Any]) -> None:
         self.requests = requests
 
-    def Test(self, status: Any = None) -> bool:
+    def Test(self, status: object = None) -> bool:
         """Whether all are done."""
         return bool(mpi.library().Request.Testall(self.requests))
 

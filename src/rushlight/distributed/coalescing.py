@@ -29,7 +29,7 @@ def same_dtype(name: str, tensors: Any) -> list[Tensor]:
 
 
 def all_reduce_coalesced(
-    tensors: Sequence[Tensor], op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
+    tensors: Sequence[Tensor], op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
     """As `all_reduce` of each tensor, in one message.  Raises ValueError unless all have one dtype.
 
@@ -65,7 +65,10 @@ def parts(arrays: Sequence[Array]) -> list[slice]:
 
 
 def all_gather_coalesced(
-    output_tensor_lists: Any, input_tensor_list: Sequence[Tensor], group: Any = None, async_op: bool = False
+    output_tensor_lists: Any,
+    input_tensor_list: Sequence[Tensor],
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
 ) -> Work | None:
     """As `all_gather` of each tensor, in one message.  output_tensor_lists: for each process a list as the input's.
 

@@ -67,7 +67,7 @@ def compared(name: str, group: ProcessGroup, shown: tuple[Any, ...]) -> None:
             )
 
 
-def described(item: Any) -> str:
+def described(item: object) -> str:
     """What has to be the same on all processes."""
     if isinstance(item, Tensor):
         return f"{str(item.dtype).removeprefix('torch.')}{list(item.shape)}"

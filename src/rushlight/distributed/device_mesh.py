@@ -169,7 +169,7 @@ class DeviceMesh:
     def __deepcopy__(self, memo: object) -> DeviceMesh:
         return self
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         raise NotImplementedError(
             "pickling a DeviceMesh, or a DTensor that lies on one: torch.distributed.checkpoint.save writes state dicts with "
             "DTensors, each process its part, and full_tensor() is a tensor that can be pickled"
@@ -189,7 +189,7 @@ class DeviceMesh:
         return f"DeviceMesh({sizes}, {self.device_type!r}, {self._ranks.tolist()})"
 
 
-def _along(ranks: Array, *dims: int) -> Any:
+def _along(ranks: Array, *dims: int) -> object:
     """The group of this process along dimensions of a grid; all processes make all groups along them, in one order."""
     world = groups.required()
     if ranks.size == world.size() and len(dims) == ranks.ndim and ranks.reshape(-1).tolist() == list(world.ranks):
@@ -206,7 +206,7 @@ def _along(ranks: Array, *dims: int) -> Any:
 
 
 def init_device_mesh(device_type: str, mesh_shape: Sequence[int], *, mesh_dim_names: Sequence[str] | None = None,
-                     backend_override: Any = None) -> DeviceMesh:  # fmt: skip
+                     backend_override: object = None) -> DeviceMesh:  # fmt: skip
     """A mesh of all processes, in the order of their ranks.
 
     mesh_shape: sizes of the dimensions, whose product is the number of processes.  Raises RuntimeError for another product or

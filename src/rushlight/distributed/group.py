@@ -99,9 +99,9 @@ def init_process_group(
     timeout: timedelta | None = None,
     world_size: int = -1,
     rank: int = -1,
-    store: Any = None,
+    store: object = None,
     group_name: str = "",
-    pg_options: Any = None,
+    pg_options: object = None,
     device_id: device | int | None = None,
 ) -> None:
     """Make the default group: of all processes that an MPI launcher started, else of this one.
@@ -161,7 +161,7 @@ def _agreed(way: Any, world_size: int, rank: int) -> tuple[int, int]:
     return way.size if world_size == -1 else world_size, way.rank if rank == -1 else rank
 
 
-def _given(variable: str, init_method: str | None, store: Any) -> int:
+def _given(variable: str, init_method: str | None, store: object) -> int:
     """A number from the address of the meeting place, or from the environment."""
     if store is None and (init_method is None or init_method.startswith("env://")):
         if variable not in os.environ:
@@ -242,7 +242,7 @@ def new_group(
     ranks: Sequence[int] | None = None,
     timeout: timedelta | None = None,
     backend: str | None = None,
-    pg_options: Any = None,
+    pg_options: object = None,
     use_local_synchronization: bool = False,
     group_desc: str | None = None,
     device_id: device | int | None = None,
@@ -279,7 +279,7 @@ def _part(
     return ProcessGroup(parent.backend if backend is None else Backend(backend), way, ranks, seconds)
 
 
-def split_group(parent_pg: ProcessGroup | None = None, split_ranks: Sequence[Sequence[int]] | None = None, timeout: timedelta | None = None, pg_options: Any = None,
+def split_group(parent_pg: ProcessGroup | None = None, split_ranks: Sequence[Sequence[int]] | None = None, timeout: timedelta | None = None, pg_options: object = None,
                 group_desc: str | None = None, backend: str | None = None) -> ProcessGroup | None:  # fmt: skip
     """The one of several groups without common members that this process is in, None in none; all of the parent call this.
 
@@ -297,7 +297,7 @@ def split_group(parent_pg: ProcessGroup | None = None, split_ranks: Sequence[Seq
 
 
 def new_subgroups_by_enumeration(ranks_per_subgroup_list: Sequence[Sequence[int]], timeout: timedelta | None = None, backend: str | None = None,
-                                 pg_options: Any = None, group_desc: str | None = None) -> tuple[Any, list[Any]]:  # fmt: skip
+                                 pg_options: object = None, group_desc: str | None = None) -> tuple[Any, list[Any]]:  # fmt: skip
     """Groups without common members: that of this process, None in none, and all of them; all processes call this.
 
     ranks_per_subgroup_list: for each group its ranks.  Raises ValueError for an empty list, and for a rank that occurs twice.
@@ -313,7 +313,7 @@ def new_subgroups_by_enumeration(ranks_per_subgroup_list: Sequence[Sequence[int]
 
 
 def new_subgroups(group_size: int | None = None, group: ProcessGroup | None = None, timeout: timedelta | None = None, backend: str | None = None,
-                  pg_options: Any = None, group_desc: str | None = None) -> tuple[Any, list[Any]]:  # fmt: skip
+                  pg_options: object = None, group_desc: str | None = None) -> tuple[Any, list[Any]]:  # fmt: skip
     """Groups of `group_size` processes each, in the order of their ranks: that of this process, and all of them.
 
     group: whose processes are dealt, the default group if None.  Raises ValueError for a size that does not divide their number.

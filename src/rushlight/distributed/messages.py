@@ -43,7 +43,7 @@ def isend(
     return Work(used.channel.send(given, peer, tag), lambda: hold(given), f"send to {peer}", used.timeout)
 
 
-def hold(given: Any) -> None:
+def hold(given: object) -> None:
     """Keeps what is sent alive until it is gone."""
 
 
@@ -61,14 +61,21 @@ def irecv(
     return Work(used.channel.receive(place.wire(), peer, tag), place.put, shown, used.timeout, used.channel.status())
 
 
-def send(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> None:
+def send(tensor: Tensor, dst: int | None = None, group: ProcessGroup | None = None, tag: int = 0,
+         group_dst: int | None = None) -> None:  # fmt: skip
     """Send a tensor to process `dst`.  Raises ValueError for no other process."""
     work = isend(tensor, dst, group, tag, group_dst)
     if work is not None:
         work.wait()
 
 
-def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
+def recv(
+    tensor: Tensor,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> int:
     """Fill a tensor with what process `src`, or any, sends; the number of the sender."""
     work = irecv(tensor, src, group, tag, group_src)
     if work is None:
@@ -83,7 +90,7 @@ class P2POp:
     op: `isend` or `irecv`; tensor: what is sent, or where to; peer: the other process.  Raises ValueError for another op.
     """
 
-    def __init__(self, op: Any, tensor: Tensor, peer: int | None = None, group: Any = None, tag: int = 0,
+    def __init__(self, op: object, tensor: Tensor, peer: int | None = None, group: Any = None, tag: int = 0,
                  group_peer: int | None = None) -> None:  # fmt: skip
         if op not in (isend, irecv):
             raise ValueError(f"P2POp: expected op isend or irecv, got {op!r}")

@@ -19,7 +19,7 @@ __all__ = ["sum_narrow"]
 def addition(dtype: Any) -> Any:
     """MPI's operation that adds numbers of a 16-bit NumPy dtype, which it knows as integers."""
 
-    def add(given: Any, into: Any, kind: Any) -> None:
+    def add(given: Any, into: Any, kind: object) -> None:
         out = np.frombuffer(into, np.uint16).view(dtype)
         np.add(out.astype(np.float32), np.frombuffer(given, np.uint16).view(dtype), out=out, casting="unsafe")
 

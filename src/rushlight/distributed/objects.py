@@ -25,7 +25,7 @@ def packed(obj: Any) -> Any:
     return np.frombuffer(pickle.dumps(obj, pickle.HIGHEST_PROTOCOL), np.uint8).copy()
 
 
-def exchanged(name: str, obj: Any, group: ProcessGroup) -> list[Any]:
+def exchanged(name: str, obj: object, group: ProcessGroup) -> list[Any]:
     """The objects of all processes."""
     data = packed(obj)
     lengths = np.empty(group.size(), np.int64)
@@ -37,7 +37,7 @@ def exchanged(name: str, obj: Any, group: ProcessGroup) -> list[Any]:
     return [pickle.loads(row[:n].tobytes()) for row, n in zip(found, lengths, strict=True)]
 
 
-def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
+def all_gather_object(object_list: list[Any], obj: object, group: ProcessGroup | None = None) -> None:
     """Put the objects of all processes into a list."""
     if outside(group):
         return
@@ -49,7 +49,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
     object_list[:] = exchanged("all_gather_object", obj, used)
 
 
-def gather_object(obj: Any, object_gather_list: list[Any] | None = None, dst: int | None = None, group: Any = None,
+def gather_object(obj: object, object_gather_list: list[Any] | None = None, dst: int | None = None, group: ProcessGroup | None = None,
                   group_dst: int | None = None) -> None:  # fmt: skip
     """As :func:`all_gather_object`, for the process `dst` alone."""
     if outside(group):
@@ -63,7 +63,7 @@ def gather_object(obj: Any, object_gather_list: list[Any] | None = None, dst: in
         object_gather_list[:] = found
 
 
-def _sent(name: str, obj: Any, group: ProcessGroup, root: int) -> Any:
+def _sent(name: str, obj: object, group: ProcessGroup, root: int) -> Any:
     """The object of process `root`."""
     data = packed(obj) if group.rank() == root else np.empty(0, np.uint8)
     length = np.array([data.size])
@@ -101,7 +101,7 @@ def scatter_object_list(
     output[0] = _sent("scatter_object_list", input, used, root)[used.rank()]
 
 
-def send_object_list(object_list: list[Any], dst: int | None = None, group: Any = None, device: device | str | int | None = None,
+def send_object_list(object_list: list[Any], dst: int | None = None, group: ProcessGroup | None = None, device: device | str | int | None = None,
                      group_dst: int | None = None, use_batch: bool = False) -> None:  # fmt: skip
     """Send the objects of a list to process `dst`, which calls `recv_object_list`.  Raises ValueError for no other process."""
     if outside(group):
@@ -111,7 +111,7 @@ def send_object_list(object_list: list[Any], dst: int | None = None, group: Any 
         send(wrap(part), dst, group, group_dst=group_dst)
 
 
-def recv_object_list(object_list: list[Any], src: int | None = None, group: Any = None, device: device | str | int | None = None,
+def recv_object_list(object_list: list[Any], src: int | None = None, group: ProcessGroup | None = None, device: device | str | int | None = None,
                      group_src: int | None = None, use_batch: bool = False) -> int:  # fmt: skip
     """Replace the objects of a list by those that process `src`, or any, sends; the number of the sender, -1 outside the group.
 

@@ -314,7 +314,7 @@ class Reducer:
         return {key for key, here in zip(self.names, used._array, strict=True) if not here}
 
 
-def first(found: Any) -> Any:
+def first(found: object) -> Any:
     """The tensor that a communication hook's future gives."""
     return found[0] if isinstance(found, (list, tuple)) else found
 

@@ -25,7 +25,7 @@ class _Table:
         self.changed = threading.Condition()
 
 
-def _bytes(value: Any) -> bytes:
+def _bytes(value: object) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode()
 
 
@@ -37,7 +37,7 @@ class Store:
     def __init__(self) -> None:
         self._table, self.timeout = _Table(), _MINUTES
 
-    def set(self, key: str, value: Any) -> None:
+    def set(self, key: str, value: object) -> None:
         """Keep a value, a string or bytes."""
         with self._table.changed:
             self._table.values[self.prefix + key] = _bytes(value)
@@ -107,7 +107,7 @@ class Store:
                     )
                 self._table.changed.wait(min(left, 1.0))
 
-    def queue_push(self, key: str, value: Any) -> None:
+    def queue_push(self, key: str, value: object) -> None:
         """Put a value at the end of a queue."""
         with self._table.changed:
             self._table.queues.setdefault(self.prefix + key, deque()).append(_bytes(value))

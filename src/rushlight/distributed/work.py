@@ -127,7 +127,7 @@ class Arriving(Future[Any]):
     value = wait
     is_completed = done
 
-    def _complete(self, result: Any, error: Exception | None) -> None:
+    def _complete(self, result: object, error: Exception | None) -> None:
         self._alone = False  # no question to the work any more
         super()._complete(result, error)
 

@@ -50,10 +50,10 @@ class ConstraintRegistry:
         self._registry: dict[type, Factory] = {}
 
     @overload
-    def register(self, constraint: Any, factory: None = None) -> Callable[[Factory], Factory]: ...
+    def register(self, constraint: object, factory: None = None) -> Callable[[Factory], Factory]: ...
     @overload
-    def register(self, constraint: Any, factory: Factory) -> Factory: ...
-    def register(self, constraint: Any, factory: Factory | None = None) -> Callable[..., Any]:
+    def register(self, constraint: object, factory: Factory) -> Factory: ...
+    def register(self, constraint: object, factory: Factory | None = None) -> Callable[..., Any]:
         """Enter factory(constraint) -> transform for a constraint or a class of them; without it, a decorator.
 
         Raises TypeError for what is no constraint.

@@ -80,7 +80,7 @@ class _Dependent(Constraint):
         """How many dimensions make up one element.  Raises NotImplementedError where that depends too."""
         return int(self._known(self._event_dim, "event_dim"))
 
-    def _known(self, value: Any, name: str) -> Any:
+    def _known(self, value: object, name: str) -> Any:
         if value is NotImplemented:
             raise NotImplementedError(f".{name} cannot be determined statically")
         return value
@@ -112,7 +112,7 @@ class _DependentProperty(property, _Dependent):
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
-def is_dependent(constraint: Any) -> bool:
+def is_dependent(constraint: object) -> bool:
     """Whether a constraint depends on parameters."""
     return isinstance(constraint, _Dependent)
 
@@ -137,7 +137,7 @@ class _OneHot(Constraint):
         return binary.all(-1) & (value.sum(-1) == 1)
 
 
-def _whole(value: Any, inside: Any) -> Any:
+def _whole(value: Any, inside: Any) -> Tensor:
     """Whether numbers that are inside of bounds, or not, are whole too, as integers are."""
     return (value % 1 == 0) & inside if value.is_floating_point() or value.is_complex() else inside
 

@@ -79,7 +79,7 @@ class Distribution:
                     f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{_text(value)}"
                 )
 
-    def _lacks(self, name: str) -> Any:
+    def _lacks(self, name: str) -> Tensor:
         """Raise NotImplementedError for what this family does not have in closed form."""
         raise NotImplementedError(f"{type(self)} does not implement {name}")
 
@@ -99,11 +99,11 @@ class Distribution:
         self._lacks("mode")
 
     @property
-    def stddev(self) -> Any:
+    def stddev(self) -> Tensor:
         """The square root of the variance.  -> (*batch, *event)"""
         return self.variance.sqrt()
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
         """The same distributions, repeated to a larger batch_shape without copies of their parameters."""
         if self._batched is None:
             return self._lacks("expand")
@@ -144,7 +144,7 @@ class Distribution:
         """Minus the expectation of log_prob.  -> (*batch)"""
         self._lacks("entropy")
 
-    def perplexity(self) -> Any:
+    def perplexity(self) -> Tensor:
         """exp of the entropy.  -> (*batch)"""
         return self.entropy().exp()
 
@@ -152,7 +152,7 @@ class Distribution:
         """The shape of samples."""
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
-    def _validate_sample(self, value: Any) -> None:
+    def _validate_sample(self, value: object) -> None:
         """Raise ValueError where `value` does not fit the shapes, or is outside of the support."""
         if not isinstance(value, Tensor):
             raise ValueError(f"The value argument to log_prob must be a Tensor, got {type(value).__name__}")
@@ -167,14 +167,14 @@ class Distribution:
                 f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{_text(value)}"
             )
 
-    def _get_checked_instance(self, cls: type[Any], _instance: Any = None) -> Any:
+    def _get_checked_instance(self, cls: type[Any], _instance: object = None) -> Any:
         """An empty instance for `expand`.  Raises NotImplementedError where a subclass has other arguments."""
         if _instance is None and type(self).__init__ != cls.__init__:
             raise NotImplementedError(f"{type(self).__name__}, a subclass of {cls.__name__} with an __init__ of its own, needs "
                                       "an expand of its own")  # fmt: skip
         return type(self).__new__(type(self)) if _instance is None else _instance
 
-    def _expanded(self, cls: type[Any], batch_shape: Sequence[int], _instance: Any, *names: str) -> Self:
+    def _expanded(self, cls: type[Any], batch_shape: Sequence[int], _instance: Self | None, *names: str) -> Self:
         """`expand` for a family whose parameters `names` all have the shape of the batch."""
         new = self._get_checked_instance(cls, _instance)
         for name in names:

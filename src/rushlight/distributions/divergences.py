@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rushlight.dispatch.named import linalg, named
 from rushlight.distributions.continuous.beta import Beta
@@ -109,7 +109,7 @@ def _independent(p: Independent, q: Independent) -> Tensor:
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)
-def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Any:
+def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
     """Bijective maps do not change it, if they are the same."""
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError("KL between distributions of different transforms or event shapes is not implemented")

@@ -62,7 +62,7 @@ def _moments(p: ExponentialFamily) -> tuple[Any, Any, list[Any], bool]:
     return normalizer, means, theta, any(t.requires_grad for t in given)
 
 
-def bregman(p: ExponentialFamily, q: ExponentialFamily) -> Any:
+def bregman(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     """KL(p || q) of one family: F(theta_q) - F(theta_p) - (theta_q - theta_p) . F'(theta_p).  -> (*batch)
 
     Raises NotImplementedError for two families, whose divergence has no common form.

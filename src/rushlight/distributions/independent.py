@@ -11,6 +11,8 @@ from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import sum_rightmost
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from rushlight.distributions.constraints import _IndependentConstraint
     from rushlight.tensor import Tensor
 
@@ -41,7 +43,7 @@ class Independent(Distribution):
         kept = len(batch) - reinterpreted_batch_ndims
         super().__init__(batch[:kept], batch[kept:] + base_distribution.event_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Independent:
+    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Independent:
         new = self._get_checked_instance(Independent, _instance)
         inner = self._event_shape[: self.reinterpreted_batch_ndims]
         new.base_dist = self.base_dist.expand(Size((*batch_shape, *inner)))
@@ -87,7 +89,7 @@ class Independent(Distribution):
     def entropy(self) -> Tensor:
         return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims > 0:
             raise NotImplementedError(
                 "Independent.enumerate_support: the values of several variables together are not listed"

@@ -38,11 +38,11 @@ class _Joined(Transform):
         """What each of the maps gets."""
         raise NotImplementedError
 
-    def _join(self, parts: list[Any]) -> Any:
+    def _join(self, parts: list[Any]) -> Tensor:
         """What each of them gave, together."""
         raise NotImplementedError
 
-    def _each(self, apply: Callable[[Transform, Any], Any], whole: Tensor, what: str) -> Any:
+    def _each(self, apply: Callable[[Transform, Any], Any], whole: Tensor, what: str) -> Tensor:
         parts = self._parts(whole, what)
         return self._join([apply(t, part) for t, part in zip(self.transforms, parts, strict=True)])
 

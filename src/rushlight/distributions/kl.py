@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
 from rushlight.distributions.distribution import Distribution
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
 
 __all__ = ["kl_divergence", "register_kl"]
 
@@ -47,14 +51,14 @@ def _formula(type_p: type, type_q: type) -> Formula:
     return _KL_REGISTRY[pairs[0]]
 
 
-def _kl_expfamily_expfamily(p: Any, q: Any) -> Any:
+def _kl_expfamily_expfamily(p: Any, q: Any) -> Tensor:
     """KL(p || q) of one exponential family, by its normalizer.  Raises NotImplementedError for two families."""
     from rushlight.distributions.exp_family import bregman
 
     return bregman(p, q)
 
 
-def kl_divergence(p: Distribution, q: Distribution) -> Any:
+def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """KL(p || q), the expectation under p of log p - log q.  -> (*batch), broadcast
 
     Raises NotImplementedError for pairs without a closed form here: see `register_kl`.

@@ -182,7 +182,7 @@ def _normal_laplace(p: Normal, q: Laplace) -> Tensor:
 
 
 @register_kl(Pareto, Pareto)
-def _pareto(p: Pareto, q: Pareto) -> Any:
+def _pareto(p: Pareto, q: Pareto) -> Tensor:
     """Infinite where q begins after p: alpha log(scale_p / scale_q) - log r + r - 1 with r = alpha_q / alpha_p."""
     ratio = q.alpha / p.alpha
     found = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1

@@ -13,6 +13,8 @@ from rushlight.distributions.distribution import Distribution
 from rushlight.engine.modes import no_grad
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from rushlight.distributions.constraints import MixtureSameFamilyConstraint
     from rushlight.tensor import Tensor
 
@@ -42,7 +44,7 @@ class MixtureSameFamily(Distribution):
         self._num_component, self._event_ndims = component_distribution.batch_shape[-1], len(event)
         super().__init__(batch, event, validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> MixtureSameFamily:
+    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> MixtureSameFamily:
         new = self._get_checked_instance(MixtureSameFamily, _instance)
         new._component_distribution = self._component_distribution.expand(Size((*batch_shape, self._num_component)))
         new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
@@ -83,11 +85,11 @@ class MixtureSameFamily(Distribution):
         away = self._component_distribution.mean - self._per_component(self.mean)
         return self._average(self._component_distribution.variance) + self._average(away.square())
 
-    def cdf(self, value: Tensor | complex) -> Any:
+    def cdf(self, value: Tensor | complex) -> Tensor:
         below = self._component_distribution.cdf(self._per_component(value))
         return (below * self._mixture_distribution.probs).sum(-1)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         each = self._component_distribution.log_prob(self._per_component(value))
@@ -106,7 +108,7 @@ class MixtureSameFamily(Distribution):
         return f"MixtureSameFamily(\n  {self._mixture_distribution},\n  {self._component_distribution})"
 
 
-def _check_parts(mixture: Any, component: Any) -> None:
+def _check_parts(mixture: object, component: object) -> None:
     """Raise ValueError where they make no mixture."""
     if not isinstance(mixture, Categorical):
         raise ValueError("The Mixture distribution needs to be an instance of torch.distributions.Categorical")

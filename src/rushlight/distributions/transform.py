@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rushlight.basics.size import Size
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from rushlight.tensor import Tensor
 
 __all__ = ["Transform"]
@@ -55,7 +57,7 @@ class Transform:
         """+1 where it increases, -1 where it decreases."""
         raise NotImplementedError(f"{type(self).__name__} does not implement sign")
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Self:
         """The same map with this cache."""
         if cache_size == self._cache_size:
             return self
@@ -81,7 +83,7 @@ class Transform:
             self._cached_x_y = x, self._call(x)
         return self._cached_x_y[1]
 
-    def _inv_call(self, y: Any) -> Any:
+    def _inv_call(self, y: Any) -> Tensor:
         """x of y."""
         if self._cache_size == 0:
             return self._inverse(y)

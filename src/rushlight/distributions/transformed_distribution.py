@@ -14,6 +14,8 @@ from rushlight.distributions.utils import sum_rightmost
 from rushlight.engine.modes import no_grad
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from rushlight.tensor import Tensor
 
 __all__ = ["TransformedDistribution"]
@@ -67,7 +69,7 @@ class TransformedDistribution(Distribution):
         split = len(forward) - max(whole.codomain.event_dim, len(self.base_dist.event_shape) + change)
         super().__init__(forward[:split], forward[split:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
         new = self._get_checked_instance(TransformedDistribution, _instance)
         new.transforms = self.transforms
         shape = ComposeTransform(self.transforms).inverse_shape((*batch_shape, *self._event_shape))
@@ -116,17 +118,17 @@ class TransformedDistribution(Distribution):
             y = x
         return log_prob + sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
 
-    def _flipped(self, probability: Any) -> Any:
+    def _flipped(self, probability: Any) -> Tensor:
         """p where the maps increase, 1 - p where they decrease."""
         sign: Any = 1
         for transform in self.transforms:
             sign = sign * transform.sign
         return probability if isinstance(sign, int) and sign == 1 else sign * (probability - 0.5) + 0.5
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return self._flipped(self.base_dist.cdf(self._back(value)))
 
-    def icdf(self, value: Tensor | complex) -> Any:
+    def icdf(self, value: Tensor | complex) -> Tensor:
         return self._through(self.base_dist.icdf(self._flipped(value)))

@@ -397,7 +397,7 @@ class AffineTransform(Transform):
     inverse_shape = forward_shape
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _equal(a: object, b: object) -> bool:
     """Whether numbers or tensors are equal everywhere."""
     same = a == b
     return bool(same if isinstance(same, bool) else same.all())
@@ -436,7 +436,7 @@ class StickBreakingTransform(Transform):
     domain, codomain = constraints.real_vector, constraints.simplex
     bijective = True
 
-    def _shares(self, x: Any) -> Any:
+    def _shares(self, x: Tensor) -> Tensor:
         """Logits of the shares."""
         left = x.shape[-1] - named.arange(x.shape[-1], dtype=x.dtype, device=x.device)
         return x - left.log()

@@ -45,7 +45,7 @@ def standard_normal(shape: Size, like: Tensor) -> Tensor:
     return named.randn(shape, dtype=like.dtype, device=like.device)
 
 
-def sum_rightmost(value: Any, dim: int) -> Any:
+def sum_rightmost(value: Tensor, dim: int) -> Any:
     """The sum over the `dim` dimensions on the right.  (*batch, *event) -> (*batch)"""
     return value if dim == 0 else value.flatten(value.dim() - dim).sum(-1)
 
@@ -92,10 +92,10 @@ class lazy_property:
         self.wrapped, self.__doc__, self.name = wrapped, wrapped.__doc__, wrapped.__name__
 
     @overload
-    def __get__(self, instance: None, owner: type[Any] | None = None) -> Any: ...
+    def __get__(self, instance: None, owner: type[Any] | None = None) -> Tensor: ...
     @overload
-    def __get__(self, instance: object, owner: type[Any] | None = None) -> Any: ...
-    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> Tensor: ...
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> Any:
         if instance is None:
             return self
         with enable_grad():

@@ -36,6 +36,6 @@ class Deferred:
             return False
         return bool(run.records[edge][0] == 1 and edge.shape == self.shape and edge.dtype == self.dtype)
 
-    def arriving(self, edge: Any, first: bool) -> Array | Deferred:
+    def arriving(self, edge: object, first: bool) -> Array | Deferred:
         """What arrives at an edge: itself, or the array."""
         return self if self.goes_to(edge, first) else self.array()

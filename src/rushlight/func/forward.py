@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 WHAT = "jvp(f, primals, tangents)"
 
 
-def check_pairs(primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
+def check_pairs(primals: object, tangents: object) -> tuple[list[Any], list[Any], Any]:
     """The leaves of primals and tangents, and their structure.  Raises RuntimeError where they do not go together."""
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{WHAT}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")

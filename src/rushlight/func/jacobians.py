@@ -33,7 +33,7 @@ def units(like: Tensor, start: int, stop: int) -> Tensor:
     return wrap(block.reshape(stop - start, *like._array.shape))
 
 
-def jacrev(func: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False, chunk_size: int | None = None,
+def jacrev(func: Callable[..., Any], argnums: object = 0, *, has_aux: bool = False, chunk_size: int | None = None,
            _preallocate_and_copy: bool = False) -> Callable[..., Any]:  # fmt: skip
     """A function that computes the Jacobian of `func` by rows, in reverse mode.
 
@@ -131,7 +131,7 @@ class Gather:
 
 
 def jacfwd(
-    func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error"
+    func: Callable[..., Any], argnums: object = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable[..., Any]:
     """A function that computes the Jacobian of `func` by columns, in forward mode.
 
@@ -150,7 +150,7 @@ def jacfwd(
         flat, spec = tree.tree_flatten(tuple(args[n] for n in places))
         check_real("jacfwd", "inputs", flat)
 
-        def partial(*primals: Any) -> Any:
+        def partial(*primals: object) -> Any:
             return func(*replaced(args, places, primals), **kwargs)
 
         by_output, shape, aux = columns_of(partial, flat, spec, has_aux, randomness)
@@ -207,7 +207,7 @@ def columns(func: Callable[..., Any], inputs: tuple[Tensor, ...]) -> list[list[T
     return columns_of(func, list(inputs), spec, False, "error")[0]
 
 
-def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
+def hessian(func: Callable[..., Any], argnums: object = 0) -> Callable[..., Any]:
     """A function that computes the Hessian of `func`: forward mode over reverse mode.
 
     For a scalar function of an argument of shape I it is of shape (*I, *I); several arguments nest, as in `jacrev`.

@@ -12,7 +12,7 @@ from rushlight.tensor import Tensor
 def functional_call(
     module: Any,
     parameter_and_buffer_dicts: dict[str, Tensor] | Sequence[dict[str, Tensor]],
-    args: Any = None,
+    args: object = None,
     kwargs: dict[str, Any] | None = None,
     *,
     tie_weights: bool = True,
@@ -44,7 +44,7 @@ def functional_call(
         return module(*positional, **(kwargs or {}))
 
 
-def merged(dicts: Any) -> dict[str, Tensor]:
+def merged(dicts: object) -> dict[str, Tensor]:
     """The tensors of one or several dictionaries in one."""
     if isinstance(dicts, dict):
         return dicts
@@ -129,7 +129,7 @@ def submodule(module: Any, path: str) -> Any:
     return module
 
 
-def check_attribute(owner: Any, name: str) -> None:
+def check_attribute(owner: object, name: str) -> None:
     """Raise where an attribute that is neither parameter nor buffer cannot hold a tensor for the time of a call."""
     if hasattr(getattr(type(owner), name, None), "__set__"):
         raise AttributeError(f"attribute `{name}` of {type(owner).__name__} is computed when it is read: give what it is "

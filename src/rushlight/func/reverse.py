@@ -67,7 +67,7 @@ def check_outputs(what: str, leaves: list[Any]) -> None:
         )
 
 
-def check_aux(aux: Any) -> None:
+def check_aux(aux: object) -> None:
     """Raise RuntimeError unless an auxiliary output holds tensors alone."""
     for x in tree.tree_leaves(aux):
         if x is not None and not isinstance(x, Tensor):
@@ -156,7 +156,7 @@ def value_and_grads(
     return gradients if isinstance(argnums, tuple) else gradients[0], value, aux
 
 
-def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad_and_value(func: Callable[..., Any], argnums: object = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that computes the gradient of `func` and its value: (gradient, value).
 
     As `grad`; with has_aux it returns (gradient, (value, aux)).
@@ -167,7 +167,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = F
     """
 
     @functools.wraps(func)
-    def wrapper(*args: Tensor, **kwargs: Any) -> tuple[Tensor | tuple[Tensor, ...], ...]:
+    def wrapper(*args: Tensor, **kwargs: object) -> tuple[Tensor | tuple[Tensor, ...], ...]:
         gradient, value, aux = value_and_grads(func, argnums, has_aux, args, kwargs)
         return (gradient, (value, aux)) if has_aux else (gradient, value)
 
@@ -232,7 +232,7 @@ class Pullback:
 
 
 def vjp_over(
-    func: Any, primals: tuple[Any, ...], has_aux: bool, owner: Callable[..., Any] | None = None
+    func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, owner: Callable[..., Any] | None = None
 ) -> tuple[Any, Pullback, Any]:
     """(outputs, pullback, auxiliary) of one call.  owner: the user's function, whose captured tensors may not be changed."""
     what = "vjp(f, *primals)"
@@ -260,7 +260,7 @@ def vjp_over(
     return shown, Pullback(transform, flat, spec, inputs), aux
 
 
-def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def vjp(func: Callable[..., Any], *primals: object, has_aux: bool = False) -> tuple[Any, ...]:
     """The outputs of `func`, and the function that multiplies a vector with its Jacobian: (outputs, vjp_fn).
 
     vjp_fn takes cotangents of the structure of the outputs and returns a tuple of gradients, one for each of `primals`,

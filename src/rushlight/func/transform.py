@@ -22,6 +22,8 @@ from rushlight.tensor import Tensor, twin
 from rushlight.transforms.batched import fresh_leaf, innermost
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.basics.arrays import Array
     from rushlight.transforms.batched import BatchedLevel
 
@@ -170,7 +172,7 @@ class Transform:
         modes.transform = self.former[2]
         self.close()
 
-    def inputs(self, args: Any, outer: bool | None = None) -> Any:
+    def inputs(self, args: Sequence[Any], outer: bool | None = None) -> Any:
         """The tensors of a tree of arguments, marked.  outer: as in `marked`; None for what the mode outside says."""
         made = tree.tree_map(lambda x: marked(x, self.outer if outer is None else outer), args)
         self.pairs += zip(tree.tree_leaves(made), tree.tree_leaves(args), strict=True)

@@ -99,7 +99,7 @@ class Call:
                              f"{sizes} for the mapped dimension")  # fmt: skip
         return dims, sizes[0]
 
-    def dimension(self, where: str, x: Any, d: Any) -> Any:
+    def dimension(self, where: str, x: object, d: object) -> Any:
         """The dimension of one leaf, counted from the front."""
         if d is None:
             return None
@@ -134,7 +134,7 @@ class Call:
         out_dims = self.output_dims(outputs, spec)
         return [self.unwrapped(level, t, d) for t, d in zip(found, out_dims, strict=True)], spec, out_dims
 
-    def output_dims(self, outputs: Any, spec: Any) -> list[Any]:
+    def output_dims(self, outputs: object, spec: Any) -> list[Any]:
         """Where each result wants the samples."""
         where = f"vmap({self.name}, ..., out_dims={self.out_dims})"
         for d in tree_flatten(self.out_dims)[0]:
@@ -148,7 +148,7 @@ class Call:
                              f"structure {tree_flatten(self.out_dims)[1]!r} but outputs has structure {spec!r}.")  # fmt: skip
         return dims
 
-    def unwrapped(self, level: BatchedLevel, t: Any, d: Any) -> Any:
+    def unwrapped(self, level: BatchedLevel, t: object, d: object) -> Any:
         """One result: as it is where its `out_dim` is None, else with the samples in front."""
         if not isinstance(t, Tensor):
             if d is None:
@@ -191,7 +191,7 @@ class Call:
         return parts[0]
 
 
-def memory_is_shared(a: Any, b: Any) -> bool:
+def memory_is_shared(a: object, b: object) -> bool:
     """Whether the memory of two tensors may overlap, inside of other vmaps too."""
     return isinstance(b, Tensor) and np.may_share_memory(memory_of(a), memory_of(b))
 

@@ -18,13 +18,13 @@ _flatten: dict[type[Any], Flatten] = {
 
 
 def register_pytree_flatten_spec(
-    cls: type[Any], flatten_fn_spec: Flatten, flatten_fn_exact_match_spec: Any = None
+    cls: type[Any], flatten_fn_spec: Flatten, flatten_fn_exact_match_spec: object = None
 ) -> None:
     """Let `tree_flatten_spec` take objects of a class apart by a function of an object and its specification."""
     _flatten[cls] = flatten_fn_spec
 
 
-def tree_flatten_spec(tree: Any, spec: TreeSpec) -> list[Any]:
+def tree_flatten_spec(tree: object, spec: TreeSpec) -> list[Any]:
     """The leaves of a tree, which are where `spec` says.
 
     More items than it says are left.  Raises RuntimeError for a class that nobody registered, KeyError or IndexError where

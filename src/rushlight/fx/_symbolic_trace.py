@@ -32,7 +32,7 @@ def is_fx_tracing() -> bool:
     return _tracing > 0
 
 
-def _assert_is_none(value: Any, msg: str) -> None:
+def _assert_is_none(value: object, msg: str) -> None:
     """Raises AssertionError with this text unless the value is None: a step of programs with such an argument."""
     if value is not None:
         raise AssertionError(msg)
@@ -147,13 +147,13 @@ class Tracer(TracerBase):
                 return str(name)
         return self.tensor_attrs.get(id(value))
 
-    def create_arg(self, a: Any) -> Any:
+    def create_arg(self, a: object) -> Any:
         """What a step keeps for an argument: nodes for proxies, parameters and modules, a step that makes a named tuple."""
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             return self.create_node("call_function", type(a), tuple(map(self.create_arg, a)), {})
         return super().create_arg(a)
 
-    def _item(self, a: Any) -> Any:
+    def _item(self, a: Any) -> object:
         if isinstance(a, Tensor):
             return self.create_node("get_attr", self._path_of_tensor(a) or self._kept("_tensor_constant", a), (), {})
         if isinstance(a, Module):
@@ -202,7 +202,7 @@ class Tracer(TracerBase):
         return self.graph
 
     def create_args_for_root(
-        self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any = None
+        self, root_fn: Callable[..., Any], is_module: bool, concrete_args: object = None
     ) -> tuple[Callable[..., Any], list[Any]]:
         """A function, and what it is to be run on: proxies for its parameters, but what `concrete_args` has for its names."""
         return arguments(self, root_fn, is_module, concrete_args, _assert_is_none)
@@ -214,10 +214,10 @@ class Tracer(TracerBase):
         cache: dict[str, Any] = {}
         call, lookup, tracer = Module.__call__, Module.__getattr__, self
 
-        def calling(module: Any, *args: object, **kwargs: object) -> Any:
+        def calling(module: Module, *args: object, **kwargs: object) -> Any:
             return tracer.call_module(module, lambda *a, **k: call(module, *a, **k), args, kwargs)
 
-        def looking(module: Any, name: str) -> Any:
+        def looking(module: Module, name: str) -> Any:
             return tracer.getattr(name, lookup(module, name), cache)
 
         with undo:
@@ -237,7 +237,7 @@ class Tracer(TracerBase):
             yield
 
 
-def _wrapped_in(root: Module, fn: Any) -> Iterator[tuple[dict[str, Any], str]]:
+def _wrapped_in(root: Module, fn: Callable[..., Any]) -> Iterator[tuple[dict[str, Any], str]]:
     """The wrapped functions that the code of traced programs inside this one calls."""
     for each in (fn, *(type(module).forward for module in root.modules() if isinstance(module, GraphModule))):
         names = getattr(each, "__globals__", {})

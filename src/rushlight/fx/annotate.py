@@ -9,7 +9,7 @@ from rushlight.fx.proxy import Proxy
 __all__ = ["annotate"]
 
 
-def annotate(val: Any, type: Any) -> Any:
+def annotate(val: object, type: object) -> Any:
     """`val`; while tracing the step that it stands for gets this annotation.
 
     >>> import rushlight as torch

@@ -12,7 +12,7 @@ from typing import Any
 __all__ = ["annotation", "compared"]
 
 
-def compared(kind: Any) -> Any:
+def compared(kind: object) -> Any:
     """What `kind` is an alias of, as the code names it: typing.List of List[int], typing.Union of Optional[int]."""
     origin = typing.get_origin(kind)
     named = getattr(typing, getattr(kind, "__name__", ""), None)
@@ -20,7 +20,7 @@ def compared(kind: Any) -> Any:
     return named if builtin and getattr(kind, "__module__", "") == "typing" and named is not None else origin
 
 
-def annotation(kind: Any, name: Callable[[Any], str], keep: Callable[[str, Any], str]) -> str:
+def annotation(kind: object, name: Callable[[Any], str], keep: Callable[[str, Any], str]) -> str:
     """An annotation as code.
 
     name: gives a function or class a name that the code knows; keep: does for any other object, whose wish is given.

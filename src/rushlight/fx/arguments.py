@@ -38,7 +38,7 @@ class PHWithMeta(PHBase):
 PH = PHBase()
 
 
-def arguments(tracer: Tracer, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any,
+def arguments(tracer: Tracer, root_fn: Callable[..., Any], is_module: bool, concrete_args: object,
               check_none: Callable[..., None]) -> tuple[Any, list[Any]]:  # fmt: skip
     """A function and the proxies and values that it is to be run on, in order.
 
@@ -54,7 +54,7 @@ def arguments(tracer: Tracer, root_fn: Callable[..., Any], is_module: bool, conc
     args = [_argument(tracer, parameter, given, check_none) for parameter in parameters]
     own = [tracer.root] * is_module
 
-    def call(*values: Any) -> Any:
+    def call(*values: object) -> Any:
         return _run(root_fn, own, parameters, list(values[is_module:]))
 
     leaves, spec = pytree.tree_flatten(tuple(args))
@@ -62,7 +62,7 @@ def arguments(tracer: Tracer, root_fn: Callable[..., Any], is_module: bool, conc
         return call, own + args
     codegen = tracer.graph._codegen = PyTreeCodeGen(PyTreeInfo([p.name for p in parameters], spec, None))
 
-    def call_on_leaves(*values: Any) -> Any:
+    def call_on_leaves(*values: object) -> Any:
         result, out_spec = pytree.tree_flatten(call(*own, *pytree.tree_unflatten(list(values[is_module:]), spec)))
         codegen.pytree_info = codegen.pytree_info._replace(out_spec=out_spec)
         return result
@@ -87,7 +87,7 @@ def _by_name(parameters: list[inspect.Parameter], concrete: Any) -> dict[str, An
 
 def _argument(
     tracer: Tracer, parameter: inspect.Parameter, given: dict[str, Any], check_none: Callable[..., None]
-) -> Any:
+) -> object:
     """What a parameter is: a proxy, or what the concrete arguments say."""
     name = parameter.name
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -100,7 +100,9 @@ def _argument(
     return tracer.create_proxy("placeholder", name, default, {}, type_expr=parameter.annotation)
 
 
-def _fixed(tracer: Tracer, known: tuple[str, int], value: Any, default: tuple[Any, ...], check_none: Any) -> Any:
+def _fixed(
+    tracer: Tracer, known: tuple[str, int], value: object, default: tuple[Any, ...], check_none: object
+) -> object:
     """A value that is not traced stays an argument of the program, which checks that it is the same."""
     name, number = known
     proxy = tracer.create_proxy("placeholder", f"{name}_{number}", default, {})
@@ -139,7 +141,7 @@ def _plain(fn: FunctionType) -> FunctionType:
     order = [p.name for p in kinds]
     places = [order.index(name) for name in code.co_varnames[:count]]
 
-    def called(*values: Any) -> Any:
+    def called(*values: object) -> Any:
         return made(*(values[place] for place in places))
 
     return called  # type: ignore[return-value]

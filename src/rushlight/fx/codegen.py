@@ -62,15 +62,15 @@ class CodeGen:
             free_vars.insert(0, "self")
         return f"def forward({', '.join(free_vars)}){maybe_return_annotation}:"
 
-    def generate_output(self, output_args: Any, *, descs: Any = None) -> str:
+    def generate_output(self, output_args: object, *, descs: object = None) -> str:
         """The line that ends it: a return of this."""
         return f"return {output_args!r}"
 
-    def process_inputs(self, *args: Any) -> Any:
+    def process_inputs(self, *args: object) -> Any:
         """What the placeholders stand for, of the arguments of `Interpreter.run`."""
         return args
 
-    def process_outputs(self, outputs: Any) -> Any:
+    def process_outputs(self, outputs: object) -> Any:
         """What `Interpreter.run` returns, of what the output step gives."""
         return outputs
 
@@ -93,7 +93,7 @@ class PyTreeCodeGen(CodeGen):
     def __init__(self, pytree_info: PyTreeInfo):
         self.pytree_info = pytree_info
 
-    def process_inputs(self, *args: Any) -> Any:
+    def process_inputs(self, *args: object) -> Any:
         """The leaves of the arguments."""
         return pytree.tree_leaves(args)
 
@@ -110,7 +110,7 @@ class PyTreeCodeGen(CodeGen):
         unpacked = f"{', '.join(plain)}, = " if plain else ""
         return f"{first}\n    {unpacked}fx_pytree.tree_flatten_spec([{', '.join(names)}], self._in_spec)"
 
-    def generate_output(self, output_args: Any, *, descs: Any = None) -> str:
+    def generate_output(self, output_args: object, *, descs: object = None) -> str:
         """The line that ends it: a tree is returned."""
         if self.pytree_info.out_spec is None:
             return super().generate_output(output_args)
@@ -164,7 +164,7 @@ def _joined(codegen: CodeGen, given: list[str], lines: list[str], returned: str,
     return PythonCode(f"\n{first or chr(10)}\n{codegen.gen_fn_def(given, returned)}\n{body}    ", found)
 
 
-def _annotation(kind: Any, found: dict[str, Any]) -> str:
+def _annotation(kind: object, found: dict[str, Any]) -> str:
     def keep(wish: str, value: Any) -> str:
         found[wish] = value
         return wish
@@ -241,7 +241,7 @@ def _path(root: str, target: str) -> str:
     return text
 
 
-def _global(value: Any, found: dict[str, Any]) -> str:
+def _global(value: object, found: dict[str, Any]) -> str:
     """A name for a function or class that the code needs."""
     name = name_of(value)
     if value is type(None):
@@ -261,7 +261,7 @@ def _global(value: Any, found: dict[str, Any]) -> str:
     return unique
 
 
-def _argument(a: Any, found: dict[str, Any]) -> str:
+def _argument(a: object, found: dict[str, Any]) -> str:
     """What is passed, as code."""
     if isinstance(a, Node):
         return a.name
@@ -284,7 +284,7 @@ def _argument(a: Any, found: dict[str, Any]) -> str:
     return repr(a)
 
 
-def _object(a: Any, found: dict[str, Any]) -> str:
+def _object(a: object, found: dict[str, Any]) -> str:
     """An object that has no notation: a name for it."""
     if isinstance(a, device):
         return repr(a)

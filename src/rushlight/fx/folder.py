@@ -12,6 +12,7 @@ from rushlight.serialization import save
 
 if TYPE_CHECKING:
     from rushlight.fx.graph_module import GraphModule
+    from rushlight.nn.modules.module import Module
 
 __all__ = ["to_folder"]
 
@@ -36,7 +37,7 @@ def _import(name: str, value: Any) -> str:
     return f"from {module} import {getattr(value, '__qualname__', value.__name__)} as {name}"
 
 
-def _member(folder: Path, name: str, module: Any) -> str:
+def _member(folder: Path, name: str, module: Module) -> str:
     file = folder / f"{name}.pt"
     save(module, file)
     return f"self.{name} = torch.load({str(file)!r}, weights_only=False)  # {' '.join(repr(module).split())}"

@@ -114,7 +114,7 @@ class Graph:
         args: tuple[Argument, ...] | None = None,
         kwargs: dict[str, Argument] | None = None,
         name: str | None = None,
-        type_expr: Any = None,
+        type_expr: object = None,
     ) -> Node:
         """Put a step where steps are put: at the end, unless inside `inserting_before` or `inserting_after`.
 
@@ -140,29 +140,31 @@ class Graph:
         self._names.add(name)
         return name
 
-    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
+    def placeholder(self, name: str, type_expr: object = None, default_value: object = ...) -> Node:
         """An argument of the program."""
         args = () if default_value is ... else (default_value,)
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
-    def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
+    def get_attr(self, qualified_name: str, type_expr: object = None) -> Node:
         """A parameter, buffer or other attribute of the module, by its path."""
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
-    def call_function(self, the_function: Callable[..., Any], args: Any = None, kwargs: Any = None, type_expr: Any = None,
+    def call_function(self, the_function: Callable[..., Any], args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None, type_expr: object = None,
                       name: str | None = None) -> Node:  # fmt: skip
         """A call of a function."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
-    def call_method(self, method_name: str, args: Any = None, kwargs: Any = None, type_expr: Any = None) -> Node:
+    def call_method(self, method_name: str, args: tuple[Any, ...] | None = None,
+                    kwargs: dict[str, Any] | None = None, type_expr: object = None) -> Node:  # fmt: skip
         """A call of a method of the first argument."""
         return self.create_node("call_method", method_name, args, kwargs, None, type_expr)
 
-    def call_module(self, module_name: str, args: Any = None, kwargs: Any = None, type_expr: Any = None) -> Node:
+    def call_module(self, module_name: str, args: tuple[Any, ...] | None = None,
+                    kwargs: dict[str, Any] | None = None, type_expr: object = None) -> Node:  # fmt: skip
         """A call of a submodule, by its path."""
         return self.create_node("call_module", module_name, args, kwargs, None, type_expr)
 
-    def output(self, result: Argument, type_expr: Any = None) -> Node:
+    def output(self, result: Argument, type_expr: object = None) -> Node:
         """What the program returns."""
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 
@@ -207,7 +209,7 @@ class Graph:
             val_map[node] = self.node_copy(node, lambda n: val_map[n])
         return None
 
-    def __deepcopy__(self, memo: Any = None) -> Graph:
+    def __deepcopy__(self, memo: object = None) -> Graph:
         made = Graph(tracer_cls=self._tracer_cls)
         made._codegen = copy.deepcopy(self._codegen)
         found = made.graph_copy(self, {}, return_output_node=True)
@@ -250,7 +252,7 @@ class Graph:
                 )
             found = getattr(found, part)
 
-    def python_code(self, root_module: str, *, verbose: bool = False, **_: Any) -> PythonCode:
+    def python_code(self, root_module: str, *, verbose: bool = False, **_: object) -> PythonCode:
         """The program as the method `forward`; root_module: what its parameters are attributes of, "self"."""
         return written(self, root_module)
 
@@ -267,11 +269,11 @@ class Graph:
         """
         return _Transformed(self._codegen, make_transformer)
 
-    def process_inputs(self, *args: Any) -> Any:
+    def process_inputs(self, *args: object) -> Any:
         """What the placeholders stand for, of a function's arguments: see `CodeGen`."""
         return self._codegen.process_inputs(*args)
 
-    def process_outputs(self, out: Any) -> Any:
+    def process_outputs(self, out: object) -> Any:
         """What a function returns, of what the output step gives: see `CodeGen`."""
         return self._codegen.process_outputs(out)
 

@@ -133,7 +133,7 @@ class GraphModule(Module):
 
         to_folder(self, folder, module_name)
 
-    def print_readable(self, print_output: bool = True, **_: Any) -> str:
+    def print_readable(self, print_output: bool = True, **_: object) -> str:
         """The module's class as Python; printed too unless `print_output` is False."""
         body = "\n".join(f"    {line}".rstrip() for line in self.code.strip().splitlines())
         text = f"class {type(self).__name__}(torch.nn.Module):\n{body}\n"
@@ -148,7 +148,7 @@ class GraphModule(Module):
         made.__dict__.update({k: v for k, v in held.__dict__.items() if k not in made.__dict__ or k == "training"})
         return made
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         held = {k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}
         return _rebuilt, (held, steps(self._graph), type(self).__name__, self._graph._codegen)
 
@@ -170,7 +170,7 @@ class _Number(int):
     """The number of a node, in a file."""
 
 
-def _rebuilt(held: dict[str, Any], steps: list[Any], name: str, codegen: Any = None) -> GraphModule:
+def _rebuilt(held: dict[str, Any], steps: list[Any], name: str, codegen: object = None) -> GraphModule:
     """A module from a file."""
     from rushlight.fx.node import map_aggregate
 
@@ -220,21 +220,21 @@ class _CodeOnlyModule(Module):
         self.__dict__ = body
 
 
-def _of_dict(root: dict[str, Any], target: str) -> Any:
+def _of_dict(root: dict[str, Any], target: str) -> object:
     if target not in root:
         raise RuntimeError(f"GraphModule: a node referenced target {target} but that target was not provided in ``root``, "
                            f"which has {sorted(root)}")  # fmt: skip
     return root[target]
 
 
-def _of_module(root: Module, path: str) -> Any:
+def _of_module(root: Module, path: str) -> object:
     found: Any = root
     for part in path.split("."):
         found = getattr(found, part)
     return found
 
 
-def _reached(root: Any, path: str) -> Any:
+def _reached(root: object, path: str) -> object:
     """What lies at a path.  Raises RuntimeError where nothing does."""
     found = root
     for part in path.split(".") if path else ():

@@ -11,7 +11,7 @@ __all__ = ["immutable_dict", "immutable_list"]
 
 
 def _refusing(name: str) -> Callable[..., NoReturn]:
-    def refused(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    def refused(self: object, *args: object, **kwargs: object) -> NoReturn:
         kind = type(self).__name__
         raise TypeError(
             f"{kind!r} object does not support mutation. What is passed to a torch.fx.Node is changed by assigning a changed "
@@ -29,7 +29,7 @@ class immutable_list(list[Any]):
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self))
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return immutable_list, (tuple(self),)
 
 
@@ -39,7 +39,7 @@ class immutable_dict(dict[Any, Any]):
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return immutable_dict, (list(self.items()),)
 
 
@@ -58,7 +58,7 @@ register_pytree_node(
 )
 
 
-def frozen(a: Any) -> Any:
+def frozen(a: object) -> Any:
     """`a` with its lists and dictionaries, those within each other too, as such."""
     if isinstance(a, tuple):
         items = [frozen(item) for item in a]

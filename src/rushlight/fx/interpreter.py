@@ -120,7 +120,7 @@ class Interpreter:
         kwargs: dict[str, Any] = self.map_nodes_to_values(n.kwargs, n)
         return args, kwargs
 
-    def map_nodes_to_values(self, args: Any, n: Node) -> Any:
+    def map_nodes_to_values(self, args: object, n: Node) -> Any:
         """A tree with results in place of nodes."""
         return map_arg(args, lambda used: self.env[used])
 

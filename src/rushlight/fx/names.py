@@ -15,12 +15,12 @@ def name_of(value: Any) -> str:
     return str(getattr(value, "__name__", type(value).__name__))
 
 
-def room(value: Any) -> str:
+def room(value: object) -> str:
     """The module of a function or class, as PyTorch has it."""
     return re.sub(r"^rushlight(\.(ops|dispatch)\b.*)?", "torch", getattr(value, "__module__", None) or "")
 
 
-def public_path(value: Any) -> str | None:
+def public_path(value: object) -> str | None:
     """The path from `torch` on under which a function, class or dtype is known; None for others."""
     name, module = name_of(value), room(value)
     inner = module.startswith("torch")  # what torch itself shows is known by that name, wherever it is defined
@@ -34,7 +34,7 @@ def _spelled(path: str) -> str:
     return path.removesuffix(name) + name.removeprefix(f"{room}_") if path.count(".") > 1 else path
 
 
-def _leads(path: str, value: Any) -> bool:
+def _leads(path: str, value: object) -> bool:
     first, *parts = path.split(".")
     if first != "torch" or not parts:
         return False
@@ -44,7 +44,7 @@ def _leads(path: str, value: Any) -> bool:
     return at is value
 
 
-def qualified_name(value: Any) -> str:
+def qualified_name(value: object) -> str:
     """The name of what a step calls, with its module; builtins by their name alone."""
     name = name_of(value)
     if getattr(builtins, name, None) is value:
@@ -52,7 +52,7 @@ def qualified_name(value: Any) -> str:
     return public_path(value) or f"{getattr(value, '__module__', None) or 'builtins'}.{name}"
 
 
-def type_repr(kind: Any) -> str:
+def type_repr(kind: object) -> str:
     """An annotation as text."""
     if kind is ...:
         return "..."

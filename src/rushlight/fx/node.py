@@ -98,7 +98,7 @@ class Node:
         self._erased = False
         self._set(args, kwargs)
 
-    def _set(self, args: Any, kwargs: dict[str, Any]) -> None:
+    def _set(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         for node in self._inputs:
             node.users.pop(self, None)
         self._args, self._kwargs = frozen(tuple(args)), frozen(dict(kwargs))
@@ -211,7 +211,7 @@ class Node:
 
     def normalized_arguments(
         self,
-        root: Any,
+        root: object,
         arg_types: tuple[Any, ...] | None = None,
         kwarg_types: dict[str, Any] | None = None,
         normalize_to_only_use_kwargs: bool = False,
@@ -244,7 +244,7 @@ class Node:
         owner = self.graph.owning_module
         return None if owner is None else owner.get_submodule(self.target)
 
-    def format_node(self, *_: Any, **__: Any) -> str | None:
+    def format_node(self, *_: object, **__: object) -> str | None:
         """The step as a line of `print(graph)`; None for what is passed in and for the output."""
         kind = f"{type_repr(self.type)} " if self.type is not None else ""
         if self.op == "placeholder":
@@ -257,7 +257,7 @@ class Node:
         return (f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}[target={self._pretty_print_target(self.target)}]"
                 f"(args = {text(self.args)}, kwargs = {text(self.kwargs)})")  # fmt: skip
 
-    def _pretty_print_target(self, target: Any) -> str:
+    def _pretty_print_target(self, target: object) -> str:
         if isinstance(target, str):
             return target
         if not hasattr(target, "__name__"):
@@ -269,7 +269,7 @@ class Node:
         return self.name
 
 
-def text(a: Any) -> str:
+def text(a: object) -> str:
     """What is passed, as `print(graph)` shows it."""
     if isinstance(a, Node):
         return f"%{a.name}"

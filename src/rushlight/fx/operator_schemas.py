@@ -28,7 +28,7 @@ class ArgsKwargsPair(NamedTuple):
     kwargs: dict[str, Any]
 
 
-def _native(op: Any) -> bool:
+def _native(op: object) -> bool:
     """Whether PyTorch has a function in C++."""
     public = OWNER.get(id(op))
     return public is not None and not public.python
@@ -69,7 +69,7 @@ def _typed(signature: inspect.Signature) -> inspect.Signature:
     )
 
 
-def create_type_hint(x: Any) -> Any:
+def create_type_hint(x: object) -> Any:
     """The type of a list or tuple of types: of one type where all are the same, of anything elsewhere; other types as they are.
 
     >>> create_type_hint([int, int]), create_type_hint((int, float))
@@ -81,7 +81,7 @@ def create_type_hint(x: Any) -> Any:
     return list[item] if isinstance(x, list) else tuple[item, ...]
 
 
-def type_matches(signature_type: Any, argument_type: Any) -> bool:
+def type_matches(signature_type: object, argument_type: object) -> bool:
     """Whether an argument of a type may be passed where a signature has another.
 
     >>> type_matches(typing.Optional[int], int), type_matches(list[int], int), type_matches(float, int)
@@ -148,7 +148,9 @@ def normalize_module(
     return _bound(inspect.signature(module.forward), args, kwargs or {}, normalize_to_only_use_kwargs)
 
 
-def _bound(signature: inspect.Signature, args: Any, kwargs: dict[str, Any], by_name: bool) -> ArgsKwargsPair | None:
+def _bound(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], by_name: bool
+) -> ArgsKwargsPair | None:
     """Arguments as a signature names them."""
     if any(p.kind not in NAMED for p in signature.parameters.values()):
         return None

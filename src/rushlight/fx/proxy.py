@@ -78,7 +78,7 @@ class TracerBase:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         name: str | None = None,
-        type_expr: Any = None,
+        type_expr: object = None,
     ) -> Node:
         """Put a step into the graph."""
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
@@ -101,21 +101,21 @@ class TracerBase:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         name: str | None = None,
-        type_expr: Any = None,
+        type_expr: object = None,
         proxy_factory_fn: Callable[[Node], Proxy] | None = None,
     ) -> Proxy:
         """Put a step into the graph whose arguments may hold proxies; what stands for its result."""
         node = self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name, type_expr)
         return self.proxy(node) if proxy_factory_fn is None else proxy_factory_fn(node)
 
-    def create_arg(self, a: Any) -> Argument:
+    def create_arg(self, a: object) -> Argument:
         """What a step keeps for an argument: nodes for proxies.
 
         Raises NotImplementedError for what cannot be kept.
         """
         return map_aggregate(a, self._item)
 
-    def _item(self, a: Any) -> Argument:
+    def _item(self, a: object) -> Argument:
         if isinstance(a, Proxy):
             return a.node
         if hasattr(a, "__fx_create_arg__"):
@@ -175,7 +175,7 @@ class Proxy:
             raise AttributeError(name)
         return Attribute(self, name)
 
-    def __deepcopy__(self, memo: Any) -> Proxy:
+    def __deepcopy__(self, memo: object) -> Proxy:
         return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
@@ -204,7 +204,13 @@ class Proxy:
         raise TypeError("a Proxy cannot be an index of a list or range: its value is not there while tracing")
 
     @classmethod
-    def __torch_function__(cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: tuple[type, ...],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
         kwargs = kwargs or {}
         tracer = next(x.tracer for x in leaves([args, kwargs]) if isinstance(x, Proxy))
         args, kwargs = explicit(func, args, kwargs)
@@ -266,7 +272,7 @@ class Attribute(Proxy):
 
 
 def _operator(name: str, target: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
-    def method(self: Proxy, other: Any) -> Proxy:
+    def method(self: Proxy, other: object) -> Proxy:
         args = (other, self) if reflected else (self, other)
         return self.tracer.create_proxy("call_function", target, args, {})
 

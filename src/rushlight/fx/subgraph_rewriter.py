@@ -34,7 +34,7 @@ class ReplacedPatterns:
     replacements: list[Node]
 
 
-def _graph_of(program: Any) -> Graph:
+def _graph_of(program: object) -> Graph:
     from rushlight.fx._symbolic_trace import Tracer
 
     if isinstance(program, Graph):
@@ -140,7 +140,7 @@ def _adopt(gm: GraphModule, replacement: Module) -> None:
     gm.delete_all_unused_submodules()
 
 
-def _has(module: Any, path: str) -> bool:
+def _has(module: Module, path: str) -> bool:
     for part in path.split("."):
         if not hasattr(module, part):
             return False

@@ -62,7 +62,7 @@ class Attribute(NamedTuple):
 
 
 def script(
-    obj: Thing, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
+    obj: Thing, optimize: None = None, _frames_up: int = 0, _rcb: object = None, example_inputs: object = None
 ) -> Thing:
     """`obj`, a module, function or class, as it is.
 
@@ -76,12 +76,12 @@ def script(
     return obj
 
 
-def trace(func: Thing, example_inputs: Any = None, *args: object, **options: object) -> Thing:
+def trace(func: Thing, example_inputs: object = None, *args: object, **options: object) -> Thing:
     """`func`, a module or function, as it is: it is not run, and it keeps its control flow."""
     return func
 
 
-def trace_module(mod: Thing, inputs: Any, *args: object, **options: object) -> Thing:
+def trace_module(mod: Thing, inputs: object, *args: object, **options: object) -> Thing:
     """`mod` as it is."""
     return mod
 
@@ -136,7 +136,7 @@ def interface(obj: Thing) -> Thing:
     return obj
 
 
-def ignore(drop: Any = False, **options: object) -> Any:
+def ignore(drop: object = False, **options: object) -> Any:
     """A decorator that returns its function as it is, with arguments in brackets or without.
 
     Raises RuntimeError for what is neither a function nor a bool.
@@ -152,7 +152,7 @@ def ignore(drop: Any = False, **options: object) -> Any:
     return decorate
 
 
-def annotate(the_type: Any, the_value: Thing) -> Thing:
+def annotate(the_type: object, the_value: Thing) -> Thing:
     """`the_value` as it is.
 
     >>> import rushlight as torch
@@ -162,7 +162,7 @@ def annotate(the_type: Any, the_value: Thing) -> Thing:
     return the_value
 
 
-def fork(func: Callable[..., Result], *args: Any, **kwargs: Any) -> Future[Result]:
+def fork(func: Callable[..., Result], *args: object, **kwargs: object) -> Future[Result]:
     """A future of `func(*args, **kwargs)`, which runs now, as PyTorch runs it outside TorchScript; what it raises is raised here.
 
     >>> import rushlight as torch
@@ -194,7 +194,7 @@ def is_tracing() -> bool:
     return False
 
 
-def save(m: Any, f: Any, _extra_files: Any = None) -> NoReturn:
+def save(m: object, f: object, _extra_files: object = None) -> NoReturn:
     """Raises NotImplementedError: there are no TorchScript programs to write."""
     raise NotImplementedError(f"torch.jit.save: {type(m).__name__} is no TorchScript program, and none can be written: write "
                               "its parameters with torch.save(model.state_dict(), file)")  # fmt: skip

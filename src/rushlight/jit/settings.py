@@ -89,6 +89,6 @@ def strict_fusion() -> Iterator[None]:
     yield
 
 
-def export_opnames(m: Any) -> NoReturn:
+def export_opnames(m: object) -> NoReturn:
     """The operators of a TorchScript program: NotImplementedError, there are none."""
     raise NotImplementedError("torch.jit.export_opnames: there are no TorchScript programs here")

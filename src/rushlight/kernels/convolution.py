@@ -36,7 +36,7 @@ _COLUMNS = 1024  # more than a native strip has
 @functools.lru_cache(256)
 def _windows(
     x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ...], groups: int, *geometry: tuple[int, ...]
-) -> Any:
+) -> object:
     """`struct Windows` of native code as an array of its numbers; None for what native code does not take."""
     n = len(out)
     if n > 3 or 0 in (*x, *w, *out) or math.prod(w[2:]) > _TAPS:

@@ -13,13 +13,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rushlight.basics import eights
 from rushlight.kernels.native import loader
+
+if TYPE_CHECKING:
+    pass
+
 
 Array = NDArray[Any]
 
@@ -146,7 +150,7 @@ def up(*arrays: Array | None) -> list[Any]:
     return [a if a is None or not is_half(a.dtype) else widened(a) for a in arrays]
 
 
-def through_float32(kernel: Callable[..., Any], dtype: Any, *arguments: object) -> Any:
+def through_float32(kernel: Callable[..., Any], dtype: np.dtype[Any], *arguments: object) -> Any:
     """``kernel`` on float32 copies of the 16-bit arrays among ``arguments``; array results back in ``dtype``."""
     out = kernel(*(widened(a) if isinstance(a, np.ndarray) and is_half(a.dtype) else a for a in arguments))
     if isinstance(out, tuple):

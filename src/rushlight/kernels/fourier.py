@@ -68,7 +68,7 @@ def _line(table: Any, x: Array, out: Array, dim: int, kind: int, scale: float) -
     return out
 
 
-def _complex_lines(table: Any, x: Array, dims: tuple[int, ...], forward: bool, scale: float, own: bool) -> Array:
+def _complex_lines(table: object, x: Array, dims: tuple[int, ...], forward: bool, scale: float, own: bool) -> Array:
     """The complex transform over dims, the last first.  own: whether it may be written over x."""
     out = x if own else np.empty(x.shape, x.dtype)
     for i, dim in enumerate(reversed(dims)):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, contiguous, rounded, widened
 from rushlight.kernels.native import loader
+
+if TYPE_CHECKING:
+    pass
+
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _SHARED = 1 << 18  # multiplications from which on threads share one packed factor
@@ -183,7 +187,7 @@ def _steps(*sizes: int) -> int:
     return max(_BLOCK // max(*sizes, 1), 1)
 
 
-def work_of_halves(dtype: Any, rows: int, steps: int, columns: int) -> int:
+def work_of_halves(dtype: np.dtype[Any], rows: int, steps: int, columns: int) -> int:
     """Bytes of the arrays that the product of two 16-bit matrices takes at once, beside its result."""
     packed = working_bytes(rows, steps, columns) if dtype == BFLOAT16 else None
     if packed is not None:

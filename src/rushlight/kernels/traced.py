@@ -25,9 +25,13 @@ import tracemalloc
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter_ns as clock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+
 
 NUMPY = 389047  # NumPy's domain of tracemalloc
 ALLOC, FREE, CATEGORY = range(3)
@@ -172,7 +176,7 @@ class TracedLibrary:
         if address in self.alive:
             self.alive[address].category = category
 
-    def limit(self, most: int, room: Any) -> None:
+    def limit(self, most: int, room: object) -> None:
         """Ask `room` for the bytes that are too many where arrays would take more than `most`; 0: no limit."""
         self.most, self.room = most, room
         self.listen()
@@ -368,7 +372,7 @@ class TracedLibrary:
                 block.label, block.category = label, block.category or category
         return some
 
-    def category(self, array: Any, category: int, keep: int) -> None:
+    def category(self, array: Array, category: int, keep: int) -> None:
         """The category of an array's block from now on: unless it is one of those whose bits are set in `keep`."""
         address = array.__array_interface__["data"][0]
         block = self.alive.get(address)
@@ -393,7 +397,7 @@ class TracedLibrary:
             for address, b in list(self.alive.items())  # at once: other threads go on
         ]
 
-    def alive_now(self, dtype: Any) -> Any:
+    def alive_now(self, dtype: np.dtype[Any]) -> Any:
         """As `allocator.alive`, from any thread: what died since the last event may be among it."""
         return np.array([(*e, 0) for e in self.living()], dtype)
 
@@ -401,7 +405,7 @@ class TracedLibrary:
         """The stack of a number."""
         return list(next(itertools.islice(self.stacks, number, None)))
 
-    def read(self, dtype: Any) -> tuple[Any, int, Any, list[Any]]:
+    def read(self, dtype: np.dtype[Any]) -> tuple[Any, int, Any, list[Any]]:
         """As `allocator.read`."""
         self.settle()
         if self.error is not None:

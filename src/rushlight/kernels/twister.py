@@ -90,7 +90,7 @@ def _made_normal(flat: Array) -> None:
 class _Unseeded(ISeedSequence):
     """What NumPy is given for a seed where another one follows at once: to make one of its own takes twenty times as long."""
 
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+    def generate_state(self, n_words: int, dtype: object = np.uint32) -> Any:
         """As many words, of which NumPy copies one after the other: from a tuple in no time."""
         return (1,) * n_words
 

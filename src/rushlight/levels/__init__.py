@@ -76,7 +76,7 @@ class SampleLevel(Level, Protocol):
 class Rehearsal(Level, Protocol):
     """A level that makes shapes and no values: see `memory.estimates`."""
 
-    def standing(self, shape: Any, dtype: Any) -> Any:
+    def standing(self, shape: Any, dtype: object) -> Any:
         """An array of a shape and dtype without numbers."""
 
     def run(self, keep: bool) -> Any:

@@ -12,6 +12,8 @@ from rushlight.basics.errors import explained
 from rushlight.basics.state import modes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.basics.arrays import Array
     from rushlight.tensor import Tensor
 
@@ -107,7 +109,7 @@ class BatchedArray:
         operands = [wrap(x) if type(x) is BatchedArray else x for x in (self, *others)]
         return getattr(Tensor, name)(*operands)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: object) -> Any:
         name = UFUNCS.get(ufunc.__name__, ufunc.__name__)
         first = inputs[0]
         if method != "__call__" or options or type(first) is not BatchedArray:
@@ -115,14 +117,14 @@ class BatchedArray:
         return first.operate(name, *inputs[1:])
 
     def __array_function__(
-        self, function: Any, types: tuple[Any, ...], args: tuple[Any, ...], options: dict[Any, Any]
+        self, function: Callable[..., Any], types: tuple[Any, ...], args: tuple[Any, ...], options: dict[Any, Any]
     ) -> Any:
         refuse(f"np.{function.__name__}")
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: np.dtype[Any] | None = None, copy: object = None) -> Any:
         refuse("__array__")
 
-    def _arithmetic(self, *others: object) -> Any:
+    def _arithmetic(self, *others: object) -> object:
         refuse("arithmetic on the array")
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _arithmetic
@@ -200,7 +202,7 @@ def dynamic(name: str) -> NoReturn:
     )
 
 
-def of_one_shape(name: str, array: Any) -> Any:
+def of_one_shape(name: str, array: object) -> Any:
     """The array.  Raises RuntimeError for that of samples, each of which would have a result of a shape of its own."""
     return dynamic(name) if type(array) is BatchedArray else array
 

@@ -50,7 +50,7 @@ class Library:
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})"
 
-    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+    def define(self, schema: str, alias_analysis: str = "", *, tags: object = ()) -> str:
         """Declare an operator, "f(Tensor x, int n=2) -> Tensor"; its name."""
         if self.kind == "IMPL":
             raise RuntimeError("a Library of the kind 'IMPL' declares no operators: make it a 'FRAGMENT'")
@@ -111,7 +111,7 @@ def _scoped_library(ns: str, kind: str, dispatch_key: str = "") -> Library:
     return Library(ns, kind, dispatch_key)
 
 
-def overload(op: Any) -> OpOverload:
+def overload(op: object) -> OpOverload:
     """The operator that a name, packet, overload or `CustomOpDef` means.  Raises RuntimeError for one that is not there."""
     if isinstance(op, CustomOpDef):
         return op._opoverload
@@ -134,7 +134,9 @@ def overload(op: Any) -> OpOverload:
     return packet._overloads[which or ("default" if "default" in packet._overloads else next(iter(packet._overloads)))]
 
 
-def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = (), alias_analysis: str = "") -> None:
+def define(
+    qualname: str, schema: str, *, lib: Library | None = None, tags: object = (), alias_analysis: str = ""
+) -> None:
     """Declare an operator: ``define("my::twice", "(Tensor x) -> Tensor")``."""
     op = OpOverload(named(schema.strip(), qualname))
     op.tags = as_tags(tags)
@@ -165,18 +167,18 @@ def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = N
 
 
 def register_kernel(
-    op: Any, device_types: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
+    op: object, device_types: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
 ) -> Any:
     """Say what computes an operator on devices."""
     return impl(overload(op).name(), "default" if device_types is None else device_types, func)
 
 
 def register_fake(
-    op: Any,
+    op: object,
     func: Callable[..., Any] | None = None,
     /,
     *,
-    lib: Any = None,
+    lib: object = None,
     _stacklevel: int = 1,
     allow_override: bool = False,
 ) -> Any:
@@ -190,7 +192,7 @@ def register_fake(
 
 
 def register_autograd(
-    op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None, lib: Library | None = None
+    op: object, backward: Callable[..., Any], /, *, setup_context: Any = None, lib: Library | None = None
 ) -> None:
     """Give an operator its formula: ``backward(ctx, *grads)`` and ``setup_context(ctx, inputs, output)``.
 
@@ -199,7 +201,7 @@ def register_autograd(
     overload(op).give_formula(backward, setup_context)
 
 
-def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
+def register_vmap(op: object, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
     """Give an operator its rule for vmap: ``func(info, in_dims, *args)`` returns results and their batch dimensions."""
 
     def keep(function: Callable[..., Any]) -> None:
@@ -208,12 +210,12 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
     return keep if func is None else keep(func)
 
 
-def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> None:
+def register_autocast(op: object, device_type: str, cast_inputs: object, /, *, lib: Library | None = None) -> None:
     """Accepted, and of no effect where autocast has none."""
 
 
 def register_torch_dispatch(
-    op: Any, torch_dispatch_class: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None
+    op: object, torch_dispatch_class: object, func: Callable[..., Any] | None = None, /, *, lib: object = None
 ) -> Any:
     """Accepted: there is no `__torch_dispatch__` that would ask."""
     return (lambda function: function) if func is None else func
@@ -235,12 +237,12 @@ def fallthrough_kernel(*args: object, **kwargs: object) -> NoReturn:
 
 
 def triton_op(
-    name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: Any = (), schema: str | None = None
+    name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: object = (), schema: str | None = None
 ) -> NoReturn:
     """Refused: Triton's kernels run on GPUs."""
     raise NotImplementedError("torch.library.triton_op: Triton compiles for GPUs, and this is a library for CPUs")
 
 
-def wrap_triton(triton_kernel: Any, /) -> NoReturn:
+def wrap_triton(triton_kernel: object, /) -> NoReturn:
     """Refused: Triton's kernels run on GPUs."""
     raise NotImplementedError("torch.library.wrap_triton: Triton compiles for GPUs, and this is a library for CPUs")

@@ -18,7 +18,7 @@ class OpCheckError(Exception):
     """An operator does not do what was said of it."""
 
 
-def tensors(values: Any) -> list[Tensor]:
+def tensors(values: object) -> list[Tensor]:
     """The tensors in a tree."""
     return [x for x in tree_leaves(values) if isinstance(x, Tensor)]
 
@@ -70,7 +70,7 @@ CHECKS: dict[str, Callable[..., None]] = {
 
 
 def opcheck(
-    op: Any,
+    op: object,
     args: tuple[Any, ...],
     kwargs: dict[str, Any] | None = None,
     *,

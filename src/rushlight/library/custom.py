@@ -33,7 +33,7 @@ def custom_op(
     mutates_args: str | Iterable[str],
     device_types: str | Iterable[str] | None = None,
     schema: str | None = None,
-    tags: Any = None,
+    tags: object = None,
 ) -> Any:
     """Make an operator of a Python function, which nothing looks into: neither for gradients nor for shapes.
 
@@ -116,10 +116,10 @@ class CustomOpDef:
 
         return keep if func is None else keep(func)
 
-    def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
+    def register_autocast(self, device_type: str, cast_inputs: object) -> None:
         """Accepted, and of no effect where autocast has none."""
 
-    def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Callable[..., Any] | None = None, /) -> Any:
+    def register_torch_dispatch(self, torch_dispatch_class: object, fn: Callable[..., Any] | None = None, /) -> Any:
         """Accepted: there is no `__torch_dispatch__` that would ask."""
         return (lambda function: function) if fn is None else fn
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.library import aten as _meanings  # noqa: F401  (it says what operators compute)
 from rushlight.library.operators import OpOverload, OpOverloadPacket
 from rushlight.ops.python import aten as known
+
+if TYPE_CHECKING:
+    import os
+
 
 __all__ = ["Namespace", "aten", "load_library", "loaded_libraries", "packets", "register"]
 
@@ -34,7 +38,7 @@ def forget(declared: Iterable[OpOverload]) -> None:
             del packets[op.namespace][op._opname]
 
 
-def load_library(path: Any) -> None:
+def load_library(path: str | os.PathLike[str]) -> None:
     """Take note of a package's compiled operators, where they are supplied here.
 
     Raises OSError for any other library: compiled code made for PyTorch's tensors has nothing to work on here.

@@ -96,7 +96,7 @@ def spread_dims(dims: int, count: int) -> list[Any]:
     return [dims] * count if dims is None or isinstance(dims, int) else list(tree_leaves(dims))
 
 
-def by_sample(info: VmapInfo, in_dims: tuple[int | None, ...], call: Call, flat: Sequence[Any]) -> Any:
+def by_sample(info: VmapInfo, in_dims: tuple[int | None, ...], call: Call, flat: Sequence[Any]) -> tuple[Any, ...]:
     """One call a sample, stacked."""
     from rushlight.ops.shape.join import stack
 
@@ -156,7 +156,7 @@ class OpOverload:
             )
         self.backward, self.setup_context = backward, setup_context
 
-    def has_kernel_for_dispatch_key(self, key: Any) -> bool:
+    def has_kernel_for_dispatch_key(self, key: object) -> bool:
         """Whether something was registered for the key."""
         return str(key).rpartition(".")[2] in self.kernels
 
@@ -197,7 +197,7 @@ class OpOverload:
                 changed(value)
         return result
 
-    def check_apart(self, result: Any, values: list[Any]) -> None:
+    def check_apart(self, result: object, values: list[Any]) -> None:
         """Raise RuntimeError where a result shares memory with an argument."""
         inputs = {id(x._storage) for x in tree_leaves(values) if isinstance(x, Tensor) and x._storage is not None}
         given = {id(x) for x in tree_leaves(values) if isinstance(x, Tensor)}

@@ -281,7 +281,7 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def parameter_text(
-    parameter: inspect.Parameter, hints: dict[str, Any], signature: Any, written: bool, number: int
+    parameter: inspect.Parameter, hints: dict[str, Any], signature: object, written: bool, number: int
 ) -> str:
     """One parameter as a declaration has it."""
     if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -305,7 +305,7 @@ def parameter_text(
     return f"{kind} {parameter.name}={shown(parameter.default)}"
 
 
-def kind_of(annotation: Any) -> str | None:
+def kind_of(annotation: object) -> str | None:
     """The name of an annotation's type in declarations, None where it has none."""
     if annotation in FROM_ANNOTATIONS:
         return FROM_ANNOTATIONS[annotation]
@@ -319,7 +319,7 @@ def kind_of(annotation: Any) -> str | None:
     return None if kind is None or (kind.endswith("?") and kind != "Tensor?") else f"{kind}[]"
 
 
-def result_text(hints: dict[str, Any], signature: Any) -> str:
+def result_text(hints: dict[str, Any], signature: object) -> str:
     """The results as a declaration has them."""
     annotation = hints.get("return", MISSING)
     if annotation is MISSING:

@@ -16,6 +16,6 @@ _NAMES = (
 Tag = enum.Enum("Tag", _NAMES, start=0, module=__name__)  # type: ignore[misc]
 
 
-def as_tags(tags: Any) -> tuple[Any, ...]:
+def as_tags(tags: object) -> tuple[Any, ...]:
     """The tags of an operator, given as one, some or None."""
     return tuple(tags) if isinstance(tags, Iterable) else () if tags is None else (tags,)

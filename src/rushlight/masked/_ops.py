@@ -37,12 +37,12 @@ def _limits(dtype: Any) -> tuple[Any, Any]:
     return info.min, info.max
 
 
-def _extremes(x: Any, mask: Tensor | None, which: int) -> Any:
+def _extremes(x: Any, mask: Tensor | None, which: int) -> Tensor:
     """`x` with the smallest (0) or the largest (1) value of its dtype where it is masked out."""
     return x if mask is None else _filled(x, mask, _limits(x.dtype)[which])
 
 
-def _filled(input: Tensor, mask: Any, value: Any) -> Any:
+def _filled(input: Tensor, mask: Any, value: Any) -> Tensor:
     """`input` with `value` where it is masked out."""
     if mask is None:
         return input
@@ -52,7 +52,7 @@ def _filled(input: Tensor, mask: Any, value: Any) -> Any:
 _NEUTRAL = {"sum": 0, "prod": 1, "mean": 0, "cumsum": 0, "cumprod": 1, "norm": 0, "var": 0, "std": 0}
 
 
-def _combine_input_and_mask(op: Any, input: Tensor, mask: Any, *args: Any) -> Any:
+def _combine_input_and_mask(op: object, input: Tensor, mask: Any, *args: object) -> Tensor:
     """`input` with what changes nothing in a reduction where it is masked out.  op: the reduction, a function.
 
     Raises ValueError for what is no function, or for one that nothing is known of.
@@ -67,18 +67,18 @@ def _combine_input_and_mask(op: Any, input: Tensor, mask: Any, *args: Any) -> An
     return _filled(input, mask, _NEUTRAL[name])
 
 
-def _mask_of(input: Tensor, mask: Tensor) -> Any:
+def _mask_of(input: Tensor, mask: Tensor) -> Tensor:
     if mask.ndim > input.ndim:
         raise IndexError("the mask may not have more dimensions than the input: got "
                          f"{mask.ndim}, expected at most {input.ndim}")  # fmt: skip
     return mask.expand(input.shape).bool()
 
 
-def _as(input: Tensor, dtype: Any) -> Any:
+def _as(input: Tensor, dtype: object) -> Tensor:
     return input if dtype is None else input.to(dtype)
 
 
-def _dims(input: Tensor, dim: Any) -> tuple[int, ...]:
+def _dims(input: Tensor, dim: object) -> tuple[int, ...]:
     """The dimensions of a reduction: all where `dim` is None or ()."""
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return tuple(range(input.ndim))
@@ -99,7 +99,7 @@ def sum(
     return x.sum(_dims(x, dim), keepdim, dtype=dtype)
 
 
-def _total_dtype(input: Any, dtype: Any) -> Any:
+def _total_dtype(input: Any, dtype: object) -> Any:
     if dtype is not None:
         return dtype
     return dtypes.int64 if input.dtype in (dtypes.bool, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32) else None
@@ -142,7 +142,7 @@ def mean(
     return _filled(x, mask, 0).sum(dims, keepdim) / _count(x, dims, keepdim, mask)
 
 
-def _count(x: Any, dims: Any, keepdim: bool, mask: Any) -> Any:
+def _count(x: Any, dims: Any, keepdim: bool, mask: Any) -> Tensor:
     """How many elements count, in the dtype of the result."""
     real = x.dtype.to_real() if x.dtype.category >= dtypes.FLOAT else dtypes.int64
     return _mask_of(x, mask).to(real).sum(dims, keepdim)
@@ -155,7 +155,7 @@ def amax(
     keepdim: bool = False,
     dtype: dtype | None = None,
     mask: Tensor | None = None,
-) -> Any:
+) -> Tensor:
     """Largest element over `dim` where `mask` is True; the dtype's smallest value where there is none.  (*) -> (*)"""
     x: Any = _as(input, dtype)
     return _extremes(x, mask, 0).amax(_dims(x, dim), keepdim)
@@ -168,7 +168,7 @@ def amin(
     keepdim: bool = False,
     dtype: dtype | None = None,
     mask: Tensor | None = None,
-) -> Any:
+) -> Tensor:
     """Smallest element over `dim` where `mask` is True; the dtype's largest value where there is none.  (*) -> (*)"""
     x: Any = _as(input, dtype)
     return _extremes(x, mask, 1).amin(_dims(x, dim), keepdim)
@@ -181,7 +181,7 @@ def argmax(
     keepdim: bool = False,
     dtype: dtype | None = None,
     mask: Tensor | None = None,
-) -> Any:
+) -> Tensor:
     """Index of the largest element where `mask` is True, as PyTorch in the dtype of the input.  (*) -> (*)"""
     x: Any = _as(input, dtype)
     return _extremes(x, mask, 0).argmax(dim, keepdim).to(x.dtype)
@@ -194,7 +194,7 @@ def argmin(
     keepdim: bool = False,
     dtype: dtype | None = None,
     mask: Tensor | None = None,
-) -> Any:
+) -> Tensor:
     """Index of the smallest element where `mask` is True, as PyTorch in the dtype of the input.  (*) -> (*)"""
     x: Any = _as(input, dtype)
     return _extremes(x, mask, 1).argmin(dim, keepdim).to(x.dtype)
@@ -202,7 +202,7 @@ def argmin(
 
 def median(
     input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: dtype | None = None, mask: Tensor | None = None
-) -> Any:
+) -> Tensor:
     """Lower median along `dim` of the elements where `mask` is True and that are not NaN; NaN where there is none.
 
     Raises ValueError for integers of which a row is left out whole.  (*) -> (*)
@@ -219,7 +219,7 @@ def median(
 
 
 def norm(input: Tensor, ord: float | None = 2.0, dim: int | Sequence[int] | None = None, *, keepdim: bool = False, dtype: dtype | None = None,
-         mask: Tensor | None = None) -> Any:  # fmt: skip
+         mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """Vector norm of order `ord` over `dim` of the elements where `mask` is True.  (*) -> (*)"""
     x = _as(input, dtype)
     order = 2.0 if ord is None else ord
@@ -227,7 +227,7 @@ def norm(input: Tensor, ord: float | None = 2.0, dim: int | Sequence[int] | None
     return linalg.vector_norm(_filled(x, mask, neutral), order, _dims(x, dim), keepdim)
 
 
-def _variance(input: Any, dim: Any, unbiased: Any, correction: Any, keepdim: bool, dtype: Any, mask: Any) -> Any:
+def _variance(input: Any, dim: Any, unbiased: Any, correction: Any, keepdim: bool, dtype: object, mask: Any) -> Tensor:
     if unbiased is not None and correction is not None:
         raise ValueError("Only one of unbiased and correction may be given")
     by = correction if correction is not None else 1 if unbiased is None or unbiased else 0
@@ -246,13 +246,13 @@ def _variance(input: Any, dim: Any, unbiased: Any, correction: Any, keepdim: boo
 
 
 def var(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool = False,
-        dtype: dtype | None = None, mask: Tensor | None = None) -> Any:  # fmt: skip
+        dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """Variance over `dim` of the elements where `mask` is True.  (*) -> (*)"""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
 def std(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool = False,
-        dtype: dtype | None = None, mask: Tensor | None = None) -> Any:  # fmt: skip
+        dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """Standard deviation over `dim` of the elements where `mask` is True.  (*) -> (*)"""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
 
@@ -264,7 +264,7 @@ def logsumexp(
     keepdim: bool = False,
     dtype: dtype | None = None,
     mask: Tensor | None = None,
-) -> Any:
+) -> Tensor:
     """log(sum(exp(input))) over `dim` where `mask` is True; -inf where there is none.  (*) -> (*)"""
     dtype = dtype or input.dtype
     x = _as(input, dtype)
@@ -272,43 +272,44 @@ def logsumexp(
     return named.logsumexp(_filled(x, mask, low), _dims(x, dim), keepdim).to(dtype)
 
 
-def logaddexp(input: Any, other: Any, *, dtype: Any = None, input_mask: Any = None, other_mask: Any = None) -> Any:
+def logaddexp(input: Any, other: Any, *, dtype: object = None, input_mask: object = None,
+              other_mask: object = None) -> Tensor:  # fmt: skip
     """log(exp(input) + exp(other)), each where its mask is True.  (*), (*) -> (*)"""
     a, b = _as(input, dtype), _as(other, dtype)
     return named.logaddexp(_filled(a, input_mask, -math.inf), _filled(b, other_mask, -math.inf))
 
 
-def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Any:
+def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """Softmax along `dim` of the elements where `mask` is True; 0 elsewhere, NaN where there is none.  (*) -> (*)"""
     return named.softmax(_filled(_as(input, dtype), mask, -math.inf), dim)
 
 
-def log_softmax(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Any:
+def log_softmax(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """Logarithm of `softmax`.  (*) -> (*)"""
     return named.log_softmax(_filled(_as(input, dtype), mask, -math.inf), dim)
 
 
-def softmin(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Any:
+def softmin(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """Softmax of -input along `dim` of the elements where `mask` is True.  (*) -> (*)"""
     return named.softmax(-_filled(_as(input, dtype), mask, math.inf), dim)
 
 
 def normalize(
     input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: dtype | None = None, mask: Tensor | None = None
-) -> Any:
+) -> Tensor:
     """input / max(norm, eps) along `dim`, of the elements where `mask` is True; 0 elsewhere.  (*) -> (*)"""
     x = _as(input, dtype)
     size = norm(x, ord, dim, keepdim=True, mask=mask)
     return _filled(x, mask, 0) / named.maximum(size, named.scalar_tensor(eps, dtype=size.dtype))
 
 
-def cumsum(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Any:
+def cumsum(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """Running sums along `dim` of the elements where `mask` is True.  (*) -> (*)"""
     x = _as(input, dtype)
     return named.cumsum(_filled(x, mask, 0), dim).to(x.dtype)
 
 
-def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Any:
+def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """Running products along `dim` of the elements where `mask` is True.  (*) -> (*)"""
     x = _as(input, dtype)
     return named.cumprod(_filled(x, mask, 1), dim).to(x.dtype)

@@ -56,7 +56,7 @@ class WeightsEnum(enum.Enum):
     """The weight files published for one model; ``DEFAULT`` is the best of them."""
 
     @classmethod
-    def verify(cls, request: Any) -> "WeightsEnum | None":
+    def verify(cls, request: object) -> "WeightsEnum | None":
         """The member that ``request`` (a member, its name, or None) means.
 
         Raises ValueError for a name that is not there and TypeError for another model's weights.
@@ -182,7 +182,7 @@ def get_model_builder(name: str) -> Callable[..., Any]:
         raise ValueError(f"unknown model {name!r}: there are {', '.join(sorted(_BUILDERS))}") from None
 
 
-def get_model(name: str, **config: Any) -> Any:
+def get_model(name: str, **config: object) -> Any:
     """Model ``name`` built with ``config``.
 
     >>> from rushlight import models

@@ -8,7 +8,7 @@ import multiprocessing as _standard
 import os
 import pickle
 from multiprocessing import *  # noqa: F403
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
 from rushlight.compat import contexts
@@ -25,6 +25,10 @@ from rushlight.multiprocessing import reductions
 from rushlight.multiprocessing.reductions import init_reductions
 from rushlight.storage import Storage
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 __all__ = [*_standard.__all__]  # noqa: PLE0604
 __all__ += [
@@ -64,7 +68,7 @@ def set_sharing_strategy(new_strategy: str) -> None:
     _strategy = new_strategy
 
 
-def spawn(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
+def spawn(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
           start_method: str = "spawn") -> Any:  # fmt: skip
     """Call ``fn(rank, *args)`` in each of `nprocs` processes, and wait for them; without `join`, return a `ProcessContext`.
 
@@ -83,7 +87,7 @@ def spawn(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: b
     return start_processes(fn, args, nprocs, join, daemon, start_method)
 
 
-def start_processes(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
+def start_processes(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
                     start_method: str = "spawn") -> Any:  # fmt: skip
     """As `spawn`.  start_method: another than "spawn" is always the standard library's."""
     args = tuple(args)
@@ -110,13 +114,13 @@ class _Finder(pickle.Pickler):
 
     found = False
 
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> Any:
         if isinstance(obj, (Tensor, Storage)) and obj.is_shared():  # type: ignore[union-attr]
             self.found = True
         return NotImplemented
 
 
-def _can_be_copied(call: Any) -> bool:
+def _can_be_copied(call: object) -> bool:
     """Whether nothing is lost where another process gets a copy: no shared memory, no queue, lock or event."""
     finder = _Finder(io.BytesIO())
     try:

@@ -51,8 +51,8 @@ def _in_order(query: NestedTensor, each: list[Tensor]) -> NestedTensor:
 
 
 @answers(StridedNested)
-def multi_head_attention_forward(query: StridedNested, key: StridedNested, value: StridedNested, *args: Any,
-                                 **kwargs: Any) -> tuple[Nested, Tensor | None]:  # fmt: skip
+def multi_head_attention_forward(query: StridedNested, key: StridedNested, value: StridedNested, *args: object,
+                                 **kwargs: object) -> tuple[Nested, Tensor | None]:  # fmt: skip
     """Attention of several heads of each sequence to itself; weights are filled up with 0 to the longest."""
     each = [F.multi_head_attention_forward(x, x, x, *args, **kwargs) for x in query.unbind()]
     weights = None if each[0][1] is None else packed([w for _, w in each], strided).to_padded_tensor(0.0)

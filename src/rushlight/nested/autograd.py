@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 _autograd: Any = Named("autograd")
 
 
-def values_of(x: Any) -> Any:
+def values_of(x: object) -> Any:
     """The values of a nested tensor; everything else as it is."""
     return x._values if isinstance(x, Nested) else x
 
 
-def grad(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> tuple[Tensor | None, ...]:
+def grad(outputs: Any, inputs: object, *args: Any, **kwargs: Any) -> tuple[Tensor | None, ...]:
     """Gradients for `inputs`, nested where they are."""
     from rushlight import autograd
 

@@ -75,7 +75,7 @@ def nested_tensor(tensor_list: Any, *, dtype: dtypes.dtype | None = None, layout
     return found.requires_grad_(requires_grad)
 
 
-def as_nested_tensor(ts: Any, dtype: dtypes.dtype | None = None, device: device | str | int | None = None,
+def as_nested_tensor(ts: object, dtype: dtypes.dtype | None = None, device: device | str | int | None = None,
                      layout: layout | None = None) -> Nested:  # fmt: skip
     """A nested tensor of tensors, with gradients to each: of a list, or of the parts of a dense one along its first dimension.
 

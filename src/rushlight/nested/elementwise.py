@@ -62,7 +62,7 @@ def elementwise(func: Callable[..., Any], name: str, args: tuple[Any, ...], kwar
     return tree_map(lambda r: back(r, first, leaves), result)
 
 
-def back(result: Any, first: Nested, given: list[Any]) -> Any:
+def back(result: object, first: Nested, given: list[Any]) -> Any:
     """Values as a nested tensor: one of those given where it is theirs."""
     if not isinstance(result, Tensor):
         return result
@@ -70,7 +70,7 @@ def back(result: Any, first: Nested, given: list[Any]) -> Any:
     return first._with(result) if same is None else same
 
 
-def operand(name: str, first: Nested, x: Any) -> Any:
+def operand(name: str, first: Nested, x: object) -> Any:
     """What takes the place of an argument beside the values of a nested tensor."""
     if isinstance(x, Nested):
         if not alike(first, x):
@@ -87,7 +87,7 @@ def operand(name: str, first: Nested, x: Any) -> Any:
     return fitted(name, first, x)  # type: ignore[arg-type]
 
 
-def compared(name: str, first: Nested, x: Any) -> Any:
+def compared(name: str, first: Nested, x: object) -> Any:
     """What takes the place of another nested tensor of which the dtype alone counts, or which is refused."""
     if not isinstance(x, Nested):
         return x
@@ -123,7 +123,7 @@ def fitted(name: str, nt: NestedTensor, x: Tensor) -> Tensor:
         if x.shape[at] == 1:
             return x.movedim(0, at).squeeze(at - 1).repeat_interleave(torch.tensor(nt._places.sizes), at - 1)
         if x.shape[at] == nt._places.most:
-            return torch.cat([c.narrow(at - 1, 0, n) for c, n in zip(x, nt._places.sizes, strict=True)], at - 1)  # type: ignore[no-any-return]
+            return torch.cat([c.narrow(at - 1, 0, n) for c, n in zip(x, nt._places.sizes, strict=True)], at - 1)
     raise RuntimeError(f"{name}: a dense tensor of shape {tuple(x.shape)} does not broadcast against each component of {described(nt)}: "
                        "expected 1 in the place of the ragged dimension, or the length of the longest component")  # fmt: skip
 

@@ -12,7 +12,7 @@ from rushlight.nested.tensor import Nested, NestedTensor, answers
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
-    pass
+    from rushlight.basics.dtypes import dtype
 
 F: Any = Named("nn.functional")
 _op = answers
@@ -42,17 +42,21 @@ def linear(input: NestedTensor, weight: Tensor, bias: Tensor | None = None) -> N
 
 
 @_op(NestedTensor)
-def softmax(input: NestedTensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> NestedTensor:
+def softmax(
+    input: NestedTensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None
+) -> NestedTensor:
     """Softmax along a dimension; along the ragged one, of each component."""
     d = along("softmax", input, -1 if dim is None else dim)
     if d + 1 != input._ragged_idx:
         return input._with(torch.softmax(input._values, d, dtype=dtype))
     whole: Any = input if input._places.whole else input.contiguous()
-    return whole._with(torch.cat([torch.softmax(x, d, dtype=dtype) for x in whole.unbind()], d))  # type: ignore[no-any-return]
+    return whole._with(torch.cat([torch.softmax(x, d, dtype=dtype) for x in whole.unbind()], d))
 
 
 @_op(NestedTensor)
-def log_softmax(input: NestedTensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> NestedTensor:
+def log_softmax(
+    input: NestedTensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None
+) -> NestedTensor:
     """The logarithm of softmax along a dimension that is not ragged."""
     d = along("log_softmax", input, -1 if dim is None else dim)
     if d + 1 == input._ragged_idx:
@@ -63,7 +67,7 @@ def log_softmax(input: NestedTensor, dim: int | None = None, _stacklevel: int = 
 
 
 @_op(NestedTensor)
-def embedding(input: NestedTensor, weight: Tensor, *args: Any, **kwargs: Any) -> NestedTensor:
+def embedding(input: NestedTensor, weight: Tensor, *args: object, **kwargs: object) -> NestedTensor:
     """The row of a matrix for each index."""
     return input._with(F.embedding(input._values, weight, *args, **kwargs))
 
@@ -85,13 +89,13 @@ def matmul(input: Any, other: Any) -> Tensor:
         if other.ndim == 2 or (
             other.ndim > 2 and input.dim() > 3 and other.ndim < input.dim() and input._ragged_idx < input.dim() - 2
         ):
-            return input._with(input._values.matmul(other))  # type: ignore[no-any-return]
+            return input._with(input._values.matmul(other))
         if other.ndim == input.dim() and other.shape[0] == len(input) and input._places.whole:
             parts = [x.matmul(y) for x, y in zip(input.unbind(), other, strict=True)]
-            return input._with(torch.cat(parts, input._ragged_idx - 1))  # type: ignore[no-any-return]
+            return input._with(torch.cat(parts, input._ragged_idx - 1))
     if nested == (True, True) and input._places.symbol == other._places.symbol and input.dim() == other.dim():
         if input._ragged_idx == input.dim() - 1 and other._ragged_idx == input.dim() - 2:
-            return torch.stack([x.matmul(y) for x, y in zip(input.unbind(), other.unbind(), strict=True)])  # type: ignore[no-any-return]
+            return torch.stack([x.matmul(y) for x, y in zip(input.unbind(), other.unbind(), strict=True)])
     shapes = ", ".join(described(x) if isinstance(x, Nested) else str(tuple(x.shape)) for x in (input, other))
     raise RuntimeError(f"matmul: expected a nested tensor and a matrix, or a matrix for each component, or two that are ragged in the "
                        f"dimension that is summed over, got {shapes}")  # fmt: skip

@@ -26,7 +26,7 @@ def whole(nt: NestedTensor) -> Tensor:
 def reduction(name: str) -> Callable[..., Any]:
     """The function of that name for nested tensors."""
 
-    def found(input: NestedTensor, dim: Any = None, keepdim: bool = False, **rest: Any) -> Any:
+    def found(input: NestedTensor, dim: object = None, keepdim: bool = False, **rest: object) -> Any:
         if isinstance(dim, Tensor):
             return elementwise(getattr(torch, name), "maximum" if name == "max" else "minimum", (input, dim), {})
         fn = getattr(torch, name)
@@ -104,7 +104,7 @@ def padded(self: Nested, padding: float, output_size: Any = None) -> Tensor:
     for i, x in enumerate(parts):
         kept = x[tuple(slice(0, n) for n in sizes)]
         found[(i, *(slice(0, n) for n in kept.shape))] = kept
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _filled(nt: NestedTensor, padding: float, length: int) -> Tensor:
@@ -115,7 +115,7 @@ def _filled(nt: NestedTensor, padding: float, length: int) -> Tensor:
     shift = torch.arange(len(sizes)) * length - nt.offsets()[:-1]
     rows = torch.arange(first, end) + shift.repeat_interleave(sizes)
     found = torch.full((len(sizes) * length, *values.shape[1:]), padding, dtype=nt.dtype).index_copy_(0, rows, values)
-    return found.unflatten(0, (len(sizes), length)).movedim(1, at + 1)  # type: ignore[no-any-return]
+    return found.unflatten(0, (len(sizes), length)).movedim(1, at + 1)
 
 
 for _kind in Nested.__subclasses__():

@@ -14,6 +14,7 @@ from rushlight.nested.tensor import NestedTensor, answers, jagged_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rushlight.dispatch.formats import memory_format
     from rushlight.tensor import Tensor
 
 _op = answers
@@ -47,7 +48,7 @@ def transpose(input: NestedTensor, dim0: int, dim1: int) -> NestedTensor:
 
 
 @_op(NestedTensor)
-def permute(input: NestedTensor, *dims: Any) -> NestedTensor:
+def permute(input: NestedTensor, *dims: object) -> NestedTensor:
     """Dimensions in another order, that of components first."""
     order = [
         wrap_dim(d, input.dim()) for d in (dims[0] if len(dims) == 1 and isinstance(dims[0], tuple | list) else dims)
@@ -62,7 +63,7 @@ def permute(input: NestedTensor, *dims: Any) -> NestedTensor:
 @_op(NestedTensor, "mT.__get__")
 def m_t(self: NestedTensor) -> NestedTensor:
     """The last two dimensions exchanged."""
-    return transpose(self, -2, -1)  # type: ignore[no-any-return]
+    return transpose(self, -2, -1)
 
 
 @_op(NestedTensor, "T.__get__")
@@ -94,7 +95,7 @@ def flatten(input: NestedTensor, start_dim: int = 0, end_dim: int = -1) -> Neste
 
 
 @_op(NestedTensor, "view", "reshape")
-def view(input: NestedTensor, *shape: Any) -> NestedTensor:
+def view(input: NestedTensor, *shape: object) -> NestedTensor:
     """Another shape of the values.  The first size is that of components or -1; the ragged one is -1 in its place, or itself.
 
     Raises RuntimeError for a shape without them.
@@ -113,11 +114,11 @@ def view(input: NestedTensor, *shape: Any) -> NestedTensor:
 @_op(NestedTensor, "view_as", "reshape_as")
 def view_as(self: NestedTensor, other: Tensor) -> NestedTensor:
     """The shape of another tensor."""
-    return view(self, tuple(other.shape))  # type: ignore[no-any-return]
+    return view(self, tuple(other.shape))
 
 
 @_op(NestedTensor)
-def expand(self: NestedTensor, *sizes: Any) -> NestedTensor:
+def expand(self: NestedTensor, *sizes: object) -> NestedTensor:
     """Dimensions of size 1 at other sizes."""
     given = tuple(sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else sizes)
     at = self._ragged_idx
@@ -131,7 +132,7 @@ def expand(self: NestedTensor, *sizes: Any) -> NestedTensor:
 @_op(NestedTensor)
 def expand_as(self: NestedTensor, other: Tensor) -> NestedTensor:
     """The shape of another tensor, where sizes are 1."""
-    return expand(self, *other.shape)  # type: ignore[no-any-return]
+    return expand(self, *other.shape)
 
 
 @_op(NestedTensor)
@@ -187,11 +188,11 @@ def component(nt: Any, index: int) -> Tensor:
     """A component by its number, a view.  Raises IndexError for one that is not there."""
     if not -len(nt) <= index < len(nt):
         raise IndexError(f"expected the number of one of {len(nt)} components, got {index}")
-    return nt.unbind()[index]  # type: ignore[no-any-return]
+    return nt.unbind()[index]
 
 
 @_op(NestedTensor, "__getitem__")
-def at_index(self: NestedTensor, index: Any) -> Any:
+def at_index(self: NestedTensor, index: object) -> Any:
     """A component, or a part of it; or `[..., i, a:b]`: of each component the part in its last dimensions.
 
     Raises RuntimeError for slices of components and of the ragged dimension.
@@ -239,7 +240,7 @@ def stack(tensors: Sequence[NestedTensor], dim: int = 0) -> NestedTensor:
 
 
 @_op(NestedTensor)
-def contiguous(self: NestedTensor, memory_format: Any = None) -> NestedTensor:
+def contiguous(self: NestedTensor, memory_format: memory_format | None = None) -> NestedTensor:
     """Components side by side in the order of their elements: itself where they are."""
     if self.is_contiguous():
         return self

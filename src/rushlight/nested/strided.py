@@ -15,6 +15,9 @@ from rushlight.tensor import Tensor, strided
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rushlight.basics.dtypes import dtype
+    from rushlight.dispatch.formats import memory_format
+
 F: Any = Named("nn.functional")
 _op = answers
 
@@ -40,7 +43,9 @@ def linear(input: StridedNested, weight: Tensor, bias: Tensor | None = None) -> 
 
 
 @_op(StridedNested)
-def softmax(input: StridedNested, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> StridedNested:
+def softmax(
+    input: StridedNested, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None
+) -> StridedNested:
     """Softmax along a dimension of each component.  Raises RuntimeError for that of components."""
     d = wrap_dim(-1 if dim is None else dim, input.dim())
     if d == 0:
@@ -49,13 +54,15 @@ def softmax(input: StridedNested, dim: int | None = None, _stacklevel: int = 3, 
 
 
 @_op(StridedNested)
-def embedding(input: StridedNested, weight: Tensor, *args: Any, **kwargs: Any) -> StridedNested:
+def embedding(input: StridedNested, weight: Tensor, *args: object, **kwargs: object) -> StridedNested:
     """The row of a matrix for each index."""
     return each(input, lambda x: F.embedding(x, weight, *args, **kwargs))
 
 
 @_op(StridedNested, "sum")
-def sum_of(input: StridedNested, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> StridedNested:
+def sum_of(
+    input: StridedNested, dim: object = None, keepdim: bool = False, *, dtype: dtype | None = None
+) -> StridedNested:
     """Sums along the last dimension, which stays.  Raises RuntimeError for others."""
     dims = [
         wrap_dim(d, input.dim()) for d in (dim if isinstance(dim, tuple | list) else (dim,) if dim is not None else ())
@@ -84,7 +91,7 @@ def matmul(input: Any, other: Any) -> StridedNested:
         raise RuntimeError(
             "matmul: expected two nested tensors in the layout torch.strided; linear() and bmm() take a dense one"
         )
-    return bmm(input, other)  # type: ignore[no-any-return]
+    return bmm(input, other)
 
 
 @_op(StridedNested)
@@ -112,11 +119,11 @@ def transpose(input: StridedNested, dim0: int, dim1: int) -> StridedNested:
 @_op(StridedNested, "mT.__get__")
 def m_t(self: StridedNested) -> StridedNested:
     """The last two dimensions exchanged."""
-    return transpose(self, -2, -1)  # type: ignore[no-any-return]
+    return transpose(self, -2, -1)
 
 
 @_op(StridedNested, "view", "reshape")
-def view(input: StridedNested, *shape: Any) -> StridedNested:
+def view(input: StridedNested, *shape: object) -> StridedNested:
     """Another shape of each component; -1 is what a dimension that differs has, or what is left of the others.
 
     Raises RuntimeError for another number of components.
@@ -156,7 +163,7 @@ def chunk(input: StridedNested, chunks: int, dim: int = 0) -> tuple[StridedNeste
         raise RuntimeError(
             f"chunk: expected the last dimension, of a size that can be divided by {chunks}, got dim={dim}"
         )
-    return split(input, [input.size(-1) // chunks] * chunks, dim)  # type: ignore[no-any-return]
+    return split(input, [input.size(-1) // chunks] * chunks, dim)
 
 
 @_op(StridedNested, "split", "split_with_sizes")
@@ -238,7 +245,7 @@ def select(input: StridedNested, dim: int, index: int) -> Any:
 
 
 @_op(StridedNested, "__getitem__")
-def at_index(self: StridedNested, index: Any) -> Any:
+def at_index(self: StridedNested, index: object) -> Any:
     """A component, or a part of it; or `[..., i]`: of each component the part in its last dimensions."""
     given = index if isinstance(index, tuple) else (index,)
     if given and isinstance(given[0], int):
@@ -252,7 +259,7 @@ def at_index(self: StridedNested, index: Any) -> Any:
 
 
 @_op(StridedNested)
-def contiguous(self: StridedNested, memory_format: Any = None) -> StridedNested:
+def contiguous(self: StridedNested, memory_format: memory_format | None = None) -> StridedNested:
     """The elements of components in order: itself where they are."""
     return self if self.is_contiguous() else each(self, lambda x: x)
 

@@ -29,6 +29,7 @@ from rushlight.tensor import Tensor, jagged, strided
 if TYPE_CHECKING:
     from rushlight.basics import devices, dtypes
     from rushlight.basics.handles import RemovableHandle
+    from rushlight.dispatch.formats import memory_format
     from rushlight.engine.node import Node
 
 __all__ = ["Nested", "NestedTensor", "StridedNested", "answers", "jagged_of", "refuse", "strided_of"]
@@ -121,7 +122,7 @@ class Nested(Tensor):
     @property
     def grad_fn(self) -> Node | None:
         """The node that computed the elements."""
-        return self._values.grad_fn  # type: ignore[no-any-return]
+        return self._values.grad_fn
 
     @property
     def grad(self) -> Self | None:
@@ -144,7 +145,7 @@ class Nested(Tensor):
             found = hook(self._with(g))
             return None if found is None else found._values
 
-        return self._values.register_hook(on_values)  # type: ignore[no-any-return]
+        return self._values.register_hook(on_values)
 
     def backward(self, gradient: Nested | None = None, retain_graph: bool | None = None, create_graph: bool = False,
                  inputs: Any = None) -> None:  # fmt: skip
@@ -180,7 +181,7 @@ class Nested(Tensor):
     def __bool__(self) -> bool:
         return bool(self._values)
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
         return shown(self)
 
     def __format__(self, format_spec: str) -> str:
@@ -237,7 +238,7 @@ class NestedTensor(Nested):
     def __len__(self) -> int:
         return len(self._places.sizes)
 
-    def is_contiguous(self, memory_format: Any = None) -> bool:
+    def is_contiguous(self, memory_format: memory_format | None = None) -> bool:
         """Whether components lie side by side, without gaps, in the order of their elements."""
         return self._places.whole and bool(self._values.is_contiguous())
 
@@ -264,7 +265,7 @@ class NestedTensor(Nested):
         return rebuilt_jagged, (self._values, self.offsets(), self.lengths(), self._ragged_idx)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NestedTensor:
-        return memo.setdefault(id(self), self._with(copy.deepcopy(self._values, memo)))  # type: ignore[no-any-return]
+        return memo.setdefault(id(self), self._with(copy.deepcopy(self._values, memo)))
 
 
 class StridedNested(Nested):
@@ -324,7 +325,7 @@ class StridedNested(Nested):
     def __len__(self) -> int:
         return len(self._sizes)
 
-    def is_contiguous(self, memory_format: Any = None) -> bool:
+    def is_contiguous(self, memory_format: memory_format | None = None) -> bool:
         """Whether the elements of components lie in order."""
         return self._order == tuple(range(len(self._order)))
 
@@ -351,11 +352,11 @@ class StridedNested(Nested):
         return strided_of, (self._values, self._sizes, self._order)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StridedNested:
-        return memo.setdefault(id(self), self._with(copy.deepcopy(self._values, memo)))  # type: ignore[no-any-return]
+        return memo.setdefault(id(self), self._with(copy.deepcopy(self._values, memo)))
 
 
 @functools.cache
-def name_of(func: Any) -> str:
+def name_of(func: object) -> str:
     """The short name of what is asked for: add, T.__get__, and torch.autograd.grad."""
     full = resolve_name(func) or str(getattr(func, "__name__", func))
     names = full.split(".")
@@ -375,7 +376,7 @@ def jagged_of(values: Tensor, places: Ragged, ragged_idx: int = 1) -> NestedTens
     """A nested tensor in the layout torch.jagged, of parts which are not looked at."""
     t = bare(NestedTensor, values)
     t._places, t._ragged_idx = places, ragged_idx
-    return t  # type: ignore[no-any-return]
+    return t
 
 
 def strided_of(
@@ -384,7 +385,7 @@ def strided_of(
     """A nested tensor in the layout torch.strided, of parts which are not looked at."""
     t = bare(StridedNested, values)
     t._sizes, t._order = sizes, tuple(range(len(sizes[0]) if sizes else 0)) if order is None else order
-    return t  # type: ignore[no-any-return]
+    return t
 
 
 def answers(kind: type[Nested], *names: str) -> Callable[..., Any]:
@@ -403,7 +404,7 @@ def refuse(name: str, nt: Nested) -> NoReturn:
                               "of unbind(), or to to_padded_tensor(padding)")  # fmt: skip
 
 
-def plainly(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def plainly(func: Callable[..., Any], *args: object, **kwargs: object) -> Any:
     """The function as it works for any tensor."""
     with DisableTorchFunctionSubclass():
         return func(*args, **kwargs)

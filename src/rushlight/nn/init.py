@@ -57,12 +57,12 @@ def _slope(param: float | None) -> float:
     return param
 
 
-def overridable(fn: Callable[..., Any]) -> Any:
+def overridable(fn: Callable[..., Any]) -> Callable[..., Any]:
     """`fn`, which a tensor of a class that overrides functions is asked for first: with all arguments by name, as in PyTorch."""
     signature = inspect.signature(fn)
 
     @functools.wraps(fn)
-    def asking(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    def asking(tensor: object, *args: object, **kwargs: object) -> Any:
         if tensor.__class__ in INERT or not has_torch_function((tensor,)):
             return fn(tensor, *args, **kwargs)
         given = signature.bind(tensor, *args, **kwargs)
@@ -114,7 +114,7 @@ def trunc_normal_(
         return tensor.clamp_(min=a, max=b)
 
 
-def _redrawn(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
+def _redrawn(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Generator | None) -> Tensor:
     """Draw again for the elements outside [a, b] until there are none: numbers for all, as PyTorch draws."""
     if tensor.numel() == 0 or (float(tensor.min()) >= a and float(tensor.max()) <= b):
         return tensor
@@ -317,9 +317,9 @@ orthogonal = _deprecated(orthogonal_)
 sparse = _deprecated(sparse_)
 
 
-def _no_grad_uniform_(tensor: Tensor, a: float, b: float, generator: Generator | None = None) -> Any:
+def _no_grad_uniform_(tensor: Tensor, a: float, b: float, generator: Generator | None = None) -> object:
     return uniform_(tensor, a, b, generator)
 
 
-def _no_grad_normal_(tensor: Tensor, mean: float, std: float, generator: Generator | None = None) -> Any:
+def _no_grad_normal_(tensor: Tensor, mean: float, std: float, generator: Generator | None = None) -> object:
     return normal_(tensor, mean, std, generator)

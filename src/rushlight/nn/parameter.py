@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-def _on_memory_of(data: Any, cls: Any) -> Tensor:
+def _on_memory_of(data: object, cls: type[Any]) -> Tensor:
     """A leaf of class `cls` on the memory of `data`, or an empty one for None."""
     if data is None:
         data = ops.empty(0)
@@ -36,14 +36,14 @@ def _on_memory_of(data: Any, cls: Any) -> Tensor:
     return alias(data, cls)
 
 
-def _is_own(data: Any, cls: Any) -> bool:
+def _is_own(data: object, cls: type[Any]) -> bool:
     """Whether `data` is of a class that overrides functions, so that a parameter or buffer of it is of that class too."""
     if data.__class__ in INERT or not isinstance(data, Tensor) or cls not in (Parameter, Buffer):
         return False
     return overrides(data.__class__) or data._dispatched
 
 
-def _marked(tensor: Tensor, data: Any, mark: str) -> Any:
+def _marked(tensor: Tensor, data: object, mark: str) -> Any:
     """`tensor`, an object of the class of `data`, as a parameter or buffer: what isinstance says that it is."""
     if type(tensor) is not type(data):
         raise RuntimeError(
@@ -60,7 +60,7 @@ class _Marking(type):
 
     _mark: str
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         if type.__instancecheck__(cls, instance):
             return True
         return "_mark" in cls.__dict__ and isinstance(instance, Tensor) and cls._mark in instance.__dict__
@@ -100,13 +100,13 @@ class Parameter(Tensor, metaclass=_Marking):
             parameter.requires_grad_()
         return parameter
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         known = memo.get(id(self))
         if known is None:
             known = memo[id(self)] = self.__class__(self.data.clone(), self.requires_grad)
         return known
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
         plain = alias(self)
         plain.requires_grad_(self.requires_grad)
         return f"Parameter containing:\n{plain!r}"
@@ -124,7 +124,7 @@ def _is_engine_slot(name: str) -> bool:
 _ENGINE_SLOTS = frozenset(name for name in vars(Tensor) if name.startswith("_") and not name.startswith("__"))
 
 
-def _rebuild(cls: Any, data: Tensor, requires_grad: bool, state: dict[str, Any]) -> Tensor:
+def _rebuild(cls: type[Any], data: Tensor, requires_grad: bool, state: dict[str, Any]) -> Tensor:
     """A pickled parameter or buffer."""
     tensor = alias(data, cls)
     tensor.requires_grad = requires_grad
@@ -155,7 +155,7 @@ class Buffer(Tensor, metaclass=_Marking):
         buffer.persistent = persistent
         return buffer
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
         plain = alias(self)
         plain.requires_grad_(self.requires_grad)
         return repr(plain)
@@ -209,7 +209,7 @@ class UninitializedTensorMixin:
         _refuse(getattr(asks.f_globals.get("public"), "name", "an operator" if name == "call" else name), type(self))
 
     @_array.setter
-    def _array(self, value: Any) -> None:
+    def _array(self, value: object) -> None:
         this: Any = self
         this._held = value
 
@@ -254,7 +254,7 @@ class UninitializedTensorMixin:
             "before calling `module.share_memory()`."
         )
 
-    def materialize(self, shape: Any, device: device | str | int | None = None, dtype: Any = None) -> None:
+    def materialize(self, shape: Any, device: device | str | int | None = None, dtype: dtype | None = None) -> None:
         """Become an ordinary, uninitialised parameter or buffer of this shape, in place."""
         this: Any = self
         values = ops.empty(
@@ -265,7 +265,7 @@ class UninitializedTensorMixin:
         this.__class__ = self.cls_to_become
         this.data = values
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         known = memo.get(id(self))
         if known is None:
             this: Any = self
@@ -273,7 +273,7 @@ class UninitializedTensorMixin:
             known = memo[id(self)] = cls(this.requires_grad, device=this.device, dtype=this.dtype)
         return known
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
         return f"<{type(self).__name__}>"
 
 
@@ -316,6 +316,6 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         return _rebuild, (self.__class__, self.data, self.requires_grad, {})
 
 
-def is_lazy(param: Any) -> bool:
+def is_lazy(param: object) -> bool:
     """Whether a parameter or buffer has no shape yet."""
     return isinstance(param, UninitializedTensorMixin)

@@ -13,12 +13,12 @@ from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
 
 
-def _as_member(value: Tensor | int) -> Any:
+def _as_member(value: Tensor | int) -> object:
     """Tensors become parameters; everything else stays."""
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
-def _describe(value: Any, kind: str) -> str:
+def _describe(value: object, kind: str) -> str:
     if not isinstance(value, Tensor):
         return f"Object of type: {type(value).__name__}"
     size = "x".join(str(n) for n in value.shape)
@@ -162,7 +162,7 @@ class ParameterDict(Module):
         """The value of `key`, or `default`."""
         return self[key] if key in self else default
 
-    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+    def fromkeys(self, keys: Iterable[str], default: object = None) -> ParameterDict:
         """A new dict with these keys and one value."""
         return ParameterDict([(key, default) for key in keys])
 
@@ -178,7 +178,7 @@ class ParameterDict(Module):
         """The values."""
         return (self[key] for key in self._keys)
 
-    def update(self, parameters: Any) -> None:
+    def update(self, parameters: object) -> None:
         """Add or replace values from a mapping or an iterable of pairs; a plain dict's in the order of its keys."""
         from rushlight.nn.modules.container import _pairs
 
@@ -199,17 +199,17 @@ class ParameterDict(Module):
         """Refused: a dict of parameters computes nothing."""
         raise RuntimeError("ParameterDict should not be called.")
 
-    def __or__(self, other: Any) -> ParameterDict:
+    def __or__(self, other: object) -> ParameterDict:
         joined = self.copy()
         joined.update(other)
         return joined
 
-    def __ror__(self, other: Any) -> ParameterDict:
+    def __ror__(self, other: object) -> ParameterDict:
         joined = other.copy() if isinstance(other, ParameterDict) else ParameterDict(other)
         joined.update(self)
         return joined
 
-    def __ior__(self, other: Any) -> Self:
+    def __ior__(self, other: object) -> Self:
         self.update(other)
         return self
 

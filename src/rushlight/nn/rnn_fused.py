@@ -126,7 +126,7 @@ class Plan:
         dx = d_gates @ w_ih if needs[0] else None
         return dx, d_gates.T @ np.ascontiguousarray(x) if needs[1] else None
 
-    def recorded(self, x: Tensor, state: tuple[Tensor, ...], parts: Any) -> tuple[Any, Any]:
+    def recorded(self, x: Tensor, state: tuple[Tensor, ...], parts: object) -> tuple[Any, Any]:
         """The same from operators, on tensors: outputs and last state."""
         w = Weights(parts, self.bias, self.projected)
         projected, bias = recurrent.project(self.mode, x, w.w_ih, w.b_ih, w.b_hh)
@@ -171,7 +171,7 @@ class _Layer(Function):
         return (None, None, *(wrap(g) if g is not None and need else None for g, need in zip(found, needs)))
 
 
-def _differentiably(ctx: Any, tensors: Any, grads: tuple[Tensor, ...]) -> Any:
+def _differentiably(ctx: Any, tensors: Any, grads: tuple[Tensor, ...]) -> tuple[Any, ...]:
     """The gradients as functions of inputs and cotangents, through operators."""
     from rushlight.autograd import grad
 

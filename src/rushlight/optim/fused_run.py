@@ -139,7 +139,7 @@ class Session:
                     "create_graph=True) for them, or step after backward."
                 )
 
-    def find_norms(self, run: Run, roots: Any) -> None:
+    def find_norms(self, run: Run, roots: object) -> None:
         """Run backward once to find norms, so that nothing but they remains, random numbers included."""
         words = default_generator.state_words()
         first = self.adopt(Run(True, False, run.targets, True))
@@ -250,7 +250,7 @@ class Launcher:
         """From now on `fusion`'s optimizer steps inside backward."""
         at, mine = id(fusion), weakref.ref(self)
 
-        def forget(_: Any) -> None:
+        def forget(_: object) -> None:
             launcher = mine()
             if launcher is not None:
                 launcher.drop(at, True)

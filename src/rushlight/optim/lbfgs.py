@@ -204,7 +204,7 @@ class _Run:
             d += self.steps[i] * (self.al[i] - change.dot(d) * self.ro[i])
         return d
 
-    def advance(self, slope: Any, n_iter: int) -> int:
+    def advance(self, slope: object, n_iter: int) -> int:
         """Move along the direction; how often the closure was called."""
         owner = self.owner
         if self.group["line_search_fn"] == "strong_wolfe":
@@ -220,7 +220,7 @@ class _Run:
         owner, direction = self.owner, self.direction
         origin = [p._array.copy() for p in owner._params]
 
-        def at(t: Any) -> Point:
+        def at(t: object) -> Point:
             owner._move(t, direction)
             loss, grad = float(self.evaluate()), owner._flat_grad()
             owner._set(origin)
@@ -256,13 +256,13 @@ def _number(value: float) -> float:
     return value._array.reshape(())[()] if isinstance(value, Tensor) else value
 
 
-def _arrays(value: Any) -> Any:
+def _arrays(value: object) -> object:
     if isinstance(value, list):
         return [_arrays(v) for v in value]
     return (value._array if value.ndim else value._array[()]) if isinstance(value, Tensor) else value
 
 
-def _tensors(value: Any) -> Any:
+def _tensors(value: object) -> object:
     if isinstance(value, list):
         return [_tensors(v) for v in value]
     return wrap(np.asarray(value)) if isinstance(value, (np.ndarray, np.generic)) else value

@@ -39,7 +39,7 @@ class StrongWolfe:
         self.evaluate, self.start, self.tolerance, self.max_ls = evaluate, start, tolerance_change, max_ls
         self.evaluations = self.iterations = 0
 
-    def at(self, t: Any) -> Point:
+    def at(self, t: object) -> Point:
         """Evaluate, and count it."""
         self.evaluations += 1
         return self.evaluate(t)
@@ -52,7 +52,7 @@ class StrongWolfe:
         """Whether the slope is small enough to stop."""
         return bool(abs(p.slope) <= -CURVATURE * self.start.slope)
 
-    def bracket(self, t: Any) -> tuple[list[Point], bool]:
+    def bracket(self, t: object) -> tuple[list[Point], bool]:
         """Go on until a minimum is passed: the points around it, or the one that is good already, and True."""
         former, point = self.start._replace(t=0), self.at(t)
         while self.iterations < self.max_ls:

@@ -23,7 +23,7 @@ def as_real(array: Array) -> Array:
     return np.lib.stride_tricks.as_strided(real, (*array.shape, 2), (*array.strides, real.itemsize))
 
 
-def zeros_like(array: Any, dtype: Any = None) -> Array:
+def zeros_like(array: Any, dtype: object = None) -> Array:
     """Zeros in the memory order of `array`, of its dtype or another, untouched until used where the system can do so."""
     dtype = array.dtype if dtype is None else dtype
     if array.flags.c_contiguous:

@@ -134,7 +134,7 @@ def _round(x: Array) -> Array:
     return x
 
 
-def _rounded(x: Any) -> Array:
+def _rounded(x: object) -> Array:
     """Values rounded to bfloat16, in float32."""
     return np.asarray(x).astype(ml_dtypes.bfloat16).astype(np.float32)
 

@@ -6,7 +6,7 @@ import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from rushlight.basics.caller import warn
 from rushlight.basics.errors import explained
@@ -35,6 +35,10 @@ from rushlight.optim.parts import (  # noqa: F401  optimizers of others take the
 from rushlight.storage import settle
 from rushlight.tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    import numpy as np
+
+
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
 ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
@@ -59,7 +63,7 @@ class _Required:
     def __copy__(self) -> _Required:
         return self
 
-    def __deepcopy__(self, memo: Any) -> _Required:
+    def __deepcopy__(self, memo: object) -> _Required:
         return self
 
     def __reduce__(self) -> str:
@@ -108,7 +112,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def _between_hooks(step: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> Any:
+def _between_hooks(step: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> object:
     """Run `step` and the hooks around it."""
     args, kwargs = _before(step, self, args, kwargs)
     result = step(*args, **kwargs)
@@ -297,7 +301,7 @@ class Optimizer:
     _shared: ClassVar[frozenset[str]] = frozenset()  # state that is one tensor for all parameters
     _ordering: ClassVar[int] = 0  # bytes that a step needs for each row of a sparse gradient
 
-    def _layout(self, shape: tuple[int, ...], dtype: Any, group: dict[str, Any]) -> dict[str, Any] | None:
+    def _layout(self, shape: tuple[int, ...], dtype: np.dtype[Any], group: dict[str, Any]) -> dict[str, Any] | None:
         """Shape and dtype of each tensor that is kept for a parameter; None if a step of a small one is to show it."""
         return None
 
@@ -489,7 +493,7 @@ def _check_sizes(groups: list[dict[str, Any]], saved: list[dict[str, Any]]) -> N
             )
 
 
-def _cast(param: Tensor, value: Tensor | dict[Any, Any], own: frozenset[str], key: str | None = None) -> Any:
+def _cast(param: Tensor, value: Tensor | dict[Any, Any], own: frozenset[str], key: str | None = None) -> object:
     """`value`, state of `param`, in the dtype that it must have; a tensor of the right one is taken as it is."""
     if isinstance(value, Tensor):
         if key in own:

@@ -41,7 +41,7 @@ def checked(scope: dict[str, Any], order: str = "") -> dict[str, Any]:
     return options
 
 
-def check(right: bool, message: str, value: Any) -> None:
+def check(right: bool, message: str, value: object) -> None:
     """Raise ValueError with the value filled into the message unless it is right."""
     if not right:
         raise ValueError(message.format(value))

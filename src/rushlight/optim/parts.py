@@ -25,19 +25,19 @@ def _use_grad_for_differentiable(step: Callable[..., Any]) -> Callable[..., Any]
     """A decorator of `step`: the graph grows in it where the optimizer's default `differentiable` says so, else not."""
 
     @functools.wraps(step)
-    def outer(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def outer(self: Any, *args: object, **kwargs: object) -> Any:
         with Setting("grad", bool(self.defaults["differentiable"])):
             return step(self, *args, **kwargs)
 
     return outer
 
 
-def _disable_dynamo_if_unsupported(single_tensor_fn: Any = None) -> Callable[[Any], Any]:
+def _disable_dynamo_if_unsupported(single_tensor_fn: object = None) -> Callable[[Any], Any]:
     """A decorator that gives the function as it is: nothing is compiled."""
     return lambda function: function
 
 
-def _default_to_fused_or_foreach(params: Any, differentiable: bool, use_fused: bool = False) -> tuple[bool, bool]:
+def _default_to_fused_or_foreach(params: object, differentiable: bool, use_fused: bool = False) -> tuple[bool, bool]:
     """Whether to step fused, or all at once, where the user does not say: neither, as on PyTorch's CPU."""
     return False, False
 
@@ -53,17 +53,17 @@ def _get_scalar_dtype(is_fused: bool | None = None) -> dtypes.dtype:
     return dtypes.float64 if wide else dtypes.float32
 
 
-def _get_value(x: Any) -> Any:
+def _get_value(x: object) -> object:
     """The number in a tensor of one, or the number itself."""
     return x.item() if isinstance(x, Tensor) else x
 
 
-def _to_scalar(x: Any) -> Any:
+def _to_scalar(x: object) -> object:
     """A tensor of one without its dimensions, or the number itself."""
     return x.squeeze() if isinstance(x, Tensor) and x.ndim else x
 
 
-def _stack_if_compiling(x: Any) -> Any:
+def _stack_if_compiling(x: object) -> object:
     """`x` itself: nothing is compiled."""
     return x
 

@@ -68,7 +68,7 @@ class RMSprop(Stepper):
         grad: Any,
         square: Any,
         *rest: Any,
-        lr: Any,
+        lr: object,
         alpha: float,
         eps: float,
         weight_decay: Any,

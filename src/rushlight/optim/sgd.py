@@ -140,7 +140,7 @@ class SGD(Stepper):
 
     @staticmethod
     def _formula(
-        xp: Any,
+        xp: object,
         param: Tensor,
         grad: Any,
         buffer: Any = None,

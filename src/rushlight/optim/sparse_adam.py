@@ -74,7 +74,7 @@ class SparseAdam(Optimizer):
                         self._update(p, p.grad, group)
         return loss
 
-    def _layout(self, shape: tuple[int, ...], dtype: Any, group: dict[str, Any]) -> dict[str, Any]:
+    def _layout(self, shape: tuple[int, ...], dtype: np.dtype[Any], group: dict[str, Any]) -> dict[str, Any]:
         return {"exp_avg": (shape, dtype), "exp_avg_sq": (shape, dtype)}
 
     def _update(self, p: Tensor, grad: Any, group: dict[str, Any]) -> None:
@@ -96,7 +96,7 @@ class SparseAdam(Optimizer):
         ops.index_put_(p, at, -number(group["lr"]) * corrected * mean / (square.sqrt() + group["eps"]), accumulate=True)
 
     @staticmethod
-    def _moved(moment: Any, at: Any, values: Tensor, beta: float) -> Any:
+    def _moved(moment: Any, at: Any, values: Tensor, beta: float) -> object:
         """The elements of a moment at some places, moved towards `values`; they are written there."""
         former = moment[at]
         found = former + (values - former) * (1 - beta)

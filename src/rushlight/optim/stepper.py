@@ -44,7 +44,7 @@ class Stepper(Optimizer):
     _counts_in_tensors: ClassVar[bool] = True  # whether `step` is a tensor, which older checkpoints have as a number
     _formula: Callable[..., tuple[Any, ...]]
 
-    def __init_subclass__(cls, **more: Any) -> None:
+    def __init_subclass__(cls, **more: object) -> None:
         super().__init_subclass__(**more)
         names = _arguments(cls.__init__)
         cls._fill = {**cls._fill, **{name: value for name, value in LATER.items() if name in names}}

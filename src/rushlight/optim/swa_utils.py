@@ -24,6 +24,7 @@ from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
     from rushlight.basics.devices import device
+    from rushlight.nn.modules.module import Module
 
 __all__ = [
     "SWALR",
@@ -56,7 +57,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
     """A function that moves lists of averages: each becomes decay * average + (1 - decay) * value."""
     _check_decay(decay)
 
-    def ema_update(ema_param_list: list[Tensor], current_param_list: list[Tensor], _: Any) -> None:
+    def ema_update(ema_param_list: list[Tensor], current_param_list: list[Tensor], _: object) -> None:
         _move(ema_param_list, current_param_list, 1 - decay)
 
     return ema_update
@@ -75,7 +76,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
     """A function of (average, value, count) that gives decay * average + (1 - decay) * value."""
     _check_decay(decay)
 
-    def ema_update(ema_param: Any, current_param: Any, num_averaged: Any) -> Any:
+    def ema_update(ema_param: Any, current_param: Any, num_averaged: object) -> Any:
         with no_grad():
             return decay * ema_param + (1 - decay) * current_param
 
@@ -128,7 +129,7 @@ class AveragedModel(nn.Module):
         """What the averaged model gives."""
         return self.module(*args, **kwargs)
 
-    def _averaged(self, model: Any) -> list[Tensor]:
+    def _averaged(self, model: Module) -> list[Tensor]:
         return [*model.parameters(), *(model.buffers() if self.use_buffers else ())]
 
     def update_parameters(self, model: nn.Module) -> None:

@@ -30,7 +30,7 @@ TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "iterator
 TENSORS = ("Any", "Tensor", "Array", "object")  # one of them is in the annotation of what may be a tensor
 
 
-def first(*args: Any, **kwargs: Any) -> Any:
+def first(*args: object, **kwargs: object) -> Any:
     """What a composed function is until its first call (its globals are those of `looking`)."""
     public.looks()  # type: ignore[name-defined]  # noqa: F821
     return public.twin(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821

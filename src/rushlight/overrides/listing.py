@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.overrides import names
 from rushlight.overrides.protocol import nowrap
 from rushlight.overrides.public import OWNER, PUBLIC, Public
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def owner(func: Any) -> Public | None:
+
+def owner(func: object) -> Public | None:
     """What is known of a public function, or of the function of an attribute: ``Tensor.shape.__get__``."""
     found = OWNER.get(id(func))
     if found is not None and found.twin is func:
@@ -64,7 +67,7 @@ def get_testing_overrides() -> dict[Any, Any]:
     """For each function that can be overridden one with the same parameters that returns -1."""
     import inspect
 
-    def override(func: Any) -> Any:
+    def override(func: Callable[..., Any]) -> Callable[..., Any]:
         def replaced(*args: object, **kwargs: object) -> int:
             return -1
 
@@ -88,7 +91,7 @@ def resolve_name(f: Any) -> str | None:
     return None if public is None else public.name
 
 
-def is_tensor_method_or_property(func: Any) -> bool:
+def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     """Whether `func` is a method of Tensor, or what reads an attribute.
 
     >>> import rushlight as torch

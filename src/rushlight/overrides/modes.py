@@ -6,11 +6,16 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
 from rushlight.overrides.protocol import INERT, here, plain
 from rushlight.overrides.public import arm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
 
 _lock = threading.Lock()
 _entered = [0]  # how many modes are active, in all threads
@@ -43,18 +48,19 @@ class TorchFunctionMode:
     """
 
     @classmethod
-    def push(cls, *args: Any, **kwargs: Any) -> Any:
+    def push(cls, *args: object, **kwargs: object) -> Any:
         """The older way to make one for a ``with``: a warning says so."""
         warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`")
         return cls(*args, **kwargs)
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...] = (),
+                           kwargs: dict[str, Any] | None = None) -> Any:  # fmt: skip
         """Called in place of `func(*args, **kwargs)`."""
         raise NotImplementedError(
             f"{type(self).__name__} defines no __torch_function__(self, func, types, args, kwargs)"
         )
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         arm()
         _count(1)
         here.modes = (*here.modes, self)
@@ -68,7 +74,8 @@ class TorchFunctionMode:
 class BaseTorchFunctionMode(TorchFunctionMode):
     """A mode that changes nothing: it calls every function as it is."""
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...] = (),
+                           kwargs: dict[str, Any] | None = None) -> Any:  # fmt: skip
         """`func(*args, **kwargs)`."""
         return func(*args, **(kwargs or {}))
 
@@ -78,7 +85,7 @@ def _get_current_function_mode_stack() -> list[Any]:
     return list(here.modes)
 
 
-def _get_current_function_mode() -> Any:
+def _get_current_function_mode() -> object:
     """The innermost mode that this thread is in, or None."""
     return here.modes[-1] if here.modes else None
 

@@ -44,7 +44,8 @@ class _Here(threading.local):
 here = _Here()
 
 
-def _disabled_torch_function_impl(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def _disabled_torch_function_impl(cls: type[Any], func: Callable[..., Any], types: tuple[type, ...],
+                                  args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> object:  # fmt: skip
     """The ``__torch_function__`` of a class that overrides nothing: functions run, and results stay what they are."""
     check_ours(func)
     with DisableTorchFunctionSubclass():
@@ -146,7 +147,7 @@ class Popped:
         here.modes = self.former[:-1]
         return self.former[-1]
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         here.modes = self.former
 
 

@@ -131,7 +131,7 @@ def twin_of(fn: Callable[..., Any], name: str, qualified: str, module: str) -> A
     return described(twin, fn, qualified, module)
 
 
-def described(twin: Any, fn: Any, qualified: str, module: str) -> Any:
+def described(twin: Any, fn: object, qualified: str, module: str) -> Any:
     """`twin` with what there is to know about `fn`."""
     twin.__dict__.update(fn.__dict__)
     twin.__doc__, twin.__qualname__, twin.__module__, twin.__wrapped__ = fn.__doc__, qualified, module, fn
@@ -200,7 +200,7 @@ def unfit(x: object) -> type[TypeError]:
     return Unnoticed if not state["armed"] and overriding((x,)) else TypeError
 
 
-def public_of(inner: Any) -> Public | None:
+def public_of(inner: object) -> Public | None:
     """The public function, no method, of an operator that finds out itself what is no tensor."""
     return next(
         (public for public in PUBLIC if public.inner is inner and not public.name.startswith("torch.Tensor.")), None

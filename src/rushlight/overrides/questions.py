@@ -10,7 +10,7 @@ from rushlight.overrides.protocol import ALL, asked, here, overrides, overriding
 from rushlight.tensor import Tensor
 
 
-def is_tensor_like(inp: Any) -> bool:
+def is_tensor_like(inp: object) -> bool:
     """Whether `inp` is a tensor, or has ``__torch_function__``.
 
     >>> import rushlight as torch
@@ -32,7 +32,7 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     return (here.asks == ALL and any(overrides(x.__class__) for x in relevant_args)) or bool(here.asks and here.modes)
 
 
-def has_torch_function_unary(argument: Any) -> bool:
+def has_torch_function_unary(argument: object) -> bool:
     """``has_torch_function((argument,))``."""
     return has_torch_function((argument,))
 

@@ -155,7 +155,7 @@ class _KinetoProfile:
         """Sums of the events of one name: see `torch.autograd.profiler.profile.key_averages`."""
         return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
-    def export_chrome_trace(self, path: Any) -> None:
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write a trace for Perfetto, with the metadata; a path that ends in .gz is compressed.
 
         Raises AssertionError where nothing was profiled.
@@ -163,7 +163,7 @@ class _KinetoProfile:
         events = self.events()
         write(events, path, events._threads, self.metadata)
 
-    def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:
+    def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
         """Write stacks for flame graphs; needs with_stack.  Raises AssertionError where nothing was profiled."""
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before exporting stacks: enter it first")

@@ -64,7 +64,7 @@ def validate_cuda_device(location: str) -> int:
     return 0
 
 
-def normalize_storage_type(storage_type: Any) -> Any:
+def normalize_storage_type(storage_type: object) -> Any:
     """The class of torch for one of a module of a device: itself."""
     return storage_type
 

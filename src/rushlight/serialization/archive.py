@@ -31,7 +31,7 @@ def _parts(data: Any) -> Iterator[Any]:
     return (data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK))
 
 
-def _checksum(data: Any) -> int:
+def _checksum(data: object) -> int:
     found = 0
     for part in _parts(data):
         found = crc32(np.frombuffer(part, np.uint8), found)
@@ -62,7 +62,7 @@ class ArchiveWriter:
         info.extra = b"FB" + struct.pack("<H", padding) + b"Z" * padding
         return info.FileHeader(zip64=large)
 
-    def _write(self, info: zipfile.ZipInfo, header: bytes, data: Any) -> None:
+    def _write(self, info: zipfile.ZipInfo, header: bytes, data: object) -> None:
         """As `zipfile` does it, which would take the sum itself, slowly, and come back for the header."""
         file: Any = self.zip.fp
         file.write(header)
@@ -147,7 +147,7 @@ class Archive:
             raise self.damaged(f"{info.filename} is said to have {info.file_size} bytes")
         return info.file_size
 
-    def _guarded(self, info: zipfile.ZipInfo, read: Callable[..., R], *args: Any) -> R:
+    def _guarded(self, info: zipfile.ZipInfo, read: Callable[..., R], *args: object) -> R:
         """What reading an entry gives; RuntimeError where that fails."""
         try:
             return read(*args)
@@ -253,7 +253,7 @@ def _put(view: memoryview, data: bytes) -> int:
     return len(data)
 
 
-def folder_name(path: Any) -> str:
+def folder_name(path: object) -> str:
     """The folder that an archive written to `path` has: the file's stem, where it can be spelled in ASCII."""
     if not isinstance(path, (str, os.PathLike)):
         return "archive"

@@ -7,11 +7,11 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO
 
 
 @contextmanager
-def replacing_path(path: Any) -> Iterator[str]:
+def replacing_path(path: str | os.PathLike[str]) -> Iterator[str]:
     """A new, empty file beside `path` to write to, which takes its place when it is complete.
 
     Whatever goes wrong, the file that was there stays as it was: it is replaced when the new one is on the disk.  Where there was
@@ -40,7 +40,7 @@ def replacing_path(path: Any) -> Iterator[str]:
 
 
 @contextmanager
-def replacing(path: Any) -> Iterator[IO[bytes]]:
+def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """As `replacing_path`, open for writing."""
     with replacing_path(path) as temporary, open(temporary, "r+b" if os.path.isfile(temporary) else "wb") as file:
         yield file

@@ -61,7 +61,7 @@ def load(file: IO[bytes], name: str, place: Callable[..., Any], read: Callable[.
     return result
 
 
-def _no_storage(identity: Any) -> Any:
+def _no_storage(identity: object) -> object:
     raise pickle.UnpicklingError(f"a storage is named where none can be: {identity!r}")
 
 

@@ -89,7 +89,7 @@ def load(
 _YES = ("1", "y", "yes", "true")
 
 
-def _whether_weights_only(asked: bool | None, pickle_module: Any) -> bool:
+def _whether_weights_only(asked: bool | None, pickle_module: object) -> bool:
     """What `load` is asked for, by its arguments and by the variables TORCH_FORCE_WEIGHTS_ONLY_LOAD and TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD."""
     force, never = (f"TORCH_FORCE_{which}WEIGHTS_ONLY_LOAD" for which in ("", "NO_"))
     forced, freed = (os.environ.get(name, "").lower() in _YES for name in (force, never))
@@ -134,7 +134,7 @@ def _refuse_tar(file: IO[bytes], name: str) -> None:
 Place = Callable[[Any, str], Any]
 
 
-def _placement(map_location: Any) -> Place:
+def _placement(map_location: object) -> Place:
     """A function of (array, location in the file) that returns the array to use."""
     if map_location is None:
         return _here
@@ -148,7 +148,7 @@ def _placement(map_location: Any) -> Place:
     raise TypeError(f"load: map_location must be a device, a str, a dict or a function, got {map_location!r}")
 
 
-def _named(location: Any) -> str:
+def _named(location: object) -> str:
     if not isinstance(location, (str, device)):
         error = TypeError(f"load: map_location must lead from names to names or devices, got {type(location).__name__}")
         raise _Chosen(error)
@@ -197,7 +197,7 @@ class Storages:
         return self.read[key]
 
 
-def check_identity(identity: Any, length: int) -> tuple[Any, ...]:
+def check_identity(identity: object, length: int) -> tuple[Any, ...]:
     """What a pickle names a storage by, once it is known to be of the right form."""
     if not (isinstance(identity, tuple) and len(identity) == length and identity[0] in ("storage", b"storage")):
         raise pickle.UnpicklingError(f"the pickle names a storage in an unknown form: {identity!r}")
@@ -217,7 +217,7 @@ class Finding:
 
     storages: Any = None
 
-    def persistent_load(self, identity: Any) -> Any:
+    def persistent_load(self, identity: object) -> Any:
         """A storage that the pickle names."""
         return self.storages(identity)
 

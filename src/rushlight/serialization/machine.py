@@ -88,7 +88,7 @@ class Machine:
 
     # What instructions do --------------------------------------------------------------------------
 
-    def push(self, value: Any) -> None:
+    def push(self, value: object) -> None:
         """Put a value on the stack."""
         self.stack.append(value)
 
@@ -154,7 +154,7 @@ class Machine:
             raise TypeError("arguments that are no tuple")
         self.push(function(*args))
 
-    def check(self, function: Any) -> None:
+    def check(self, function: Callable[..., Any]) -> None:
         """Refuse what no name stood for, and what is not to be called."""
         known = any(function is found for found in self.allowed)
         if not known or isinstance(function, StorageType) or any(function is kind for kind in names.FACTORIES):

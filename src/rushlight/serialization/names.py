@@ -50,7 +50,7 @@ class Ignored:
     """What PyTorch's compiler notes of a nested tensor: made, given its state and forgotten."""
 
 
-def _encode(text: Any, encoding: Any) -> bytes:
+def _encode(text: object, encoding: object) -> bytes:
     """How pickles of protocol 2 hold bytes."""
     if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
         raise TypeError("_codecs.encode is allowed for latin1 text only")
@@ -74,7 +74,7 @@ def _layout(name: str) -> layout:
 FACTORIES = (list, dict, int, float, str, tuple, bool)  # may be named, but not called
 
 
-def _defaultdict(factory: Any = None, *items: object) -> Any:
+def _defaultdict(factory: object = None, *items: object) -> object:
     """A defaultdict whose factory is one of the builtin types."""
     if factory not in (None, set, *FACTORIES):
         raise TypeError(f"a defaultdict of {factory!r} is not allowed")

@@ -131,15 +131,15 @@ class Zeros:
 # Where storages are -------------------------------------------------------------------------------
 
 
-def _on_cpu(storage: Any) -> str:
+def _on_cpu(storage: object) -> str:
     return "cpu"
 
 
-def _to_cpu(storage: Any, location: str) -> Any:
+def _to_cpu(storage: object, location: str) -> object:
     return storage if location.split(":")[0] == "cpu" else None
 
 
-def _to_cuda(storage: Any, location: str) -> Any:
+def _to_cuda(storage: object, location: str) -> object:
     if not location.startswith("cuda"):
         return None
     if devices.instead_of_cuda is None:
@@ -177,7 +177,7 @@ def others() -> bool:
     return len(_package_registry) > _own
 
 
-def location_tag(storage: Any) -> str:
+def location_tag(storage: object) -> str:
     """The tag that a storage is saved with: "cpu", unless a package knows better."""
     for _, tagger, _ in _package_registry:
         found = tagger(storage)
@@ -186,7 +186,7 @@ def location_tag(storage: Any) -> str:
     raise RuntimeError(f"don't know how to determine data location of {type(storage).__name__}")
 
 
-def default_restore_location(storage: Any, location: str) -> Any:
+def default_restore_location(storage: object, location: str) -> Any:
     """The storage to use for one on the CPU that was saved with a tag.  Raises RuntimeError for a tag that nobody knows."""
     for _, _, deserializer in _package_registry:
         found = deserializer(storage, location)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rushlight.basics.arrays import Array
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
     from rushlight.tensor import layout
 
 
@@ -101,7 +103,7 @@ Stored.__name__ = Stored.__qualname__ = (
 )
 
 
-def _given(storage: Any, kind: DType | None) -> tuple[Stored, DType | None]:
+def _given(storage: object, kind: DType | None) -> tuple[Stored, DType | None]:
     """A storage, of a file or of the caller's own, and the dtype to see it in."""
     if isinstance(storage, Stored):
         return storage, kind
@@ -157,7 +159,7 @@ def _rebuild_tensor_v3(
     size: tuple[int, ...],
     stride: tuple[int, ...],
     requires_grad: bool,
-    hooks: Any,
+    hooks: object,
     dtype: DType | None,
     metadata: dict[str, Any] | None = None,
 ) -> Tensor:
@@ -170,7 +172,7 @@ def _rebuild_tensor_v3(
     return t.requires_grad_() if requires_grad else t
 
 
-def _rebuild_meta_tensor_no_storage(dtype: DType, size: Any, stride: Any, requires_grad: bool) -> Tensor:
+def _rebuild_meta_tensor_no_storage(dtype: DType, size: object, stride: object, requires_grad: bool) -> Tensor:
     size, stride = _ints(size), _ints(stride)
     if not isinstance(dtype, DType) or len(size) != len(stride) or any(n < 0 for n in (*size, *stride)):
         raise ValueError(f"no tensor has dtype {dtype}, sizes {size} and strides {stride}")
@@ -216,21 +218,21 @@ def _rebuild_njt(parts: dict[str, Any]) -> Tensor:
         raise ValueError(str(error)) from error
 
 
-def _rebuild_wrapper_subclass(
-    cls: Any, dtype: Any, size: Any, stride: Any, storage_offset: Any, layout: Any, device: Any, requires_grad: bool
-) -> Tensor:
+def _rebuild_wrapper_subclass(cls: type[Any], dtype: dtype | None, size: object, stride: object,
+                              storage_offset: object, layout: layout | None, device: device | str | int | None,
+                              requires_grad: bool) -> Tensor:  # fmt: skip
     """A tensor of a class with ``__torch_dispatch__``, without what the class holds."""
     return rewrapped(cls, dtype, size, stride, storage_offset, layout, device, requires_grad)
 
 
-def _rebuild_parameter(data: Tensor, requires_grad: bool, hooks: Any = None) -> Tensor:
+def _rebuild_parameter(data: Tensor, requires_grad: bool, hooks: object = None) -> Tensor:
     from rushlight.nn.parameter import Parameter
 
     parameter: Tensor = Parameter(data, bool(requires_grad))
     return parameter
 
 
-def _rebuild_parameter_with_state(data: Tensor, requires_grad: bool, hooks: Any, state: dict[str, Any]) -> Tensor:
+def _rebuild_parameter_with_state(data: Tensor, requires_grad: bool, hooks: object, state: dict[str, Any]) -> Tensor:
     return _with_state(_rebuild_parameter(data, requires_grad), state)
 
 

@@ -100,7 +100,7 @@ class PyTorchFileWriter:
         self._writer = ArchiveWriter(file, folder_name(name_or_buffer), compute_crc32, storage_alignment)
         self._names: list[str] = []
 
-    def write_record(self, name: str, data: Any, size: int) -> None:
+    def write_record(self, name: str, data: object, size: int) -> None:
         """Add a record of the first `size` bytes of `data`: bytes, a str or a storage."""
         if isinstance(data, (TypedStorage, Storage)):
             data = memoryview(data.untyped().bytes())

@@ -133,7 +133,7 @@ class Pickler(_PICKLER):  # type: ignore[misc]
     dispatch[Name] = save_name
     dispatch[dtypes.dtype] = save_dtype
 
-    def persistent_id(self, obj: Any) -> Any:
+    def persistent_id(self, obj: object) -> Any:
         """Storages are named, not pickled."""
         if isinstance(obj, TypedStorage):
             return self._storage(obj.untyped().owner, obj.untyped().root, obj.dtype).identity
@@ -141,7 +141,7 @@ class Pickler(_PICKLER):  # type: ignore[misc]
             return self._storage(obj.owner, obj.root, None).identity
         return obj.identity if isinstance(obj, Bytes) else None
 
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> Any:
         """How tensors and what belongs to them are made again."""
         if isinstance(obj, Tensor):
             return NotImplemented if isinstance(obj, UninitializedTensorMixin) else self._reduce_tensor(obj)
@@ -154,14 +154,14 @@ class Pickler(_PICKLER):  # type: ignore[misc]
         ask = getattr(super(), "reducer_override", None) or getattr(self.others, "reducer_override", None)
         return NotImplemented if ask is None else ask(obj)
 
-    def _reduce_sparse(self, t: Any) -> Any:
+    def _reduce_sparse(self, t: Any) -> tuple[Any, ...]:
         """A sparse tensor: its layout and parts.  As in PyTorch, without whether it requires grad."""
         places = (t._indices_of,) if t.is_sparse else t._indices_of
         size, values = Size(t._sizes), t._values_of.detach()
         self._keep.extend((size, values))
         return _SPARSE, (t.layout, (*places, values, size, t._sorted) if t.is_sparse else (*places, values, size))
 
-    def _reduce_nested(self, t: Any) -> Any:
+    def _reduce_nested(self, t: Any) -> tuple[Any, ...]:
         """A nested tensor: its values and where its components lie."""
         values = t._values.detach()
         if t.layout is strided:
@@ -173,7 +173,7 @@ class Pickler(_PICKLER):  # type: ignore[misc]
         self._keep.extend((parts, *parts.values()))
         return _JAGGED, (parts,)
 
-    def _reduce_tensor(self, t: Tensor) -> Any:
+    def _reduce_tensor(self, t: Tensor) -> object:
         warn_of_hooks(t)
         if t.is_nested:
             return self._reduce_nested(t)
@@ -324,7 +324,7 @@ def _check_place(path: str | bytes) -> None:
         raise RuntimeError(f"save: {os.fsdecode(path)!r} is a directory: give the name of a file in it")
 
 
-def _write(obj: object, file: IO[bytes], folder: str, protocol: int, module: Any) -> None:
+def _write(obj: object, file: IO[bytes], folder: str, protocol: int, module: object) -> None:
     data = io.BytesIO()
     pickler = _pickler(module, data, protocol, older=False)
     pickler.dump(obj)
@@ -341,7 +341,7 @@ def _write(obj: object, file: IO[bytes], folder: str, protocol: int, module: Any
         archive.write("version", b"3\n")
 
 
-def _write_older(obj: object, file: IO[bytes], folder: str, protocol: int, module: Any) -> None:
+def _write_older(obj: object, file: IO[bytes], folder: str, protocol: int, module: object) -> None:
     """Pickles one after the other, and then the storages, each behind the number of its elements."""
     sizes = {"short": 2, "int": 4, "long": 4}
     info = {"protocol_version": PROTOCOL, "little_endian": sys.byteorder == "little", "type_sizes": sizes}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
 
 
-def _length(name: str, length: Any, periodic: Any) -> int:
+def _length(name: str, length: object, periodic: object) -> int:
     if isinstance(length, bool | float) or not hasattr(length, "__index__"):
         kind = type(length).__name__
         raise TypeError(f"{name}(): argument 'window_length' (position 1) must be int, not {kind}")
@@ -36,7 +36,7 @@ def _length(name: str, length: Any, periodic: Any) -> int:
     return number
 
 
-def _window(name: str, make: Callable[..., Tensor], length: Any, periodic: Any, dtype: dtype | None = None, layout: Any = None,
+def _window(name: str, make: Callable[..., Tensor], length: Any, periodic: Any, dtype: dtype | None = None, layout: object = None,
             device: device | str | int | None = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """What `make` of torch.signal.windows computes in float64, in the dtype asked for."""
     if pin_memory:

@@ -95,7 +95,7 @@ def _fitting(name: str, sizes: tuple[int, ...], blocksize: Any) -> tuple[int, in
     return high, wide
 
 
-def _checked(kind: str, input: Sparse, blocksize: Any) -> tuple[int, int]:
+def _checked(kind: str, input: Sparse, blocksize: object) -> tuple[int, int]:
     """`_fitting` of a sparse matrix, whose blocks are not cut anew."""
     name = f"to_sparse_{kind}"
     high, wide = _fitting(name, input._sizes[: input.sparse_dim()], blocksize)

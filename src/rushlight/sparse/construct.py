@@ -104,7 +104,7 @@ def _check(places: Tensor, values: Tensor, size: tuple[int, ...]) -> None:
             )
 
 
-def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Sequence[int] | None = None, *,
+def sparse_csr_tensor(crow_indices: object, col_indices: object, values: object, size: Sequence[int] | None = None, *,
                       dtype: dtypes.dtype | None = None, device: device | str | int | None = None,
                       pin_memory: bool = False, requires_grad: bool = False,
                       check_invariants: bool | None = None) -> Sparse:  # fmt: skip
@@ -116,7 +116,7 @@ def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Se
                        check_invariants)  # fmt: skip
 
 
-def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[int] | None = None, *,
+def sparse_csc_tensor(ccol_indices: object, row_indices: object, values: object, size: Sequence[int] | None = None, *,
                       dtype: dtypes.dtype | None = None, device: device | str | int | None = None,
                       pin_memory: bool = False, requires_grad: bool = False,
                       check_invariants: bool | None = None) -> Sparse:  # fmt: skip
@@ -133,7 +133,7 @@ def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Se
                        check_invariants)  # fmt: skip
 
 
-def sparse_bsr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Sequence[int] | None = None, *,
+def sparse_bsr_tensor(crow_indices: object, col_indices: object, values: object, size: Sequence[int] | None = None, *,
                       dtype: dtypes.dtype | None = None, device: device | str | int | None = None,
                       pin_memory: bool = False, requires_grad: bool = False,
                       check_invariants: bool | None = None) -> Sparse:  # fmt: skip
@@ -146,7 +146,7 @@ def sparse_bsr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Se
                        check_invariants)  # fmt: skip
 
 
-def sparse_bsc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[int] | None = None, *,
+def sparse_bsc_tensor(ccol_indices: object, row_indices: object, values: object, size: Sequence[int] | None = None, *,
                       dtype: dtypes.dtype | None = None, device: device | str | int | None = None,
                       pin_memory: bool = False, requires_grad: bool = False,
                       check_invariants: bool | None = None) -> Sparse:  # fmt: skip

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named as torch
 from rushlight.sparse.tensor import Sparse, flat_places
+
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
+
 
 __all__ = ["log_softmax", "sampled_addmm", "softmax"]
 
@@ -18,7 +22,7 @@ def _groups(coo: Sparse, dim: int) -> tuple[Any, int]:
     return inverse, len(unique)
 
 
-def _normalized(name: str, input: Any, dim: int, dtype: Any, log: bool) -> Any:
+def _normalized(name: str, input: object, dim: int, dtype: dtype | None, log: bool) -> object:
     if not isinstance(input, Sparse):
         raise TypeError(
             f"{name}: expected a sparse tensor for argument 'input', got {type(input).__name__}: torch.softmax takes others"
@@ -41,7 +45,7 @@ def _normalized(name: str, input: Any, dim: int, dtype: Any, log: bool) -> Any:
     return coo._with(below - total.log() if log else shares / total)
 
 
-def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def softmax(input: object, dim: int, *, dtype: dtype | None = None) -> Any:
     """Softmax along a dimension over the elements that there are: the others count as minus infinity.
 
     input: sparse -> sparse with the same places, once each.
@@ -54,7 +58,7 @@ def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     return _normalized("torch.sparse.softmax", input, dim, dtype, False)
 
 
-def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def log_softmax(input: object, dim: int, *, dtype: dtype | None = None) -> Any:
     """The logarithm of `softmax`."""
     return _normalized("torch.sparse.log_softmax", input, dim, dtype, True)
 

@@ -42,7 +42,7 @@ def smm(input: Any, mat: Any) -> Any:
     return made(indices, found.reshape(-1), (input.shape[0], columns), False, False)
 
 
-def sspaddmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def sspaddmm(input: Any, mat1: object, mat2: object, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * (mat1 @ mat2) as a sparse matrix, not coalesced.
 
     input: sparse (N, M), mat1: sparse (N, K), mat2: (K, M) -> (N, M)
@@ -58,7 +58,7 @@ def sspaddmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1)
     return made(indices, values, tuple(added.shape), False, False)
 
 
-def dsmm(input: Any, mat2: Any) -> Any:
+def dsmm(input: object, mat2: object) -> Any:
     """As `torch.mm` of a sparse and a dense matrix.  (N, K), (K, M) -> (N, M)"""
     return torch.mm(input, mat2)
 

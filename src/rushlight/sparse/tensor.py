@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rushlight.dispatch.formats import memory_format
+    from rushlight.tensor import layout
 
 __all__ = ["Sparse", "from_dense", "made"]
 
@@ -170,7 +171,9 @@ class Sparse(Parts):
         dense = flat.index_add(0, flat_places(coo._indices_of, lead), coo._values_of).reshape((*lead, *rest))
         return dense if dtype is None else dense.to(dtype)
 
-    def to_sparse(self, *args: Any, layout: Any = None, blocksize: Sequence[int] | None = None, **options: Any) -> Any:
+    def to_sparse(
+        self, *args: object, layout: layout | None = None, blocksize: Sequence[int] | None = None, **options: object
+    ) -> Any:
         """In the layout COO, or in the one given.  blocksize: of the layouts of blocks."""
         if layout is strided:
             return self.to_dense()
@@ -266,7 +269,7 @@ class Sparse(Parts):
         """Has no elements from now on."""
         return self._become(self.zeros_like())
 
-    def zeros_like(self, **options: Any) -> Sparse:
+    def zeros_like(self, **options: object) -> Sparse:
         """One of this shape without elements."""
         values = torch.zeros((0, *self._values_of.shape[1:]), dtype=options.get("dtype") or self.dtype)
         if not self.is_sparse:
@@ -276,11 +279,11 @@ class Sparse(Parts):
 
     empty_like = zeros_like
 
-    def new(self, *args: Any, **options: Any) -> Sparse:
+    def new(self, *args: object, **options: object) -> Sparse:
         """As the constructor of this tensor's type: of places and values, of sizes, or of nothing.  COO."""
         return importlib.import_module("rushlight.sparse.kinds").of_dtype(self.dtype)(*args, **options)
 
-    def new_zeros(self, *size: int | Sequence[int], dtype: dtypes.dtype | None = None, **options: Any) -> Sparse:
+    def new_zeros(self, *size: int | Sequence[int], dtype: dtypes.dtype | None = None, **options: object) -> Sparse:
         """A sparse tensor of a size without elements, in the layout COO."""
         sizes = size[0] if len(size) == 1 and isinstance(size[0], tuple | list) else size
         return importlib.import_module("rushlight.sparse.kinds").of_dtype(dtype or self.dtype)(tuple(sizes))
@@ -342,7 +345,7 @@ class Sparse(Parts):
         """With values of its own."""
         return self._with(self._values_of.clone())
 
-    def to(self, *args: Any, **kwargs: Any) -> Sparse:
+    def to(self, *args: object, **kwargs: object) -> Sparse:
         """With values of another dtype."""
         return self._with(self._values_of.to(*args, **kwargs))
 
@@ -500,7 +503,7 @@ class Sparse(Parts):
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Callable[..., Sparse], tuple[Any, ...]]:
         return made, (self._indices_of, self._values_of, self._sizes, self._sorted, self._layout)
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
         return shown(self)
 
     def __format__(self, format_spec: str) -> str:

@@ -113,7 +113,7 @@ class Recipes:
         found = self.regions.get(storage)
         return found[1] if found is not None and found[0] == version else None
 
-    def learn(self, storage: Storage, version: int, region: Any) -> None:
+    def learn(self, storage: Storage, version: int, region: object) -> None:
         """A region keeps a storage: what is computed from that can be computed again."""
         self.regions[storage] = (version, weakref.ref(region))
 

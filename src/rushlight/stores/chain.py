@@ -18,6 +18,8 @@ from rushlight.stores.region import Coded, Exposed, Handle, Passed, Region, Watc
 from rushlight.tensor import LEAF, Tensor, wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.storage import Storage
 
 
@@ -183,7 +185,7 @@ class Saved:
         return None if self.watch is None else self.tensor._array
 
     @property
-    def guard(self) -> Any:
+    def guard(self) -> Callable[..., Any] | None:
         """Tells whether the memory is still as it was."""
         storage, version = self.storage, self.version
         return (lambda: storage.version == version) if self.watch is not None else None

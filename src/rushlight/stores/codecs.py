@@ -91,7 +91,7 @@ def halved_back(parts: list[Any], note: tuple[str, ...], count: int, dtype: np.d
 # 8 bits with a scale for each block ----------------------------------------------------------------------
 
 
-def quantized(array: Array, generator: Any = None) -> Coded:
+def quantized(array: Array, generator: object = None) -> Coded:
     """Floating-point numbers as 8-bit multiples of a scale for each BLOCK; None where one is not finite."""
     real = real_parts(array)
     wide = np.float64 if real.dtype == np.float64 else np.float32

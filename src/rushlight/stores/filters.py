@@ -6,7 +6,10 @@ import threading
 import weakref
 from collections.abc import Callable
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
 
 
 def matcher(what: Callable[..., Any] | list[str] | str | None, name: str) -> Callable[[Any], bool] | None:
@@ -42,7 +45,7 @@ class ModuleFilter:
     def __call__(self, running: list[Any]) -> bool:
         return any(self.meant(x, module) for module in running for x in self.given)
 
-    def meant(self, x: Any, module: Any) -> bool:
+    def meant(self, x: Any, module: object) -> bool:
         """Whether `x` means a module."""
         if isinstance(x, str):
             return fnmatchcase(type(module).__name__, x) or fnmatchcase(self.names.get(module, ""), x)
@@ -90,12 +93,12 @@ class Following:
                 cls.handles = ()
 
 
-def entered(module: Any, args: tuple[Any, ...]) -> None:
+def entered(module: Module, args: tuple[Any, ...]) -> None:
     """The hook before a module's forward."""
     running.modules.append(module)
 
 
-def left(module: Any, args: tuple[Any, ...], result: Any) -> None:
+def left(module: object, args: tuple[Any, ...], result: Any) -> None:
     """The hook after it; what an exception left above the module goes too."""
     while running.modules and running.modules.pop() is not module:
         pass

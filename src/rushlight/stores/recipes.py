@@ -168,7 +168,7 @@ class FromTensor:
         self.watch.check(self.tensor._array.shape)
         return self.tensor._array
 
-    def walk(self) -> Any:
+    def walk(self) -> tuple[Any, ...]:
         """Nothing is encoded."""
         return ()
 
@@ -268,7 +268,7 @@ class Again:
         return [x.value for x in self.inputs if x.__class__ is Copied and isinstance(x.value, np.ndarray)]
 
 
-def recipe_of(op: Op, inputs: tuple[Any, ...], statics: Any, recipes: Recipes) -> list[Source | float] | None:
+def recipe_of(op: Op, inputs: tuple[Any, ...], statics: object, recipes: Recipes) -> list[Source | float] | None:
     """The inputs of a cheap operator as sources and constants; None where they are not such that it can run again."""
     found: list[Any] = []
     for x in inputs:

@@ -65,7 +65,7 @@ class RecomputeStore(Store):
         set_mode("observers", self.entered.former.pop())
         super().__exit__(kind, error, tb)
 
-    def run(self, forward: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> Any:
+    def run(self, forward: Callable[..., Any], module: object, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> Any:
         """The forward of a wrapped module: checkpointed."""
         from rushlight.checkpoint import checkpoint
 

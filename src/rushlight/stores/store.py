@@ -15,6 +15,7 @@ from rushlight.stores.filters import Following, ModuleFilter, matcher, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self
 
 
 class Entered(threading.local):
@@ -72,7 +73,7 @@ class Store:
 
     # Contexts ----------------------------------------------------------------------------------------
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         if modes.saved_hooks_disabled is not None:
             raise RuntimeError(modes.saved_hooks_disabled)
         if modes.sleeper is not None:
@@ -127,7 +128,7 @@ class Store:
         self.patience = 16
         return wrapped(module, self)
 
-    def run(self, forward: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> Any:
+    def run(self, forward: Callable[..., Any], module: object, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> Any:
         """The forward of a wrapped module."""
         with self:
             if self.module is None:

@@ -34,7 +34,7 @@ def empty(cls: Any, stores: tuple[Any, ...]) -> Any:
     return object.__new__(cls)
 
 
-def wrapped(module: Any, store: Any) -> Any:
+def wrapped(module: object, store: Any) -> Any:
     """A module that is one with `module` in all its attributes, and whose forward runs in `store`."""
     made = object.__new__(class_of(type(module), store))
     object.__setattr__(made, "__dict__", module.__dict__)

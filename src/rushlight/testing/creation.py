@@ -91,7 +91,7 @@ def _drawn(sizes: list[int], dtype: dtype, device: Any, low: float | None, high:
     return drawn
 
 
-def _numbers(sizes: list[int], dtype: dtype, device: Any, low: float | None, high: float | None) -> Tensor:
+def _numbers(sizes: list[int], dtype: dtype, device: object, low: float | None, high: float | None) -> Tensor:
     """Even draws of floating-point numbers; (1 - u) low + u high does not overflow where high - low does."""
     info = dtypes.finfo(dtype)
     lower, upper = _bounds(dtype, low, high, -9, 9, info.min, info.max)

@@ -292,7 +292,7 @@ class BatchedLevel(Level):
         values = tuple(x if (part := self.part(x)) is None else part.tensor for x in flat)
         inputs = values if op.sequence is None else (*values[: op.sequence], values[op.sequence :])
         call.apply_inplace(op, inputs, statics)
-        return flat[0]  # type: ignore[no-any-return]
+        return flat[0]
 
 
 def has_history(flat: tuple[Any, ...]) -> bool:

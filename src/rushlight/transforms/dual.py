@@ -224,7 +224,7 @@ def base_of(x: Tensor) -> Tensor:
     if base is ITSELF:
         return x
     if base is not None:
-        return base  # type: ignore[no-any-return]
+        return base
     return x if x._view is None else x._view.base
 
 
@@ -303,7 +303,7 @@ def zeros_like(x: Tensor) -> Tensor:
     zeros = np.zeros(x._held.shape, x._held.dtype)
     if type(x._held) is not BatchedArray:
         return wrap(zeros)
-    return x._held.level.alike(x, zeros)  # type: ignore[no-any-return]
+    return x._held.level.alike(x, zeros)
 
 
 def fitting(t: Tensor, target: Tensor) -> Tensor:

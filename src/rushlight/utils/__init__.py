@@ -8,7 +8,7 @@ _MODULES = ("_pytree", "benchmark", "checkpoint", "data", "deterministic", "dlpa
 _ROOMS = ("cpp_extension", "flop_counter", "module_tracker", "tensorboard")
 
 
-def set_module(obj: Any, mod: Any) -> None:
+def set_module(obj: object, mod: object) -> None:
     """Say that an object is of another module, by name.  Raises TypeError for a name that is no string."""
     if not isinstance(mod, str):
         raise TypeError(f"set_module(): argument 'mod' must be str, not {type(mod).__name__}")

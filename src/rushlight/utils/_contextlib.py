@@ -11,7 +11,7 @@ from rushlight.engine.modes import decorate
 __all__ = ["context_decorator"]
 
 
-def context_decorator(ctx: Any, func: Callable[..., Any]) -> Any:
+def context_decorator(ctx: object, func: Callable[..., Any]) -> Any:
     """`func` within a context: a function that makes one for each call, or one context for all.
 
     Raises ValueError for an object that could be either.
@@ -22,7 +22,7 @@ def context_decorator(ctx: Any, func: Callable[..., Any]) -> Any:
     return decorate(func, ctx if callable(ctx) else lambda: ctx)
 
 
-def _wrap_generator(ctx_factory: Callable[[], Any], func: Callable[..., Any]) -> Any:
+def _wrap_generator(ctx_factory: Callable[[], Any], func: Callable[..., Any]) -> object:
     """A generator function with a fresh context around each step."""
     return decorate(func, ctx_factory)
 
@@ -39,7 +39,7 @@ class _DecoratorContextManager:
     def __enter__(self) -> None:
         raise NotImplementedError(f"{type(self).__name__} defines no __enter__(self)")
 
-    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+    def __exit__(self, exc_type: object, exc_value: object, traceback: object) -> None:
         raise NotImplementedError(f"{type(self).__name__} defines no __exit__(self, exc_type, exc_value, traceback)")
 
     def clone(self) -> Any:

@@ -47,9 +47,8 @@ class TorchDispatchMode:
     def __init__(self, _dispatch_key: Any = None):
         self._levels: list[tuple[Any, ...]] = []
 
-    def __torch_dispatch__(
-        self, func: Any, types: tuple[type, ...], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...] = (),
+                           kwargs: dict[str, Any] | None = None) -> Any:  # fmt: skip
         """What an operator gives, in the words of a subclass."""
         raise NotImplementedError(f"{type(self).__name__} has no __torch_dispatch__(self, func, types, args, kwargs)")
 
@@ -62,7 +61,7 @@ class TorchDispatchMode:
         set_mode("levels", self._levels.pop())
 
     @classmethod
-    def push(cls, *args: Any, **kwargs: Any) -> Self:
+    def push(cls, *args: object, **kwargs: object) -> Self:
         """A mode made of the arguments, to be entered."""
         return cls(*args, **kwargs)
 
@@ -134,7 +133,7 @@ class Dispatching(Level):
             raise refused(running.overload, [self.mode])
 
 
-def is_traceable_wrapper_subclass(t: Any) -> bool:
+def is_traceable_wrapper_subclass(t: object) -> bool:
     """Whether a tensor is made of others that it shows: its class has `__tensor_flatten__` and `__tensor_unflatten__`."""
     return isinstance(t, Tensor) and type(t) is not Tensor and is_traceable_wrapper_subclass_type(type(t))
 
@@ -162,7 +161,9 @@ def transform_subclass(
     return found
 
 
-def return_and_correct_aliasing(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, out: Any) -> Any:
+def return_and_correct_aliasing(
+    func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None, out: object
+) -> Any:
     """What `__torch_dispatch__` of a class is to return for `out`, what it made: the argument that an operator in place changes.
 
     func: an overload, or an operator of `torch.library`, with its args and kwargs.

@@ -87,7 +87,7 @@ def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[tuple[MappingKey, A
     return [(MappingKey(key), value) for key, value in d.items()], list(d)
 
 
-def _get_node_type(tree: Any) -> Any:
+def _get_node_type(tree: object) -> object:
     """The container at the top of a tree, `namedtuple` for all of these; the class of a leaf."""
     if is_namedtuple(tree):
         return namedtuple
@@ -200,7 +200,7 @@ def _steps(tree: Any) -> list[tuple[Any, Any]]:
     return [(SequenceKey(i), child) for i, child in enumerate(children)]
 
 
-def _walk(tree: Any, way: tuple[Any, ...], is_leaf: IsLeaf) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def _walk(tree: object, way: tuple[Any, ...], is_leaf: IsLeaf) -> Iterator[tuple[tuple[Any, ...], Any]]:
     if children_of(tree)[0] is None or (is_leaf is not None and is_leaf(tree)):
         yield way, tree
         return
@@ -336,7 +336,7 @@ def map_only(type_or_types: Types, /) -> Callable[[Callable[[Any], Any]], Callab
     return lambda func: lambda leaf: func(leaf) if asks(leaf) else leaf
 
 
-def key_get(obj: Any, kp: tuple[Any, ...]) -> Any:
+def key_get(obj: object, kp: tuple[Any, ...]) -> Any:
     """What a way leads to."""
     for step in kp:
         obj = step.get(obj)
@@ -416,7 +416,7 @@ def register_dataclass(
     def unflatten(values: list[Any], context: Any) -> Any:
         return cls(**dict(zip(context[0], values, strict=True)), **dict.fromkeys(context[1]))
 
-    def with_keys(x: Any) -> tuple[list[Any], Any]:
+    def with_keys(x: object) -> tuple[list[Any], Any]:
         values, context = flatten(x)
         return [(GetAttrKey(k), v) for k, v in zip(context[0], values, strict=True)], context
 

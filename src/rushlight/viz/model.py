@@ -82,7 +82,7 @@ class Kept:
         self.name, self.array = name, array
 
 
-def kept_by(node: Any) -> Iterator[Kept]:
+def kept_by(node: object) -> Iterator[Kept]:
     """The tensors that a node keeps.  Nothing is unpacked: hooks may have side effects."""
     if isinstance(node, FunctionNode):
         for i, entry in enumerate(node.ctx._saved or ()):
@@ -101,7 +101,7 @@ def kept_by(node: Any) -> Iterator[Kept]:
                 yield Kept(name, array_of(entry))
 
 
-def array_of(entry: Any) -> Any:
+def array_of(entry: object) -> Any:
     """The array of a saved entry; None of one that hooks packed."""
     if isinstance(entry, OfView):
         entry = entry.saved
@@ -121,7 +121,7 @@ def identity(array: Any) -> tuple[int, Any, Any]:
     return int(array.ctypes.data), array.shape, array.strides
 
 
-def outputs_of(y: Any) -> list[tuple[str, Any]]:
+def outputs_of(y: object) -> list[tuple[str, Any]]:
     """(name, tensor or node) of what a picture begins with."""
     if isinstance(y, (Tensor, Node)):
         return [("output", y)]
@@ -176,7 +176,7 @@ class Walk:
             self.more.title, self.more.detail = f"… {hidden:,} more", "raise max_nodes to see them"
         return self.model
 
-    def node_of(self, y: Any, name: str) -> Any:
+    def node_of(self, y: object, name: str) -> Any:
         """The node that a tensor comes from.  Raises for what has no graph."""
         if not isinstance(y, Tensor):
             raise TypeError(f"viz.graph(): expected {name} to be a Tensor or a node, got {type(y).__name__}")
@@ -193,7 +193,7 @@ class Walk:
             return
         box.inputs.append(Arrow(source))
 
-    def visit(self, node: Any, queue: deque[Any]) -> Box:
+    def visit(self, node: object, queue: deque[Any]) -> Box:
         """The box of a node, made at the first visit."""
         key = node.variable if isinstance(node, AccumulateGrad) else node
         if key in self.boxes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from rushlight.viz.layout import Layout
 from rushlight.viz.model import Model, Walk, names_of, outputs_of
@@ -34,7 +33,7 @@ class Picture:
     def _repr_svg_(self) -> str:
         return self.svg
 
-    def save(self, path: Any) -> Path:
+    def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the drawing to a file that ends in .svg, the text for Graphviz to one in .dot or .gv; the path.
 
         Raises ValueError for another ending.
@@ -50,7 +49,7 @@ class Picture:
         return f"<picture of a graph: {summary(self.model)}>"
 
 
-def graph(y: Any, params: Any = None, show_saved: bool = True, max_nodes: int = 300) -> Picture:
+def graph(y: object, params: object = None, show_saved: bool = True, max_nodes: int = 300) -> Picture:
     """Draw the graph that backward from `y` runs through: leaves above, outputs below, arrows with the data.
 
     y: a tensor that requires grad, a node, or a sequence or dict of them. params: names for leaves: a module, a dict of

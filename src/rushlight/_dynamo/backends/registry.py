@@ -59,7 +59,7 @@ def set_default_backend(backend: str | Callable[..., Any] | None) -> None:
     _default[0] = "inductor" if backend is None else backend
 
 
-def _as_it_is(gm: Any, example_inputs: Any, **options: Any) -> Any:
+def _as_it_is(gm: object, example_inputs: object, **options: object) -> object:
     return gm
 
 

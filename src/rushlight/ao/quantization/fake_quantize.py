@@ -67,7 +67,7 @@ class FakeQuantizeBase(ABC, Module):
         self.enable_observer(False)
 
     @classmethod
-    def with_args(cls, **kwargs: Any) -> _PartialWrapper:
+    def with_args(cls, **kwargs: object) -> _PartialWrapper:
         """The class with some of its arguments."""
         return _with_args(cls, **kwargs)
 
@@ -168,7 +168,7 @@ class FixedQParamsFakeQuantize(FakeQuantize):
         self._observer_ctr = observer
         self.scale, self.zero_point = self.activation_post_process.scale, self.activation_post_process.zero_point
 
-    def calculate_qparams(self) -> Any:
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """The scale and the zero point that were given."""
         return self.scale, self.zero_point
 

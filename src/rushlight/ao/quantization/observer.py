@@ -46,7 +46,7 @@ class _PartialWrapper:
     def __repr__(self) -> str:
         return repr(self.p) + repr(self.callable_args)
 
-    def with_args(self, **kwargs: Any) -> _PartialWrapper:
+    def with_args(self, **kwargs: object) -> _PartialWrapper:
         """The same with more arguments."""
         return _with_args(self, **kwargs)
 
@@ -57,7 +57,7 @@ class _PartialWrapper:
         return made
 
 
-def _with_args(cls_or_self: Callable[..., Any], /, **kwargs: Any) -> _PartialWrapper:
+def _with_args(cls_or_self: Callable[..., Any], /, **kwargs: object) -> _PartialWrapper:
     return _PartialWrapper(partial(cls_or_self, **kwargs))
 
 
@@ -378,7 +378,7 @@ class FixedQParamsObserver(ObserverBase):
         """`X` as it is."""
         return X
 
-    def calculate_qparams(self) -> Any:
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """The scale and the zero point that were given."""
         return self.scale, self.zero_point
 

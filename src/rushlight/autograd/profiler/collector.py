@@ -60,7 +60,7 @@ class Details:
         self.flops: int | None = None  # floating-point operations, where the operator says how many
 
 
-def sequence_number(result: Any) -> int:
+def sequence_number(result: object) -> int:
     """The number of the node that recorded `result`, -1 if none did."""
     if result.__class__ is tuple or result.__class__ is list:
         result = result[0] if result else None
@@ -109,7 +109,7 @@ class Collector:
             self.threads[MESSAGES] = "messages"
             self.rows.append((MESSAGE, what, start, stop, -1, MESSAGES, None))
 
-    def note(self, kind: int, what: Any, inputs: Any, statics: Any, start: int, stop: int, result: Any) -> None:
+    def note(self, kind: int, what: Any, inputs: object, statics: object, start: int, stop: int, result: Any) -> None:
         """Note a stretch of time."""
         if not self.active:
             return
@@ -126,7 +126,7 @@ class Collector:
             what, seq, extra = self.identify(kind, what, result)
         self.rows.append((kind, what, start, stop, seq, self.thread or self.here(), extra))
 
-    def identify(self, kind: int, what: Any, result: Any) -> tuple[Any, int, Any]:
+    def identify(self, kind: int, what: Any, result: object) -> tuple[Any, int, Any]:
         """What is kept of something that is no operator: no node, which would keep its graph alive, and no leaf."""
         if kind == NODE or kind == EVALUATE:
             return what.name(), what.seq, None
@@ -242,7 +242,7 @@ class Memory:
         key, nbytes, address = id(owner), owner.nbytes, int(owner.ctypes.data)
         frees, alive, collector = self.collector.frees, self.alive, self.collector
 
-        def gone(_: Any) -> None:
+        def gone(_: object) -> None:
             alive.pop(key, None)
             if collector.active:
                 frees.append(Free(clock(), nbytes, address, thread_of()))

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rushlight.autograd.profiler.intervals import DeviceType, FunctionEventAvg
 
 if TYPE_CHECKING:
+    import os
+
     from rushlight.autograd.profiler.intervals import FunctionEvent
 
 METRICS = ("self_cpu_time_total", "self_device_time_total", "self_cuda_time_total", "self_xpu_time_total",
@@ -93,14 +95,14 @@ class EventList(list[Any]):
         return render(self, sort_by, row_limit, (max_name_column_width, max_shapes_column_width, max_src_column_width),
                       header, top_level_events_only, time_unit)  # fmt: skip
 
-    def export_chrome_trace(self, path: Any) -> None:
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the events as a trace that Perfetto (ui.perfetto.dev) and chrome://tracing open: threads by name, events
         in events, and arrows from each operator to the node that it recorded.  A path that ends in .gz is compressed."""
         from rushlight.autograd.profiler.chrome import write
 
         write(self, path, self._threads)
 
-    def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:
+    def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
         """Write one line for each event that has a stack, "outermost;...;innermost value", for flame graph tools.
 
         Raises ValueError for a metric that is not in `supported_export_stacks_metrics`.

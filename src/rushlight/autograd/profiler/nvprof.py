@@ -28,7 +28,7 @@ ORDER BY launch
 """
 
 
-def load_nvprof(path: Any) -> EventList:
+def load_nvprof(path: str | os.PathLike[str]) -> EventList:
     """The ranges of `emit_nvtx` in a file that nvprof wrote, each with the kernels that were launched in it.
 
     Times are in microseconds from the first range on. Raises FileNotFoundError where there is no file, ValueError for
@@ -37,7 +37,7 @@ def load_nvprof(path: Any) -> EventList:
     return EventList(parse_nvprof(path), use_device="cuda")._build_tree()
 
 
-def parse_nvprof(path: Any) -> list[FunctionEvent]:
+def parse_nvprof(path: str | os.PathLike[str]) -> list[FunctionEvent]:
     """The events of the file, in the order in which they began."""
     import sqlite3
 

@@ -50,7 +50,7 @@ class Ranges:
         self.push(range_text(kind, what, inputs, statics, self.shapes))
         return True
 
-    def end(self, kind: int, what: Any, inputs: Any, statics: Any, token: bool, result: Any) -> None:
+    def end(self, kind: int, what: Any, inputs: object, statics: object, token: bool, result: Any) -> None:
         """Close it."""
         if token:
             self.pop()
@@ -64,7 +64,7 @@ class _Emitter:
     def __init__(self, enabled: bool = True, record_shapes: bool = False):
         self.enabled, self.record_shapes, self.entered = enabled, record_shapes, False
 
-    def functions(self, module: Any) -> tuple[Any, Any]:
+    def functions(self, module: object) -> tuple[Any, Any]:
         """How to open a range of a text, and how to close it."""
         raise NotImplementedError
 

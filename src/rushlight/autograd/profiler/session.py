@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import perf_counter_ns as clock
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.profiler.assemble import assemble
 from rushlight.autograd.profiler.collector import Collector, DetailedCollector
@@ -12,6 +12,10 @@ from rushlight.autograd.profiler.event_list import EventList
 from rushlight.autograd.profiler.intervals import FunctionEventAvg
 from rushlight.basics.caller import warn
 from rushlight.basics.events import Observation
+
+if TYPE_CHECKING:
+    import os
+
 
 DEVICES = ("cuda", "xpu", "mtia", "hpu", "privateuseone")
 
@@ -115,7 +119,7 @@ class profile:
             self._collector.active = False
             self._ended = clock()
 
-    def toggle_collection_dynamic(self, enabled: bool, activities: Any = ()) -> None:
+    def toggle_collection_dynamic(self, enabled: bool, activities: object = ()) -> None:
         """Stop noting events, or go on, in the middle of a profile."""
         if self._collector is not None:
             self._collector.active = bool(enabled)
@@ -152,11 +156,11 @@ class profile:
         return self.function_events.table(sort_by, row_limit, max_src_column_width, max_name_column_width,
                                           max_shapes_column_width, header, top_level_events_only)  # fmt: skip
 
-    def export_chrome_trace(self, path: Any) -> None:
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write a trace for Perfetto: see `EventList.export_chrome_trace`."""
         self.function_events.export_chrome_trace(path)
 
-    def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:
+    def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
         """Write stacks for flame graphs: see `EventList.export_stacks`.  Raises RuntimeError without with_stack."""
         if not self.with_stack:
             raise RuntimeError("export_stacks() requires with_stack=True")

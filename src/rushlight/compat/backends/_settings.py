@@ -18,10 +18,10 @@ def with_settings(module: str, **settings: property) -> None:
     sys.modules[module].__class__ = type("Settings", (ModuleType,), settings)
 
 
-def _setting(value: Any, check: Callable[[Any], Any]) -> property:
+def _setting(value: object, check: Callable[[Any], Any]) -> property:
     kept = [value]
 
-    def assign(module: Any, given: Any) -> None:
+    def assign(module: object, given: object) -> None:
         kept[0] = check(given)
 
     return property(lambda module: kept[0], assign)
@@ -35,7 +35,7 @@ def plain(value: Any) -> property:
 def flag(value: bool, setter: str) -> property:
     """A setting that is True or False.  setter: PyTorch's name of what sets it, for the RuntimeError about anything else."""
 
-    def check(given: Any) -> bool:
+    def check(given: object) -> bool:
         if not isinstance(given, bool):
             raise RuntimeError(f"{setter} expects a bool, but got {type(given).__name__}")
         return given
@@ -46,7 +46,7 @@ def flag(value: bool, setter: str) -> property:
 def choice(value: str, choices: tuple[str, ...], what: str) -> property:
     """A setting that is one of several words.  what: it, for the RuntimeError about another one."""
 
-    def check(given: Any) -> Any:
+    def check(given: object) -> Any:
         if given not in choices:
             raise RuntimeError(f"Unknown {what}: {given}. Expected one of: {', '.join(choices)}")
         return given

@@ -63,7 +63,7 @@ _accumulation = [False]
 matmul = cuBLASModule()
 
 
-def _reductions(name: str, value: Any) -> list[bool]:
+def _reductions(name: str, value: object) -> list[bool]:
     """Whether sums may be rounded, and whether they may be split, from a bool or a pair."""
     if isinstance(value, bool):
         return [value, True]
@@ -107,7 +107,7 @@ _NAMES = {
 }
 
 
-def _preferred(backend: Any, choices: dict[str, Any]) -> Any:
+def _preferred(backend: object, choices: dict[str, Any]) -> Any:
     """The only one that there is.  Raises RuntimeError for another one that is asked for."""
     kind, first = type(choices["default"]), choices["default"]
     if isinstance(backend, str) and backend not in choices:
@@ -150,7 +150,7 @@ def preferred_rocm_fa_library(backend: str | _ROCmFABackend | None = None) -> _R
 _half_sums = [False]
 
 
-def _allow(backend: SDPBackend, enabled: Any) -> None:
+def _allow(backend: SDPBackend, enabled: object) -> None:
     if not isinstance(enabled, bool):
         raise RuntimeError(f"set_sdp_use_math expects a bool, but got {type(enabled).__name__}")
     allowed[backend] = enabled

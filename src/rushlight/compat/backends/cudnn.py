@@ -20,7 +20,7 @@ fp32_precision: str
 conv, rnn = _settings.Precision("cuda", "conv"), _settings.Precision("cuda", "rnn")
 
 
-def _allow(module: Any, given: Any) -> None:
+def _allow(module: object, given: object) -> None:
     if not isinstance(given, bool):
         raise RuntimeError(f"set_allow_tf32_cublas expects a bool, but got {type(given).__name__}")
     conv.fp32_precision = rnn.fp32_precision = "tf32" if given else "none"
@@ -48,13 +48,13 @@ def version() -> int | None:
     return None
 
 
-def is_acceptable(tensor: Any) -> bool:
+def is_acceptable(tensor: object) -> bool:
     """Whether cuDNN computes with a tensor: no."""
     return False
 
 
-def _named(enabled: Any, benchmark: Any, benchmark_limit: Any, deterministic: Any, allow_tf32: Any, fp32_precision: Any,
-           depthwise_kernel: Any) -> dict[str, Any]:  # fmt: skip
+def _named(enabled: object, benchmark: object, benchmark_limit: object, deterministic: object, allow_tf32: object, fp32_precision: object,
+           depthwise_kernel: object) -> dict[str, Any]:  # fmt: skip
     return {"enabled": enabled, "benchmark": benchmark, "benchmark_limit": benchmark_limit, "deterministic": deterministic,
             "allow_tf32": allow_tf32, "fp32_precision": fp32_precision, "depthwise_kernel": depthwise_kernel}  # fmt: skip
 

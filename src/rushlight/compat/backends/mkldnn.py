@@ -37,7 +37,7 @@ def is_acl_available() -> bool:
     return False
 
 
-def _named(enabled: Any, deterministic: Any, allow_tf32: Any, fp32_precision: Any) -> dict[str, Any]:
+def _named(enabled: object, deterministic: object, allow_tf32: object, fp32_precision: object) -> dict[str, Any]:
     return {
         "enabled": enabled,
         "deterministic": deterministic,

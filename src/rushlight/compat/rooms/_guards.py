@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 __all__ = ["active_fake_mode", "detect_fake_mode"]
 
 
@@ -11,5 +9,5 @@ def active_fake_mode() -> None:
     """The mode of tensors without memory: none; they are on the device meta."""
 
 
-def detect_fake_mode(inputs: Any = None) -> None:
+def detect_fake_mode(inputs: object = None) -> None:
     """The mode that inputs were made in: none."""

@@ -8,7 +8,7 @@ from typing import Any
 __all__ = ["set_logs"]
 
 
-def set_logs(**levels: Any) -> None:
+def set_logs(**levels: object) -> None:
     """Accepted: there is nothing of which to tell more or less."""
 
 

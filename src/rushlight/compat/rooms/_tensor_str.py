@@ -51,7 +51,7 @@ def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newli
     return "".join([*pieces, ")"])
 
 
-def _str_intern(inp: Tensor, *, tensor_contents: Any = None) -> str:
+def _str_intern(inp: Tensor, *, tensor_contents: str | None = None) -> str:
     """The text of a tensor, with other contents where they are given."""
     return text(inp, tensor_contents)
 

@@ -18,6 +18,7 @@ from rushlight.serialization.rebuild import (
 )
 
 if TYPE_CHECKING:
+    from rushlight.basics.devices import device
     from rushlight.basics.dtypes import dtype
     from rushlight.tensor import Tensor
 
@@ -39,12 +40,12 @@ def _get_all_device_indices() -> None:
     """The numbers of the accelerators that are there: None, as in PyTorch without one."""
 
 
-def _get_device_module(device_type: str) -> Any:
+def _get_device_module(device_type: str) -> object:
     """The module torch.cpu or torch.cuda.  Raises RuntimeError for another kind of device."""
     return importlib.import_module("rushlight.compat.names").get_device_module(device_type)
 
 
-def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
+def _get_device_index(device: device | str | int | None, optional: bool = False, allow_cpu: bool = False) -> int:
     """The number of a device: -1 of the CPU where that is allowed.  Raises ValueError for what has none."""
     if isinstance(device, int):
         return device
@@ -56,7 +57,7 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
     raise ValueError(f"Expected a torch.device with a specified index or an integer, but got: {device}")
 
 
-def _import_dotted_name(name: str) -> Any:
+def _import_dotted_name(name: str) -> object:
     """What a name with dots leads to, its first part a module."""
     first, *rest = name.split(".")
     found: Any = importlib.import_module(first)
@@ -65,7 +66,7 @@ def _import_dotted_name(name: str) -> Any:
     return found
 
 
-def _flatten_dense_tensors(tensors: Sequence[Any]) -> Any:
+def _flatten_dense_tensors(tensors: Sequence[Any]) -> object:
     """The elements of all tensors in one.  -> (N)"""
     return named.cat([t.contiguous().view(-1) for t in tensors])
 

@@ -13,7 +13,7 @@ def autocast_decorator(autocast_instance: Any, func: Callable[..., Any]) -> Call
     """A function that runs `func` in a context, which is entered anew at each call."""
 
     @functools.wraps(func)
-    def within(*args: Any, **kwargs: Any) -> Any:
+    def within(*args: object, **kwargs: object) -> Any:
         with autocast_instance:
             return func(*args, **kwargs)
 

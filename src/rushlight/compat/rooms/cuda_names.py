@@ -87,7 +87,7 @@ class device_of(device):
         super().__init__(obj.get_device() if getattr(obj, "is_cuda", False) else -1)
 
 
-def _index(device: Any) -> int:
+def _index(device: object) -> int:
     """The number of a CUDA device; -1 for None and for other devices."""
     if device is None or isinstance(device, int):
         return -1 if device is None else device

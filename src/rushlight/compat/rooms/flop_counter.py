@@ -43,6 +43,7 @@ from rushlight.ops.python.aten import Packet, names
 
 if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
+    from rushlight.nn.modules.module import Module
     from rushlight.tensor import Tensor
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
@@ -55,7 +56,7 @@ def shape_wrapper(f: Callable[..., Any]) -> Callable[..., Any]:
     """A formula of shapes as one of tensors."""
 
     @wraps(f)
-    def of_tensors(*args: Any, out_val: Any = None, **kwargs: Any) -> Any:
+    def of_tensors(*args: object, out_val: object = None, **kwargs: object) -> Any:
         args, kwargs, out_shape = tree_map(get_shape, (args, kwargs, out_val))
         return f(*args, out_shape=out_shape, **kwargs)
 
@@ -198,7 +199,7 @@ class FlopCounterMode:
         if self.display:
             print(self.get_table())
 
-    def _enter_module(self, module: Any, args: tuple[Tensor, ...]) -> None:
+    def _enter_module(self, module: Module, args: tuple[Tensor, ...]) -> None:
         name = self._names.get(id(module)) if self._inside else None
         if name is None:
             name = type(module).__name__
@@ -206,7 +207,7 @@ class FlopCounterMode:
             self._names = {id(m): f"{name}.{path}" if path else name for path, m in found} | self._names
         self._inside.append(name)
 
-    def _leave_module(self, module: Any, args: tuple[Tensor, ...], output: Tensor) -> None:
+    def _leave_module(self, module: Module, args: tuple[Tensor, ...], output: Tensor) -> None:
         if self._inside:
             self._inside.pop()
 

@@ -9,12 +9,14 @@ from rushlight.dispatch.named import named
 from rushlight.sparse import construct
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.tensor import Tensor
 
 
 def _addmm_activation(
     self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1, alpha: complex = 1, use_gelu: bool = False
-) -> Any:
+) -> object:
     """relu, or gelu, of beta * self + alpha * (mat1 @ mat2).  (N, M), (N, K), (K, M) -> (N, M)"""
     from rushlight.nn import functional
 
@@ -22,7 +24,7 @@ def _addmm_activation(
     return functional.gelu(found) if use_gelu else found.relu()
 
 
-def _int_mm(self: Tensor, mat2: Tensor) -> Any:
+def _int_mm(self: Tensor, mat2: Tensor) -> object:
     """The product of two matrices of int8, in int32.  (N, K), (K, M) -> (N, M)
 
     Raises RuntimeError for other dtypes and for what are no matrices that go together.
@@ -39,7 +41,7 @@ def _int_mm(self: Tensor, mat2: Tensor) -> Any:
     return self.int() @ mat2.int()
 
 
-def _compute_linear_combination(input: Tensor, coefficients: Tensor) -> Any:
+def _compute_linear_combination(input: Tensor, coefficients: Tensor) -> object:
     """Sums of rows, each times a coefficient.  (K, *), (N, K) -> (N, *)"""
     return named.tensordot(coefficients, input, 1)
 
@@ -78,8 +80,8 @@ def _validate_sparse_compressed_tensor_args(
     )
 
 
-def _of_layout(kind: str) -> Any:
-    def check(compressed_indices: Tensor, plain_indices: Tensor, values: Tensor, size: Any) -> None:
+def _of_layout(kind: str) -> Callable[..., Any]:
+    def check(compressed_indices: Tensor, plain_indices: Tensor, values: Tensor, size: object) -> None:
         make = getattr(construct, f"sparse_{kind}_tensor")
         make(compressed_indices, plain_indices, values, size, check_invariants=True)
 

@@ -59,13 +59,13 @@ class ModuleTracker:
         if wanted:
             register_multi_grad_hook(wanted, lambda gradients: change())
 
-    def _enter(self, module: Module, args: Any) -> None:
+    def _enter(self, module: Module, args: tuple[Any, ...]) -> None:
         name = self._name(module)
         self.parents.add(name)
         if modes.grad:
             self._in_backward(_tensors(args), lambda: self.parents.discard(name))
 
-    def _leave(self, module: Module, args: Any, output: Any) -> None:
+    def _leave(self, module: Module, args: tuple[Any, ...], output: object) -> None:
         name = self._name(module)
         self.parents.discard(name)
         if modes.grad:
@@ -94,5 +94,5 @@ class ModuleTracker:
             handle.remove()
 
 
-def _tensors(given: Any) -> list[Tensor]:
+def _tensors(given: object) -> list[Tensor]:
     return [x for x in tree.tree_flatten(given)[0] if isinstance(x, Tensor)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from rushlight.absent import devices as no_device
 
@@ -14,7 +13,7 @@ no_device.needs(globals(), "cuda.nvtx", "mark range_end range_pop range_push ran
 
 
 @contextmanager
-def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
+def range(msg: str, *args: object, **kwargs: object) -> Iterator[None]:
     """A context or decorator that raises RuntimeError when it is entered, not when it is made."""
     globals()["range_push"](msg)
     yield

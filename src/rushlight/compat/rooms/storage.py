@@ -12,6 +12,8 @@ from rushlight.serialization import load
 from rushlight.storage import Storage as UntypedStorage
 
 if TYPE_CHECKING:
+    import os
+
     from rushlight.basics.dtypes import dtype
 
 __all__ = ["TypedStorage", "UntypedStorage"]
@@ -27,7 +29,7 @@ class _OfOneDtype(type):
 
     dtype: Any
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype
 
     def __call__(cls, *args: Any, wrap_storage: UntypedStorage | None = None) -> TypedStorage:
@@ -45,11 +47,13 @@ class _OfOneDtype(type):
         """What typed storages have."""
         return getattr(TypedStorage, name)
 
-    def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0) -> TypedStorage:
+    def from_buffer(
+        cls, buffer: object, byte_order: str | None = None, count: int = -1, offset: int = 0
+    ) -> TypedStorage:
         """A storage on a copy of bytes, as `UntypedStorage.from_buffer`."""
         return TypedStorage.from_buffer(buffer, byte_order, count, offset, cls.dtype)
 
-    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+    def from_file(cls, filename: str | os.PathLike[str], shared: bool = False, size: int = 0) -> TypedStorage:
         """A storage of so many elements on the bytes of a file, as `UntypedStorage.from_file`."""
         untyped = UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize)
         return TypedStorage(wrap_storage=untyped, dtype=cls.dtype)

@@ -17,7 +17,7 @@ __all__ = ["legacy_contiguous_format", "sym_float", "sym_int", "sym_ite", "sym_m
            "sym_sum"]  # fmt: skip
 
 
-def _raise(error: type[Exception], condition: Any, message: Callable[..., Any] | None) -> None:
+def _raise(error: type[Exception], condition: object, message: Callable[..., Any] | None) -> None:
     """Raise where the condition does not hold.  message: a function without arguments, or None."""
     if not isinstance(condition, builtins.bool):
         raise TypeError(f"cond must be a bool, but got {type(condition)}")
@@ -36,27 +36,27 @@ def _check(cond: Any, message: Callable[[], str] | None = None) -> None:
     _raise(RuntimeError, cond, message)
 
 
-def _check_with(error_type: type[Exception], cond: Any, message: Callable[[], str] | None = None) -> None:
+def _check_with(error_type: type[Exception], cond: object, message: Callable[[], str] | None = None) -> None:
     """Raises an error of this class unless the condition holds."""
     _raise(error_type, cond, message)
 
 
-def _check_index(cond: Any, message: Callable[[], str] | None = None) -> None:
+def _check_index(cond: object, message: Callable[[], str] | None = None) -> None:
     """Raises IndexError unless the condition holds."""
     _raise(IndexError, cond, message)
 
 
-def _check_value(cond: Any, message: Callable[[], str] | None = None) -> None:
+def _check_value(cond: object, message: Callable[[], str] | None = None) -> None:
     """Raises ValueError unless the condition holds."""
     _raise(ValueError, cond, message)
 
 
-def _check_type(cond: Any, message: Callable[[], str] | None = None) -> None:
+def _check_type(cond: object, message: Callable[[], str] | None = None) -> None:
     """Raises TypeError unless the condition holds."""
     _raise(TypeError, cond, message)
 
 
-def _check_not_implemented(cond: Any, message: Callable[[], str] | None = None) -> None:
+def _check_not_implemented(cond: object, message: Callable[[], str] | None = None) -> None:
     """Raises NotImplementedError unless the condition holds."""
     _raise(NotImplementedError, cond, message)
 
@@ -88,7 +88,7 @@ def _assert_async(input: Tensor, assert_msg: str = "Expected Tensor with single 
         raise RuntimeError(assert_msg)
 
 
-def _shape_as_tensor(input: Tensor) -> Any:
+def _shape_as_tensor(input: Tensor) -> object:
     """The sizes as a tensor.  -> (ndim), int64"""
     return named.tensor(list(input.shape), dtype=named.tensor(0).dtype)
 
@@ -103,7 +103,7 @@ def sym_float(a: Any) -> float:
     return float(a)
 
 
-def sym_not(a: Any) -> builtins.bool:
+def sym_not(a: object) -> builtins.bool:
     """Whether a condition does not hold."""
     return not a
 
@@ -120,12 +120,12 @@ def sym_min(a: Any, b: Any) -> Any:
     return float(smallest) if isinstance(a, float) or isinstance(b, float) else smallest
 
 
-def sym_ite(b: Any, t: Any, f: Any) -> Any:
+def sym_ite(b: object, t: object, f: object) -> Any:
     """`t` where the condition holds, else `f`."""
     return t if b else f
 
 
-def sym_sum(*args: Any) -> Any:
+def sym_sum(*args: object) -> Any:
     """The sum of numbers, given one by one or in one sequence."""
     return sum(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else sum(args)
 
@@ -135,7 +135,7 @@ def sym_sqrt(a: Any) -> float:
     return math.sqrt(a)
 
 
-def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: builtins.bool = False) -> Any:
+def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: builtins.bool = False) -> object:
     """Where the rows begin, given the row of each element in order.  (N) -> (size + 1)"""
     counts = named.bincount(input, minlength=size)
     ends = named.cat([named.zeros(1, dtype=counts.dtype), counts.cumsum(0)])
@@ -143,7 +143,7 @@ def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: bui
 
 
 def _convert_indices_from_csr_to_coo(crow_indices: Tensor, col_indices: Tensor, *, out_int32: builtins.bool = False,
-                                     transpose: builtins.bool = False) -> Any:  # fmt: skip
+                                     transpose: builtins.bool = False) -> object:  # fmt: skip
     """The row and the column of each element, given where the rows begin.  (rows + 1), (N) -> (2, N)"""
     rows = named.repeat_interleave(named.arange(len(crow_indices) - 1), crow_indices.diff().long())
     pair = [col_indices.long(), rows] if transpose else [rows, col_indices.long()]

@@ -33,7 +33,7 @@ class _Section:
     def __getattr__(self, setting: str) -> Any:
         return self._known(setting)[setting]
 
-    def __setattr__(self, setting: str, value: Any) -> None:
+    def __setattr__(self, setting: str, value: object) -> None:
         self._known(setting)[setting] = value
 
     def __dir__(self) -> list[str]:
@@ -82,7 +82,7 @@ def _section(name: str) -> tuple[_Section, str]:
     return found, setting
 
 
-def _value(name: str) -> Any:
+def _value(name: str) -> object:
     section, setting = _section(name)
     return getattr(section, setting)
 

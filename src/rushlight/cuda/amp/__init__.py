@@ -12,7 +12,7 @@ def custom_fwd(fwd: Any = None, *, cast_inputs: Any = None) -> Any:
     return amp.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
 
 
-def custom_bwd(bwd: Any = None) -> Any:
+def custom_bwd(bwd: object = None) -> Any:
     """``torch.amp.custom_bwd`` for CUDA devices."""
     return amp.custom_bwd(bwd, device_type="cuda")
 

@@ -27,7 +27,7 @@ WHOLE = (int, float, complex, bool, str, tuple, type(None), np.generic)  # what 
 EVERY = slice(None)
 
 
-def makes_temporaries(fn: Any) -> bool:
+def makes_temporaries(fn: Callable[..., Any]) -> bool:
     """Whether a formula does more than one thing to arrays, as its code says: one alone makes its result and no more."""
     import dis
 
@@ -38,7 +38,7 @@ def makes_temporaries(fn: Any) -> bool:
     return helped or sum(each.opname in STEPS for each in code) - sum(name in FREE for name in called) > 1
 
 
-def by_blocks(fn: Callable[..., Any], g: Array, *args: Any) -> Any:
+def by_blocks(fn: Callable[..., Any], g: Array, *args: object) -> Any:
     """fn(*args) of arrays that broadcast to the shape of `g`, block by block; all at once where that cannot be."""
     like = _layout(g, args)
     if not all(_goes_with(like, x) for x in args):
@@ -65,7 +65,7 @@ def by_blocks(fn: Callable[..., Any], g: Array, *args: Any) -> Any:
     return tuple(results) if several else results[0]
 
 
-def in_blocks(fn: Callable[..., Any], like: Array, *args: Any) -> Any:
+def in_blocks(fn: Callable[..., Any], like: Array, *args: object) -> Any:
     """fn(*args), block by block where `like`, whose shape the result has, is large."""
     return by_blocks(fn, like, *args) if like.size >= LARGE else fn(*args)
 
@@ -81,7 +81,7 @@ def _repeats(x: Array) -> bool:
     return 0 in x.strides
 
 
-def _goes_with(like: Array, x: Any) -> bool:
+def _goes_with(like: Array, x: object) -> bool:
     """Whether `x` can be cut as `like`: a number, an array of the same layout, or one that broadcasts to it."""
     if x.__class__ is not ndarray:
         return isinstance(x, WHOLE)
@@ -92,7 +92,7 @@ def _goes_with(like: Array, x: Any) -> bool:
     return x.ndim <= like.ndim and all(n in (1, m) for n, m in zip(x.shape[::-1], like.shape[::-1], strict=False))
 
 
-def _is_new(part: Any, shape: tuple[int, ...]) -> bool:
+def _is_new(part: object, shape: tuple[int, ...]) -> bool:
     """Whether a formula made an array of the block's shape, and not a view or a gradient as it is."""
     return part is None or (part.__class__ is ndarray and part.shape == shape and part.base is None)
 
@@ -116,7 +116,7 @@ def _blocks(like: Array) -> Iterator[tuple[tuple[slice, ...], tuple[int, ...]]]:
         yield tuple(map(slice, starts, ends)), tuple([end - start for start, end in zip(starts, ends, strict=True)])
 
 
-def _piece(x: Any, where: tuple[slice, ...]) -> Any:
+def _piece(x: object, where: tuple[slice, ...]) -> object:
     """The part of an operand that belongs to a block."""
     if x.__class__ is not ndarray or x.ndim == 0:
         return x

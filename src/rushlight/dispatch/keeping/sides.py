@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import weakref
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -70,7 +70,7 @@ class Side(Mask):
         return found
 
 
-def unchanged(kept: Any) -> bool:
+def unchanged(kept: object) -> bool:
     """Whether a saved input is what it was when it was saved."""
     if kept.__class__ is not Side or kept.array is None or kept.storage is None:
         return False

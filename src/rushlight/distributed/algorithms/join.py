@@ -37,7 +37,7 @@ class JoinHook:
 class Joinable:
     """What takes part in training with different numbers of batches: it calls ``Join.notify_join_context(self)`` in each step."""
 
-    def join_hook(self, **kwargs: Any) -> JoinHook:
+    def join_hook(self, **kwargs: object) -> JoinHook:
         """What a process without batches does for this."""
         raise NotImplementedError(f"{type(self).__name__}.join_hook")
 
@@ -117,7 +117,7 @@ class Join:
         )
 
     @staticmethod
-    def notify_join_context(joinable: Any) -> None:
+    def notify_join_context(joinable: object) -> None:
         """Say that this process has a batch; called by a joinable in each step, once for all that are in the block."""
         join = joinable.__dict__.get("_join")
         if join is None or join.joinables[0] is not joinable:
@@ -174,7 +174,7 @@ class AveragingHook(JoinHook):
 
 
 @contextlib.contextmanager
-def joined(model: Module, enable: bool, throw: bool, **options: Any) -> Iterator[None]:
+def joined(model: Module, enable: bool, throw: bool, **options: object) -> Iterator[None]:
     """``DistributedDataParallel.join``."""
     with Join([model], enable, throw, **options):
         yield

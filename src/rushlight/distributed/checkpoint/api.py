@@ -32,6 +32,7 @@ from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.basics.groups import ProcessGroup
 
 __all__ = ["Stateful", "async_save", "load", "save", "whole"]
 
@@ -53,7 +54,7 @@ class Index(int):
     """A place in a list, on the way to a value."""
 
 
-def flat(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def flat(tree: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """The tensors and other values of a nested state dict, with the keys that lead to them."""
     if isinstance(tree, dict) and tree:
         for key, value in tree.items():
@@ -77,7 +78,7 @@ class Together:
         self.group = None if alone or groups.world() is None else member(group)
         self.rank = 0 if self.group is None else self.group.rank()
 
-    def all(self, value: Any) -> list[Any]:
+    def all(self, value: object) -> list[Any]:
         """What each process has."""
         found = [value] if self.group is None else [None] * self.group.size()
         if self.group is not None:
@@ -105,7 +106,7 @@ class Together:
         return self.agreed(what, lambda: make() if self.rank == 0 else None)[0]
 
 
-def place(checkpoint_id: Any, storage: Any, kind: type[Any], call: str) -> Any:
+def place(checkpoint_id: object, storage: object, kind: type[Any], call: str) -> Any:
     """The folder of a call's arguments.  Raises ValueError without one, TypeError for a storage of another kind."""
     if storage is None:
         if checkpoint_id is None:
@@ -118,8 +119,8 @@ def place(checkpoint_id: Any, storage: Any, kind: type[Any], call: str) -> Any:
     return storage
 
 
-def save(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | None = None, storage_writer: Any = None,
-         planner: Any = None, process_group: Any = None, no_dist: bool = False, use_collectives: bool = True) -> None:  # fmt: skip
+def save(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | None = None, storage_writer: object = None,
+         planner: object = None, process_group: ProcessGroup | None = None, no_dist: bool = False, use_collectives: bool = True) -> None:  # fmt: skip
     """Write a state dict into a folder; all processes call this, and each writes its part.
 
     state_dict: nested dicts and lists of tensors, DTensors and what `torch.save` takes; what has a `state_dict()` gives that.  What
@@ -151,8 +152,8 @@ def save(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | 
 
 
 def async_save(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | None = None,
-               storage_writer: Any = None, planner: Any = None, process_group: Any = None,
-               async_checkpointer_type: Any = None, async_stager: Any = None, no_dist: bool = False,
+               storage_writer: object = None, planner: object = None, process_group: ProcessGroup | None = None,
+               async_checkpointer_type: object = None, async_stager: object = None, no_dist: bool = False,
                use_collectives: bool = True) -> Future[None]:  # fmt: skip
     """As :func:`save`, of a copy that is made now and written while training goes on; all processes call this.
 
@@ -187,7 +188,7 @@ def copied(tensor: Tensor) -> Tensor:
     return found
 
 
-def refuse_planner(call: str, planner: Any) -> None:
+def refuse_planner(call: str, planner: object) -> None:
     """Raise NotImplementedError for a planner."""
     if planner is not None and type(planner).__name__ not in ("DefaultSavePlanner", "DefaultLoadPlanner"):
         raise NotImplementedError(f"checkpoint.{call}: planners are not asked here: pass None")
@@ -198,12 +199,12 @@ def states(state_dict: dict[str, Any]) -> dict[str, Any]:
     return {key: value.state_dict() if stateful(value) else value for key, value in state_dict.items()}
 
 
-def stateful(value: Any) -> bool:
+def stateful(value: object) -> bool:
     """Whether a value gives and takes a state dict."""
     return not isinstance(value, (Tensor, type)) and isinstance(value, Stateful)
 
 
-def described(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+def described(path: tuple[Any, ...], value: object) -> dict[str, Any]:
     """What a process has of a value.  Raises TypeError for keys that are neither strings nor whole numbers."""
     if not all(isinstance(key, (str, int)) for key in path):
         raise TypeError(f"checkpoint.save: expected keys that are strings or whole numbers, got {path}")
@@ -245,7 +246,7 @@ def dealt(plans: list[dict[str, Any]]) -> dict[Any, int]:
     return found
 
 
-def written(key: str, path: tuple[Any, ...], value: Any) -> tuple[dict[str, Any], Any]:
+def written(key: str, path: tuple[Any, ...], value: object) -> tuple[dict[str, Any], Any]:
     """The description of what this process has of a value, and what is written."""
     if isinstance(value, Tensor):
         return described(path, value), value._array if value._spread else value.detach()._array
@@ -255,7 +256,7 @@ def written(key: str, path: tuple[Any, ...], value: Any) -> tuple[dict[str, Any]
 
 
 def load(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | None = None, storage_reader: Any = None,
-         planner: Any = None, process_group: Any = None, no_dist: bool = False) -> None:  # fmt: skip
+         planner: Any = None, process_group: object = None, no_dist: bool = False) -> None:  # fmt: skip
     """Fill a state dict from a folder, in place: tensors keep their memory, and DTensors take their part, however many processes wrote it.
 
     All processes call this; arguments are those of :func:`save`.  Other values are replaced, and what has a `load_state_dict` gets
@@ -291,7 +292,7 @@ def put(tree: dict[str, Any], path: tuple[Any, ...], value: Any) -> None:
     tree[path[-1]] = value
 
 
-def restored(value: Any, entries: list[dict[str, Any]], reader: FileSystemReader) -> Any:
+def restored(value: object, entries: list[dict[str, Any]], reader: FileSystemReader) -> Any:
     """A value of the state dict as it was saved: a tensor in place.  Raises ValueError for one of another shape or parts that lack."""
     if not isinstance(value, Tensor):
         return read_object(entries[0], reader)
@@ -343,7 +344,7 @@ def whole(reader: FileSystemReader) -> dict[str, Any]:
     return listed(tree)  # type: ignore[no-any-return]
 
 
-def listed(tree: Any) -> Any:
+def listed(tree: object) -> Any:
     """A nested dict with lists where the keys are places in one."""
     if not isinstance(tree, dict):
         return tree

@@ -55,7 +55,7 @@ def plain_name(model: Module, name: str) -> str:
     return name
 
 
-def given(options: StateDictOptions | None, submodules: Any = None) -> StateDictOptions:
+def given(options: StateDictOptions | None, submodules: object = None) -> StateDictOptions:
     """The options of a call.  Raises NotImplementedError for some modules alone."""
     if submodules:
         raise NotImplementedError("state dicts of submodules: pass the submodule as the model")

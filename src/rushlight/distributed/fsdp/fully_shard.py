@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.distributed.device_mesh import DeviceMesh, usual
 from rushlight.distributed.fsdp.parts import Part
@@ -15,13 +15,17 @@ from rushlight.distributed.tensor.placement_types import Placement, Replicate, S
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
+
 __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method"]
 
 
 def fully_shard(module: Module, *, mesh: DeviceMesh | None = None, reshard_after_forward: bool | int | None = None,
                 shard_placement_fn: Callable[[Parameter], Shard | None] | None = None,
                 mp_policy: MixedPrecisionPolicy | None = None, offload_policy: OffloadPolicy | None = None,
-                ignored_params: set[Parameter] | None = None, dp_mesh_dims: Any = None) -> Any:  # fmt: skip
+                ignored_params: set[Parameter] | None = None, dp_mesh_dims: object = None) -> Any:  # fmt: skip
     """Deal the parameters of a module to processes: each keeps a part, with its gradient and optimizer state.
 
     All parameters that are not dealt yet are gathered together before each forward of the module, freed after it, and again in
@@ -81,7 +85,7 @@ def fully_shard(module: Module, *, mesh: DeviceMesh | None = None, reshard_after
     return module
 
 
-def check_modules(modules: Sequence[Any], reshard_after_forward: Any) -> None:
+def check_modules(modules: Sequence[Any], reshard_after_forward: object) -> None:
     """Raise for what cannot be sharded."""
     for each in modules:
         if not isinstance(each, Module):
@@ -128,7 +132,7 @@ class FSDPModule:
 
     _fsdp_unit: Unit
 
-    def __deepcopy__(self, memo: object) -> Any:
+    def __deepcopy__(self, memo: object) -> Tensor:
         raise NotImplementedError(
             f"copying {type(self).__name__}: each process has a part of it. Build another module, shard it, and give it the state dict"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import groups
 from rushlight.distributed.checkpoint import state_dict as by_name
@@ -32,6 +32,10 @@ from rushlight.distributed.fsdp.wrap import chosen
 from rushlight.nn.modules.module import Module
 from rushlight.nn.utils.clip_grad import clip_grad_norm_
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.groups import ProcessGroup
+
 
 __all__ = ["BackwardPrefetch", "CPUOffload", "FullOptimStateDictConfig", "FullStateDictConfig", "FullyShardedDataParallel",
            "LocalOptimStateDictConfig", "LocalStateDictConfig", "MixedPrecision", "OptimStateDictConfig",
@@ -184,7 +188,9 @@ class FullyShardedDataParallel(FSDPModule):
                 unit.reshard()
 
     @staticmethod
-    def optim_state_dict(model: Module, optim: Any, optim_state_dict: Any = None, group: Any = None) -> dict[str, Any]:
+    def optim_state_dict(
+        model: Module, optim: Any, optim_state_dict: object = None, group: ProcessGroup | None = None
+    ) -> dict[str, Any]:
         """The state of an optimizer by names of parameters, as `state_dict_type` has it."""
         options = model._settings
         full = options.state_dict_type is StateDictType.FULL_STATE_DICT
@@ -196,7 +202,7 @@ class FullyShardedDataParallel(FSDPModule):
 
     @staticmethod
     def optim_state_dict_to_load(model: Module, optim: Any, optim_state_dict: dict[str, Any], is_named_optimizer: bool = False,
-                                 load_directly: bool = False, group: Any = None) -> dict[str, Any]:  # fmt: skip
+                                 load_directly: bool = False, group: ProcessGroup | None = None) -> dict[str, Any]:  # fmt: skip
         """Of what `optim_state_dict` returned, what ``optim.load_state_dict`` takes; load_directly: give it to the optimizer at once."""
         found = by_name.packed_for(model, optim, optim_state_dict)
         if load_directly:

@@ -183,7 +183,7 @@ class Coming:
         return [(p, out.view(d).reshape(p.spec.shape)) for p, out, d in zip(self.small, found, dtypes, strict=True)]
 
 
-def kept(given: Any) -> None:
+def kept(given: object) -> None:
     """Keeps what is sent alive until it has gone."""
 
 

@@ -29,6 +29,7 @@ from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.basics.dtypes import dtype
     from rushlight.basics.groups import ProcessGroup
     from rushlight.nn.modules.module import Module
 
@@ -125,11 +126,11 @@ class Unit:
         return None
 
     @staticmethod
-    def cast(dtype: Any) -> Any:
+    def cast(dtype: dtype | None) -> Any:
         """What converts floating-point tensors and leaves everything else."""
         return lambda x: x.to(dtype) if isinstance(x, Tensor) and x.is_floating_point() else x
 
-    def after(self, module: Any, args: tuple[Tensor, ...], output: Tensor) -> Tensor | None:
+    def after(self, module: object, args: tuple[Tensor, ...], output: Tensor) -> Tensor | None:
         """The hook after forward."""
         if module is not self.modules[-1]() and modes.grad:
             self.watch(output)

@@ -33,7 +33,7 @@ class CustomPolicy:
         return recurse or bool(self._lambda_fn(module))
 
 
-def always_wrap_policy(*args: Any, **kwargs: Any) -> bool:
+def always_wrap_policy(*args: object, **kwargs: object) -> bool:
     """Every module by itself."""
     return True
 

@@ -109,7 +109,7 @@ def _optimizer_hook(param: Tensor) -> Callable[..., None]:
     """A hook that steps all in-backward optimizers of `param` and drops its gradient."""
     ref = WeakIdRef(param)
 
-    def optimizer_hook(*_unused: Any) -> None:
+    def optimizer_hook(*_unused: object) -> None:
         param = ref()
         if param is None:
             return

@@ -135,7 +135,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     # Different numbers of batches ---------------------------------------------------------------------
 
-    def join_hook(self, **kwargs: Any) -> JoinHook:
+    def join_hook(self, **kwargs: object) -> JoinHook:
         """What a process without batches does: it steps its parameters by the gradients that the others have."""
         return _Stepping(self)
 

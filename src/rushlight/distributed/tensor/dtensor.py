@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,12 @@ from rushlight.nn.parameter import Parameter
 from rushlight.overrides.protocol import DisableTorchFunctionSubclass
 from rushlight.overrides.public import made
 from rushlight.tensor import Tensor, alias, twin, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.basics.dtypes import dtype
+
 
 __all__ = ["DTensor", "ShardedParameter", "distribute_tensor", "local_of", "spread"]
 
@@ -37,7 +43,7 @@ class DTensor(Tensor):
 
     @staticmethod
     def from_local(local_tensor: Tensor, device_mesh: DeviceMesh | None = None, placements: Sequence[Placement] | None = None, *,
-                   run_check: bool = False, shape: Any = None, stride: Any = None, grad_placements: Any = None) -> DTensor:  # fmt: skip
+                   run_check: bool = False, shape: Any = None, stride: object = None, grad_placements: object = None) -> DTensor:  # fmt: skip
         """A DTensor whose part on this process is given, on its memory.
 
         shape: of the whole; without it all processes must have parts alike.  Raises ValueError where the parts cannot be those
@@ -115,16 +121,16 @@ class DTensor(Tensor):
         """A DTensor that lies as this one, on the memory of its part: what optimizers make state with."""
         return spread(local, self._spec)  # type: ignore[no-any-return]
 
-    def to_local(self, *, grad_placements: Any = None) -> Tensor:
+    def to_local(self, *, grad_placements: object = None) -> Tensor:
         """This process's part, on the same memory, outside the graph."""
         return alias(self)  # type: ignore[no-any-return]
 
-    def full_tensor(self, *, grad_placements: Any = None) -> Tensor:
+    def full_tensor(self, *, grad_placements: object = None) -> Tensor:
         """The whole, on every process, which all call this; outside the graph."""
         return wrap(self._spec.whole(self._array))
 
     def redistribute(self, device_mesh: DeviceMesh | None = None, placements: Sequence[Placement] | None = None, *,
-                     async_op: bool = False, forward_dtype: Any = None, backward_dtype: Any = None) -> DTensor:  # fmt: skip
+                     async_op: bool = False, forward_dtype: dtype | None = None, backward_dtype: dtype | None = None) -> DTensor:  # fmt: skip
         """The same tensor, with other placements: all processes call this."""
         mesh = self._spec.mesh if device_mesh is None else device_mesh
         if mesh != self._spec.mesh:
@@ -141,12 +147,13 @@ class DTensor(Tensor):
         return spread(wrap(local if forward_dtype is None else local.astype(forward_dtype.numpy)), spec)  # type: ignore[no-any-return]
 
     @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(cls, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...] = (),
+                           kwargs: dict[str, Any] | None = None) -> Any:  # fmt: skip
         from rushlight.distributed.tensor.rules import called
 
         return called(func, args, kwargs or {})
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
         return (
             f"DTensor(local_tensor={alias(self)!r}, device_mesh={self._spec.mesh}, placements={self._spec.placements})"
         )
@@ -171,14 +178,14 @@ _set_data: Any = Tensor.__dict__["data"].fset
 class ShardedParameter(DTensor, Parameter):
     """A parameter of which each process has a part: what ``fully_shard`` makes of parameters."""
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
         return f"Parameter containing:\n{DTensor.__repr__(self)}"
 
     __reduce_ex__ = DTensor.__reduce_ex__
     __deepcopy__ = DTensor.__deepcopy__
 
 
-def described(x: Any) -> str:
+def described(x: object) -> str:
     """A DTensor in words, for errors."""
     if not isinstance(x, DTensor):
         return f"a {type(x).__name__}"
@@ -193,7 +200,7 @@ def spread(local: Tensor, spec: Spec, cls: Any = DTensor) -> Any:
     return t
 
 
-def local_of(x: Any) -> Any:
+def local_of(x: object) -> Any:
     """A plain tensor on the memory of a DTensor, with its version counter; anything else as it is."""
     return alias(x) if isinstance(x, DTensor) else x
 

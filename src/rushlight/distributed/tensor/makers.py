@@ -37,7 +37,7 @@ def _made(name: str, size: Any, value: Any, options: dict[str, Any]) -> DTensor:
     return spread(wrap(local), spec).requires_grad_(options.get("requires_grad", False))  # type: ignore[no-any-return]
 
 
-def _usual(value: Any) -> Any:
+def _usual(value: object) -> Any:
     """The dtype of a tensor full of a number."""
     return (
         dtypes.bool
@@ -63,19 +63,19 @@ def ones(*size: Any, **options: Any) -> DTensor:
     return _made("ones", size, 1.0, options)
 
 
-def full(size: Sequence[int], fill_value: Any, **options: Any) -> DTensor:
+def full(size: Sequence[int], fill_value: object, **options: object) -> DTensor:
     """A DTensor full of a number."""
     return _made("full", (size,), fill_value, options)
 
 
-def _random(name: str, size: Any, options: dict[str, Any], fill: Callable[[Any], Any]) -> DTensor:
+def _random(name: str, size: object, options: dict[str, Any], fill: Callable[[Any], Any]) -> DTensor:
     wanted = options.pop("requires_grad", False)
     found = _made(name, size, None, options)
     fill(found)
     return found.requires_grad_(wanted)  # type: ignore[return-value]
 
 
-def rand(*size: Any, **options: Any) -> DTensor:
+def rand(*size: object, **options: object) -> DTensor:
     """A DTensor of random numbers in [0, 1): those of the whole, where all processes have one seed."""
     return _random("rand", size, options, lambda x: x.uniform_())
 

@@ -123,7 +123,7 @@ def attribute(func: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 def by_parts(
-    func: Callable[..., Any], args: Any, kwargs: dict[str, Any], found: list[Any], replicated: bool = False
+    func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], found: list[Any], replicated: bool = False
 ) -> Any:
     """Call a function on what this process has."""
     if func.__name__.rstrip("_") not in NO_GRADIENT:
@@ -165,7 +165,8 @@ def common(func: Callable[..., Any], found: list[Any]) -> Spec:
     return specs[0]  # type: ignore[no-any-return]
 
 
-def check_plain(func: Callable[..., Any], args: Any, kwargs: dict[str, Any], spec: Spec, found: list[Any]) -> None:
+def check_plain(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], spec: Spec,
+                found: list[Any]) -> None:  # fmt: skip
     """Raise as `refuse` for tensors of several elements that are no DTensors: of what part they are nobody knows."""
     for x in tree_flatten((args, kwargs))[0]:
         if isinstance(x, Tensor) and not isinstance(x, DTensor) and x.numel() != 1:
@@ -216,7 +217,7 @@ def over_all(x: Any, array: Array, op: str) -> Any:
     return array
 
 
-def whole_only(name: str, x: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def whole_only(name: str, x: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Raise NotImplementedError for a reduction along some dimensions."""
     no_gradient_lost(name, [x])
     if args or any(v is not None and v is not False for k, v in kwargs.items() if k != "dtype"):

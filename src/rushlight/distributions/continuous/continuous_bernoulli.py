@@ -36,7 +36,7 @@ def _chosen(x: Tensor, near: Callable[[Any], Any], far: Callable[[Any], Any]) ->
     return named.where(small, near(x.masked_fill(~small, 0.0)), far(x.masked_fill(small, 1.0)))
 
 
-def _log_normalizer(x: Any) -> Tensor:
+def _log_normalizer(x: Tensor) -> Tensor:
     """log((exp(x) - 1) / x), the logarithm of the integral of exp(x y) over y from 0 to 1.  (*) -> (*)"""
     return _chosen(
         x,
@@ -99,13 +99,13 @@ class ContinuousBernoulli(ByProbs, ExponentialFamily):
         u = named.rand(self._extended_shape(sample_shape), dtype=param.dtype, device=param.device)
         return self.icdf(u)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
         return logits * value - _log_normalizer(logits)
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> Tensor:
         """(exp(t x) - 1) / (exp(t) - 1), for positive t both times exp(-t)."""
         if self._validate_args:
             self._validate_sample(value)
@@ -117,7 +117,7 @@ class ContinuousBernoulli(ByProbs, ExponentialFamily):
         )
         return inside
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Any) -> Tensor:
         """log(1 + u (exp(t) - 1)) / t."""
         logits, value = broadcast_all(self.logits, value)
         return _mirrored(logits, value, lambda t, u: (u * t.expm1()).log1p() / t)

@@ -54,7 +54,7 @@ class FisherSnedecor(Distribution):
         first, second = (log_standard_gamma(half) - half.log() for half in halves)
         return (first - second).exp().clamp(min=tiny_of(first))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         a, b, ratio = self.df1 / 2, self.df2 / 2, self.df1 / self.df2

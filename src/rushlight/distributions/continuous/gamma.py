@@ -50,7 +50,7 @@ class Gamma(ExponentialFamily):
         shapes = self.concentration.expand(self._extended_shape(sample_shape))
         return (log_standard_gamma(shapes) - self.rate.log()).exp().clamp(min=tiny_of(shapes))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         if isinstance(value, (int, float)):
             value = named.tensor(value, dtype=self.rate.dtype)
         if self._validate_args:
@@ -58,7 +58,7 @@ class Gamma(ExponentialFamily):
         a, rate = self.concentration, self.rate
         return named.xlogy(a, rate) + named.xlogy(a - 1, value) - rate * value - a.lgamma()
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: object) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return special.gammainc(*broadcast_all(self.concentration, self.rate * value))

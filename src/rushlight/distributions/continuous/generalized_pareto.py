@@ -50,22 +50,22 @@ class GeneralizedPareto(Distribution):
         z = (value - self.loc) / self.scale
         return self._by_tail(z, lambda c, z: -(c * z).log1p() / c, -z)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         z = (value - self.loc) / self.scale
         return self._by_tail(z, lambda c, z: -(1 / c + 1) * (c * z).log1p(), -z) - self.scale.log()
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return -self.log_survival_function(value).expm1()
 
-    def log_cdf(self, value: Tensor | complex) -> Any:
+    def log_cdf(self, value: Tensor | complex) -> Tensor:
         """log P(X <= value).  (*sample, *batch) -> (*sample, *batch)"""
         return self.cdf(value).log()
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Any) -> Tensor:
         below = (-value).log1p()
         return self.loc + self.scale * self._by_tail(below, lambda c, s: (-c * s).expm1() / c, -below)
 

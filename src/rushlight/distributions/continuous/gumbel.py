@@ -38,18 +38,18 @@ class Gumbel(LocScale):
         u.uniform_(tiny_of(u), 1 - finfo(u.dtype).eps)
         return self.loc - self.scale * (-u.log()).log()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         y = (self.loc - value) / self.scale
         return y - y.exp() - self.scale.log()
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: object) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return (-((self.loc - value) / self.scale).exp()).exp()
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Any) -> Tensor:
         return self.loc - self.scale * (-value.log()).log()
 
     def entropy(self) -> Tensor:

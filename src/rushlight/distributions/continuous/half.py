@@ -36,12 +36,12 @@ class Half(TransformedDistribution):
     def mode(self) -> Tensor:
         return named.zeros_like(self.scale)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return (self.base_dist.log_prob(value) + math.log(2)).masked_fill(value < 0, -math.inf)
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: object) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return 2 * self.base_dist.cdf(value) - 1

@@ -11,6 +11,8 @@ from rushlight.distributions.continuous.cauchy import Cauchy
 from rushlight.distributions.continuous.half import Half
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from rushlight.tensor import Tensor
 
 __all__ = ["HalfCauchy"]
@@ -22,7 +24,7 @@ class HalfCauchy(Half):
     def __init__(self, scale: Any, validate_args: bool | None = None):
         super().__init__(Cauchy(0, scale, validate_args=False), validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
         return super().expand(batch_shape, self._get_checked_instance(HalfCauchy, _instance))
 
     @property

@@ -10,6 +10,8 @@ from rushlight.distributions.continuous.half import Half
 from rushlight.distributions.continuous.normal import Normal
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from rushlight.tensor import Tensor
 
 __all__ = ["HalfNormal"]
@@ -21,7 +23,7 @@ class HalfNormal(Half):
     def __init__(self, scale: Any, validate_args: bool | None = None):
         super().__init__(Normal(0, scale, validate_args=False), validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
         return super().expand(batch_shape, self._get_checked_instance(HalfNormal, _instance))
 
     @property

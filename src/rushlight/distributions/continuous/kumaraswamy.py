@@ -15,6 +15,8 @@ from rushlight.distributions.transforms import AffineTransform, PowerTransform
 from rushlight.distributions.utils import broadcast_all, eps_of, euler_constant, special, tiny_of
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from rushlight.tensor import Tensor
 
 __all__ = ["Kumaraswamy"]
@@ -34,7 +36,7 @@ class Kumaraswamy(TransformedDistribution):
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         super().__init__(_uniform(self, validate_args), _maps(self), validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
         new = self._get_checked_instance(Kumaraswamy, _instance)
         new.concentration1 = self.concentration1.expand(batch_shape)
         new.concentration0 = self.concentration0.expand(batch_shape)
@@ -62,14 +64,14 @@ class Kumaraswamy(TransformedDistribution):
     def variance(self) -> Tensor:
         return self._moment(2) - self.mean.square()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         """log(a b) + (a - 1) log x + (b - 1) log(1 - x^a)."""
         if self._validate_args:
             self._validate_sample(value)
         a, b = self.concentration1, self.concentration0
         return a.log() + b.log() + named.xlogy(a - 1, value) + special.xlog1py(b - 1, -value.pow(a))
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Any) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return -(self.concentration0 * (-value.pow(self.concentration1)).log1p()).expm1()

@@ -11,6 +11,8 @@ from rushlight.distributions.transformed_distribution import TransformedDistribu
 from rushlight.distributions.transforms import ExpTransform
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from rushlight.tensor import Tensor
 
 __all__ = ["LogNormal"]
@@ -27,7 +29,7 @@ class LogNormal(TransformedDistribution):
     def __init__(self, loc: Any, scale: Tensor | float, validate_args: bool | None = None):
         super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
         return super().expand(batch_shape, self._get_checked_instance(LogNormal, _instance))
 
     @property

@@ -53,7 +53,7 @@ class StudentT(Distribution):
         log_ratio = log_gamma - half.log()  # of the chi-squared variable and df
         return self.loc + self.scale * normal * (-0.5 * log_ratio).exp()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         y = (value - self.loc) / self.scale

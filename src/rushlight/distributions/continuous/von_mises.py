@@ -33,7 +33,7 @@ class VonMises(Distribution):
         self.loc, self.concentration = broadcast_all(loc, concentration)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         """c (cos(x - loc) - 1) - log(2 pi) - log(exp(-c) I0(c)): of large concentrations, too, a small difference."""
         if self._validate_args:
             self._validate_sample(value)

@@ -13,6 +13,8 @@ from rushlight.distributions.transforms import AffineTransform, PowerTransform
 from rushlight.distributions.utils import broadcast_all, euler_constant
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from rushlight.tensor import Tensor
 
 __all__ = ["Weibull"]
@@ -30,7 +32,7 @@ class Weibull(TransformedDistribution):
         base = Exponential(named.ones_like(self.scale), validate_args=validate_args)
         super().__init__(base, _maps(self.scale, self.concentration), validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
         new = self._get_checked_instance(Weibull, _instance)
         new.scale, new.concentration = self.scale.expand(batch_shape), self.concentration.expand(batch_shape)
         super().expand(batch_shape, new)

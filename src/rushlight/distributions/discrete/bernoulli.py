@@ -47,7 +47,7 @@ class Bernoulli(ByProbs, ExponentialFamily):
         with no_grad():
             return named.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)

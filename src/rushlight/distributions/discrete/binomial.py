@@ -53,7 +53,7 @@ class Binomial(ByProbs):
         with no_grad():
             return named.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         """log of n! / (k! (n - k)!) p^k (1 - p)^(n - k), by logits: log (1 - p) is log sigmoid(-logit)."""
         if self._validate_args:
             self._validate_sample(value)
@@ -69,7 +69,7 @@ class Binomial(ByProbs):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._values("enumerate_support", expand)
 
-    def _values(self, caller: str, expand: bool) -> Any:
+    def _values(self, caller: str, expand: bool) -> Tensor:
         """0, ..., total_count, which has to be the same everywhere."""
         total = int(self.total_count.max())
         if not self.total_count.min() == total:

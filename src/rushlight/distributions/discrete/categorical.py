@@ -15,6 +15,8 @@ from rushlight.distributions.utils import lazy_property, logits_to_probs, probs_
 from rushlight.engine.modes import no_grad
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from rushlight.distributions.constraints import _IntegerInterval
     from rushlight.tensor import Tensor
 
@@ -84,7 +86,7 @@ class Categorical(Distribution):
     def variance(self) -> Tensor:
         return self.mean
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
         new = self._get_checked_instance(Categorical, _instance)
         for name in ("probs", "logits"):
             if name in self.__dict__:
@@ -101,7 +103,7 @@ class Categorical(Distribution):
             )
             return drawn.T.reshape(self._extended_shape(shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         index, logits = named.broadcast_tensors(value.long().unsqueeze(-1), self.logits)

@@ -51,7 +51,7 @@ class Geometric(ByProbs):
             u = named.rand_like(probs).clamp(min=tiny_of(probs))
             return (u.log() / (-probs).log1p()).floor()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         value, probs = broadcast_all(value, self.probs)

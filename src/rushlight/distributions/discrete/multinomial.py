@@ -45,12 +45,12 @@ class Multinomial(Distribution):
         return constraints.multinomial(self.total_count)
 
     @property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """Probabilities that sum to 1.  (*batch, K)"""
         return self._categorical.probs
 
     @property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """Their logarithms.  (*batch, K)"""
         return self._categorical.logits
 
@@ -64,7 +64,7 @@ class Multinomial(Distribution):
         return self.total_count * self.probs
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
@@ -73,7 +73,7 @@ class Multinomial(Distribution):
             counts = self.probs.new_zeros(self._extended_shape(sample_shape))
             return counts.scatter_add_(-1, drawn, named.ones_like(drawn, dtype=counts.dtype))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)

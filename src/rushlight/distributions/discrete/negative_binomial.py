@@ -50,7 +50,7 @@ class NegativeBinomial(ByProbs):
             shapes = self.total_count.expand(self._extended_shape(sample_shape))
             return named.poisson((log_standard_gamma(shapes) + self.logits).exp())
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count

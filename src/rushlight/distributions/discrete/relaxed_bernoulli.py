@@ -13,6 +13,8 @@ from rushlight.distributions.transforms import SigmoidTransform
 from rushlight.distributions.utils import broadcast_all, clamp_probs, functional
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from rushlight.tensor import Tensor
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
@@ -41,7 +43,7 @@ class LogitRelaxedBernoulli(ByProbs):
         u = clamp_probs(named.rand_like(self._param.expand(self._extended_shape(sample_shape))))
         return (u.log() - (-u).log1p() + self.logits) / self.temperature
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         """log t + d - 2 log(1 + exp(d)) for d = logit - t value (Maddison et al., 2017, appendix B)."""
         if self._validate_args:
             self._validate_sample(value)
@@ -72,11 +74,11 @@ class RelaxedBernoulli(TransformedDistribution):
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
         return super().expand(batch_shape, self._get_checked_instance(RelaxedBernoulli, _instance))
 
     @property
-    def temperature(self) -> Any:
+    def temperature(self) -> Tensor:
         """How far samples are from 0 and 1."""
         return self.base_dist.temperature
 

@@ -16,6 +16,8 @@ from rushlight.distributions.transforms import ExpTransform
 from rushlight.distributions.utils import broadcast_all, clamp_probs
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from rushlight.tensor import Tensor
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
@@ -62,7 +64,7 @@ class ExpRelaxedCategorical(Distribution):
         u = clamp_probs(named.rand_like(self._categorical._param.expand(self._extended_shape(sample_shape))))
         return ((self.logits - (-u.log()).log()) / self.temperature).log_softmax(-1)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         """log (K - 1)! + (K - 1) log t + the sum of the log-softmax of logits - t value (Maddison et al., 2017, 22)."""
         if self._validate_args:
             self._validate_sample(value)
@@ -94,11 +96,11 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
         return super().expand(batch_shape, self._get_checked_instance(RelaxedOneHotCategorical, _instance))
 
     @property
-    def temperature(self) -> Any:
+    def temperature(self) -> Tensor:
         """How far samples are from one-hot vectors."""
         return self.base_dist.temperature
 

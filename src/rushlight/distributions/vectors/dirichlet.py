@@ -67,7 +67,7 @@ class Dirichlet(ExponentialFamily):
         shares = log_standard_gamma(self.concentration.expand(self._extended_shape(sample_shape))).softmax(-1)
         return shares.clamp(min=tiny_of(shares), max=1 - eps_of(shares) / 2)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         a = self.concentration

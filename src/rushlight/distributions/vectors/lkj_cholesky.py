@@ -59,7 +59,7 @@ class LKJCholesky(Distribution):
             diagonal = functional.pad((1 - y.squeeze(-1)).clamp(min=tiny_of(y)).sqrt(), [1, 0], value=1.0)
             return below + named.diag_embed(diagonal)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         """The density of the elements below the diagonal: the product over rows k of L_kk^(2 (c - 1) + dim - k), over the
         integrals of these over balls, pi^(i / 2) Gamma(b) / Gamma(b + i / 2) with i = k - 1 and b of `_last`."""
         if self._validate_args:

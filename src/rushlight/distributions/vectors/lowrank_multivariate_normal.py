@@ -14,6 +14,8 @@ from rushlight.distributions.utils import lazy_property, standard_normal
 from rushlight.distributions.vectors.multivariate_normal import half_log_det
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from rushlight.tensor import Tensor
 
 __all__ = ["LowRankMultivariateNormal"]
@@ -52,7 +54,7 @@ class LowRankMultivariateNormal(Distribution):
         self._capacitance_tril = linalg.cholesky(unit + cov_factor.mT @ scaled)
         super().__init__(batch, event, validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
         new = self._get_checked_instance(LowRankMultivariateNormal, _instance)
         new.loc, new.cov_diag = self.loc.expand((*batch_shape, -1)), self.cov_diag.expand((*batch_shape, -1))
         new.cov_factor = self.cov_factor.expand((*batch_shape, -1, -1))
@@ -118,7 +120,7 @@ class LowRankMultivariateNormal(Distribution):
         shared = (self._unbroadcasted_cov_factor @ few.unsqueeze(-1)).squeeze(-1)
         return self.loc + shared + self._unbroadcasted_cov_diag.sqrt() * each
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         distance = self.squared_mahalanobis(value - self.loc)

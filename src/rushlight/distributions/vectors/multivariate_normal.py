@@ -12,6 +12,8 @@ from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import lazy_property, standard_normal
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from rushlight.tensor import Tensor
 
 __all__ = ["FORMS", "MultivariateNormal", "OfCovariance", "factor_of", "half_log_det", "squared_mahalanobis"]
@@ -24,7 +26,7 @@ def half_log_det(scale_tril: Tensor) -> Tensor:
     return scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-def squared_mahalanobis(scale_tril: Any, x: Any) -> Any:
+def squared_mahalanobis(scale_tril: Any, x: Tensor) -> Tensor:
     """x^T (L L^T)^-1 x = |L^-1 x|^2.  L: (*b, n, n), x: (*sample, *batch, n) -> (*sample, *batch)
 
     Samples are the columns of one triangular solve, so that the factor is not copied for each.  b broadcasts to batch.
@@ -121,7 +123,7 @@ class MultivariateNormal(OfCovariance, Distribution):
         super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
         self._unbroadcasted_scale_tril = factor_of(name, matrix)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
         new = self._get_checked_instance(MultivariateNormal, _instance)
         new.loc = self.loc.expand((*batch_shape, -1))
         new._take_from(self, batch_shape)
@@ -143,7 +145,7 @@ class MultivariateNormal(OfCovariance, Distribution):
         noise = standard_normal(self._extended_shape(sample_shape), self.loc)
         return self.loc + (self._unbroadcasted_scale_tril @ noise.unsqueeze(-1)).squeeze(-1)
 
-    def log_prob(self, value: Tensor | complex) -> Any:
+    def log_prob(self, value: Tensor | complex) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         factor = self._unbroadcasted_scale_tril

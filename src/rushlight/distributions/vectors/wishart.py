@@ -16,6 +16,8 @@ from rushlight.distributions.vectors.multivariate_normal import FORMS, OfCovaria
 from rushlight.ops.random.gamma_sample import log_standard_gamma
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from rushlight.tensor import Tensor
 
 __all__ = ["Wishart"]
@@ -55,7 +57,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         return {"covariance_matrix": matrix, "precision_matrix": matrix, "scale_tril": constraints.lower_cholesky,
                 "df": constraints.greater_than(0)}  # fmt: skip
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
         new = self._get_checked_instance(Wishart, _instance)
         new.df = self.df.expand(batch_shape)
         new._take_from(self, batch_shape)
@@ -99,7 +101,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         root = self._unbroadcasted_scale_tril @ (below + named.diag_embed(chi))
         return root @ root.mT
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Any) -> Tensor:
         """(df - n - 1) / 2 log |X| - tr(V^-1 X) / 2 - df / 2 (n log 2 + log |V|) - log Gamma_n(df / 2)."""
         if self._validate_args:
             self._validate_sample(value)

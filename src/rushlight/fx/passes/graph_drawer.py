@@ -134,7 +134,7 @@ def _plain(label: str) -> str:
     return label
 
 
-def _result(known: Any) -> str:
+def _result(known: object) -> str:
     if isinstance(known, TensorMetadata):
         return f"dtype={known.dtype}\\nshape={tuple(known.shape)}\\nrequires_grad={known.requires_grad}\\nstride={known.stride}\\n"
     if isinstance(known, dict):

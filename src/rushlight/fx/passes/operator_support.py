@@ -48,7 +48,7 @@ class OperatorSupport(OperatorSupportBase):
         )
 
 
-def _dtype_of(given: Any) -> Any:
+def _dtype_of(given: object) -> object:
     """The dtype of what a step takes, as `ShapeProp` noted it."""
     return getattr(given.meta.get("tensor_meta"), "dtype", None) if isinstance(given, Node) else None
 

@@ -27,7 +27,7 @@ class TensorMetadata(NamedTuple):
     qparams: dict[str, Any]
 
 
-def _metadata(x: Any) -> Any:
+def _metadata(x: object) -> object:
     if not isinstance(x, Tensor):
         return x
     form = next((form for form in FORMATS if fits(x, form)), None)
@@ -58,6 +58,6 @@ class ShapeProp(Interpreter):
         n.meta["type"] = type(result)
         return result
 
-    def propagate(self, *args: Any) -> Any:
+    def propagate(self, *args: object) -> Any:
         """Run on these arguments; the result."""
         return self.run(*args)

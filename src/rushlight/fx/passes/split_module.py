@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import getitem as _getitem
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
+
 
 __all__ = ["Partition", "split_module"]
 
@@ -90,7 +94,7 @@ def _ordered(parts: dict[str, Partition]) -> list[Partition]:
     return done
 
 
-def split_module(m: GraphModule, root_m: Any, split_callback: Callable[[Node], Any], qualname_map: dict[str, str] | None = None,
+def split_module(m: GraphModule, root_m: object, split_callback: Callable[[Node], Any], qualname_map: dict[str, str] | None = None,
                  keep_original_order: bool = False, keep_original_node_name: bool = False, *, partition_affix: str | None = None,
                  tuple_return: bool = False) -> GraphModule:  # fmt: skip
     """A module that calls ``submod_0``, ``submod_1``, ..., which have the steps of `m` between them.
@@ -142,7 +146,7 @@ def split_module(m: GraphModule, root_m: Any, split_callback: Callable[[Node], A
     return split
 
 
-def _attribute(module: Any, path: str) -> Any:
+def _attribute(module: Module, path: str) -> object:
     for part in path.split("."):
         module = getattr(module, part)
     return module

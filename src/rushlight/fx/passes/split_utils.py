@@ -12,7 +12,7 @@ from rushlight.fx.node import Node, map_arg
 __all__ = ["getattr_recursive", "setattr_recursive", "split_by_tags"]
 
 
-def getattr_recursive(obj: Any, name: str) -> Any:
+def getattr_recursive(obj: object, name: str) -> Any:
     """What lies at a path; None where nothing does.
 
     >>> import rushlight as torch
@@ -26,7 +26,7 @@ def getattr_recursive(obj: Any, name: str) -> Any:
     return obj
 
 
-def setattr_recursive(obj: Any, attr: str, value: Any) -> None:
+def setattr_recursive(obj: object, attr: str, value: object) -> None:
     """Put something at a path."""
     *path, last = attr.split(".")
     setattr(getattr_recursive(obj, ".".join(path)) if path else obj, last, value)

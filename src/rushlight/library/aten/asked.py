@@ -17,7 +17,7 @@ from rushlight.tensor import Tensor
 torch = Named("")
 
 
-def ours(*args: Any) -> bool:
+def ours(*args: object) -> bool:
     """Whether a class is to be asked."""
     return bool(special.classes.owns(tuple(leaves(args))))
 
@@ -71,7 +71,7 @@ def sized(name: str) -> Callable[..., Any]:
     return asked
 
 
-def nonzero(inner: Callable[..., Any], input: Tensor, *, as_tuple: bool = False, **options: Any) -> Any:
+def nonzero(inner: Callable[..., Any], input: Tensor, *, as_tuple: bool = False, **options: object) -> Any:
     """Where elements are not 0."""
     if not ours(input) or options:
         return inner(input, as_tuple=as_tuple, **options)
@@ -116,7 +116,7 @@ def unsupported(name: str, input: Tensor) -> RuntimeError:
                         "what it holds is the class's own; take that out by its own attributes or methods")  # fmt: skip
 
 
-def no_numpy(inner: Callable[..., Any], input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def no_numpy(inner: Callable[..., Any], input: Tensor, *args: object, **kwargs: object) -> Any:
     """Refused: RuntimeError."""
     if ours(input):
         raise unsupported("numpy", input)
@@ -130,7 +130,7 @@ def no_list(inner: Callable[..., Any], input: Tensor) -> Any:
     return inner(input)
 
 
-def contains(inner: Callable[..., Any], input: Tensor, element: Any) -> Any:
+def contains(inner: Callable[..., Any], input: Tensor, element: object) -> Any:
     """Whether any element is this one."""
     return bool((input == element).any()) if ours(input) else inner(input, element)
 

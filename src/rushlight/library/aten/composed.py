@@ -104,7 +104,7 @@ def rms_norm(input: Tensor, weight: Tensor | None, k: int, eps: float) -> Tensor
     return found if weight is None else found * weight  # type: ignore[no-any-return]
 
 
-def dropped(input: Tensor, p: float, order: Any, state: Any) -> Tensor:
+def dropped(input: Tensor, p: float, order: object, state: object) -> Tensor:
     """A product with numbers that are drawn: 0, or 1 / (1 - p)."""
     drawn = wrap(torch.ones(tuple(input.shape), dtype=input.dtype)._array)
     return input * OPS["native_dropout"].call(drawn, p, order, state)  # type: ignore[no-any-return]
@@ -113,7 +113,7 @@ def dropped(input: Tensor, p: float, order: Any, state: Any) -> Tensor:
 def both(first: str, second: str) -> Callable[..., Any]:
     """Two results of one operator, each by its own where gradients are wanted."""
 
-    def apart(input: Tensor, dim: Any, *options: Any) -> Any:
+    def apart(input: Tensor, dim: object, *options: object) -> Any:
         if not (modes.grad and input.requires_grad):
             return NotImplemented
         keepdim = options[-1]

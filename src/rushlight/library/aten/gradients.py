@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.run import grad as gradients
 from rushlight.basics.state import Setting, modes
@@ -15,6 +15,10 @@ from rushlight.dispatch.named import Named
 from rushlight.library.aten import values, windows
 from rushlight.ops.python.aten import public
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
+
 
 torch, functional = Named(""), Named("nn.functional")
 
@@ -84,14 +88,14 @@ def leaky_relu(grad: Tensor, of: Tensor, negative_slope: float, self_is_result: 
     return result
 
 
-def softmax(grad: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
+def softmax(grad: Tensor, output: Tensor, dim: int, input_dtype: dtype | None) -> Tensor:
     """The gradient of softmax by its input, from its result."""
     moved = grad * output
     result: Tensor = moved - output * moved.sum(dim, keepdim=True)
     return result
 
 
-def log_softmax(grad: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
+def log_softmax(grad: Tensor, output: Tensor, dim: int, input_dtype: dtype | None) -> Tensor:
     """The gradient of log_softmax by its input, from its result."""
     result: Tensor = grad - output.exp() * grad.sum(dim, keepdim=True)
     return result
@@ -111,8 +115,8 @@ def masked_scatter(grad: Tensor, mask: Tensor, sizes: Sequence[int]) -> Tensor:
     return result.reshape(tuple(sizes))
 
 
-def of_convolution(grad: Tensor, input: Tensor, weight: Tensor, bias_sizes: Any, stride: Any, padding: Any, dilation: Any,
-                transposed: bool, output_padding: Any, groups: int, output_mask: Sequence[bool]) -> tuple[Any, ...]:  # fmt: skip
+def of_convolution(grad: Tensor, input: Tensor, weight: Tensor, bias_sizes: object, stride: int | Sequence[int], padding: int | Sequence[int], dilation: int | Sequence[int],
+                transposed: bool, output_padding: int | Sequence[int], groups: int, output_mask: Sequence[bool]) -> tuple[Any, ...]:  # fmt: skip
     """The gradients by input, weight and bias, None where `output_mask` does not ask for one."""
     wanted = [x for x, asked in zip((input, weight), output_mask, strict=False) if asked]
 

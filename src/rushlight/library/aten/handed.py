@@ -29,7 +29,7 @@ torch = Named("")
 Gradients = Callable[[Any, int, Any], Any]
 
 
-def handed(name: str, *args: Any, **kwargs: Any) -> Any:
+def handed(name: str, *args: object, **kwargs: object) -> Any:
     """An operator of gradients: one call where it is not recorded, else what it consists of."""
     if not modes.grad and special.classes.owns(tuple(leaves((args, kwargs)))):
         return special.classes.called(name, *args, **kwargs)
@@ -39,7 +39,7 @@ def handed(name: str, *args: Any, **kwargs: Any) -> Any:
 class Saved:
     """An input that is kept: as it was, or a RuntimeError where it was changed in place since."""
 
-    def __init__(self, tensor: Any):
+    def __init__(self, tensor: object):
         self.tensor = tensor
         self.version = tensor._version if isinstance(tensor, Tensor) and not tensor._inference else 0
 
@@ -371,7 +371,8 @@ def norms(name: str, middle: Callable[[Call], tuple[list[Any], list[Any]]]) -> C
     return rule
 
 
-def arranged(name: str, weight: Any, bias: Any, mean: Any, rstd: Any, before: list[Any], after: list[Any]) -> list[Any]:
+def arranged(name: str, weight: object, bias: object, mean: object, rstd: object, before: list[Any],
+             after: list[Any]) -> list[Any]:  # fmt: skip
     """The arguments of the gradient of a norm, in the order that it has them."""
     if name == "native_layer_norm_backward":
         return [*before, mean, rstd, weight, bias, *after]

@@ -82,7 +82,7 @@ def known(name: str, value: Any) -> Any:
     return REDUCTIONS.get(value, value) if name == "reduction" else listed(value)
 
 
-def listed(value: Any) -> Any:
+def listed(value: object) -> Any:
     """Sequences as lists."""
     return [listed(item) for item in value] if isinstance(value, tuple) else value
 

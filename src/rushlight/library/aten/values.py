@@ -5,12 +5,20 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
 from rushlight.dispatch.named import Named
 from rushlight.dispatch.registry import NAMESPACES
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
+    from rushlight.dispatch.formats import memory_format
+    from rushlight.generator import Generator
+    from rushlight.tensor import layout
+
 
 torch, functional = Named(""), Named("nn.functional")
 REDUCTIONS = ("none", "mean", "sum")
@@ -19,7 +27,7 @@ REDUCTIONS = ("none", "mean", "sum")
 def loss(name: str) -> Callable[..., Any]:
     """A loss whose `reduction` is a number: 0 none, 1 mean, 2 sum."""
 
-    def of_numbers(input: Tensor, target: Tensor, *options: Any, reduction: int = 1, **named: Any) -> Any:
+    def of_numbers(input: Tensor, target: Tensor, *options: Any, reduction: int = 1, **named: object) -> Any:
         if options and len(options) >= REDUCTION.get(name, 1):
             at = REDUCTION.get(name, 1) - 1
             reduction, options = options[at], (*options[:at], *options[at + 1 :])
@@ -89,7 +97,7 @@ def log_softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
     return result
 
 
-def safe_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+def safe_softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
     """`torch.softmax`, and 0 in rows that are -inf altogether."""
     found = torch.softmax(input, dim, dtype=dtype)
     result: Tensor = found.masked_fill((input == -builtins.float("inf")).all(dim, keepdim=True), 0.0)
@@ -139,8 +147,8 @@ def masked_index_put(input: Tensor, mask: Tensor, indices: Sequence[Tensor | Non
     return index_put(input, inside, values.masked_fill(~mask, 0), True)
 
 
-def to_copy(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool | None = None,
-            non_blocking: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
+def to_copy(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, pin_memory: bool | None = None,
+            non_blocking: bool = False, memory_format: memory_format | None = None) -> Tensor:  # fmt: skip
     """A copy in another dtype, on another device."""
     return input.to(device or input.device, dtype or input.dtype, copy=True, memory_format=memory_format)
 
@@ -224,8 +232,8 @@ def assert_async(input: Tensor, assert_msg: str = "Expected the tensor to be tru
         raise RuntimeError(assert_msg)
 
 
-def assert_metadata(a: Tensor, size: Any = None, stride: Any = None, dtype: Any = None, *, device: Any = None,
-                    layout: Any = None) -> None:  # fmt: skip
+def assert_metadata(a: Tensor, size: Any = None, stride: Any = None, dtype: dtype | None = None, *, device: device | str | int | None = None,
+                    layout: layout | None = None) -> None:  # fmt: skip
     """Raise RuntimeError where a tensor is not what is said of it."""
     got = {
         "size": tuple(a.shape),
@@ -246,27 +254,27 @@ def assert_metadata(a: Tensor, size: Any = None, stride: Any = None, dtype: Any 
             raise RuntimeError(f"_assert_tensor_metadata: expected {what} {expected}, got {got[what]}")
 
 
-def batch_norm(input: Tensor, weight: Any, bias: Any, *rest: Any) -> Any:
+def batch_norm(input: Tensor, weight: object, bias: object, *rest: object) -> Any:
     """`native_batch_norm`, with or without running statistics."""
     return torch.native_batch_norm(input, weight, bias, *(rest if len(rest) == 5 else (None, None, *rest)))
 
 
 def evaluated_batch_norm(
-    input: Tensor, weight: Any, bias: Any, mean: Tensor, var: Tensor, momentum: float, eps: float
+    input: Tensor, weight: object, bias: object, mean: Tensor, var: Tensor, momentum: float, eps: float
 ) -> Any:
     """`native_batch_norm` by running statistics."""
     return torch.native_batch_norm(input, weight, bias, mean, var, False, momentum, eps)
 
 
 def updating_batch_norm(
-    input: Tensor, weight: Any, bias: Any, mean: Tensor, var: Tensor, momentum: float, eps: float
-) -> Any:
+    input: Tensor, weight: object, bias: object, mean: Tensor, var: Tensor, momentum: float, eps: float
+) -> tuple[Any, ...]:
     """`native_batch_norm` in training, and no reserved space."""
     found = torch.native_batch_norm(input, weight, bias, mean, var, True, momentum, eps)
     return *found, input.new_empty((0,), dtype=dtypes.uint8)
 
 
-def rrelu(input: Tensor, noise: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, generator: Any = None,
+def rrelu(input: Tensor, noise: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, generator: Generator | None = None,
           ) -> Tensor:  # fmt: skip
     """Leaky relu of random slopes, which are written into `noise`, in training; else of the middle one."""
     if not training:
@@ -277,7 +285,7 @@ def rrelu(input: Tensor, noise: Tensor, lower: float = 0.125, upper: float = 1 /
     return input * slopes  # type: ignore[no-any-return]
 
 
-def sort(input: Tensor, *args: Any, stable: bool | None = None, **kwargs: Any) -> Any:
+def sort(input: Tensor, *args: object, stable: bool | None = None, **kwargs: object) -> Any:
     """`torch.sort`."""
     return torch.sort(input, *args, stable=bool(stable), **kwargs)
 

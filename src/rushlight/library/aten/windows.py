@@ -15,7 +15,7 @@ PADDING = ("zeros", "border", "reflection")
 SAMPLING = ("bilinear", "nearest", "bicubic")
 
 
-def unless_empty(sizes: Any) -> Any:
+def unless_empty(sizes: object) -> Any:
     """None for the empty list by which this interface says that the stride is the window."""
     return None if isinstance(sizes, Sequence) and not sizes else sizes
 
@@ -23,7 +23,7 @@ def unless_empty(sizes: Any) -> Any:
 def max_pool(dims: int) -> Callable[..., Any]:
     """The maximum of each window, and where it lies."""
 
-    def with_indices(input: Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
+    def with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1,
                      ceil_mode: bool = False) -> Any:  # fmt: skip
         pool = NAMESPACES["nn.functional"][f"max_pool{dims}d"]
         return pool(input, kernel_size, unless_empty(stride), padding, dilation, ceil_mode, return_indices=True)
@@ -34,7 +34,8 @@ def max_pool(dims: int) -> Callable[..., Any]:
 def average_pool(dims: int) -> Callable[..., Any]:
     """The mean of each window."""
 
-    def averaged(input: Tensor, kernel_size: Any, stride: Any = (), *options: Any, **named: Any) -> Any:
+    def averaged(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), *options: object,
+                 **named: object) -> Any:  # fmt: skip
         return NAMESPACES["nn.functional"][f"avg_pool{dims}d"](
             input, kernel_size, unless_empty(stride), *options, **named
         )
@@ -50,7 +51,7 @@ def adaptive_max_pool(dims: int) -> Callable[..., Any]:
 def fractional_max_pool(dims: int) -> Callable[..., Any]:
     """The maximum of each window at random places, and where it lies."""
 
-    def pooled(input: Tensor, kernel_size: Any, output_size: Any, random_samples: Tensor) -> Any:
+    def pooled(input: Tensor, kernel_size: int | Sequence[int], output_size: object, random_samples: Tensor) -> Any:
         pool = NAMESPACES["nn.functional"][f"fractional_max_pool{dims}d"]
         return pool(input, kernel_size, output_size, None, True, random_samples)
 
@@ -60,7 +61,7 @@ def fractional_max_pool(dims: int) -> Callable[..., Any]:
 def max_unpool(dims: int) -> Callable[..., Any]:
     """Values written where `indices` say, in zeros of `output_size`."""
 
-    def unpooled(input: Tensor, indices: Tensor, output_size: Sequence[int], *unused: Any) -> Tensor:
+    def unpooled(input: Tensor, indices: Tensor, output_size: Sequence[int], *unused: object) -> Tensor:
         lead = input.shape[: input.dim() - dims]
         flat = input.new_zeros((*lead, math.prod(output_size)))
         filled: Tensor = flat.scatter(-1, indices.reshape(*lead, -1), input.reshape(*lead, -1))
@@ -72,7 +73,7 @@ def max_unpool(dims: int) -> Callable[..., Any]:
 def resize(mode: str, aligned: bool, antialias: bool = False) -> Callable[..., Any]:
     """Resizing to a size; aligned: whether the third argument says that corners are aligned."""
 
-    def resized(input: Tensor, output_size: Any, *options: Any, **named: Any) -> Tensor:
+    def resized(input: Tensor, output_size: object, *options: object, **named: object) -> Tensor:
         corners = bool(options[0] if options else named.pop("align_corners", False)) if aligned else None
         scales = [s for s in (*options[aligned:], *named.values()) if s is not None]
         size, factors = ladder(input, output_size, scales)
@@ -100,13 +101,15 @@ def pad(mode: str) -> Callable[..., Any]:
     return lambda x, padding: NAMESPACES["nn.functional"]["pad"](x, tuple(padding), mode)
 
 
-def im2col(input: Tensor, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Tensor:
+def im2col(input: Tensor, kernel_size: int | Sequence[int], dilation: int | Sequence[int],
+           padding: int | Sequence[int], stride: int | Sequence[int]) -> Tensor:  # fmt: skip
     """`functional.unfold`."""
     result: Tensor = functional.unfold(input, kernel_size, dilation, padding, stride)
     return result
 
 
-def col2im(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Tensor:
+def col2im(input: Tensor, output_size: object, kernel_size: int | Sequence[int], dilation: int | Sequence[int],
+           padding: int | Sequence[int], stride: int | Sequence[int]) -> Tensor:  # fmt: skip
     """`functional.fold`."""
     result: Tensor = functional.fold(input, output_size, kernel_size, dilation, padding, stride)
     return result

@@ -18,7 +18,7 @@ __all__ = ["MaskedTensor", "is_masked_tensor"]
 KINDS = ("float16", "bfloat16", "float32", "float64", "bool", "int8", "int16", "int32", "int64")
 
 
-def is_masked_tensor(obj: Any, /) -> bool:
+def is_masked_tensor(obj: object, /) -> bool:
     """Whether something is a masked tensor.
 
     >>> import rushlight as torch
@@ -75,7 +75,13 @@ class MaskedTensor(Tensor):
         return made
 
     @classmethod
-    def __torch_function__(cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: tuple[type, ...],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
         """What there is under the name of a function.  Raises TypeError where there is nothing."""
         from rushlight.masked.maskedtensor.table import TABLE  # which computes with this class
 
@@ -106,7 +112,7 @@ class MaskedTensor(Tensor):
 
     is_sparse_csr = is_sparse_coo  # type: ignore[assignment]
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
         with DisableTorchFunctionSubclass():
             return shown(self.as_subclass(Tensor).detach(), self._masked_mask)
 

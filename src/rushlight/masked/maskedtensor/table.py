@@ -46,7 +46,7 @@ def _quietly(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         return func(*args, **kwargs)
 
 
-def _mask(x: Any) -> Any:
+def _mask(x: object) -> Any:
     return x._masked_mask if isinstance(x, MaskedTensor) else x
 
 
@@ -114,7 +114,7 @@ def reduction(name: str) -> Call:
     """A reduction of what counts."""
     function = getattr(_ops, name)
 
-    def reduced(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def reduced(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         own, *rest = args
         with DisableTorchFunctionSubclass():
             dim, keepdim, options = _options(name, rest, dict(kwargs))
@@ -149,7 +149,7 @@ def _options(name: str, rest: list[Any], given: dict[str, Any]) -> tuple[Any, bo
     return dim, keepdim, given
 
 
-def _any(mask: Any, dim: Any, keepdim: bool) -> Any:
+def _any(mask: Any, dim: Any, keepdim: bool) -> object:
     return (
         mask.any()
         if dim is None and not keepdim
@@ -157,7 +157,7 @@ def _any(mask: Any, dim: Any, keepdim: bool) -> Any:
     )
 
 
-def every(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def every(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Whether all elements that count are true."""
     own = _first(args, kwargs)
     with DisableTorchFunctionSubclass():
@@ -175,7 +175,7 @@ def softmax(name: str) -> Call:
     """Softmax of what counts."""
     function = getattr(_ops, name)
 
-    def called(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def called(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         own, *rest = args
         dim = rest[0] if rest else kwargs.get("dim")
         if dim is None:
@@ -186,7 +186,7 @@ def softmax(name: str) -> Call:
     return called
 
 
-def where(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def where(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Chosen elements, which count where those they are taken from do; those of plain tensors and numbers do."""
     condition, *options = args
     if isinstance(condition, MaskedTensor):
@@ -197,7 +197,7 @@ def where(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         return masked(data, func(condition, *counts).expand(data.shape))
 
 
-def read(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def read(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What is known of any tensor."""
     return _quietly(func, args, kwargs)
 
@@ -217,27 +217,27 @@ def gradients(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
                  for g, x in zip(found, inputs, strict=True))  # fmt: skip
 
 
-def item(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def item(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The only element.  Raises ValueError where it does not count."""
     if args[0].numel() == 1 and not bool(args[0]._masked_mask):
         raise ValueError("item(): the element is masked out: ask get_mask() first, or to_tensor(value)")
     return _quietly(func, args, kwargs)
 
 
-def unfit(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def unfit(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What has no place for elements that do not count."""
     raise RuntimeError(
         f"{func.__name__}(): elements that are masked out have no value: use get_data() or to_tensor(value)"
     )
 
 
-def itself(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def itself(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What sets something about a tensor, and gives it back."""
     _quietly(func, args, kwargs)
     return args[0]
 
 
-def written(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def written(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Elements set to those of another masked tensor.  Raises TypeError for a plain one."""
     own, *where, value = args
     if not isinstance(own, MaskedTensor) or not isinstance(value, MaskedTensor):
@@ -265,7 +265,7 @@ TABLE: dict[str, Call] = {
 }  # fmt: skip
 
 
-def power(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def power(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Powers of what counts, by a number."""
     if not isinstance(args[0], MaskedTensor) or any(isinstance(x, Tensor) for x in args[1:]):
         raise TypeError(f"{func.__name__}: masked tensors are raised to numbers alone")

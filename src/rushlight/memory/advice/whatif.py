@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
     categories: dict[str, int]
 
 
-def changes(block: Any, start: Any, stop: Any, sizes: Any) -> Changes:
+def changes(block: object, start: object, stop: object, sizes: object) -> Changes:
     """Changes of columns or numbers of any kind; those that last no moment are left out."""
     columns = np.broadcast_arrays(*(np.asarray(x, np.int64) for x in (block, start, stop, sizes)))
     right = (columns[1] < columns[2]) & (columns[3] != 0)

@@ -51,7 +51,7 @@ class PagedStorage(Storage):
         return held.get() if held.__class__ is Page else held
 
     @root.setter
-    def root(self, value: Any) -> None:
+    def root(self, value: object) -> None:
         _ROOT.__set__(self, value)
 
 
@@ -85,20 +85,20 @@ class _Paged:
         return array
 
     @_array.setter
-    def _array(self, value: Any) -> None:
+    def _array(self, value: object) -> None:
         held = _ARRAY.__get__(self, None) if has_slot(self) else None
         if held.__class__ is not Page or held.data is not value:  # `p.data -= x` puts back what was there
             _ARRAY.__set__(self, value)
 
     _held = _array
 
-    def _on_page(self, cls: Any) -> tuple[Any, Any]:
+    def _on_page(self, cls: object) -> tuple[Any, Any]:
         """The class, in place of `cls`, of a tensor that shares this one's memory, and what stands in its slot."""
         held = _ARRAY.__get__(self)
         shared = held.__class__ is Page and not held.pager.closed and cls in PAGED
         return (PAGED[cls], held) if shared else (cls, self._held)
 
-    def _on_disk(self) -> Any:
+    def _on_disk(self) -> tuple[Any, ...] | None:
         """An array of this one's shape, strides and dtype, on no memory, and the page; None where there is no page."""
         held = _ARRAY.__get__(self)
         return (held.outline(), held) if held.__class__ is Page else None
@@ -119,7 +119,7 @@ class _Paged:
         Tensor.data.fdel(self)  # type: ignore[attr-defined]
 
     @data.setter
-    def data(self, value: Any) -> None:
+    def data(self, value: object) -> None:
         Tensor.data.fset(self, value)  # type: ignore[attr-defined]
 
 
@@ -158,7 +158,7 @@ PAGED: dict[Any, Any] = {kind.stands_for: kind for kind in (PagedTensor, PagedPa
 KINDS = (*PAGED, *PAGED.values())
 
 
-def on_page_too(copy: Any, original: Any) -> Any:
+def on_page_too(copy: object, original: Any) -> Any:
     """A copy of a paged tensor, paged like that."""
     page = page_of(original)
     if page is not None and not page.pager.closed:
@@ -166,7 +166,7 @@ def on_page_too(copy: Any, original: Any) -> Any:
     return copy
 
 
-def has_slot(tensor: Any) -> bool:
+def has_slot(tensor: object) -> bool:
     """Whether the slot for the array of a tensor has been filled."""
     try:
         _ARRAY.__get__(tensor)
@@ -175,7 +175,7 @@ def has_slot(tensor: Any) -> bool:
     return True
 
 
-def complete(tensor: Any) -> bool:
+def complete(tensor: Tensor) -> bool:
     """Whether a tensor is made: another thread, or the one that asks for memory, may be at it."""
     try:
         return has_slot(tensor) and (tensor._edge, tensor._storage, tensor._view) is not None
@@ -183,7 +183,7 @@ def complete(tensor: Any) -> bool:
         return False
 
 
-def paged_storage(page: Any) -> PagedStorage:
+def paged_storage(page: object) -> PagedStorage:
     """A storage with a version counter of its own on the memory of a page."""
     made = object.__new__(PagedStorage)
     made.root, made.version, made.writer = page, 0, None
@@ -199,13 +199,13 @@ def settled(tensor: Any) -> Any:
     return plain
 
 
-def page_of(tensor: Any) -> Any:
+def page_of(tensor: object) -> Any:
     """The page in a tensor's slot, None if there is none."""
     held = _ARRAY.__get__(tensor)
     return held if held.__class__ is Page else None
 
 
-def adopt(tensor: Any, kind: str, pager: Pager) -> bool:
+def adopt(tensor: Tensor, kind: str, pager: Pager) -> bool:
     """Make a tensor's array a page of a pager; False where it is small, a view, or of another class."""
     if type(tensor) not in KINDS or not complete(tensor):
         return False
@@ -231,13 +231,13 @@ def adopt(tensor: Any, kind: str, pager: Pager) -> bool:
     return True
 
 
-def in_memory(tensor: Any) -> bool:
+def in_memory(tensor: Tensor) -> bool:
     """Whether the array of a paged tensor is in memory."""
     page = page_of(tensor)
     return page is None or page.data is not None
 
 
-def present(tensor: Any) -> Any:
+def present(tensor: Tensor) -> Any:
     """The array of a tensor, None while it is on disk, or not made yet."""
     if place_of(tensor) is not None:
         return None

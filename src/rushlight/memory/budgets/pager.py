@@ -390,7 +390,7 @@ class Pager:
             key, tensors = id(tensor), self.tensors
             tensors[key] = weakref.ref(tensor, lambda _: tensors.pop(key, None))
 
-    def guest(self, tensor: Any) -> None:
+    def guest(self, tensor: Tensor) -> None:
         """Adopt a tensor that a file gave."""
         if self.asleep:
             self.guests.append(weakref.ref(tensor))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.storage import Storage
     from rushlight.stores.files import Piece, Spill
+    from rushlight.tensor import Tensor
 
 SMALL = 1 << 16  # bytes below which an array is not worth the trouble
 
@@ -193,7 +194,7 @@ class SavedPage(Page):
         """The memory, while it is there."""
         return self.data
 
-    def sources(self) -> Any:
+    def sources(self) -> tuple[Any, ...]:
         """What else it is computed from: a page that is away comes back by itself."""
         return ()
 
@@ -226,7 +227,7 @@ class SavedPage(Page):
         """How long they take."""
         return 0.0 if self.again is None else float(self.again.seconds)
 
-    def walk(self) -> Any:
+    def walk(self) -> tuple[Any, ...]:
         """What stores encoded of it: nothing."""
         return ()
 
@@ -319,7 +320,7 @@ class _Nobody:
     def drop(self, page: SavedPage) -> None: ...
 
 
-def _example(tensor: Any) -> Packed:
+def _example(tensor: Tensor) -> Packed:
     """What a node keeps of a result in a budget."""
     array = tensor._held
     root = root_of(array)

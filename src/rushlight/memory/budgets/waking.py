@@ -102,14 +102,14 @@ def number(node: Any) -> int:
     return int(getattr(node, "seq", -1))
 
 
-def pageable(tensor: Any) -> bool:
+def pageable(tensor: object) -> bool:
     """Whether a tensor that was saved may become a page: of an operator, on memory of its own."""
     if type(tensor) is not Tensor or tensor._edge is LEAF or tensor._unusual or tensor._tangents is not None:
         return False
     return large(tensor._held)
 
 
-def large(array: Any) -> bool:
+def large(array: object) -> bool:
     """Whether an array is worth a page."""
     if array.__class__ is not np.ndarray:
         return False
@@ -117,7 +117,7 @@ def large(array: Any) -> bool:
     return bool(root.nbytes >= pages.SMALL and whole(root))
 
 
-def adopt_node(node: OpNode, hooks: Any) -> None:
+def adopt_node(node: OpNode, hooks: object) -> None:
     """What the node of an operator keeps; a node that is being made may lack anything."""
     saved, outs, aux = (getattr(node, name, None) for name in ("saved", "outs", "aux"))
     if not saved or getattr(node, "plan", None) is None:
@@ -162,7 +162,7 @@ def packed_beside(x: Any, hooks: Any, where: tuple[str, str]) -> Any:
     return Packed(wrap(x), hooks, where) if large(x) else x
 
 
-def adopt_function(node: Any, hooks: Any) -> None:
+def adopt_function(node: Node, hooks: object) -> None:
     """What the node of a custom function keeps."""
     ctx: Any = getattr(node, "ctx", None)
     saved = getattr(ctx, "_saved", None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from rushlight.kernels import allocator
 from rushlight.memory.counting import holders
 from rushlight.memory.recordings import recorder
 from rushlight.memory.recordings.recording import ALLOC, CATEGORIES, CATEGORY, FREE, Recording
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
 
 
 def human(count: float) -> str:
@@ -243,22 +246,22 @@ def at_end(recording: Recording) -> tuple[Any, Any]:
 # The names that PyTorch gives to the same questions ---------------------------------------------------------------
 
 
-def memory_allocated(device: Any = None) -> int:
+def memory_allocated(device: device | str | int | None = None) -> int:
     """Bytes in use now."""
     return current()
 
 
-def max_memory_allocated(device: Any = None) -> int:
+def max_memory_allocated(device: device | str | int | None = None) -> int:
     """The most bytes in use at once since `reset_peak_memory_stats`."""
     return peak()
 
 
-def reset_peak_memory_stats(device: Any = None) -> None:
+def reset_peak_memory_stats(device: device | str | int | None = None) -> None:
     """Let the peaks be what is in use now."""
     reset_peak()
 
 
-def memory_stats(device: Any = None) -> dict[str, int]:
+def memory_stats(device: device | str | int | None = None) -> dict[str, int]:
     """The counters under PyTorch's names: "allocated_bytes.all.current" and so on."""
     t = totals()
     return {
@@ -269,6 +272,6 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     }  # fmt: skip
 
 
-def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+def memory_summary(device: device | str | int | None = None, abbreviated: bool = False) -> str:
     """A table of what is in use."""
     return str(stats()) if abbreviated else f"{stats()}\n\n{live()}"

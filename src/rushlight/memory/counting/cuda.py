@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.memory.counting.account import (
     max_memory_allocated,
@@ -14,18 +14,22 @@ from rushlight.memory.counting.account import (
 )
 from rushlight.memory.recordings.recorder import record_history
 
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+
+
 __all__ = ["empty_cache", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved",
            "memory_stats", "memory_summary", "reset_peak_memory_stats"]  # fmt: skip
 
 
 def _record_memory_history(enabled: str | None = "all", context: str | None = "all", stacks: str = "all",
-                           max_entries: int = 1 << 20, device: Any = None, clear_history: bool = False,
+                           max_entries: int = 1 << 20, device: device | str | int | None = None, clear_history: bool = False,
                            compile_context: bool = False, global_record_annotations: bool = False) -> None:  # fmt: skip
     """As `memory.record_history`."""
     record_history(enabled, context, stacks, min(max_entries, 1 << 20), device, clear_history)
 
 
-def _snapshot(device: Any = None, augment_with_fx_traces: bool = False) -> dict[str, Any]:
+def _snapshot(device: device | str | int | None = None, augment_with_fx_traces: bool = False) -> dict[str, Any]:
     """As `memory.snapshot`: what was recorded, in the form that PyTorch's viewer reads."""
     from rushlight.memory import snapshot
 
@@ -39,12 +43,12 @@ def _dump_snapshot(filename: str = "dump_snapshot.pickle", augment_with_fx_trace
     dump(filename)
 
 
-def memory_reserved(device: Any = None) -> int:
+def memory_reserved(device: device | str | int | None = None) -> int:
     """Bytes in use: what is freed goes back to the C library, which does not say how much of it it keeps."""
     return memory_allocated(device)
 
 
-def max_memory_reserved(device: Any = None) -> int:
+def max_memory_reserved(device: device | str | int | None = None) -> int:
     """The most bytes in use at once."""
     return max_memory_allocated(device)
 

@@ -60,7 +60,7 @@ def several(node: OpNode, name: str) -> list[Any] | tuple[Any, ...]:
     return found if isinstance(found, (tuple, list)) else ()
 
 
-def within_budget(item: Any) -> Iterator[Any]:
+def within_budget(item: object) -> Iterator[Any]:
     """What a budget keeps of a saved tensor, while that is in memory."""
     found = item.packed.alive() if isinstance(item, Packed) and isinstance(item.packed, Kept) else None
     if found is not None:

@@ -97,7 +97,7 @@ class DryLevel(Level):
             return found, ()
         return found[: op.out_count], found[op.out_count :]
 
-    def again(self, op: Any, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
+    def again(self, op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:
         """As `results`, of an operator that runs once more for what it made."""
         used = self.tally.uses(arrays)
         outs, aux = self.results(op, arrays, statics)
@@ -124,7 +124,7 @@ class DryLevel(Level):
         found = self.unknown.get(id(root_of(x)))
         return x.nbytes >= LARGE or (found is not None and found() is root_of(x))
 
-    def looked(self, array: Any) -> None:
+    def looked(self, array: Array) -> None:
         """The program reads values: note where, if they are not those of a run."""
         if self.is_unknown(array):
             line = caller.line()
@@ -238,7 +238,7 @@ class DryLevel(Level):
             self.tally.add(array)
             self.tally.categorize(array, ACTIVATION)
 
-    def apply_inplace(self, op: Any, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    def apply_inplace(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run the in-place form of `op`."""
         target = flat[0]
         arrays, _ = call.arrays_of(op, unsigned(flat))
@@ -269,7 +269,7 @@ class DryLevel(Level):
                 self.tally.categorize(array, ACTIVATION)
         return target
 
-    def stored(self, op: Any, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:
+    def stored(self, op: Op, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:
         """The auxiliary results of `op` stored into `target`; the bytes of a result on the side are counted."""
         if all(size_of(x) < LARGE for x in arrays):
             return call.store(op, target, arrays, statics)

@@ -35,7 +35,7 @@ class DryPlan(Plan):
         self.tally.add(array, f"_{self.mode.lower()}_layer")
         return array
 
-    def multiplied(self, kind: int, rows: int, weights: tuple[Any, ...], used: Any) -> None:
+    def multiplied(self, kind: int, rows: int, weights: tuple[Any, ...], used: object) -> None:
         """Note products of so many rows with weights, and a few passes over the gates."""
         gates = standin((rows, max((w.shape[0] for w in weights), default=0)), np.float32)
         flops = sum(2 * rows * int(w.size) for w in weights)
@@ -83,7 +83,7 @@ class DryPlan(Plan):
         del inner
         return d_gates, grads, d_state
 
-    def products(self, d_gates: Any, x: Any, w_ih: Any, needs: tuple[bool, bool]) -> tuple[Any, Any]:
+    def products(self, d_gates: object, x: Any, w_ih: Any, needs: tuple[bool, bool]) -> tuple[Any, Any]:
         """Gradients of the inputs and of w_ih."""
         moment, blocks = self.tally.uses((d_gates, x, w_ih))
         self.multiplied(BACKWARD_WORK, x.shape[0], (w_ih,) * sum(needs), (moment, (*blocks, *self.pinned)))

@@ -75,7 +75,7 @@ class DryRun(Run):
             return self.counted(node.plan.way(lambda node, g: self.by_formulas(node, g, mask), mask, node, g))
         return self.counted(self.by_formulas(node, g, mask))
 
-    def counted(self, grads: Any) -> Any:
+    def counted(self, grads: object) -> Any:
         for x in grads if isinstance(grads, (list, tuple)) else (grads,):
             if isinstance(x, ndarray):
                 self.tally.add(x)
@@ -315,7 +315,7 @@ class Makings:
     def __init__(self, run: DryRun, node: Any):
         self.run, self.node = run, node
 
-    def array(self, shape: Sequence[int], dtype: Any, order: Sequence[int] | None = None) -> Array:
+    def array(self, shape: Sequence[int], dtype: object, order: Sequence[int] | None = None) -> Array:
         """A new array."""
         return self.run.made(shape, dtype, self.node.plan.op.name, order)
 

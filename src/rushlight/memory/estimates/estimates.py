@@ -120,9 +120,9 @@ class Estimate:
 
 
 def estimate(
-    model: Any,
+    model: object,
     sample: Any,
-    optimizer: Any = None,
+    optimizer: object = None,
     *,
     loss: Callable[..., Any] | None = None,
     train: bool = True,

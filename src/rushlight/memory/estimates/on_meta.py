@@ -18,6 +18,7 @@ from rushlight.memory.estimates.standins import Tally
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
     from rushlight.basics.dtypes import dtype
     from rushlight.dispatch.declare import Op
     from rushlight.nn.parameter import Parameter
@@ -28,7 +29,7 @@ __all__ = ["MetaLevel"]
 class _Uncounted(Tally):
     """A tally of arrays without memory: it counts nothing."""
 
-    def add(self, array: Any, operator: str = "", category: int = 0) -> None:
+    def add(self, array: Array, operator: str = "", category: int = 0) -> None:
         """Nothing is there."""
 
     def work(self, count: int, operator: str) -> None:

@@ -311,7 +311,7 @@ def kind_of(group: dict[str, Any]) -> str:
     return repr(sorted((k, repr(v)) for k, v in group.items() if k not in ("params", "param_names")))
 
 
-def needs_closure(optimizer: Any) -> bool:
+def needs_closure(optimizer: object) -> bool:
     """Whether `step` evaluates the model itself."""
     return type(optimizer).__name__ == "LBFGS"
 

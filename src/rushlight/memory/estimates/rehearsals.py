@@ -35,6 +35,7 @@ from rushlight.storage import root_of
 from rushlight.tensor import LEAF, Tensor, wrap
 
 if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
     from rushlight.nn.modules.module import Module
 
 WORTH = 0.005  # of the peak: what saves less is not mentioned
@@ -183,7 +184,7 @@ class Setup:
             raise
 
 
-def is_shape(sample: Any) -> bool:
+def is_shape(sample: object) -> bool:
     """Whether a sample is a shape: a tuple of ints."""
     return isinstance(sample, tuple) and bool(sample) and all(isinstance(n, int) for n in sample)
 
@@ -191,13 +192,13 @@ def is_shape(sample: Any) -> bool:
 # Batches of other sizes ---------------------------------------------------------------------------------------
 
 
-def resized(sample: Any, batch: int, to: int) -> Any:
+def resized(sample: object, batch: int, to: int) -> Any:
     """A sample whose tensors have another first dimension."""
     leaves, spec = tree_flatten(sample)
     return tree_unflatten([resized_tensor(x, batch, to) for x in leaves], spec)
 
 
-def resized_tensor(x: Any, batch: int, to: int) -> Any:
+def resized_tensor(x: object, batch: int, to: int) -> Any:
     """A tensor with another first dimension, if that is the batch; anything else as it is."""
     if not isinstance(x, Tensor) or not x._held.ndim or x._held.shape[0] != batch:
         return x
@@ -324,7 +325,7 @@ class Elsewhere:
             self.order.append(key)
         return key, self.part_of(key, array, root)
 
-    def part_of(self, key: Any, array: Any, root: Any) -> Any:
+    def part_of(self, key: object, array: Array, root: Any) -> Any:
         """What stays of a memory: one stand-in, however many tensors on it are saved."""
         place = id(root)
         known = self.parts.get(place)
@@ -386,7 +387,7 @@ def kept_elsewhere(rehearsal: Rehearsal, window: int = 0, share: float = 0.0) ->
         yield
 
 
-def form_of(optimizer: Any) -> str | None:
+def form_of(optimizer: object) -> str | None:
     """The 8-bit form of an optimizer, or of a class of such."""
     optimizer = optimizer.optimizer if isinstance(optimizer, InBackward) else optimizer
     kind = optimizer if isinstance(optimizer, type) else type(optimizer)

@@ -117,7 +117,7 @@ class Tally:
         block = _Block(len(self.sizes), root.nbytes, category)
         me = weakref.ref(self)
 
-        def died(_: Any) -> None:
+        def died(_: object) -> None:
             tally = me()
             if tally is not None:
                 tally.remove(key)

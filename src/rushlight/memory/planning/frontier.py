@@ -18,6 +18,8 @@ from rushlight.memory.planning.ways import PLAIN, Way
 from rushlight.stores.errors import bytes_of
 
 if TYPE_CHECKING:
+    import os
+
     from rushlight.nn.modules.module import Module
 
 __all__ = ["Frontier", "Point", "frontier", "max_batch"]
@@ -89,7 +91,7 @@ class Frontier(Sequence[Point]):
         found = [point for point in self.curve if point.seconds <= times * self.plain.seconds]
         return found[-1] if found else self.plain
 
-    def save(self, path: Any, title: str = "") -> str:
+    def save(self, path: str | os.PathLike[str], title: str = "") -> str:
         """Write the picture and the table: an SVG where `path` ends so, else a page.  The path as text."""
         from rushlight.memory.planning import pictures
 
@@ -127,8 +129,8 @@ def best(points: Sequence[Point]) -> list[Point]:
     return found if plain in found else [plain, *(p for p in found if p.peak < plain.peak)]
 
 
-def frontier(model: Module, sample: Any, optimizer: Any = None, *, loss: Any = None, measure: bool | None = None,
-             exact: bool = True, spill: Any = None) -> Frontier:  # fmt: skip
+def frontier(model: Module, sample: Any, optimizer: object = None, *, loss: Any = None, measure: bool | None = None,
+             exact: bool = True, spill: object = None) -> Frontier:  # fmt: skip
     """The curve of peak bytes against seconds per training step, with the code for each point.
 
     Args:
@@ -154,7 +156,7 @@ def frontier(model: Module, sample: Any, optimizer: Any = None, *, loss: Any = N
 
 
 def max_batch(
-    model: Module, sample: Any, optimizer: Any = None, budget: Any = None, *, loss: Any = None, way: str = ""
+    model: Module, sample: Any, optimizer: object = None, budget: Any = None, *, loss: Any = None, way: str = ""
 ) -> int:
     """The largest batch whose training step stays within `budget` bytes, or text like "8 GiB": found from shapes.
 

@@ -11,13 +11,17 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight import cpu, kernels
 from rushlight.kernels.native.loader import cache_folder
 from rushlight.stores.files import Spill
+
+if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
+
 
 ONCE = 1 << 24  # bytes of the arrays that are measured with
 _known: dict[str, Machine] = {}
@@ -46,7 +50,7 @@ class Machine:
         )
 
 
-def machine(dir: Any = None, again: bool = False) -> Machine:
+def machine(dir: object = None, again: bool = False) -> Machine:
     """This machine, from the file where it was measured before.  dir: for what does not fit; again: measure in any case."""
     name = processor()
     key = f"{name}|{kernels.get_num_threads()}|{dir or ''}"
@@ -93,7 +97,7 @@ def keep(key: str, found: Machine) -> None:
         os.replace(other, path)
 
 
-def measured(name: str, dir: Any = None) -> Machine:
+def measured(name: str, dir: object = None) -> Machine:
     """Measure this machine as it is now, other processes included."""
     n = 768
     a, b = (np.full((n, n), 0.5, np.float32) for _ in "ab")
@@ -106,7 +110,7 @@ def measured(name: str, dir: Any = None) -> Machine:
     return Machine(name, kernels.get_num_threads(), flop, byte, 4 * call, write, read)
 
 
-def of_disk(array: Any, dir: Any) -> tuple[float, float]:
+def of_disk(array: Array, dir: object) -> tuple[float, float]:
     """Seconds to write and to read a byte, as stores and budgets do it."""
     spill = Spill(dir, memory=1 << 26)
     writes, reads = [], []

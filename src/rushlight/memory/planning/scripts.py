@@ -21,6 +21,8 @@ from rushlight.nn.modules import module as nn_module
 from rushlight.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.nn.modules.module import Module
 
 STEPS = 4  # whose times are taken; the first begins them
@@ -40,7 +42,7 @@ def taken(way: Way) -> Iterator[None]:
     """Whatever is trained within is trained one way, from the first forward with gradients of an outermost module on."""
     with ExitStack() as stack:
 
-        def begins(module: Module, args: Any) -> None:
+        def begins(module: Module, args: tuple[Any, ...]) -> None:
             if not modes.grad or not any(p.requires_grad for p in module.parameters()):
                 return
             handle.remove()
@@ -70,7 +72,7 @@ def stopped_after(count: int) -> Iterator[list[float]]:
     moments: list[float] = []
     first: list[Any] = []
 
-    def stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
+    def stepped(optimizer: object, args: Sequence[Any], kwargs: dict[str, Any] | None) -> None:
         first.append(optimizer)
         if optimizer is first[0]:
             moments.append(perf_counter())
@@ -168,7 +170,7 @@ def measured(start: Callable[[], object], way: Way, count: int, told: Callable[[
     return Point(way.name, way.code, peak, seconds, True, (peak, seconds), way.exact)
 
 
-def way_of(point: Point, spill: Any = None) -> Way:
+def way_of(point: Point, spill: object = None) -> Way:
     """The way that a point of a program's frontier is of."""
     every = [PLAIN, ways.CHECKPOINT, *ways.SAVING, ways.FUSED]
     every += [ways.both(ways.FUSED, way) for way in every[1:-1]]

@@ -76,7 +76,7 @@ def in_child(call: Callable[[], Any], seconds: float) -> Any:
     return _judged(text, status)
 
 
-def _judged(text: str, status: int) -> Any:
+def _judged(text: str, status: int) -> object:
     """What a child said, which may be that it failed, or nothing."""
     if not text:
         number = os.waitstatus_to_exitcode(status)
@@ -146,7 +146,7 @@ def steps(setup: Setup, way: Way, count: int = STEPS) -> Trial:
     return Trial(peak, min(times[1:], key=sum))
 
 
-def one_step(model: Module, sample: Any, optimizer: Any, loss: Any) -> tuple[float, float, float]:
+def one_step(model: Module, sample: Any, optimizer: Optimizer, loss: Any) -> tuple[float, float, float]:
     """One step: seconds of forward, backward and the optimizer."""
     (model if optimizer is None else optimizer).zero_grad()
     times = [perf_counter()]
@@ -182,7 +182,7 @@ def real(setup: Setup) -> Any:
     return wrap(np.zeros(setup.sample._held.shape, np.float32)) if setup.by_shape else setup.sample
 
 
-def held(model: Module, sample: Any, optimizer: Any) -> int:
+def held(model: Module, sample: object, optimizer: Optimizer) -> int:
     """Bytes of what a step begins with, which estimates count."""
     state = [] if optimizer is None else tree_flatten([*optimizer.state.values()])[0]
     tensors = (*model.parameters(), *model.buffers(), *tree_flatten(sample)[0], *state)

@@ -15,6 +15,7 @@ from rushlight.memory.estimates.rehearsal import Rehearsal
 
 if TYPE_CHECKING:
     from rushlight.nn.modules.module import Module
+    from rushlight.optim.optimizer import Optimizer
 
 WINDOW = 1 << 24  # bytes that the disk store may hold
 Applied = Callable[[Any, Any], AbstractContextManager[Any]]  # to a model and an optimizer
@@ -63,7 +64,7 @@ def quiet(store: Any) -> Any:
 
 
 @contextmanager
-def _fused(model: Module, optimizer: Any) -> Iterator[None]:
+def _fused(model: Module, optimizer: Optimizer) -> Iterator[None]:
     """optimizer: one, or several."""
     several = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
     if not several or several[0] is None:
@@ -112,17 +113,17 @@ def both(one: Way, other: Way) -> Way:
             yield
 
     @contextmanager
-    def apply(model: Module, optimizer: Any) -> Iterator[None]:
+    def apply(model: Module, optimizer: Optimizer) -> Iterator[None]:
         with one.apply(model, optimizer), other.apply(model, optimizer):
             yield
 
     return Way(f"{one.name}, {other.name}", f"{one.code}; {other.code}", rehearse, apply, one.exact and other.exact)
 
 
-def within(limit: int, fused: bool, spill: Any = None) -> Way:
+def within(limit: int, fused: bool, spill: object = None) -> Way:
     """A budget of so many bytes for all that the step takes; with the optimizer in backward where there is one to fuse."""
 
-    def apply(model: Module, optimizer: Any) -> Any:
+    def apply(model: Module, optimizer: Optimizer) -> Any:
         return budget(limit, spill, optimizer=optimizer if fused else None)
 
     code = f"with memory.budget({limit:_}{', optimizer=optimizer' if fused else ''}):"

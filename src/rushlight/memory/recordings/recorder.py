@@ -39,6 +39,7 @@ from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.basics.devices import device
     from rushlight.nn.modules.module import Module
 
 NONE, FORWARD, BACKWARD, OPTIMIZER = (PHASES.index(name) for name in ("", "forward", "backward", "optimizer"))
@@ -341,7 +342,7 @@ _last: Recorder | None = None
 
 
 def record_history(enabled: str | None = "all", context: str | None = "all", stacks: str = "python",
-                   max_entries: int = 1 << 20, device: Any = None, clear_history: bool = False, depth: int = 32) -> None:  # fmt: skip
+                   max_entries: int = 1 << 20, device: device | str | int | None = None, clear_history: bool = False, depth: int = 32) -> None:  # fmt: skip
     """Record every allocation from now on, or, with `enabled=None`, stop; what was recorded stays for `recording`.
 
     Args:
@@ -393,7 +394,7 @@ def snapshot() -> dict[str, Any]:
     return to_snapshot(recording())
 
 
-def dump(path: Any) -> None:
+def dump(path: str | os.PathLike[str]) -> None:
     """Write `snapshot()` to a file."""
     from rushlight.memory.snapshots.snapshots import save
 

@@ -104,7 +104,7 @@ def is_as_old(filename: str, moment: float) -> bool:
         return False
 
 
-def script_json(value: Any) -> str:
+def script_json(value: object) -> str:
     """JSON that can stand in a script element whatever names it holds."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -25,7 +25,7 @@ class ForeignError(ValueError):
     """The value is no snapshot; the message says what is wrong where."""
 
 
-def read(snapshot: Any, device: int | str | None = None) -> Recording:
+def read(snapshot: object, device: int | str | None = None) -> Recording:
     """The recording of one device, by default of the one with the most events."""
     if isinstance(snapshot, list):
         snapshot = {"segments": snapshot}
@@ -129,7 +129,7 @@ class Reader:
 
     # Blocks -----------------------------------------------------------------------------------------------
 
-    def block(self, address: int, size: int, frames: Any, category: int = 0) -> int:
+    def block(self, address: int, size: int, frames: object, category: int = 0) -> int:
         """A new block; its number."""
         self.address.append(address)
         self.size.append(size)
@@ -137,7 +137,7 @@ class Reader:
         self.category.append(category)
         return len(self.size) - 1
 
-    def place(self, frames: Any) -> int:
+    def place(self, frames: object) -> int:
         """The number of a stack, -1 for none."""
         if not frames:
             return -1
@@ -256,7 +256,7 @@ def of(value: Any, what: str) -> dict[str, Any]:
     return value
 
 
-def as_list(value: Any, what: str) -> list[Any]:
+def as_list(value: object, what: str) -> list[Any]:
     """The value, which must be a list."""
     if not isinstance(value, (list, tuple)):
         raise ForeignError(f"{what}: expected a list, found {_shown(value)}")
@@ -295,7 +295,7 @@ def _flat(traces: list[Any]) -> list[Any]:
     return [event for trace in distinct(traces) for event in (trace if isinstance(trace, list) else [trace])]
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """A value for a message: short, and without going deep."""
     if isinstance(value, (str, bool, float)) or value is None:
         return repr(value)[:60]

@@ -243,7 +243,7 @@ def _bytes(path: str | os.PathLike[str]) -> bytes:
         return file.read()
 
 
-def _parsed(data: bytes, name: str) -> Any:
+def _parsed(data: bytes, name: str) -> object:
     if not data:
         raise SnapshotError(f"{name}: the file is empty; expected a memory snapshot (a pickle)")
     try:
@@ -270,7 +270,7 @@ def _ours(text: str, name: str) -> Recording:
         raise SnapshotError(f"{name}: {error}") from None
 
 
-def from_snapshot(snapshot: Any, device: int | str | None = None, name: str = "snapshot") -> Recording:
+def from_snapshot(snapshot: object, device: int | str | None = None, name: str = "snapshot") -> Recording:
     """The recording that a snapshot holds: all of it for ours, what PyTorch's format tells for others.
 
     Args:

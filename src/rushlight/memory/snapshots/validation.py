@@ -26,7 +26,7 @@ class Replayed(NamedTuple):
     categories: dict[str, int]  # born during the recording, all in all
 
 
-def validate(snapshot: Any, device: int = 0) -> Replayed:
+def validate(snapshot: object, device: int = 0) -> Replayed:
     """Check a snapshot against the format and give what the viewer will show.
 
     Raises ValueError with every flaw that was found: wrong types, deaths that are not pairs, blocks outside segments, gaps
@@ -77,7 +77,7 @@ def plain(value: Any, flaws: list[str]) -> None:
             flaws.append(f"a value of type {kind.__module__}.{kind.__name__}")
 
 
-def shapes(snapshot: Any, flaws: list[str]) -> None:
+def shapes(snapshot: object, flaws: list[str]) -> None:
     """Keys, and blocks that tile their segments."""
     if not isinstance(snapshot, dict) or not {"segments", "device_traces"} <= set(snapshot):
         flaws.append("no dictionary with 'segments' and 'device_traces'")
@@ -100,7 +100,7 @@ def shapes(snapshot: Any, flaws: list[str]) -> None:
             flaws.append("an annotation without its keys, or of no stage")
 
 
-def short(value: Any) -> str:
+def short(value: object) -> str:
     """A value for a message, without looking into it."""
     return repr(value)[:60] if isinstance(value, (str, int, float)) else type(value).__name__
 

@@ -72,7 +72,7 @@ class Sampler:
             found[home] = found.get(home, 0) + int(block["size"])
         return largest(found, MOST)
 
-    def by_line(self, blocks: Any) -> dict[str, int]:
+    def by_line(self, blocks: object) -> dict[str, int]:
         """Bytes by the user's line."""
         found: dict[str, int] = {}
         for stack, size in summed(blocks, "stack").items():

@@ -11,6 +11,8 @@ from rushlight.nested.tensor import NestedTensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
     from rushlight.tensor import Tensor
 
 __all__ = ["NestedTensor", "buffer_from_jagged", "get_tensor_symint", "jagged_from_list", "nested_view_from_values_offsets",
@@ -18,7 +20,10 @@ __all__ = ["NestedTensor", "buffer_from_jagged", "get_tensor_symint", "jagged_fr
 
 
 def jagged_from_list(
-    tensors: Sequence[Tensor], offsets: Tensor | None, dtype: Any = None, device: Any = None
+    tensors: Sequence[Tensor],
+    offsets: Tensor | None,
+    dtype: dtype | None = None,
+    device: device | str | int | None = None,
 ) -> tuple[NestedTensor, Tensor]:
     """A nested tensor of a list, and its offsets: those given, where there are any."""
     found: Any = packed([x if dtype is None else x.to(dtype) for x in tensors])

@@ -58,7 +58,7 @@ def _cur_sdpa_kernel_backends(with_priority: bool = False) -> list[SDPBackend]:
 
 
 @contextlib.contextmanager
-def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[dict[str, Any]]:
+def sdpa_kernel(backends: object, set_priority: bool = False) -> Iterator[dict[str, Any]]:
     """Says which implementations may be used, without effect: attention never keeps its probabilities, whichever it is.
 
     backends: an SDPBackend or several; set_priority: whether their order counts.  Raises AssertionError for what is none.

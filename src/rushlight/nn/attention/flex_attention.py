@@ -133,7 +133,7 @@ class BlockMask:
         blocks = padded.unflatten(-1, (-1, columns)).unflatten(-3, (-1, rows))
         return blocks.any(-1).any(-2).int()
 
-    def to(self, device: Any) -> BlockMask:
+    def to(self, device: device | str | int | None) -> BlockMask:
         """Itself: there is one device."""
         return self
 
@@ -157,8 +157,8 @@ absent.names(globals(), "flex_attention returns logarithms of sums with return_l
 
 def flex_attention(query: Tensor, key: Tensor, value: Tensor, score_mod: Callable[..., Any] | None = None,
                    block_mask: BlockMask | None = None, scale: float | None = None, enable_gqa: bool = False,
-                   return_lse: bool = False, kernel_options: Any = None, *,
-                   return_aux: Any = None) -> Tensor | tuple[Tensor, ...]:  # fmt: skip
+                   return_lse: bool = False, kernel_options: object = None, *,
+                   return_aux: object = None) -> Tensor | tuple[Tensor, ...]:  # fmt: skip
     """softmax(score_mod(query @ key^T * scale)) @ value; 0 for rows of which the mask shows nothing.
 
     query: (B, H, L, E), key: (B, Hk, S, E), value: (B, Hk, S, Ev) -> (B, H, L, Ev), and with return_lse the logarithm of each
@@ -181,7 +181,7 @@ def flex_attention(query: Tensor, key: Tensor, value: Tensor, score_mod: Callabl
     return (out, scores.logsumexp(-1)) if return_lse else out
 
 
-def _check_inputs(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool, return_aux: Any) -> None:
+def _check_inputs(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool, return_aux: object) -> None:
     if return_aux is not None:
         raise NotImplementedError(
             "flex_attention: expected return_aux=None; return_lse=True returns what it would hold"

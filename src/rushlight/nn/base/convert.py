@@ -45,7 +45,7 @@ class Convertible(Tree):
                 self._buffers[name] = fn(buffer)
         return self
 
-    def to(self, *args: Any, **kwargs: Any) -> Self:
+    def to(self, *args: object, **kwargs: object) -> Self:
         """Move and convert parameters and buffers in place; integer ones keep their dtype.
 
         Forms: `to(device=None, dtype=None, non_blocking=False)`, `to(dtype)`, `to(tensor)` for that tensor's device
@@ -76,11 +76,11 @@ class Convertible(Tree):
         )
         return replica
 
-    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+    def to_empty(self, *, device: device | str | int | None, recurse: bool = True) -> Self:
         """Move to `device` without copying: every parameter and buffer becomes uninitialised memory there."""
         return self._apply(lambda t: ops.empty_like(t, device=device), recurse=recurse)
 
-    def type(self, dst_type: Any) -> Self:
+    def type(self, dst_type: object) -> Self:
         """Convert all parameters and buffers to `dst_type`."""
         return self._apply(lambda t: t.type(dst_type))
 
@@ -138,7 +138,7 @@ def _convert(parameter: Any, fn: Callable[[Any], Any]) -> Any:
     return parameter
 
 
-def _parse_to(args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
+def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
     """Device, dtype and memory format from the forms of `Module.to`."""
     given = dict(kwargs)
     target, kind = given.pop("device", None), given.pop("dtype", None)

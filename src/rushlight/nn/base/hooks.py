@@ -49,18 +49,18 @@ class Hooked(Stateful):
             return self.forward(*args, **kwargs)
         return self._call_hooked(args, kwargs)
 
-    def _call_impl(self, *args: object, **kwargs: object) -> Any:
+    def _call_impl(self, *args: object, **kwargs: object) -> object:
         return self._call_hooked(args, kwargs)
 
     _wrapped_call_impl = _call_impl
 
-    def _forward_unimplemented(self, *input: object) -> Any:
+    def _forward_unimplemented(self, *input: object) -> object:
         """Compute the output; every subclass overrides it."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     forward: Callable[..., Any] = _forward_unimplemented  # so declared, an override may have any parameters
 
-    def _call_hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call_hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
         if shared.used:
             shared.refresh()
         called: set[int] = set()
@@ -117,7 +117,9 @@ class Hooked(Stateful):
         always = self._own("_forward_hooks_always_called")
         return listed + [(i, h, i in with_kwargs, i in always) for i, h in self._own("_forward_hooks").items()]
 
-    def _run_always_called(self, args: tuple[Any, ...], kwargs: dict[Any, Any], called: set[int], result: Any) -> None:
+    def _run_always_called(
+        self, args: tuple[Any, ...], kwargs: dict[Any, Any], called: set[int], result: object
+    ) -> None:
         """After an exception: the hooks that asked to run even then and have not yet; their errors are warnings."""
         for hook_id, hook, with_kwargs, always in self._after():
             if not always or hook_id in called:
@@ -222,7 +224,7 @@ class Hooked(Stateful):
         self._is_full_backward_hook = full
 
 
-def _first_tensor(result: Any) -> Tensor | None:
+def _first_tensor(result: object) -> Tensor | None:
     """The first tensor in nested tuples, lists and dictionaries, or None."""
     while not isinstance(result, Tensor):
         if not isinstance(result, (dict, list, tuple)) or not result:
@@ -273,16 +275,16 @@ def register_module_forward_hook(
     return handle
 
 
-def register_module_full_backward_pre_hook(hook: Any) -> RemovableHandle:
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, grad_output)` before the backward of every module."""
     return shared.add(shared.backward_pre, hook)
 
 
-def register_module_full_backward_hook(hook: Any) -> RemovableHandle:
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output)` after the backward of every module."""
     return shared.add(shared.backward, hook)
 
 
-def register_module_backward_hook(hook: Any) -> RemovableHandle:
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Deprecated: as `Module.register_backward_hook`, for every module."""
     return shared.add(shared.legacy_backward, hook)

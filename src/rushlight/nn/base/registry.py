@@ -11,6 +11,8 @@ from rushlight.overrides.questions import is_tensor_like
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.nn.modules.module import Module
 
 HOOKS = frozenset({
@@ -31,7 +33,7 @@ def typename(value: object) -> str:
     return cls.__name__ if cls.__module__ in ("builtins", "") else f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _announce(kind: str, module: Any, name: str, value: Any) -> Any:
+def _announce(kind: str, module: object, name: str, value: Any) -> Any:
     """Let the global registration hooks of this kind replace what is being registered."""
     for hook in tuple(registration_hooks[kind].values()):
         replaced = hook(module, name, value)
@@ -40,7 +42,7 @@ def _announce(kind: str, module: Any, name: str, value: Any) -> Any:
     return value
 
 
-def _check_name(module: Any, kind: str, name: str, register: str) -> None:
+def _check_name(module: object, kind: str, name: str, register: str) -> None:
     """Raise TypeError or KeyError where `name` cannot be registered."""
     if not isinstance(name, str):
         raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
@@ -149,7 +151,7 @@ class Registry:
             self.__dict__["_hooked"] = True
         return self.__dict__.setdefault(name, Hooks())
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         own = self.__dict__
         if isinstance(value, Parameter):
             self._set_parameter(name, value)
@@ -253,16 +255,16 @@ def _check_parameter(name: str, param: Tensor) -> None:
         )
 
 
-def register_module_parameter_registration_hook(hook: Any) -> RemovableHandle:
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, name, parameter)` whenever any module registers a parameter; it may return another one."""
     return registration_hooks["parameter"].add(hook)
 
 
-def register_module_buffer_registration_hook(hook: Any) -> RemovableHandle:
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, name, buffer)` whenever any module registers a buffer; it may return another one."""
     return registration_hooks["buffer"].add(hook)
 
 
-def register_module_module_registration_hook(hook: Any) -> RemovableHandle:
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, name, child)` whenever any module registers a child; it may return another one."""
     return registration_hooks["module"].add(hook)

@@ -59,7 +59,7 @@ class Stateful(Convertible):
             f"{type(self).__name__}"
         )
 
-    def set_extra_state(self, state: Any) -> None:
+    def set_extra_state(self, state: object) -> None:
         """Take what `get_extra_state` gave, from `load_state_dict`; override."""
         raise RuntimeError(
             "Reached a code path in Module.set_extra_state() that should never be called: override it in "
@@ -100,7 +100,7 @@ class Stateful(Convertible):
                 module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
         return self._after_state_dict(destination, prefix, local_metadata)
 
-    def _after_state_dict(self, destination: Any, prefix: str, local_metadata: dict[str, Any]) -> Any:
+    def _after_state_dict(self, destination: object, prefix: str, local_metadata: dict[str, Any]) -> object:
         kept = self.__dict__.get("_state_dict_hooks_that_keep", ())
         for number, hook in tuple(self.__dict__.get("_state_dict_hooks", {}).items()):
             result = hook(self, destination, prefix, local_metadata)
@@ -126,7 +126,7 @@ class Stateful(Convertible):
         self._state_dict_hooks_that_keep[handle.id] = True
         return handle
 
-    def _register_state_dict_hook(self, hook: Any) -> RemovableHandle:
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """As `register_state_dict_post_hook`, but the hook may return another dict."""
         return self._state_dict_hooks.add(hook)
 
@@ -142,7 +142,7 @@ class Stateful(Convertible):
     ) -> RemovableHandle:
         return self._load_state_dict_pre_hooks.add(_WithModule(hook, self) if with_module else hook)
 
-    def register_load_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, incompatible_keys)` after this module has loaded; it may change the keys in place."""
         return self._load_state_dict_post_hooks.add(hook)
 

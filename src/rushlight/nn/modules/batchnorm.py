@@ -15,6 +15,7 @@ from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.basics.devices import device
+    from rushlight.basics.groups import ProcessGroup
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d",
@@ -175,7 +176,7 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"SyncBatchNorm: expected at least 2D input (got {input.ndim}D input)")
 
     @classmethod
-    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+    def convert_sync_batchnorm(cls, module: Module, process_group: ProcessGroup | None = None) -> Module:
         """The tree of `module` with every BatchNorm replaced by a SyncBatchNorm on the same tensors."""
         result = module
         if isinstance(module, _BatchNorm) and not isinstance(module, SyncBatchNorm):
@@ -185,7 +186,7 @@ class SyncBatchNorm(_BatchNorm):
         return result
 
 
-def _synchronised(cls: Any, module: Module, process_group: Any) -> Module:
+def _synchronised(cls: type[Any], module: Module, process_group: ProcessGroup | None) -> Module:
     result = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats,
                  process_group, bias=module.bias is not None)  # fmt: skip
     result._parameters.update(module._parameters)

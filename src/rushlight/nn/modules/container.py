@@ -156,7 +156,7 @@ class Sequential(_Numbered):
         return self
 
 
-def _need_sequential(other: Any, what: str) -> None:
+def _need_sequential(other: object, what: str) -> None:
     if not isinstance(other, Sequential):
         raise ValueError(f"{what} operator supports only objects of Sequential class, but {type(other)} is given.")
 
@@ -263,13 +263,13 @@ class ModuleDict(Module):
         """The modules."""
         return self._modules.values()
 
-    def update(self, modules: Any) -> None:
+    def update(self, modules: object) -> None:
         """Add or replace modules from a mapping or an iterable of (name, module) pairs."""
         for name, module in _pairs(modules, "ModuleDict"):
             self[name] = module
 
 
-def _pairs(given: Any, owner: str) -> list[Any]:
+def _pairs(given: object, owner: str) -> list[Any]:
     """The (name, value) pairs of a mapping or an iterable.  Raises TypeError or ValueError for others."""
     if not isinstance(given, Iterable):
         raise TypeError(

@@ -56,7 +56,7 @@ class _ConvNd(Module):
         out_channels: int,
         kernel_size: tuple[int, ...],
         stride: tuple[int, ...],
-        padding: Any,
+        padding: int | Sequence[int],
         dilation: tuple[int, ...],
         transposed: bool,
         output_padding: tuple[int, ...],
@@ -128,7 +128,12 @@ class _ConvNd(Module):
 
 
 def _check(
-    channels_in: int, channels_out: int, groups: int, stride: tuple[int, ...], padding: Any, padding_mode: str
+    channels_in: int,
+    channels_out: int,
+    groups: int,
+    stride: tuple[int, ...],
+    padding: int | Sequence[int],
+    padding_mode: str,
 ) -> None:
     """Raise ValueError for arguments that fit no convolution."""
     if groups <= 0:
@@ -157,7 +162,7 @@ class _Conv(_ConvNd):
         out_channels: int,
         kernel_size: int | Sequence[int],
         stride: int | Sequence[int] = 1,
-        padding: Any = 0,
+        padding: int | Sequence[int] = 0,
         dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,

@@ -34,11 +34,13 @@ class LazyModuleMixin:
         module: Any = self
         return any(is_lazy(value) for value in (*module._parameters.values(), *module._buffers.values()))
 
-    def _infer_parameters(self: Any, module: Module, args: Any, kwargs: Any = None) -> None:
+    def _infer_parameters(
+        self: object, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
+    ) -> None:
         _infer_parameters(module, args, kwargs or {})
 
 
-def _infer_parameters(module: Module, args: Any, kwargs: Any) -> None:
+def _infer_parameters(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Before the first forward: initialise, take the hooks off, and become the ordinary class."""
     module.initialize_parameters(*args, **kwargs)
     if module.has_uninitialized_params():

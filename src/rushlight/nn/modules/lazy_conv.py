@@ -17,6 +17,8 @@ from rushlight.nn.parameter import UninitializedParameter
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.basics.devices import device
     from rushlight.basics.dtypes import dtype
 
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
 class _LazyConvXdMixin(LazyModuleMixin):
     """Takes `in_channels` from the first input."""
 
-    def _make_lazy(self: Any, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
+    def _make_lazy(
+        self: object, out_channels: int, bias: bool, device: device | str | int | None, dtype: dtype | None
+    ) -> None:
         """After construction with no channels: weights without a shape."""
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_channels = out_channels
@@ -69,8 +73,8 @@ class _LazyConv(_LazyConvXdMixin):
         self,
         out_channels: int,
         kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
         dilation: Any = 1,
         groups: int = 1,
         bias: bool = True,
@@ -91,9 +95,9 @@ class _LazyConvTranspose(_LazyConvXdMixin):
         self,
         out_channels: int,
         kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
         groups: int = 1,
         bias: bool = True,
         dilation: Any = 1,

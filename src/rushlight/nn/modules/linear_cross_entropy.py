@@ -26,7 +26,7 @@ class LinearCrossEntropyOptions:
         batch_chunk_size: int | None = None,
         chunking_method: str | None = "auto",
         acc_policy: str = "auto",
-        acc_dtype: Any = None,
+        acc_dtype: dtype | None = None,
     ) -> None:
         self.allow_retain_graph, self.batch_chunk_size = allow_retain_graph, batch_chunk_size
         self.chunking_method, self.acc_policy, self.acc_dtype = chunking_method, acc_policy, acc_dtype

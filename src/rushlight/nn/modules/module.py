@@ -67,7 +67,7 @@ class Module(Hooked):
 
     _compiled_call_impl: Any = None  # what `compile` sets
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         """Have operators as attributes of a class stay functions: PyTorch's are of compiled code, which no class makes methods."""
         super().__init_subclass__(**options)
         if not cls.__module__.startswith("rushlight."):
@@ -85,7 +85,7 @@ class Module(Hooked):
         children = [f"({name}): {_addindent(repr(child), 2)}" for name, child in self._modules.items()]
         return _layout(self._get_name(), lines, children)
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
+    def compile(self, *args: object, **kwargs: object) -> None:
         """Note that the module is to be compiled, in `_compiled_call_impl`: there is nothing to compile to."""
         self._compiled_call_impl = Hooked._call_impl
 

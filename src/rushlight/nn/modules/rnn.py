@@ -235,7 +235,7 @@ class RNNBase(Module):
             last = tuple(s.squeeze(1) for s in last)
         return output, self._as_given(last)
 
-    def _forward_packed(self, packed: PackedSequence, hx: Any) -> tuple[Any, ...]:
+    def _forward_packed(self, packed: PackedSequence, hx: object) -> tuple[Any, ...]:
         data, batch_sizes, sorted_indices, unsorted_indices = packed
         state = self._first_state(data, hx, batch_sizes, True)
         if sorted_indices is not None and hx is not None:

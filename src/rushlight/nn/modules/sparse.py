@@ -25,7 +25,7 @@ def _table(
     embedding_dim: int,
     given: Tensor | None,
     freeze: bool,
-    device: Any,
+    device: device | str | int | None,
     dtype: dtype | None,
 ) -> tuple[Any, bool]:
     """The weight parameter, and whether it is still to be filled."""

@@ -304,7 +304,13 @@ class _Layer(Module):
         return last(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
     def _attend(
-        self, attention: MultiheadAttention, x: Tensor, memory: Tensor, mask: Tensor | None, padding: Any, causal: bool
+        self,
+        attention: MultiheadAttention,
+        x: Tensor,
+        memory: Tensor,
+        mask: Tensor | None,
+        padding: object,
+        causal: bool,
     ) -> Tensor:
         attended, _ = attention(
             x, memory, memory, attn_mask=mask, key_padding_mask=padding, is_causal=causal, need_weights=False

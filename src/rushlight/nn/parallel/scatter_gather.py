@@ -11,7 +11,7 @@ from rushlight.tensor import Tensor
 __all__ = ["gather", "is_namedtuple", "scatter", "scatter_kwargs"]
 
 
-def is_namedtuple(obj: Any) -> bool:
+def is_namedtuple(obj: object) -> bool:
     """Whether an object, or a class, is a named tuple."""
     return hasattr(obj, "_asdict") and hasattr(obj, "_fields")
 
@@ -21,7 +21,7 @@ def _made_like(obj: Any, items: Any) -> Any:
     return type(obj)(*items) if is_namedtuple(obj) else type(obj)(items)
 
 
-def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
+def scatter(inputs: object, target_gpus: Sequence[Any], dim: int = 0) -> Any:
     """One part of `inputs` for each target: tensors in chunks along `dim`, anything else as it is.  -> a list or tuple
 
     Tensors are looked for in lists, tuples and dicts. What a tensor has too few elements for gets none: then the parts are
@@ -48,7 +48,7 @@ def scatter_kwargs(inputs: tuple[Any, ...], kwargs: dict[str, Any] | None, targe
     return tuple(positional), tuple(named)
 
 
-def gather(outputs: list[Any] | tuple[Tensor, ...], target_device: Any, dim: int = 0) -> Any:
+def gather(outputs: list[Any] | tuple[Tensor, ...], target_device: object, dim: int = 0) -> Any:
     """The outputs for several targets as one: tensors joined along `dim`, of no dimensions stacked, None as None.
 
     Raises ValueError for dicts with different keys, TypeError for what cannot be joined.

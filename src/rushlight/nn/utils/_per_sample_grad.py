@@ -70,7 +70,7 @@ def call_for_per_sample_grads(module: Module, *, batch_size: int | None = None, 
     _check_module(module)
     dim = 0 if batch_first else 1
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         given, spec = _pytree.tree_flatten((args, kwargs))
         dims = _dims(module, given, dim)
         count = _batch_size(given, dims, batch_size)

@@ -87,7 +87,7 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
 
 
 def clip_grad_norm_(
-    parameters: Any,
+    parameters: object,
     max_norm: float,
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
@@ -116,7 +116,7 @@ def clip_grad_norm_(
 
 
 def clip_grad_norm(
-    parameters: Any,
+    parameters: object,
     max_norm: float,
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,

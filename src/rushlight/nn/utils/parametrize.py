@@ -127,7 +127,7 @@ class ParametrizationList(ModuleList):
             for held, tensor in zip(self._originals(), self._inverted(new), strict=True):
                 _put(held, tensor)
 
-    def _inverted(self, new: Any) -> Sequence[Any]:
+    def _inverted(self, new: object) -> Sequence[Any]:
         """What `right_inverse` returned as one tensor for each original.  Raises ValueError where it is not that."""
         if self.is_tensor:
             if not isinstance(new, Tensor):
@@ -191,7 +191,7 @@ def _inject_new_class(module: Module) -> None:
             "Serialization of parametrized modules is only supported through state_dict(): save that instead"
         )
 
-    def deep(self: Any, memo: dict[int, Any]) -> Any:
+    def deep(self: object, memo: dict[int, Any]) -> Any:
         known = memo.get(id(self))
         if known is None:
             known = memo[id(self)] = self.__new__(type(self))
@@ -244,7 +244,7 @@ def _extend(module: Module, name: str, parametrization: Any, unsafe: bool) -> No
     listed.unsafe |= unsafe
 
 
-def check_inverse(parametrization: Any, computed: Tensor, name: str) -> None:
+def check_inverse(parametrization: object, computed: Tensor, name: str) -> None:
     """Raise ValueError where `right_inverse`, if there is one, gives something else than a tensor like the given one."""
     if not hasattr(parametrization, "right_inverse"):
         return

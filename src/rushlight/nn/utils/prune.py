@@ -54,7 +54,7 @@ class BasePruningMethod(ABC):
 
     @classmethod
     def apply(
-        cls, module: Module, name: str, *args: Tensor, importance_scores: Tensor | None = None, **kwargs: Any
+        cls, module: Module, name: str, *args: Tensor, importance_scores: Tensor | None = None, **kwargs: object
     ) -> Any:
         """Prune the parameter `name` of `module`; on top of what pruned it before, by both.  Returns the hook.
 
@@ -153,7 +153,7 @@ class PruningContainer(BasePruningMethod):
         return combined
 
 
-def _left(method: BasePruningMethod, mask: Tensor) -> Any:
+def _left(method: BasePruningMethod, mask: Tensor) -> object:
     """The index of what a method gets to choose from."""
     if method.PRUNING_TYPE == "unstructured":
         return mask == 1
@@ -324,7 +324,7 @@ def global_unstructured(
     parameters: Iterable[tuple[Module, str]],
     pruning_method: type[BasePruningMethod],
     importance_scores: dict[tuple[Module, str], Tensor] | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> None:
     """Prune several parameters together: the lowest scores of all of them.
 

@@ -57,7 +57,7 @@ class PackedSequence(_Fields):
         """Accepted for compatibility."""
         return self
 
-    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
+    def to(self, *args: object, **kwargs: object) -> PackedSequence:
         """Move or convert the data, as `Tensor.to`; itself if there is nothing to do."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:

@@ -144,7 +144,7 @@ def _(query: Any, key: Any, value: Any) -> int:
 
 
 @attention_op.work
-def _(query: Array, key: Array, is_causal: bool, drop: Any) -> int:
+def _(query: Array, key: Array, is_causal: bool, drop: object) -> int:
     return 0 if drop is None else block_of_scores(query, key, is_causal) * 17 // 16  # and the bits of the mask
 
 
@@ -160,7 +160,7 @@ def _attention_raw(g: Array, query: Array, key: Array, value: Array, mask: Array
     return found
 
 
-def _attention_shapes(query: Array, key: Array, value: Array, is_causal: bool, drop: Any, needs: tuple[bool, ...],
+def _attention_shapes(query: Array, key: Array, value: Array, is_causal: bool, drop: object, needs: tuple[bool, ...],
                       make: Making) -> tuple[Array | None, ...]:  # fmt: skip
     heads = (query, key, value)
     starts = [x.__array_interface__["data"][0] for x in heads]

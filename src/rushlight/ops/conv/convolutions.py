@@ -316,7 +316,7 @@ def convolve(name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor | No
     return reshape_op(y, y.shape[1:]) if added else y
 
 
-def hashed(value: Any) -> Any:
+def hashed(value: object) -> Any:
     """Numbers as a geometry is known by: a list as a tuple, a tensor of one number as that."""
     if value.__class__ is int or value.__class__ is tuple:
         return value
@@ -328,7 +328,7 @@ def hashed(value: Any) -> Any:
 @lru_cache(1 << 10, typed=True)
 def geometry(
     name: str, n: int, x: tuple[int, ...], w: tuple[int, ...], bias: tuple[int, ...] | None,
-    stride: Any, padding: Any, dilation: Any, groups: int,
+    stride: int | Sequence[int], padding: int | Sequence[int], dilation: int | Sequence[int], groups: int,
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:  # fmt: skip
     """Strides, paddings and dilations, a number a dimension, of a convolution of shapes that fit, which are the same each step.
 
@@ -348,7 +348,13 @@ def geometry(
 
 
 def named_padding(
-    name: str, n: int, input: Tensor, weight: Tensor, padding: str, stride: Any, dilation: Any
+    name: str,
+    n: int,
+    input: Tensor,
+    weight: Tensor,
+    padding: str,
+    stride: int | Sequence[int],
+    dilation: int | Sequence[int],
 ) -> tuple[Any, tuple[int, ...]]:
     """The input and numeric padding for "same" or "valid"."""
     check_dimensions(name, input.shape, weight.shape, n)
@@ -411,7 +417,7 @@ def _publish(n: int) -> None:
         return convolve(f"conv{n}d", n, input, weight, bias, stride, padding, dilation, groups)
 
     def transposed(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1,
-                   padding: int | Sequence[int] = 0, output_padding: Any = 0, groups: int = 1,
+                   padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1,
                    dilation: int | Sequence[int] = 1) -> Tensor:  # fmt: skip
         return convolve_transposed(f"conv_transpose{n}d", n, input, weight, bias, stride, padding, output_padding,
                                    groups, dilation)  # fmt: skip

@@ -60,7 +60,7 @@ def placed(x: Tensor, size: int, padding: str, align: bool) -> Tensor:
     return x.nan_to_num(0.0) if np.isnan(x._array).any() else x
 
 
-def picked(input: Any, at: Any, inside: Any) -> Any:
+def picked(input: object, at: object, inside: object) -> Any:
     """Elements of input (N, C, S) at places (N, 1, L), 0 where these are not inside: (N, C, L)."""
     shape = (*raw(input).shape[:2], raw(at).shape[2])
     return keep(gather_op(input, broadcast(at, shape), 2), broadcast(inside, shape))
@@ -86,7 +86,7 @@ def _(g: Any, input_shape: tuple[int, ...], weight: Any, at: Any, inside: Any) -
 
 
 @weighed.grad("weight")
-def _(g: Any, input: Any, at: Any, inside: Any) -> Any:
+def _(g: object, input: object, at: object, inside: object) -> Any:
     return sum_op(g * picked(input, at, inside), (1,), True)
 
 

@@ -150,7 +150,7 @@ def check_pad(name: str, p: int, k: int, d: int) -> None:
                            f"kernel_size={k}, dilation {d}")  # fmt: skip
 
 
-def geometry_of(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stride: Any,
+def geometry_of(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stride: object,
                 padding: int | Sequence[int], dilation: int | Sequence[int],
                 ceil_mode: bool) -> tuple[Any, tuple[int, ...]]:  # fmt: skip
     """The checked geometry of a pool, and its output sizes."""
@@ -466,7 +466,7 @@ def fractional_indices(x: Array, u: Array, kernel: tuple[int, ...], out: tuple[i
 # Unpooling -------------------------------------------------------------------------------------------
 
 
-def max_unpool(name: str, n: int, input: Tensor, indices: Tensor, kernel: int | Sequence[int], stride: Any,
+def max_unpool(name: str, n: int, input: Tensor, indices: Tensor, kernel: int | Sequence[int], stride: object,
                padding: int | Sequence[int], output_size: Any) -> Tensor:  # fmt: skip
     """Values put back at the positions that max pooling took them from, zeros elsewhere."""
     if len(input.shape) not in (n + 1, n + 2):
@@ -525,7 +525,7 @@ def _publish_max(n: int) -> None:
                      ceil_mode: bool = False, return_indices: bool = True) -> Any:  # fmt: skip
         return max_pool(f"max_pool{n}d", n, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
-    def unpool(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int], stride: Any = None,
+    def unpool(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int], stride: object = None,
                padding: int | Sequence[int] = 0, output_size: Any = None) -> Tensor:  # fmt: skip
         return max_unpool(f"max_unpool{n}d", n, input, indices, kernel_size, stride, padding, output_size)
 
@@ -561,7 +561,7 @@ def _publish_adaptive(n: int) -> None:
 def _publish_avg(n: int) -> None:
     def average(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
                 padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
-                divisor_override: Any = None) -> Tensor:  # fmt: skip
+                divisor_override: object = None) -> Tensor:  # fmt: skip
         return avg_pool(f"avg_pool{n}d", n, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
                         divisor_override)  # fmt: skip
 

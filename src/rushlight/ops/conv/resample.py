@@ -112,7 +112,7 @@ def fixed_point(taps: Any) -> tuple[Any, Any, int]:
 
 
 @op(ns=None, half=None, batch=families.shifted)
-def resample_bytes(input: Array, dim: int, taps: Any) -> Array:
+def resample_bytes(input: Array, dim: int, taps: object) -> Array:
     """`resample_op` of uint8, rounded and limited to 0..255, as image libraries do it.  taps: of `fixed_point`"""
     index, weights, bits = taps
     shape = [1] * input.ndim
@@ -179,7 +179,7 @@ def cubic_taps(size: int, out: int, align: bool, scale: float | None) -> tuple[A
     return np.clip(low[:, None] + np.arange(-1, 3), 0, size - 1), cubic_weights(at - low)
 
 
-def antialiased_taps(size: int, out: int, align: bool, scale: float | None, cubic: bool) -> Any:
+def antialiased_taps(size: int, out: int, align: bool, scale: float | None, cubic: bool) -> tuple[Any, ...]:
     """Taps of a filter widened by the reduction, as image libraries resize."""
     ratio = ((size - 1) / (out - 1) if out > 1 else 0.0) if align else (1 / scale if scale else size / out)
     support = (2.0 if cubic else 1.0) * max(ratio, 1.0)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @function()
-def tensor(data: Any, *, dtype: dtype | None = None, device: device | str | int | None = None,
+def tensor(data: object, *, dtype: dtype | None = None, device: device | str | int | None = None,
            requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A new tensor with a copy of the data: a number, nested sequences of numbers, an array or a tensor.
 
@@ -54,7 +54,7 @@ def scalar_tensor(s: complex, *, dtype: dtype | None = None, device: device | st
 
 
 @function()
-def as_tensor(data: Any, dtype: dtype | None = None, device: device | str | int | None = None) -> Tensor:
+def as_tensor(data: object, dtype: dtype | None = None, device: device | str | int | None = None) -> Tensor:
     """The data as a tensor, without a copy where it is a tensor or array of this dtype already.  Keeps history."""
     where = check_options("as_tensor", device)
     if isinstance(data, Tensor):

@@ -173,7 +173,7 @@ def no_bools(name: str, kind: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def range_of(
-    args: tuple[Any, ...], start: Tensor | complex | None, end: Tensor | complex | None, step: Any
+    args: tuple[Any, ...], start: Tensor | complex | None, end: Tensor | complex | None, step: object
 ) -> tuple[Any, Any, Any]:
     """start, end and step of arange's overloads."""
     if len(args) > 3:
@@ -351,9 +351,9 @@ def triangle(
     name: str,
     row: int,
     col: int,
-    dtype: Any,
+    dtype: dtype | None,
     device: device | str | int | None,
-    layout: Any,
+    layout: layout | None,
     pin_memory: bool,
     rows: tuple[Array, ...],
 ) -> Tensor:

@@ -136,7 +136,7 @@ def holds(data: list[Any], kinds: frozenset[type]) -> bool:
     return False
 
 
-def check_sequence(data: Any, name: str) -> Any:
+def check_sequence(data: object, name: str) -> Any:
     """The first element at the bottom of nested sequences, None if there is none.  Raises for other objects."""
     if is_theirs(type(data)):
         raise TypeError(f"{name}(): argument 'data' must be a number, sequence, array or Tensor, not {kind_of(data)}")
@@ -197,7 +197,7 @@ def collect(data: Any, shape: tuple[int, ...], depth: int, flat: list[Any]) -> N
         collect(each, shape, depth + 1, flat)
 
 
-def element(x: Any) -> Any:
+def element(x: object) -> Any:
     """An element as a number."""
     if isinstance(x, Tensor):
         if x._edge is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BFLOAT, UINT = 4, 1  # DLPack's codes of kinds of numbers
 
 
-def code_of(capsule: Any) -> Any:
+def code_of(capsule: object) -> Any:
     """The byte in a capsule's description that says what kind of numbers it holds; the next one is their bits."""
     import ctypes
 
@@ -32,14 +32,14 @@ def code_of(capsule: Any) -> Any:
     return (ctypes.c_uint8 * 2).from_address(found + (32 if versioned else 0) + 20)
 
 
-def renamed(capsule: Any, code: int) -> Any:
+def renamed(capsule: object, code: int) -> Any:
     """The capsule, which says from now on that its 16 bits are numbers of this kind: NumPy knows no bfloat16."""
     code_of(capsule)[0] = code
     return capsule
 
 
-def _dlpack(self: Tensor, *, stream: Any = None, max_version: tuple[int, ...] | None = None, dl_device: Any = None,
-            copy: bool | None = None) -> Any:  # fmt: skip
+def _dlpack(self: Tensor, *, stream: object = None, max_version: tuple[int, ...] | None = None, dl_device: object = None,
+            copy: bool | None = None) -> object:  # fmt: skip
     if edge_of(self) is not None:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self._bits:
@@ -90,7 +90,7 @@ def writable(array: Array, unversioned: bool) -> Any:
     return np.ndarray(array.shape, array.dtype, memory, start, array.strides)
 
 
-def from_capsule(capsule: Any) -> Any:
+def from_capsule(capsule: object) -> Any:
     """The array of a DLPack capsule."""
     unversioned = '"dltensor"' in repr(capsule)  # before it is used up
     short = tuple(code_of(capsule)) == (BFLOAT, 16)

@@ -99,7 +99,7 @@ def _on_storage(storage: Storage | TypedStorage, dtype: dtype) -> Tensor:
     return made(np.empty(0, dtype.numpy)).set_(storage)  # type: ignore[arg-type]
 
 
-def _tensor_new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+def _tensor_new(cls: type[Any], *args: object, **kwargs: object) -> Any:
     """`torch.Tensor(...)`: as torch.FloatTensor(...), or of the default dtype's type."""
     t = legacy(dtypes.get_default_dtype(), args, kwargs, True)
     if cls is not Tensor:
@@ -123,7 +123,7 @@ def _publish() -> None:
 _publish()
 
 
-def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Tensor | str:
+def type_(self: Tensor, dtype: object = None, non_blocking: bool = False, **kwargs: object) -> Tensor | str:
     """Without arguments the name of this tensor's type; else this tensor in a dtype or type of that name."""
     if dtype is None:
         return type_string(self.dtype)
@@ -142,7 +142,7 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
     return to_dtype(self, dtype)
 
 
-def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+def new(self: Tensor, *args: object, **kwargs: object) -> Tensor:
     """As the constructor of this tensor's type: sizes, data or nothing."""
     return legacy(self.dtype, args, kwargs)
 
@@ -164,7 +164,7 @@ def typename(obj: object) -> str:
 
 
 @function()
-def set_default_tensor_type(t: Any) -> None:
+def set_default_tensor_type(t: object) -> None:
     """Set the dtype of new floating-point tensors by a tensor type or its name."""
     found = BY_STRING.get(t) if isinstance(t, str) else getattr(t, "dtype", None)
     if found is None:
@@ -181,7 +181,7 @@ def get_default_device() -> device:
 
 
 @function()
-def set_default_device(device: Any) -> None:
+def set_default_device(device: device | str | int | None) -> None:
     """Set the device of new tensors of this thread; None is the CPU."""
     found = CPU if device is None else device_class(device)
     set_mode("default_device", None if found == CPU else found)

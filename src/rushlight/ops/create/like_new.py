@@ -39,7 +39,7 @@ def like(
     input: Array | Tensor,
     dtype: dtype | None,
     device: device | str | int | None,
-    layout: Any,
+    layout: object,
     memory_format: Any,
     pin_memory: bool = False,
 ) -> Array:

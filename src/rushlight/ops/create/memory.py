@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
+    from rushlight.tensor import layout
 
 # Other memory ---------------------------------------------------------------------------------------
 
@@ -124,13 +126,13 @@ def pin_memory(self: Tensor, device: device | str | int | None = None) -> Tensor
     raise RuntimeError("pin_memory: there is no accelerator to pin memory for")
 
 
-def record_stream(self: Tensor, s: Any) -> None:
+def record_stream(self: Tensor, s: object) -> None:
     """Note that a queue of work of a GPU uses the memory: nothing to do where "cuda" means the CPU, else RuntimeError."""
     if devices.instead_of_cuda is None:
         raise RuntimeError("record_stream: there is no GPU, whose queues of work would use the memory")
 
 
-def reinforce(self: Tensor, reward: Any) -> None:
+def reinforce(self: Tensor, reward: object) -> None:
     """Removed from PyTorch: raises RuntimeError."""
     raise RuntimeError("reinforce() was removed.  Use torch.distributions instead: the gradient of -m.log_prob(action) * reward, "
                        "where m = Categorical(probs)")  # fmt: skip
@@ -283,7 +285,7 @@ def wrapped(t: Any) -> tuple[Any, ...]:
 
 
 def rewrapped(
-    cls: Any, dtype: Any, size: Any, stride: Any, storage_offset: Any, layout: Any, device: Any, requires_grad: bool,
+    cls: type[Any], dtype: dtype | None, size: object, stride: object, storage_offset: object, layout: layout | None, device: device | str | int | None, requires_grad: bool,
     state: dict[str, Any] | None = None,
 ) -> Tensor:  # fmt: skip
     """A tensor without memory, of a class with ``__torch_dispatch__``, as a file or `copy` has it."""
@@ -372,7 +374,7 @@ def alias_op(input: Array) -> Array:
     return input.view()
 
 
-def make_subclass(cls: Any, data: Tensor, requires_grad: bool = False) -> Tensor:
+def make_subclass(cls: type[Any], data: Tensor, requires_grad: bool = False) -> Tensor:
     """A leaf of a subclass of Tensor on the memory of `data`."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"_make_subclass(): argument 'cls' must be a subclass of Tensor, not {cls!r}")

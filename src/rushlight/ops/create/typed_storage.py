@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.memory_views import view_at
 from rushlight.storage import Storage, settle, storage_of
 from rushlight.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from typing import Self
+
 
 __all__ = ["TypedStorage"]
 
@@ -129,7 +133,7 @@ class TypedStorage:
 
     @staticmethod
     def from_buffer(
-        buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0, dtype: DType | None = None
+        buffer: object, byte_order: str | None = None, count: int = -1, offset: int = 0, dtype: DType | None = None
     ) -> TypedStorage:
         """A storage on a copy of bytes, as `UntypedStorage.from_buffer`."""
         untyped = _from_buffer(buffer, byte_order, count, offset, dtype)
@@ -238,12 +242,12 @@ def _resize(self: Storage, size: int) -> Storage:
 # What both kinds have -----------------------------------------------------------------------------
 
 
-def _same(self: Any) -> Any:
+def _same(self: object) -> Self:
     """The storage itself."""
     return self
 
 
-def _elsewhere(self: Any, place: Any) -> Any:
+def _elsewhere(self: object, place: object) -> Self:
     """The storage, where that is on the CPU.  Raises as `Tensor.to` for other devices."""
     found = device(place)
     if found.type == "cpu":
@@ -254,24 +258,24 @@ def _elsewhere(self: Any, place: Any) -> Any:
     raise AssertionError(f"{found.type.upper()} device module is not loaded")
 
 
-def _to(self: Any, *, device: Any, non_blocking: bool = False) -> Any:
+def _to(self: object, *, device: device | str | int | None, non_blocking: bool = False) -> object:
     """The storage, where the device is the CPU.  Raises AssertionError for others."""
     return _elsewhere(self, device)
 
 
-def _cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
+def _cuda(self: object, device: device | str | int | None = None, non_blocking: bool = False) -> object:
     """A copy on a GPU: AssertionError, there is none."""
     return _elsewhere(self, "cuda")
 
 
-def _pin_memory(self: Storage | TypedStorage, device: Any = None) -> Any:
+def _pin_memory(self: Storage | TypedStorage, device: device | str | int | None = None) -> Self:
     """Memory that an accelerator can read by itself: RuntimeError, there is none."""
     if devices.instead_of_cuda is not None:
         return self
     raise RuntimeError("Cannot access accelerator device when none is available.")
 
 
-def _share_memory(self: Storage | TypedStorage) -> Any:
+def _share_memory(self: Storage | TypedStorage) -> Self:
     """Move the memory to where other processes see it, with the tensors that lie on it."""
     from rushlight.ops.create.shared import share
 
@@ -286,7 +290,7 @@ def _is_shared(self: Storage | TypedStorage) -> bool:
     return is_shared(self.untyped())
 
 
-def _never(self: Storage | TypedStorage, *args: Any) -> bool:
+def _never(self: Storage | TypedStorage, *args: object) -> bool:
     """Always False: memory is the process's own."""
     return False
 
@@ -296,7 +300,7 @@ def _nothing(self: Storage | TypedStorage) -> None:
 
 
 def _converter(kind: DType) -> Callable[[Any], TypedStorage]:
-    def convert(self: Any) -> TypedStorage:
+    def convert(self: object) -> TypedStorage:
         return _converted(self, kind)
 
     convert.__doc__ = f"A storage of the elements, of an untyped one the bytes, as {kind}."

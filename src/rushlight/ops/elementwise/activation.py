@@ -97,7 +97,7 @@ def silu_op(input: Array) -> Array:
     return backend.silu(input)
 
 
-def _silu_raw(g: Array, input: Array) -> Any:
+def _silu_raw(g: Array, input: Array) -> object:
     return _silu_grad(g, input) if input.dtype.kind == "c" else backend.silu_backward(g, input)
 
 

@@ -22,7 +22,7 @@ from rushlight.overrides.public import Unnoticed, public_of, retried
 from rushlight.tensor import Tensor
 
 
-def conj(x: Any) -> Any:
+def conj(x: object) -> Any:
     """Complex conjugate of an array, tensor or number; of anything real, itself."""
     if x.__class__ is np.ndarray or isinstance(x, np.generic):
         return x.conj() if x.dtype.kind == "c" else np.conjugate(x) if x.dtype.kind == "W" else x
@@ -163,12 +163,14 @@ def _finish(name: str, result: Tensor, out: Any) -> Tensor:
     return result if out is None else call.write_out(name, out, result)
 
 
-def _given(alpha: Any, out: Any) -> dict[str, Any]:
+def _given(alpha: object, out: object) -> dict[str, Any]:
     """The keywords of `add` and `sub` that were given."""
     return {**({} if alpha == 1 else {"alpha": alpha}), **({} if out is None else {"out": out})}
 
 
-def add_public(input: Tensor, other: Tensor | complex, *old: Any, alpha: complex = 1, out: Tensor | None = None) -> Any:
+def add_public(
+    input: Tensor, other: Tensor | complex, *old: object, alpha: complex = 1, out: Tensor | None = None
+) -> Any:
     """input + alpha * other, broadcast.  (*), (*) -> (*)
 
     >>> import rushlight as torch
@@ -188,7 +190,7 @@ def add_public(input: Tensor, other: Tensor | complex, *old: Any, alpha: complex
         return retried(public_of(add_public), error, input, other, **_given(alpha, out))
 
 
-def add_(input: Tensor, other: Tensor | complex, *old: Any, alpha: Any = 1) -> Tensor:
+def add_(input: Tensor, other: Tensor | complex, *old: object, alpha: object = 1) -> Tensor:
     """input += alpha * other."""
     if old:
         return in_old_order(add_, (input, other, *old), _given(alpha, None))
@@ -249,7 +251,9 @@ sub.check(refuse_bools)
 subtracted.check(refuse_bools)
 
 
-def sub_public(input: Tensor | complex, other: Tensor | complex, *old: Any, alpha: Any = 1, out: Any = None) -> Tensor:
+def sub_public(
+    input: Tensor | complex, other: Tensor | complex, *old: object, alpha: object = 1, out: object = None
+) -> Tensor:
     """input - alpha * other, broadcast.  (*), (*) -> (*).  Raises RuntimeError for bool tensors."""
     try:
         if old:
@@ -265,7 +269,7 @@ def sub_public(input: Tensor | complex, other: Tensor | complex, *old: Any, alph
         return retried(public_of(sub_public), error, input, other, **_given(alpha, out))
 
 
-def sub_(input: Tensor, other: Tensor | complex, *old: Any, alpha: Any = 1) -> Tensor:
+def sub_(input: Tensor, other: Tensor | complex, *old: object, alpha: object = 1) -> Tensor:
     """input -= alpha * other."""
     if old:
         return in_old_order(sub_, (input, other, *old), _given(alpha, None))
@@ -341,7 +345,7 @@ def _added(input: Array, t: Array, value: float) -> Array:
     return backend.add(input, t, out=t) if input.shape == t.shape else backend.add(input, t)
 
 
-def _addcmul_into(x: Array, a: Array, b: Array, value: Any) -> None:
+def _addcmul_into(x: Array, a: Array, b: Array, value: object) -> None:
     t = a * b
     if value != 1:
         t *= value
@@ -360,14 +364,14 @@ def _value(value: Any, *tensors: object) -> Tensor | complex:
 
 
 @function(method=True, out=True)
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: Any, value: Tensor | complex = 1) -> Tensor:
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: object, value: Tensor | complex = 1) -> Tensor:
     """input + value * tensor1 * tensor2, broadcast.  (*), (*), (*) -> (*)"""
     if old:
         return in_old_order(addcmul, (input, tensor1, tensor2, *old), {"value": value})
     return addcmul_op(input, tensor1, tensor2, _value(value, input, tensor1, tensor2))
 
 
-def addcmul_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: Any, value: Any = 1) -> Tensor:
+def addcmul_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: object, value: object = 1) -> Tensor:
     """input += value * tensor1 * tensor2."""
     if old:
         return in_old_order(addcmul_, (input, tensor1, tensor2, *old), {"value": value})
@@ -410,14 +414,14 @@ def _divisible(value: Tensor | complex, *tensors: object) -> float:
 
 
 @function(method=True, out=True)
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: Any, value: Tensor | complex = 1) -> Tensor:
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: object, value: Tensor | complex = 1) -> Tensor:
     """input + value * tensor1 / tensor2, broadcast.  (*), (*), (*) -> (*).  Raises RuntimeError for integers."""
     if old:
         return in_old_order(addcdiv, (input, tensor1, tensor2, *old), {"value": value})
     return addcdiv_op(input, tensor1, tensor2, _divisible(value, input, tensor1, tensor2))
 
 
-def addcdiv_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: Any, value: Any = 1) -> Tensor:
+def addcdiv_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: object, value: Any = 1) -> Tensor:
     """input += value * tensor1 / tensor2."""
     if old:
         return in_old_order(addcdiv_, (input, tensor1, tensor2, *old), {"value": value})

@@ -48,7 +48,7 @@ def share(g: Array | Tensor, choice: Array | Tensor, own: int) -> Array | Tensor
 @elementwise(aten_gradient="larger", promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",), planes=2,
              grads={"input": lambda g, choice: share(g, choice, FIRST),
                     "other": lambda g, choice: share(g, choice, SECOND)})  # fmt: skip
-def maximum(input: Array, other: Array) -> Any:
+def maximum(input: Array, other: Array) -> tuple[Any, ...]:
     """The larger of two elements, NaN if either is, broadcast.  (*), (*) -> (*)
 
     Equal elements share the gradient evenly.
@@ -64,7 +64,7 @@ def maximum(input: Array, other: Array) -> Any:
 @elementwise(aten_gradient="smaller", promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",), planes=2,
              grads={"input": lambda g, choice: share(g, choice, FIRST),
                     "other": lambda g, choice: share(g, choice, SECOND)})  # fmt: skip
-def minimum(input: Array, other: Array) -> Any:
+def minimum(input: Array, other: Array) -> tuple[Any, ...]:
     """The smaller of two elements, NaN if either is, broadcast.  (*), (*) -> (*)
 
     Equal elements share the gradient evenly.
@@ -83,14 +83,14 @@ def _first_chosen(compared: Array, other: Array) -> Array | None:
 
 @elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("first",), planes=1,
              grads={"input": lambda g, first: keep(g, first), "other": lambda g, first: keep(g, ~first)})  # fmt: skip
-def fmax(input: Array, other: Array) -> Any:
+def fmax(input: Array, other: Array) -> tuple[Any, ...]:
     """The larger of two elements, of a number and NaN the number, broadcast.  (*), (*) -> (*)"""
     return np.fmax(input, other), _first_chosen(np.greater_equal(input, other), other)
 
 
 @elementwise(promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("first",), planes=1,
              grads={"input": lambda g, first: keep(g, first), "other": lambda g, first: keep(g, ~first)})  # fmt: skip
-def fmin(input: Array, other: Array) -> Any:
+def fmin(input: Array, other: Array) -> tuple[Any, ...]:
     """The smaller of two elements, of a number and NaN the number, broadcast.  (*), (*) -> (*)"""
     return np.fmin(input, other), _first_chosen(np.less_equal(input, other), other)
 
@@ -110,7 +110,7 @@ def _inside(x: Any, low: Array | float | None, high: Any) -> Array:
     return np.logical_and(inside, below, out=None if larger else inside)
 
 
-def _fitting(x: Array, *bounds: Any) -> tuple[Any, ...]:
+def _fitting(x: Array, *bounds: object) -> tuple[Any, ...]:
     """Numbers or None as bounds of an array: of one of integers in its dtype."""
     if x.dtype.kind == "f":
         check_numbers("clamp", x.dtype, *bounds)
@@ -120,7 +120,7 @@ def _fitting(x: Array, *bounds: Any) -> tuple[Any, ...]:
 
 @elementwise(aten=("clamp(input, low=None, high=None)",), promote="arith", half=None, ns=None, name="clamp", saved_as={"min": "low", "max": "high"}, inplace=False, refuse="c", aux=("inside",), planes=1,
              grads={"input": lambda g, inside: keep(g, inside)})  # fmt: skip
-def clamp_numbers(input: Array, low: float | None, high: float | None) -> Any:
+def clamp_numbers(input: Array, low: float | None, high: float | None) -> tuple[Any, ...]:
     """`input` limited to [low, high], numbers or None.  (*) -> (*)"""
     low, high = _fitting(input, low, high)
     return limited(input, low, high), _inside(input, low, high) if recording() else None
@@ -157,7 +157,7 @@ def _where_from(x: Array, low: Array | None, high: Any) -> Array | None:
              grads={"input": lambda g, source: keep(g, source == WITHIN),
                     "min": lambda g, source: keep(g, source == BELOW),
                     "max": lambda g, source: keep(g, source == ABOVE)})  # fmt: skip
-def clamp_tensors(input: Array, min: Array | None, max: Array | None) -> Any:
+def clamp_tensors(input: Array, min: Array | None, max: Array | None) -> tuple[Any, ...]:
     """`input` limited to [min, max], tensors or None, broadcast.  (*), (*), (*) -> (*)"""
     return limited(input, min, max), _where_from(input, min, max)
 
@@ -309,7 +309,7 @@ def _as_operand(x: Array | Tensor | complex | None, wanted: dtype, argument: str
     return cast(x, wanted.numpy) if isinstance(x, ndarray) else fitted("where", x, wanted.numpy)
 
 
-def _common_dtype(a: Any, b: Any) -> dtype:
+def _common_dtype(a: object, b: object) -> dtype:
     """The dtype in which two arrays or numbers meet."""
     return dtypes.result_dtype([a, b])
 
@@ -363,7 +363,7 @@ Tensor.where = known_as(_where_method, "where", "Tensor")  # type: ignore[method
     grads={"input": lambda g, finite: keep(g, finite)},
 )
 def nan_to_num(input: Array, nan: float | None = None, posinf: float | None = None,
-               neginf: float | None = None) -> Any:  # fmt: skip
+               neginf: float | None = None) -> tuple[Any, ...]:  # fmt: skip
     """`input` with numbers in the place of NaN (default 0) and of infinities (default the largest finite ones).
 
     input: (*) -> (*)

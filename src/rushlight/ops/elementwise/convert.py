@@ -54,7 +54,7 @@ def copy(input: Array, format: memory_format | None = None) -> Array:
 
 
 @copy.shape
-def _(input: Array, format: Any) -> list[shapes.Made]:
+def _(input: Array, format: object) -> list[shapes.Made]:
     if format is None or getattr(format, "name", str(format)).endswith("preserve_format"):
         return [shapes.like(input)]
     return [shapes.packed(input)]
@@ -71,7 +71,7 @@ def _(input: Array, format: Any) -> list[shapes.Made]:
     repeatable=True,
     batch=families.targeted,
 )
-def cast(input: Array, dtype: Any) -> Array:
+def cast(input: Array, dtype: dtype | None) -> Array:
     """The elements in another NumPy dtype.  input: (*) -> (*)"""
     return converted(input, dtype) if dtype != input.dtype else input.copy()
 
@@ -235,7 +235,7 @@ def by_keyword(dtype: dtype | None, where: device | None, kwargs: dict[str, Any]
     return dtype, copy_, format_, where
 
 
-def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+def to(self: Tensor, *args: object, **kwargs: object) -> Tensor:
     """This tensor in another dtype, on another device or in another memory format; itself where nothing changes.
 
     Forms: to(dtype), to(device, dtype=None), to(other); keywords copy, non_blocking, memory_format.
@@ -297,7 +297,8 @@ def cpu(self: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
     return to_dtype(self, None, False, memory_format)
 
 
-def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+def cuda(self: Tensor, device: device | str | int | None = None, non_blocking: bool = False,
+         memory_format: memory_format | None = None) -> Tensor:  # fmt: skip
     """This tensor on a CUDA device.  Raises AssertionError where there is none."""
     check_device("cuda" if device is None else device)
     return self

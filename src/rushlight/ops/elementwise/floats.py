@@ -97,7 +97,7 @@ def as_numbers(x: Any, like: Array | Tensor) -> Array | Tensor:
     return array.astype(dtype) if array is x else cast(x, dtype)
 
 
-def _widened(x: Any) -> Any:
+def _widened(x: Any) -> object:
     if x is None or x.dtype.itemsize != 2:
         return x
     if isinstance(x, (np.ndarray, np.generic)):

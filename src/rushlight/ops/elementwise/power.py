@@ -122,7 +122,7 @@ def _power(x: Array, exponent: Array | float) -> Array:
     return _no_roots(x, exponent, np.power(x, exponent))
 
 
-def _no_roots(x: Array, exponent: Any, out: Any) -> Array:
+def _no_roots(x: Array, exponent: object, out: Any) -> Array:
     """Powers whose exponents are 0.5: NumPy takes roots where one exponent is that of many numbers."""
     half = exponent == 0.5
     if not np.any(half):
@@ -275,7 +275,7 @@ def _wide(input: Tensor, exponent: Tensor | complex) -> dtype:
     return dtypes.complex128 if complex_ else dtypes.float64
 
 
-def _widened(x: Any, wide: Any) -> Any:
+def _widened(x: Any, wide: Any) -> object:
     return to_dtype(x, wide) if isinstance(x, Tensor) else x
 
 

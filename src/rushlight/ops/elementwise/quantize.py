@@ -22,7 +22,7 @@ _SCALES = (dtypes.float32, dtypes.bfloat16)
 _ZERO_POINTS = (dtypes.int32, dtypes.float32, dtypes.float16)
 
 
-def _limited(steps: Array, low: int, high: int) -> Any:
+def _limited(steps: Array, low: int, high: int) -> object:
     """Numbers of steps cut off at `low` and `high`, NaN at `low`, in place; and where nothing was, if that may be asked for."""
     inside = np.logical_and(steps >= low, steps <= high) if recording() else None
     np.fmax(steps, steps.dtype.type(low), out=steps)
@@ -58,7 +58,7 @@ def per_tensor_of_tensors(input: Array, scale: float, zero_point: int, low: int,
 
 @elementwise(promote="arith", ns=None, name="fake_quantize_per_channel_affine_cachemask", inplace=False, refuse="biuc",
              aux=("inside",), planes=1, grads={"input": lambda g, inside: g * inside})  # fmt: skip
-def per_channel(input: Array, scale: Any, zero_point: Any, low: int, high: int) -> Any:
+def per_channel(input: Array, scale: Any, zero_point: Any, low: int, high: int) -> tuple[Any, ...]:
     """`per_tensor` with float32 scales and zero points that are broadcast: those of floating point are added before rounding."""
     kind = input.dtype.type
     with np.errstate(all="ignore"):
@@ -86,7 +86,7 @@ def _check_floating(name: str, input: Tensor) -> None:
         raise NotImplementedError(f'"{name}" not implemented for {input.dtype}: expected a floating-point tensor')
 
 
-def _one(name: str, what: str, value: Any) -> Any:
+def _one(name: str, what: str, value: object) -> Any:
     """The number that a setting of one element is."""
     if not isinstance(value, Tensor):
         return value

@@ -217,7 +217,7 @@ def _prelu(input: Array, weight: Array) -> Array:
     return out
 
 
-def _prelu_raw(g: Array, input: Array, weight: Array, needs: tuple[bool, ...]) -> Any:
+def _prelu_raw(g: Array, input: Array, weight: Array, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     g, x, w = up(g, input, weight)
     above, of_weight = x > 0, np.minimum(x, 0) * g if needs[1] else None
     if of_weight is not None and not np.isfinite(np.add.reduce(of_weight, axis=None)):
@@ -233,7 +233,7 @@ def _prelu_raw(g: Array, input: Array, weight: Array, needs: tuple[bool, ...]) -
 
 
 @prelu_op.grad("input", "weight", raw=_prelu_raw, uses={"input": "input weight", "weight": "input"}, blocks=True)
-def _(g: Tensor, input: Tensor, weight: Tensor, needs: tuple[bool, ...]) -> Any:
+def _(g: Tensor, input: Tensor, weight: Tensor, needs: tuple[bool, ...]) -> object:
     below = gated(g, outside(input, 0.0, math.inf))
     above = gated(g, outside(input, -math.inf, 0.0)) if needs[0] else None
     return (above + below * weight if needs[0] else None), below * input
@@ -275,7 +275,7 @@ rrelu_with_noise.into(lambda x, noise: np.multiply(x, noise, out=x))
 _rrelu_ = inplace_of(rrelu_with_noise.op)
 
 
-def _slopes(x: Array, lower: float, upper: float, generator: Any) -> Array:
+def _slopes(x: Array, lower: float, upper: float, generator: Generator | None) -> Array:
     """1 where `x` is over 0, else uniform in [lower, upper)."""
     noise, below = np.ones(x.shape, x.dtype), x <= 0
     numbers = (generator or default_generator).numpy
@@ -387,7 +387,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
-def _sixth(g: Array | Tensor, out: Array | Tensor) -> Any:
+def _sixth(g: Array | Tensor, out: Array | Tensor) -> object:
     return gated(g, out if raw(out).dtype == bool else strictly(out, 0.0, 1.0)) * (1 / 6)  # see `gates`
 
 
@@ -449,7 +449,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 @op(aten=("threshold(input, threshold, value)",), aten_gradient="threshold_backward(g, input, threshold)", ns=None, name="threshold", aux=("above",), planes=1, grads={"input": lambda g, above: gated(g, above)},
     shape=shapes.same_and_mask, repeatable=True, batch=families.targeted, pointwise=True)  # fmt: skip
-def threshold_op(input: Array, threshold: float, value: float) -> Any:
+def threshold_op(input: Array, threshold: float, value: float) -> tuple[Any, ...]:
     """input where over `threshold`, else `value`.  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "threshold", input, "a real number's dtype")
     out = input.copy()
@@ -496,7 +496,7 @@ def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     return np.where(inside, input.dtype.type(0), input)
 
 
-def _shrunk(g: Any, out: Any, lambd: float) -> Any:
+def _shrunk(g: object, out: object, lambd: float) -> object:
     """The gradient where the result is not 0."""
     return g if lambd < 0 else gated(g, out if raw(out).dtype == bool else outside(out, 0.0, 0.0))
 

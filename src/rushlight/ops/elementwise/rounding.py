@@ -329,7 +329,7 @@ def ldexp_(input: Tensor, other: Tensor | complex) -> Tensor:
     return input.mul_(pow_op(2.0, exponent_for(input, other)))
 
 
-def exponent_for(input: Any, other: Any) -> Any:
+def exponent_for(input: object, other: Any) -> Any:
     """A floating-point exponent as it is raised: one without dimensions with the precision of both, but for one of 16 bits
     beside float32; one of 16 bits beside complex numbers, whose parts have 32 at least, in float32.
     """

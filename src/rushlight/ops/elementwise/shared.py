@@ -99,7 +99,7 @@ def number(x: Any) -> Any:
     return x.item() if isinstance(x, np.generic) else x
 
 
-def factor(name: str, x: Any) -> Any:
+def factor(name: str, x: object) -> Any:
     """`number(x)` of what gets no gradient.  Raises TypeError for a tensor that requires grad."""
     if isinstance(x, Tensor) and x.requires_grad:
         raise TypeError(f"argument '{name}' must be Number, not Tensor that requires grad: multiply by it instead")

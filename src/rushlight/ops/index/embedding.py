@@ -79,7 +79,7 @@ def _(weight: Array, indices: Array) -> list[shapes.Made]:
 
 def _of_table(
     g: Array | Tensor, indices: Any, weight_shape: tuple[int, ...], padding_idx: int, by_freq: bool, sparse: bool
-) -> Any:
+) -> object:
     check_frequency("embedding", sparse, by_freq)
     if sparse and g.__class__ is np.ndarray:
         return used_rows(g.reshape(-1, weight_shape[1]), indices, weight_shape, padding_idx)

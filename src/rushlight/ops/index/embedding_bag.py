@@ -77,7 +77,7 @@ def _of_table(
     weight_shape: Any,
     by_freq: bool,
     sparse: bool,
-) -> Any:
+) -> object:
     check_frequency("embedding_bag", sparse, by_freq)
     rows = embedding_op(g, bag, -1, False)
     if scale is not None:
@@ -95,7 +95,7 @@ def _of_table_raw(
     weight_shape: tuple[int, ...],
     by_freq: bool,
     sparse: bool,
-) -> Any:
+) -> object:
     if sparse or by_freq or (scale is not None and scale.dtype != g.dtype):
         return _of_table(g, scale, indices, bag, weight_shape, by_freq, sparse)
     out = np.zeros(weight_shape, g.dtype)
@@ -103,7 +103,7 @@ def _of_table_raw(
     return out
 
 
-def _table_shapes(g: Array, indices: Array, weight_shape: tuple[int, ...], sparse: bool, make: Making) -> Any:
+def _table_shapes(g: Array, indices: Array, weight_shape: tuple[int, ...], sparse: bool, make: Making) -> object:
     if not sparse:
         beside = weight_shape[0] * weight_shape[1] * g.dtype.itemsize
         make.work(beside + _part(indices.size, weight_shape[1], g.dtype))
@@ -286,7 +286,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
 
 def torch_embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool = False, mode: int = 0,
                         sparse: bool = False, per_sample_weights: Any = None, include_last_offset: bool = False,
-                        padding_idx: int | None = None) -> Any:  # fmt: skip
+                        padding_idx: int | None = None) -> tuple[Any, ...]:  # fmt: skip
     """(result, bag of each index, size of each bag, offsets); mode 0 sum, 1 mean, 2 max."""
     check_table("embedding_bag", weight, indices)
     padding = wrapped_padding("embedding_bag", padding_idx, weight._array.shape[0])

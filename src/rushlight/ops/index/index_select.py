@@ -327,7 +327,7 @@ def fill_slices(run: Callable[..., Any], name: str, input: Any, dim: int, index:
     return found if raw(input).ndim else reshape_op(found, ())
 
 
-def from_front(index: Any, input: Any, dim: int) -> Any:
+def from_front(index: Any, input: object, dim: int) -> Any:
     """Indices of a dimension, those that count from its end as those that count from its front."""
     shape, at = raw(input).shape, raw(index)
     if not isinstance(at, np.ndarray) or at.dtype.kind != "i" or not (everything(at) < 0).any():

@@ -127,12 +127,12 @@ def too_many(parts: tuple[Any, ...], shape: tuple[int, ...]) -> None:
     raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
 
 
-def takes(part: Any) -> int:
+def takes(part: object) -> int:
     """How many dimensions a part of a basic index takes."""
     return 0 if part is None or part is Ellipsis else 1
 
 
-def as_int(part: Any) -> Any:
+def as_int(part: object) -> Any:
     """An index part as an int, or None where it is a mask (bool or uint8), a list or a tensor of indices.
 
     A number that each sample of `vmap` has its own of is a tensor of indices.
@@ -171,7 +171,7 @@ def delitem(self: Tensor, index: object) -> NoReturn:
     raise TypeError("Tensor does not support deleting items: index what is to stay")
 
 
-def setitem(self: Tensor, index: Any, value: Any) -> None:
+def setitem(self: Tensor, index: object, value: Any) -> None:
     """Copy `value`, broadcast and cast, into the part of a tensor that `index` names."""
     parts = index if index.__class__ is tuple else (index,)
     basic = basic_index(parts, self._held.shape)

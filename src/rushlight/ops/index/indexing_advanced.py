@@ -213,7 +213,7 @@ def as_index(part: Tensor) -> Tensor:
     return part
 
 
-def unwrapped(part: Any) -> Any:
+def unwrapped(part: object) -> Any:
     """A list with the tensors in it as arrays."""
     if isinstance(part, (list, tuple)):
         return [unwrapped(p) for p in part]
@@ -278,7 +278,7 @@ def check_mask(mask: tuple[int, ...], shape: tuple[int, ...], first: int) -> Non
                              f"{list(shape)} at index {first + d}")  # fmt: skip
 
 
-def is_basic(part: Any) -> bool:
+def is_basic(part: object) -> bool:
     """Whether a part of an index is an int, a slice, None or Ellipsis."""
     return part is None or part is Ellipsis or isinstance(part, slice) or as_int(part) is not None
 
@@ -307,7 +307,7 @@ def parts_of(index: Tensor | tuple[Any, ...]) -> tuple[Any, ...]:
     return (index,)
 
 
-def spread(whole: Any, parts: tuple[Any, ...]) -> bool:
+def spread(whole: object, parts: tuple[Any, ...]) -> bool:
     """Whether the parts of an index are the elements of a sequence, which may turn out to be of the basic kind."""
     return whole.__class__ is not tuple and not isinstance(whole, tuple) and parts[0] is not whole
 

@@ -49,7 +49,7 @@ def _fill_into(out: Array, mask: Array, value: Any) -> None:
     batch=families.targeted,
     pointwise=True,
 )
-def masked_fill_op(input: Array, mask: Array, value: Any) -> Array:
+def masked_fill_op(input: Array, mask: Array, value: object) -> Array:
     """`input` with a number where `mask` is true, broadcast.  (*), (*) -> (*)"""
     return _filled(input, mask, value)
 

@@ -77,7 +77,7 @@ def gather_along(array: Array, index: Array, dim: int) -> Array:
     return kernels.gather_along(array, index, dim) if rows is None else array.take(rows, 0)
 
 
-def put_along(out: Array, index: Array, dim: int, values: Any) -> None:
+def put_along(out: Array, index: Array, dim: int, values: object) -> None:
     """out at `index` along `dim` = values (an array of the shape of index, or a number), in place."""
     if not index.size:
         return

@@ -105,7 +105,7 @@ scatter_op.grad("src")(lambda g, index, src_shape, dim: _padded(gather_op(g, ind
     shape=shapes.same,
     batch=families.shifted,
 )
-def scatter_value_op(input: Array, index: Array, dim: int, value: Any) -> Array:
+def scatter_value_op(input: Array, index: Array, dim: int, value: object) -> Array:
     """`input` with a number put at `index` along `dim`.  (*), (*) -> (*)"""
     out = input.copy()
     put_along(out, index, dim, value)

@@ -108,7 +108,15 @@ scatter_reduce_op.into(_reduced_into)
 
 @scatter_reduce_op.grad("input", "src")
 def _(
-    g: Array, input: Array, index: Array, src: Array, out: Array, dim: int, reduce: Any, include_self: bool, needs: Any
+    g: Array,
+    input: Array,
+    index: Array,
+    src: Array,
+    out: Array,
+    dim: int,
+    reduce: object,
+    include_self: bool,
+    needs: object,
 ) -> tuple[Array | Tensor, ...]:
     used = src if raw(src).shape == raw(index).shape else slice_op(src, (*[slice(n) for n in raw(index).shape], ...))
     if not raw(index).size:

@@ -138,7 +138,7 @@ def smooth_slopes(d: Tensor, p: float) -> Any:
 
 
 @function()
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = MODES[0]) -> Tensor:
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: object = MODES[0]) -> Tensor:
     """The p-norm distances of all pairs of rows, batches broadcast.  (*, P, M), (*, R, M) -> (*, P, R)
 
     compute_mode: whether Euclidean distances go by a matrix product, faster and less exact: with more than 25 rows

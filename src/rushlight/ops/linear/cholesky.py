@@ -77,7 +77,7 @@ def _factor(A: Array) -> bool:
     return not failed
 
 
-def _raw(g: Array, out: Array, upper: bool) -> Any:
+def _raw(g: Array, out: Array, upper: bool) -> object:
     """As the formula below, in place."""
     L, gL = (mH(out), mH(g)) if upper else (out, g)
     phi = clear_above(mH(L) @ gL)
@@ -102,7 +102,7 @@ def _between(A: Array | Tensor, B: Array | Tensor, upper: bool) -> Array | Tenso
 
 
 @cholesky_op.tangent
-def _(t_A: Tensor, out: Tensor, upper: bool) -> Any:
+def _(t_A: Tensor, out: Tensor, upper: bool) -> object:
     """A tangent is as Hermitian as A: of one that is not, the triangle below the diagonal counts in the basis of L."""
     L = mH(out) if upper else out
     phi = lower(_between(L, t_A, False))
@@ -151,7 +151,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
+def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> tuple[Tensor, ...]:
     """The factor, and for each matrix 0 or the order of the minor that is not positive definite."""
     matrix("cholesky_ex", A, True)
     if check_errors:
@@ -217,7 +217,7 @@ def cholesky_solve_op(input: Array, input2: Array, upper: bool) -> Array:
 
 
 @cholesky_solve_op.grad("input", "input2", uses={"input": "input2", "input2": "input2 out"})
-def _(g: Array | Tensor, input2: Array | Tensor, out: Array | Tensor | None, upper: bool) -> Any:
+def _(g: Array | Tensor, input2: Array | Tensor, out: Array | Tensor | None, upper: bool) -> tuple[Any, ...]:
     back = cholesky_solve_op(g, input2, upper)
     if out is None:
         return back, None

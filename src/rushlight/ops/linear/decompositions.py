@@ -94,7 +94,7 @@ def _type(name: str, fields: tuple[str, ...]) -> type[Any]:
     return vars(return_types).get(name) or named(name, *fields)
 
 
-def pack(name: str, fields: tuple[str, ...], values: Any) -> Any:
+def pack(name: str, fields: tuple[str, ...], values: object) -> Any:
     """A result with named fields."""
     return _type(name, fields)(*values)
 
@@ -182,7 +182,7 @@ def solve_op(A: Array, B: Array) -> Array:
 
 
 @solve_op.grad("A", "B", uses={"A": "A out", "B": "A"})
-def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor) -> Any:
+def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor) -> tuple[Any, ...]:
     gB = solve_op(mH(A), g)
     return None if out is None else -(gB @ mH(out)), gB
 
@@ -256,7 +256,7 @@ function(name="inverse", method=True, out=True)(inv)
 
 
 @function(ns=NS, out=True, autocast="float32")
-def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
+def inv_ex(A: Tensor, *, check_errors: bool = False) -> tuple[Tensor, ...]:
     """The inverse, and for each matrix 0 or a number that says it is singular."""
     matrix("inv_ex", A, True)
     if check_errors:
@@ -303,7 +303,7 @@ def check_solve(name: str, A: Tensor, B: Tensor, left: bool) -> None:
 
 
 @function(ns=NS, out=True)
-def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:
     """The solution, and for each matrix 0 or a number that says it is singular."""
     check_solve("solve_ex", A, B, left)
     if check_errors:
@@ -328,7 +328,7 @@ def qr_op(A: Array, mode: str) -> tuple[Array, ...]:
     return tuple(qr_of(A, mode))
 
 
-def _qr_raw(g_Q: Array, g_R: Array, Q: Array, R: Array, mode: str) -> Any:
+def _qr_raw(g_Q: Array, g_R: Array, Q: Array, R: Array, mode: str) -> object:
     """As the formula below, in place, and without copies of a triangle in float64."""
     from rushlight.ops.linear.triangular import triangular_op
 
@@ -362,7 +362,7 @@ def _(g_Q: Array | Tensor, g_R: Array | Tensor, Q: Array | Tensor, R: Array | Te
 
 
 @function(ns=NS, out=True, autocast="float32")
-def qr(A: Tensor, mode: str = "reduced") -> Any:
+def qr(A: Tensor, mode: str = "reduced") -> tuple[Tensor, ...]:
     """Q and R with A = Q R.  A: (*, M, N); mode: "reduced", "complete" or "r" (Q is empty)."""
     matrix("qr", A)
     if mode not in ("reduced", "complete", "r"):
@@ -395,13 +395,13 @@ def no_gradient(input: Array) -> Array:
 
 
 @no_gradient.grad("input")
-def _(g: Any) -> Any:
+def _(g: object) -> object:
     raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
                        "linalg.qr(A, mode='reduced') if you are going to require gradients through linalg.qr.")  # fmt: skip
 
 
 @function(name="qr", method=True, out=True)
-def qr_torch(input: Tensor, some: bool = True) -> Any:
+def qr_torch(input: Tensor, some: bool = True) -> tuple[Tensor, ...]:
     """Q and R with input = Q R: reduced if `some`."""
     caller.warn_once("torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future release: "
                      "Q, R = torch.linalg.qr(A, 'reduced' if some else 'complete')")  # fmt: skip
@@ -452,7 +452,7 @@ def refuse_phases(name: str, what: str, turned: Array | Tensor) -> None:
 
 
 @svd_op.grad("A")
-def _(gs: Any, U: Array | Tensor, S: Array | Tensor, Vh: Array | Tensor, full_matrices: bool) -> Array | Tensor:
+def _(gs: object, U: Array | Tensor, S: Array | Tensor, Vh: Array | Tensor, full_matrices: bool) -> Array | Tensor:
     k = S.shape[-1]
     if full_matrices:
         U, Vh = U[..., :k], Vh[..., :k, :]
@@ -465,7 +465,7 @@ def _(gs: Any, U: Array | Tensor, S: Array | Tensor, Vh: Array | Tensor, full_ma
 
 
 def of_singular_vectors(
-    g_U: Any, g_S: Any, g_Vh: Any, U: Array | Tensor, S: Array | Tensor, Vh: Array | Tensor
+    g_U: object, g_S: Any, g_Vh: Any, U: Array | Tensor, S: Array | Tensor, Vh: Array | Tensor
 ) -> Array | Tensor:
     """The gradient of a matrix by those of its singular vectors and values: U (*, M, K), S (*, K), Vh (*, K, N)."""
     m, n, k = U.shape[-2], Vh.shape[-1], S.shape[-1]
@@ -495,7 +495,7 @@ def skew(X: Array | Tensor) -> Array | Tensor:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
+def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> tuple[Tensor, ...]:
     """U, S, Vh with A = U diag(S) Vh, S descending.  A: (*, M, N)"""
     matrix("svd", A)
     if driver is not None:
@@ -507,7 +507,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
 
 
 @function(name="svd", method=True, out=True)
-def svd_torch(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
+def svd_torch(input: Tensor, some: bool = True, compute_uv: bool = True) -> tuple[Tensor, ...]:
     """U, S, V with input = U diag(S) V^H."""
     if not compute_uv:
         m, n = input.shape[-2:]
@@ -570,7 +570,7 @@ def eigh_op(A: Array, UPLO: str) -> tuple[Array, ...]:
 
 
 @eigh_op.grad("A")
-def _(gs: Any, L: Array | Tensor, V: Array | Tensor) -> Array | Tensor:
+def _(gs: object, L: Array | Tensor, V: Array | Tensor) -> Array | Tensor:
     g_L, g_V = gs
     if g_V is None:  # no gap between two is divided by: equal eigenvalues have a gradient too
         return (V * g_L[..., None, :]) @ mH(V)
@@ -592,7 +592,7 @@ def _(t_A: Tensor, L: Tensor, V: Tensor) -> tuple[Tensor, ...]:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def eigh(A: Tensor, UPLO: str = "L") -> Any:
+def eigh(A: Tensor, UPLO: str = "L") -> tuple[Tensor, ...]:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is looked at."""
     matrix("eigh", A, True)
     check_uplo("eigh", UPLO)
@@ -633,7 +633,7 @@ def eig_op(A: Array) -> tuple[Array, ...]:
 
 
 @eig_op.grad("A")
-def _(gs: Any, L: Array | Tensor, V: Array | Tensor) -> Array | Tensor:
+def _(gs: object, L: Array | Tensor, V: Array | Tensor) -> Array | Tensor:
     g_L, g_V = gs
     if g_V is None:
         return solve_op(mH(V), g_L[..., :, None] * mH(V))
@@ -647,7 +647,7 @@ def _(gs: Any, L: Array | Tensor, V: Array | Tensor) -> Array | Tensor:
 
 
 @function(ns=NS, out=True, autocast="float32")
-def eig(A: Tensor) -> Any:
+def eig(A: Tensor) -> tuple[Tensor, ...]:
     """Complex eigenvalues and eigenvectors.  A: (*, N, N) -> (*, N), (*, N, N)"""
     matrix("eig", A, True)
     if not A._meta and not np.isfinite(everything(A._array)).all():

@@ -280,7 +280,7 @@ def evaluate(operands: list[Any], terms: list[Labels], lo: Labels) -> Tensor:
 
 
 @function()
-def einsum(*args: Any) -> Tensor:
+def einsum(*args: object) -> Tensor:
     """Sums of products of operands, dimensions named by letters: einsum("bij,bjk->bik", a, b).
 
     Without "->" the output has the letters that occur once, in order; "..." stands for dimensions that broadcast. Also as

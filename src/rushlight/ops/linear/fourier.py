@@ -289,7 +289,14 @@ def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 
 
 def _frequencies(
-    name: str, n: int, d: float, dtype: Any, layout: Any, device: Any, requires_grad: bool, pin_memory: bool
+    name: str,
+    n: int,
+    d: float,
+    dtype: dtype | None,
+    layout: layout | None,
+    device: device | str | int | None,
+    requires_grad: bool,
+    pin_memory: bool,
 ) -> Tensor:
     """Those of `np.fft`, also of no elements and of a spacing of 0.  Raises RuntimeError for a negative n, for integers."""
     where = check_options(name, device, layout, pin_memory)

@@ -111,14 +111,14 @@ def ldl_op(A: Array, hermitian: bool) -> tuple[Array, ...]:
 
 
 @ldl_op.grad("A")
-def _(gs: Any) -> Any:
+def _(gs: object) -> object:
     raise NotImplementedError(
         "the derivative for 'linalg_ldl_factor' is not implemented: use linalg.solve(), or detach() the matrix"
     )
 
 
 @function(ns=NS, out=True)
-def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> Any:
+def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> tuple[Tensor, ...]:
     """The packed LDL factor, its pivots, and for each matrix 0 or a number that says it is singular.
 
     A: (*, N, N), of which the lower triangle is looked at -> LD (*, N, N), pivots (*, N) int32, info (*) int32.
@@ -140,7 +140,7 @@ def check_info(name: str, info: Tensor) -> None:
 
 
 @function(ns=NS, out=True)
-def ldl_factor(A: Tensor, *, hermitian: bool = False) -> Any:
+def ldl_factor(A: Tensor, *, hermitian: bool = False) -> tuple[Tensor, ...]:
     """The packed factor and pivots of A = P L D L^T P^T (L^H if hermitian), for linalg.ldl_solve.
 
     A: (*, N, N), of which the lower triangle is looked at. It has no gradient.
@@ -184,12 +184,12 @@ def ldl_solve_op(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
 
 
 @ldl_solve_op.grad("B")
-def _(g: Any, LD: Any, pivots: Any, hermitian: bool) -> Any:
+def _(g: object, LD: object, pivots: object, hermitian: bool) -> object:
     return ldl_solve_op(LD, pivots, g, True) if hermitian else conj(ldl_solve_op(LD, pivots, conj(g), False))
 
 
 @ldl_solve_op.grad("LD")
-def _(g: Any) -> Any:
+def _(g: object) -> object:
     raise NotImplementedError(
         "the derivative for 'linalg_ldl_solve: LD' is not implemented: use linalg.solve(), or detach() the factor"
     )

@@ -54,7 +54,7 @@ def reversed_sides(parts: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
     return V, S, U
 
 
-def decomposed(A: Tensor, q: int, niter: int, M: Any) -> tuple[Any, Any, Any]:
+def decomposed(A: Tensor, q: int, niter: int, M: object) -> tuple[Any, Any, Any]:
     """U, S, V of a matrix with at least as many rows as columns."""
     Q = range_of(A, q, niter, M)
     B = mH(Q) @ A

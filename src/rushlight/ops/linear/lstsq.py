@@ -44,7 +44,9 @@ def lstsq_op(A: Array, B: Array, rcond: float | None) -> tuple[Array, ...]:
 
 
 @lstsq_op.grad("A", "B", uses={"A": "A B solution", "B": "A"})
-def _(g: Array | Tensor, A: Array | Tensor, B: Array | Tensor, solution: Array | Tensor, rcond: float | None) -> Any:
+def _(
+    g: Array | Tensor, A: Array | Tensor, B: Array | Tensor, solution: Array | Tensor, rcond: float | None
+) -> tuple[Any, ...]:
     # Of X = P B with the pseudo-inverse P, whose derivative Golub and Pereyra (1973) give: three products of thin factors.
     P = pinv_op(A, None, rcond, False)
     back = mH(P) @ g
@@ -55,7 +57,9 @@ def _(g: Array | Tensor, A: Array | Tensor, B: Array | Tensor, solution: Array |
 
 
 @function(ns=NS, out=True, autocast="float32")
-def lstsq(input: Tensor, b: Tensor, rcond: float | Tensor | None = None, *, driver: str | None = None) -> Any:
+def lstsq(
+    input: Tensor, b: Tensor, rcond: float | Tensor | None = None, *, driver: str | None = None
+) -> tuple[Tensor, ...]:
     """X that minimises |input X - b|, with residuals, rank and singular values.  input: (*, M, N), b: (*, M, R) or (*, M)"""
     A, B = input, b
     base.matrix("lstsq", A)
@@ -120,7 +124,7 @@ def _details(A: Tensor, b: Tensor, x: Tensor, driver: str | None, rcond: Any) ->
     return residuals, rank, S
 
 
-def _pivots_pay(A: Tensor, b: Tensor, rcond: Any) -> bool:
+def _pivots_pay(A: Tensor, b: Tensor, rcond: object) -> bool:
     """Whether LAPACK's gelsy is here and has something to do, in numbers that are finite."""
     if isinstance(rcond, Tensor) or A._meta or 0 in (*A.shape, *b.shape) or not lapack.has("gelsy", A._array.dtype):
         return False

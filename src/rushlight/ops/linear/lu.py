@@ -175,7 +175,7 @@ def check_pivot(name: str, pivot: bool) -> None:
 
 
 @function(ns=NS, out=True)
-def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
+def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:
     """The packed LU factor, the exchanges, and for each matrix 0 or a number that says it is singular.
 
     A: (*, M, N) -> LU (*, M, N), pivots (*, min(M, N)) int32, info (*) int32.
@@ -202,7 +202,7 @@ def check_info(name: str, info: Tensor) -> None:
 
 
 @function(ns=NS, out=True)
-def lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
+def lu_factor(A: Tensor, *, pivot: bool = True) -> tuple[Tensor, ...]:
     """The packed LU factor and the exchanges of rows.  A: (*, M, N).  Raises RuntimeError where U is singular.
 
     For linalg.lu_solve; linalg.lu gives P, L and U apart.
@@ -223,7 +223,7 @@ def parts(LU: Array | Tensor) -> tuple[Any, Any]:
 
 
 @function(ns=NS, out=True)
-def lu(A: Tensor, *, pivot: bool = True) -> Any:
+def lu(A: Tensor, *, pivot: bool = True) -> tuple[Tensor, ...]:
     """P, L and U with A = P L U.  A: (*, M, N) -> (*, M, M), (*, M, K), (*, K, N), K = min(M, N)"""
     matrix("lu", A)
     check_pivot("linalg.lu", pivot)
@@ -233,7 +233,9 @@ def lu(A: Tensor, *, pivot: bool = True) -> Any:
 
 
 @function(out=True)
-def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
+def lu_unpack(
+    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> tuple[Tensor, ...]:
     """P, L and U of what lu_factor gave; empty tensors for what is not asked for."""
     if LU_pivots.dtype.numpy != np.int32 and unpack_pivots:
         raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype. Note: this "
@@ -301,7 +303,9 @@ def solved_by(LU: Array, x: Array, upper: bool, adjoint: bool) -> Array:
 
 
 @solve_op.grad("LU", "B", uses={"LU": "LU pivots out", "B": "LU pivots"})
-def _(g: Array | Tensor, LU: Array | Tensor, pivots: Array | Tensor, out: Array | Tensor | None, adjoint: bool) -> Any:
+def _(
+    g: Array | Tensor, LU: Array | Tensor, pivots: Array | Tensor, out: Array | Tensor | None, adjoint: bool
+) -> tuple[Any, ...]:
     (L, U), pivots = parts(LU), pivots[..., 0]
     if adjoint:
         half = triangular_op(L, exchanged(g, pivots, True), False)
@@ -376,7 +380,7 @@ def geqrf_op(input: Array) -> tuple[Array, ...]:
 
 
 @geqrf_op.grad("input")
-def _(gs: Any) -> Any:
+def _(gs: object) -> object:
     raise NotImplementedError("the derivative for 'geqrf' is not implemented: use linalg.qr(), or detach() the matrix")
 
 

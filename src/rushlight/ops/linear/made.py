@@ -122,7 +122,7 @@ def _(A: Array) -> list[Made]:
 
 
 @pinv_op.shape
-def _(A: Array, atol: Any, rtol: Any, hermitian: bool) -> list[Made]:
+def _(A: Array, atol: object, rtol: object, hermitian: bool) -> list[Made]:
     return [Made(_batch(A.shape, A.shape[-1], A.shape[-2]), A.dtype)]
 
 

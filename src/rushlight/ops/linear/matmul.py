@@ -319,7 +319,7 @@ def products(input: Tensor, other: Tensor, s: tuple[int, ...], t: tuple[int, ...
     counted=costs.Counted("addmm", "mm"),
     batch=families.added,
 )
-def addmm_op(input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
+def addmm_op(input: Array, mat1: Array, mat2: Array, beta: object = 1, alpha: object = 1) -> Array:
     """beta * input + alpha * mat1 @ mat2, also over batches; input is broadcast."""
     check_factors("addmm", mat1.dtype, beta, alpha)
     out = backend.matmul(mat1, mat2)

@@ -105,7 +105,7 @@ def _(g_sign: Array | Tensor, g_logabsdet: Array | Tensor, A: Array | Tensor, si
     return both[..., None, None] * back
 
 
-def _slogdet(name: str, A: Tensor) -> Any:
+def _slogdet(name: str, A: Tensor) -> tuple[Tensor, ...]:
     base.matrix("slogdet", A, True)
     return pack(name, ("sign", "logabsdet"), slogdet_op(A))
 
@@ -151,7 +151,7 @@ def _two_dims(name: str, A: Tensor, dim: tuple[int, ...]) -> tuple[int, int]:
 @function(ns=NS, out=True)
 @also_named(input="A", axis="dim", keepdims="keepdim")
 def matrix_norm(
-    A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: dtype | None = None
+    A: Any, ord: object = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: dtype | None = None
 ) -> Tensor:
     """A norm of matrices.  ord: "fro", "nuc", inf, -inf, 1, -1, 2 or -2; dim: where the matrices lie."""
     if not isinstance(A, Tensor) or A.ndim < 2:
@@ -272,7 +272,7 @@ def threshold(S: Array, shape: tuple[int, ...], atol: Any, rtol: Tensor | float 
 
 
 @op(autocast="float32", shown="linalg_pinv", ns=None, batch=families.leading)
-def pinv_op(A: Array, atol: Any, rtol: float | None, hermitian: bool) -> Array:
+def pinv_op(A: Array, atol: object, rtol: float | None, hermitian: bool) -> Array:
     """The pseudo-inverse.  (*, M, N) -> (*, N, M)"""
     U, S, Vh = _factors(A, hermitian)
     size = np.abs(S)
@@ -283,7 +283,7 @@ def pinv_op(A: Array, atol: Any, rtol: float | None, hermitian: bool) -> Array:
     )
 
 
-def _factors(A: Array, hermitian: bool) -> Any:
+def _factors(A: Array, hermitian: bool) -> object:
     if not hermitian:
         return base.svd_of(A, False)
     L, V = np.linalg.eigh(A)
@@ -350,7 +350,7 @@ def matrix_rank(
     return wrap(np.asarray((S > least[..., None]).sum(-1)))
 
 
-def _fitting(batch: tuple[int, ...], *tolerances: Any) -> tuple[Any, ...]:
+def _fitting(batch: tuple[int, ...], *tolerances: object) -> tuple[Any, ...]:
     """The tolerances, one number or some, for a batch of matrices.  Raises RuntimeError if they do not fit it."""
     broadcast_shapes(batch, *[t.shape for t in tolerances if isinstance(t, Tensor)])
     return tolerances

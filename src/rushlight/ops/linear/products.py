@@ -194,7 +194,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 
 
 @function(out=True)
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, dims: object = 2) -> Tensor:
     """Products summed over pairs of dimensions: the last `dims` of a with the first of b, or two lists of them."""
     s, t = raw(a).shape, raw(b).shape
     first, second = contracted(dims, len(s), len(t))

@@ -46,7 +46,7 @@ def lengths(name: str, n_fft: int, hop_length: Any, win_length: Any, window: Any
     return hop, width
 
 
-def full_window(window: Any, width: int, n_fft: int, like: Tensor) -> Any:
+def full_window(window: object, width: int, n_fft: int, like: Tensor) -> Any:
     """The window in the middle of n_fft elements; None stands for ones everywhere."""
     if window is None:
         if width == n_fft:
@@ -138,7 +138,7 @@ def some_frames(signal: Array, n: int, hop: int) -> Iterator[tuple[int, slice, A
 
 
 def _frames_raw(g: Array, signal: Array | None, window: Array | None, signal_shape: tuple[int, ...],
-                window_shape: tuple[int, ...], hop: int, scale: float, needs: tuple[bool, ...]) -> Any:  # fmt: skip
+                window_shape: tuple[int, ...], hop: int, scale: float, needs: tuple[bool, ...]) -> tuple[Any, ...]:  # fmt: skip
     (n,), real = window_shape, real_of(g.dtype)
     of_signal = np.zeros(signal_shape, real) if needs[0] else None
     of_window = np.zeros(n, real) if needs[1] else None
@@ -157,7 +157,7 @@ def _frames_raw(g: Array, signal: Array | None, window: Array | None, signal_sha
 
 @frames_op.grad("signal", "window", raw=_frames_raw, uses={"signal": "window", "window": "signal"})
 def _(g: Tensor, signal: Tensor | None, window: Tensor | None, signal_shape: tuple[int, ...], window_shape: tuple[int, ...],
-      hop: int, scale: float, needs: tuple[bool, ...]) -> Any:  # fmt: skip
+      hop: int, scale: float, needs: tuple[bool, ...]) -> tuple[Any, ...]:  # fmt: skip
     (n,) = window_shape
     back = c2r_op(g * weights(g, 2, n, 0.5), (2,), scale, n)
     of_signal = unfold_adjoint(back * window, signal_shape, 1, n, hop) if needs[0] else None

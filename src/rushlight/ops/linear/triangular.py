@@ -94,7 +94,7 @@ def _at_once(A: Array, x: Array, upper: bool) -> None:
 
 
 @triangular_op.grad("A", "B", uses={"A": "A out", "B": "A"})
-def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor | None, upper: bool) -> Any:
+def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor | None, upper: bool) -> tuple[Any, ...]:
     gB = triangular_op(mH(A), g, not upper)
     return None if out is None else -(gB @ mH(out)), gB
 
@@ -116,7 +116,7 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
 
 @function(out=True, autocast="float32")
 def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
-                     unitriangular: bool = False) -> Any:  # fmt: skip
+                     unitriangular: bool = False) -> tuple[Tensor, ...]:  # fmt: skip
     """Deprecated: use linalg.solve_triangular.  The solution, and a copy of A."""
     if input.dtype is not A.dtype:
         raise RuntimeError(f"triangular_solve: expected A in the dtype of input, {input.dtype}, got {A.dtype}")

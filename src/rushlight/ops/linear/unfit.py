@@ -40,7 +40,7 @@ def of_three(x: Any, y: Any) -> str:
     return f"Input dtypes must be the same, got: input {in_c(x)}, batch1: {in_c(y)}, batch2: {in_c(y)}"
 
 
-def of_a_vector(x: Any, y: Any) -> str:
+def of_a_vector(x: object, y: object) -> str:
     """A matrix and a vector of two dtypes."""
     return of_a_vector_added(y, x, y)
 

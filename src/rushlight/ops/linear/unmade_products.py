@@ -39,6 +39,8 @@ from rushlight.storage import UNSEEN, bytes_before, is_exposed, root_of
 from rushlight.tensor import LEAF, Tensor, bare
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
 
@@ -184,12 +186,12 @@ def copied(op: Any, later: Product, input: Tensor, statics: tuple[Any, ...], out
     return later.take(t)
 
 
-def unmade_contiguous(input: Any, outline: Array) -> Tensor | None:
+def unmade_contiguous(input: object, outline: Array) -> Tensor | None:
     """`input.contiguous()`, where that copies."""
     return unmade_copy(copy.op, input, (contiguous_format,), outline.shape)
 
 
-def unmade_clone(input: Any, outline: Array) -> Tensor | None:
+def unmade_clone(input: object, outline: Array) -> Tensor | None:
     """`input.clone()`, where that lies in memory's order."""
     ordered = all(s >= t for s, t in pairwise(outline.strides))
     return unmade_copy(copy.op, input, (None,), outline.shape) if ordered else None
@@ -198,7 +200,7 @@ def unmade_clone(input: Any, outline: Array) -> Tensor | None:
 shaped.update(reshape=partial(unmade_copy, reshape_op.op), contiguous=unmade_contiguous, clone=unmade_clone)
 
 
-def by_shapes(op: Any) -> Any:
+def by_shapes(op: object) -> Callable[..., Any]:
     """What makes a result in an estimate, in place of the operator's forward."""
     return lambda *arrays: rehearsed().again(op, arrays, ())[0][0]
 

@@ -59,12 +59,12 @@ def _entropy(x: Array, t: Array, weight: Array | None = None) -> Array:
     return out
 
 
-def _bce_slope(g: Any, input: Any, target: Any, weight: Any) -> Any:
+def _bce_slope(g: Any, input: Any, target: Any, weight: Any) -> object:
     slope = (input - target) / ops.clamp_min(input * (1 - input), 1e-12)
     return slope * (g if weight is None else g * weight)
 
 
-def _bce_raw(g: Array, input: Array, target: Array, weight: Array | None, reduction: str) -> Any:
+def _bce_raw(g: Array, input: Array, target: Array, weight: Array | None, reduction: str) -> object:
     return in_blocks(_bce_slope, input, *widened(g * share(reduction, input), input, target, weight))
 
 

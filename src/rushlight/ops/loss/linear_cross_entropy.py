@@ -24,6 +24,8 @@ from rushlight.ops.norm.softmax import softmax_op
 from rushlight.tensor import wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rushlight.tensor import Tensor
 
 F = "nn.functional"
@@ -67,7 +69,7 @@ def _(input: Array, reduction: str) -> list[shapes.Made]:
 
 
 @fused_op.work
-def _(input: Array, linear_weight: Array, rows: Any) -> int:
+def _(input: Array, linear_weight: Array, rows: object) -> int:
     return int(min(rows or 1024, math.prod(input.shape[:-1])) * linear_weight.shape[0] * 4)
 
 
@@ -100,7 +102,7 @@ def add_chunk(grads: list[Any], d: Array, x: Array, w: Array, at: slice) -> None
 
 @fused_op.grad("input", "linear_weight", "linear_bias", raw=_fused_raw)
 def _(g: Tensor, input: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, target: Tensor, weight: Any,
-      total: float, reduction: str, ignore_index: int, smoothing: float, needs: tuple[bool, ...]) -> Any:  # fmt: skip
+      total: float, reduction: str, ignore_index: int, smoothing: float, needs: tuple[bool, ...]) -> object:  # fmt: skip
     logits = linear(input, linear_weight, linear_bias)
     direct, spread = coefficients(logits, target, weight, ignore_index, smoothing, total)
     sums = wrap(np.add.reduce(direct, axis=1, keepdims=True) + np.add.reduce(spread, axis=1, keepdims=True))
@@ -110,7 +112,7 @@ def _(g: Tensor, input: Tensor, linear_weight: Tensor, linear_bias: Tensor | Non
             ops.sum(d, 0) if needs[2] else None)  # fmt: skip
 
 
-def check_layer(input: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, ignore_index: Any) -> None:
+def check_layer(input: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, ignore_index: object) -> None:
     """Raise RuntimeError where the layer's shapes and dtypes do not fit."""
     if input.ndim not in (1, 2):
         raise RuntimeError(f"linear_cross_entropy: expected input with dimensionality 1 or 2, got {input.ndim}")
@@ -138,7 +140,7 @@ def check_layer(input: Tensor, weight: Tensor, bias: Tensor | None, target: Tens
 @function(ns=F, autocast="lower")
 def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
                          weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
-                         label_smoothing: float = 0.0, options: Any = None) -> Tensor:  # fmt: skip
+                         label_smoothing: float = 0.0, options: Mapping[str, Any] | None = None) -> Tensor:  # fmt: skip
     """cross_entropy(input @ linear_weight.T + linear_bias, target), without the logits in memory.
 
     input: (N, D) or (D,); linear_weight: (C, *, D); linear_bias: (C, *); target: classes (N, *) or probabilities

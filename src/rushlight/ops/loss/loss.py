@@ -35,7 +35,7 @@ REDUCTIONS = ("none", "mean", "sum")
 BLOCK = 65536
 
 
-def reduction_of(reduction: str, size_average: Any = None, reduce: Any = None) -> str:
+def reduction_of(reduction: str, size_average: object = None, reduce: object = None) -> str:
     """The reduction, which the deprecated arguments decide if they are given.  Raises ValueError for unknown ones."""
     if size_average is not None or reduce is not None:
         average = size_average is None or size_average

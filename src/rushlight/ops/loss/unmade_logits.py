@@ -139,7 +139,7 @@ class Ready:
                                                       self.smoothing, z)  # fmt: skip
         return found
 
-    def gradients(self, scale: Any) -> list[Any]:
+    def gradients(self, scale: object) -> list[Any]:
         """The product's gradients, times a number: given away, unless the graph is to be used again."""
         found = self.grads
         if modes.run is None or modes.run.keep:
@@ -151,7 +151,7 @@ class Ready:
                     multiplied(g, scale, g)
         return [g.T if i == 1 and g is not None and self.product.columns else g for i, g in enumerate(found)]
 
-    def times(self, g: Array, scale: Any) -> Array:
+    def times(self, g: Array, scale: object) -> Array:
         """A gradient times a number, in memory of its own."""
         level = rehearsed()
         return multiplied(g, scale, np.empty_like(g)) if level is None else level.standing(g.shape, g.dtype)

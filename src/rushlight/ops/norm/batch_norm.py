@@ -104,7 +104,7 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, eps: float, needs: tuple[
     aten_more=True,
     ns=None,
     name="native_batch_norm_eval",
-    saved_as={"training": always(False)},
+    saved_as={"training": always(False), "running_mean": "mean", "running_var": "variance"},
     shape=shapes.dense,
     repeatable=True,
     batch=families.by_known_channels,
@@ -118,7 +118,7 @@ def batch_norm_eval_op(input: Array, weight: Array | None, bias: Array | None, m
 
 def _eval_raw(
     g: Array, input: Array, weight: Array, mean: Array, variance: Array, eps: float, needs: tuple[bool, ...]
-) -> Any:
+) -> object:
     if variance is None:
         return None, None, bias_gradient(g, (0, *range(2, g.ndim)))
     wide = variance.astype(np.float32) if variance.dtype.itemsize == 2 else variance
@@ -148,7 +148,7 @@ batch_norm_eval_op.op.declare("then", {"relu": _then_relu})
                          uses={"input": "weight variance", "weight": "input mean variance", "bias": ""})  # fmt: skip
 def _(
     g: Tensor, input: Tensor, weight: Tensor, mean: Tensor, variance: Tensor, eps: float, needs: tuple[bool, ...]
-) -> Any:
+) -> object:
     dims, n = (0, *range(2, g.ndim)), g.ndim
     if needs[1]:
         g, input, weight, mean, variance = widened(g, input, weight, mean, variance)

@@ -134,7 +134,7 @@ def check_precision(input: Tensor, *parameters: Tensor | None) -> None:
                                f"bits), got {older(x.dtype)}")  # fmt: skip
 
 
-def check_normalized(name: str, input: Tensor, shape: Any, *parameters: Tensor | None) -> int:
+def check_normalized(name: str, input: Tensor, shape: object, *parameters: Tensor | None) -> int:
     """The number of dimensions normalised over.  Raises RuntimeError where shapes do not fit."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(input)}")
@@ -451,7 +451,7 @@ def _response(x: Array | Tensor, size: int, alpha: float, k: float) -> Array | T
     return window_sum(x * x, size // 2, (size - 1) // 2) * (alpha / size) + k
 
 
-def _local_slopes(g: Array | Tensor, input: Array | Tensor, size: int, alpha: float, beta: float, k: float) -> Any:
+def _local_slopes(g: Array | Tensor, input: Array | Tensor, size: int, alpha: float, beta: float, k: float) -> object:
     g, input = widened(g, input)
     base = _response(input, size, alpha, k)
     spread = window_sum(g * input * base ** (-beta - 1), (size - 1) // 2, size // 2)

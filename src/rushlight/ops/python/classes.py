@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rushlight.basics.arrays import Array
+    from rushlight.basics.devices import device
     from rushlight.basics.dtypes import dtype
     from rushlight.dispatch.declare import Op
+    from rushlight.dispatch.formats import memory_format
+    from rushlight.tensor import layout
 
 
 class Classes(Level):
@@ -73,7 +76,7 @@ class Classes(Level):
 
         return call.changed(op, flat, statics, run)
 
-    def called(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def called(self, name: str, *args: object, **kwargs: object) -> Any:
         """What the class of the first argument gives for an operator, outside the graph."""
         with unrecorded():
             for level in reversed(modes.levels):
@@ -109,14 +112,16 @@ class Classes(Level):
         return self.called("clone", tensor)
 
 
-def leaves(x: Any) -> list[Any]:
+def leaves(x: object) -> list[Any]:
     """What lists and the like hold."""
     if isinstance(x, dict):
         x = list(x.values())
     return [leaf for item in x for leaf in leaves(item)] if isinstance(x, (list, tuple)) else [x]
 
 
-def answer(running: Call | None, overload: Any, flat: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def answer(
+    running: Call | None, overload: object, flat: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """The answer of the first class that has one.  Raises TypeError where none has."""
     who = kinds(flat)
     for kind in who:
@@ -143,9 +148,9 @@ unread.level.append(Classes)
 
 
 def make_wrapper_subclass(
-    cls: Any, size: Sequence[int], strides: Sequence[int] | None = None, storage_offset: int | None = None, memory_format: Any = None,
-    dtype: dtype | None = None, layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
-    **dispatch: Any,
+    cls: type[Any], size: Sequence[int], strides: Sequence[int] | None = None, storage_offset: int | None = None, memory_format: memory_format | None = None,
+    dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, pin_memory: bool = False, requires_grad: bool = False,
+    **dispatch: object,
 ) -> Any:  # fmt: skip
     """A leaf of a class with ``__torch_dispatch__`` that has a shape and no memory: its class says what operators do with it.
 

@@ -53,7 +53,7 @@ def _listed(name: str, what: str, tensors: Sequence[Tensor] | int) -> list[Any]:
     return list(tensors)
 
 
-def _beside(name: str, what: str, tensors: list[Any], given: Any) -> list[Any]:
+def _beside(name: str, what: str, tensors: list[Any], given: object) -> list[Any]:
     """An operand for each tensor: of a list of tensors or numbers, or one for all.  Raises RuntimeError for other lengths."""
     if isinstance(given, Tensor) and given.ndim:
         raise RuntimeError(f"{name}: {what}: scalar tensor expected to be 0 dim but it has {given.ndim} dimensions: give a list of "
@@ -69,7 +69,7 @@ def _beside(name: str, what: str, tensors: list[Any], given: Any) -> list[Any]:
     return list(given)
 
 
-def _one_keyword(name: str, first: Any, keywords: dict[str, Any], allowed: Sequence[str]) -> Any:
+def _one_keyword(name: str, first: object, keywords: dict[str, Any], allowed: Sequence[str]) -> Any:
     """An argument that goes by several names.  Raises TypeError where none or two are given, or another."""
     given = [keywords.pop(key) for key in allowed if key in keywords]
     given += [] if first is _ABSENT else [first]
@@ -140,7 +140,7 @@ def _apply(tensor: Tensor, name: str, in_place: bool, *args: object, **options: 
 def _lerp(in_place: bool) -> Callable[..., Any]:
     shown = f"_foreach_lerp{'_' * in_place}"
 
-    def each(self: Any, tensors1: list[Tensor], weight: Any = _ABSENT, **keywords: object) -> Sequence[Tensor]:
+    def each(self: Any, tensors1: list[Tensor], weight: object = _ABSENT, **keywords: object) -> Sequence[Tensor]:
         """`lerp` of each tensor, its end and a weight: one number, or a list of numbers or tensors."""
         tensors = _listed(shown, "self", self)
         ends = _beside(shown, "tensors1", tensors, tensors1)
@@ -155,7 +155,7 @@ def _fused(name: str, in_place: bool) -> Callable[..., Any]:
     shown = f"_foreach_{name}{'_' * in_place}"
 
     def each(
-        self: Any, tensor1: list[Tensor], tensor2: list[Tensor], scalars: Any = _ABSENT, *, value: Any = _ABSENT
+        self: Any, tensor1: list[Tensor], tensor2: list[Tensor], scalars: object = _ABSENT, *, value: Any = _ABSENT
     ) -> Sequence[Tensor]:
         tensors = _listed(shown, "self", self)
         first, second = (_beside(shown, w, tensors, x) for w, x in (("tensor1", tensor1), ("tensor2", tensor2)))
@@ -170,7 +170,7 @@ def _fused(name: str, in_place: bool) -> Callable[..., Any]:
     return each
 
 
-def _unpacked(name: str, given: Any, count: int) -> Any:
+def _unpacked(name: str, given: object, count: int) -> object:
     """The numbers of a vector of them; anything else as it is.  Raises RuntimeError for what is not one number each."""
     if not isinstance(given, Tensor):
         return given
@@ -192,7 +192,7 @@ def _norm(self: Any, ord: float = 2, dtype: dtype | None = None) -> tuple[Tensor
     return tuple(linalg.vector_norm(t, ord, dtype=dtype) for t in tensors)
 
 
-def _powsum(self: Any, ord: int = 2, dtype: Any = None) -> tuple[Tensor, ...]:
+def _powsum(self: Any, ord: int = 2, dtype: object = None) -> tuple[Tensor, ...]:
     """The sum of each tensor's absolute values to the power `ord`.  self: a list of (*) -> a tuple of ()"""
     return tuple(t.abs().pow(ord).sum(dtype=dtype) for t in _listed("_foreach_powsum", "self", self))
 
@@ -208,7 +208,7 @@ def _mm(self: Any, mat2: list[Tensor]) -> tuple[Tensor, ...]:
     return tuple(a @ b for a, b in zip(tensors, _beside("_foreach_mm", "mat2", tensors, mat2), strict=True))
 
 
-def _clone(self: Any, *, memory_format: Any = None) -> tuple[Tensor, ...]:
+def _clone(self: Any, *, memory_format: object = None) -> tuple[Tensor, ...]:
     """A copy of each tensor.  self: a list of (*)"""
     return tuple(t.clone(memory_format=memory_format) for t in _listed("_foreach_clone", "self", self))
 

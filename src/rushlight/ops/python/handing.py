@@ -17,6 +17,8 @@ from rushlight.overrides.protocol import DisableTorchFunctionSubclass
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.dispatch.declare import Op
 
 # By the name of an operator: from it, its inputs and statics, the overload's name and the arguments that PyTorch has for the call.
@@ -115,11 +117,11 @@ class Call:
         results = tuple(wrap(x) for x in outs)
         return results[0] if op.out_count == 1 else results
 
-    def handed(self, handler: Any, types: tuple[type, ...]) -> Any:
+    def handed(self, handler: object, types: tuple[type, ...]) -> Any:
         """What a handler gives."""
         return handed(self, handler, self.overload, types, self.args, self.kwargs)
 
-    def finished(self, given: Any) -> Any:
+    def finished(self, given: object) -> Any:
         """What a handler gave, with its place in the graph."""
         op, flat = self.op, self.flat
         results = self.results(given)
@@ -187,12 +189,12 @@ def matches(template: Any, given: Any, pairs: list[Any]) -> bool:
 PLAIN = {int, float, bool, complex, str, slice}
 
 
-def is_other(x: Tensor, y: Any) -> bool:
+def is_other(x: Tensor, y: object) -> bool:
     """Whether an operand is of another shape or dtype than the one that was handed."""
     return not isinstance(y, Tensor) or x._held.shape != y._held.shape or x._held.dtype != y._held.dtype
 
 
-def replaced(x: Any, pairs: list[Any]) -> Any:
+def replaced(x: object, pairs: list[Any]) -> Any:
     """What stands for an input, which is taken out of the pairs."""
     for i, (old, new) in enumerate(pairs):
         if old is x:
@@ -210,7 +212,7 @@ class HandedBackward(Node):
     __slots__ = ("backward",)
     backward: Any
 
-    def run(self, g: Any, wanted: int) -> Any:
+    def run(self, g: object, wanted: int) -> Any:
         """The same on arrays."""
         return [None if x is None else x._array for x in self.run_tensors(wrap(g), wanted)]
 
@@ -242,7 +244,14 @@ def link(op: Op, flat: tuple[Any, ...], result: Tensor, backward: Callable[..., 
     result._edge = node
 
 
-def handed(running: Any, handler: Any, overload: Any, types: tuple[type, ...], args: Any, kwargs: Any) -> Any:
+def handed(
+    running: object,
+    handler: Any,
+    overload: Any,
+    types: tuple[type, ...],
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None,
+) -> Any:
     """What a handler gives for a call, which a call of the overload within it runs."""
     aten.handed.calls.append(running)
     try:
@@ -268,7 +277,7 @@ def kinds(values: Any) -> list[type]:
     return found
 
 
-def refused(overload: Any, who: list[Any]) -> TypeError:
+def refused(overload: object, who: list[Any]) -> TypeError:
     """The error where all who were asked returned NotImplemented."""
     asked = ", ".join(kind.__name__ if isinstance(kind, type) else repr(kind) for kind in who)
     return TypeError(f"Multiple dispatch failed for {overload}: __torch_dispatch__ of all of {asked} returned NotImplemented; one of "

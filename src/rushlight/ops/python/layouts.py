@@ -18,7 +18,7 @@ SPARSE = "rushlight.sparse.tensor"  # of a higher floor, imported when it is fir
 PLACES, GRADIENTS, COMPRESSED = "rushlight.sparse.places", "rushlight.sparse.gradients", "rushlight.sparse.compressed"
 
 
-def to_dense(self: Tensor, dtype: dtype | None = None, *, masked_grad: Any = None) -> Tensor:
+def to_dense(self: Tensor, dtype: dtype | None = None, *, masked_grad: object = None) -> Tensor:
     """This tensor, which is dense, in a dtype where one is given."""
     return self if dtype is None else self.to(dtype)
 
@@ -64,7 +64,7 @@ def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: layout | N
     return importlib.import_module(SPARSE).from_dense(self, sparse_dim)
 
 
-def sparse_mask(self: Tensor, mask: Any) -> Any:
+def sparse_mask(self: Tensor, mask: object) -> Any:
     """The elements at the places of a sparse tensor of the same shape, in the layout COO."""
     return importlib.import_module(PLACES).masked(self, mask)
 
@@ -120,7 +120,7 @@ def smm(self: Tensor, mat2: Tensor) -> Any:
     return _later("rushlight.sparse.older", "smm")(self, mat2)
 
 
-def sspaddmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def sspaddmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: object = 1, alpha: object = 1) -> Any:
     """As `torch.sspaddmm`."""
     return _later("rushlight.sparse.older", "sspaddmm")(self, mat1, mat2, beta=beta, alpha=alpha)
 

@@ -203,7 +203,7 @@ def ended(line: str, last: list[str], indent: int, below: bool = False) -> str:
     return "".join(pieces) + ")"
 
 
-def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
+def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
     if getattr(self._array, "interpreted", False):  # inside vmap
         part, inner = self._array, textwrap.indent(repr(self._array.tensor), "    ")
         number = modes.levels.index(part.level) + 1 if part.level in modes.levels else 1

@@ -102,7 +102,7 @@ def array_of(self: Any) -> Any:
     return held if here.off and held.__class__ is np.ndarray else Shown(held)
 
 
-def prepare(cls: Any) -> None:
+def prepare(cls: type[Any]) -> None:
     """Make a class whose first object comes to be one that operators ask, if it has ``__torch_dispatch__``."""
     if "_dispatched" in cls.__dict__ or not asks(cls):
         return
@@ -167,7 +167,8 @@ class DisableTorchDispatch:
         here.off -= 1
 
 
-def _disabled_torch_dispatch_impl(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def _disabled_torch_dispatch_impl(cls: type[Any], func: Callable[..., Any], types: tuple[type, ...],
+                                  args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> object:  # fmt: skip
     """The ``__torch_dispatch__`` of a class that overrides nothing: operators work on the memory of its tensors."""
     with DisableTorchDispatch():
         return func(*args, **(kwargs or {}))

@@ -50,7 +50,7 @@ def mask_of(input: Tensor, p: float) -> Array:
 
 
 @op(ns=None, name="native_dropout", aux=("bits",), repeatable=True, again=25, behind="input", over=True)
-def dropout_op(input: Array, p: float, order: tuple[int, ...] | None, state: Any) -> Array:
+def dropout_op(input: Array, p: float, order: tuple[int, ...] | None, state: object) -> Array:
     """`input` / (1 - p) with probability 1 - p, else 0, by element; the `state` of a generator, or bits, decide where.  (*) -> (*)
 
     order: of the dimensions in memory, outermost first, in which numbers are drawn; None where it is that of the dimensions.
@@ -75,7 +75,7 @@ def _(grad: Array, order: tuple[int, ...] | None) -> list[shapes.Made]:
     return [shapes.Made(grad.shape, grad.dtype, order)]
 
 
-def _scaled_into(x: Any, bits: Array, p: float, order: tuple[int, ...] | None) -> None:
+def _scaled_into(x: object, bits: Array, p: float, order: tuple[int, ...] | None) -> None:
     backend.dropout_backward(x, bits, p, order, out=x)
 
 
@@ -89,7 +89,7 @@ dropout_op.grad("input", raw=lambda g, bits, p, order: backend.dropout_backward(
 )
 
 
-def _dropout_into(x: Array, p: float, order: tuple[int, ...] | None, state: Any) -> tuple[Array, ...]:
+def _dropout_into(x: Array, p: float, order: tuple[int, ...] | None, state: object) -> tuple[Array, ...]:
     return (backend.dropout(x, p, state, order, out=x)[1],)
 
 
@@ -343,7 +343,7 @@ def _with_train(fn: Callable[..., Any], name: str, inplace: bool) -> Callable[..
     return publish_inplace(name, call, "")
 
 
-def _plain_feature(input: Any, p: float, train: bool, inplace: bool) -> Any:
+def _plain_feature(input: Any, p: float, train: bool, inplace: bool) -> object:
     check_p("feature_dropout", p)
     return feature_dropout(input, p, train, inplace)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,11 @@ from rushlight.ops.random.random import source
 from rushlight.ops.special.scipy_special import scipy_special
 from rushlight.tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    from rushlight.generator import Generator
 
-def _no_second(g: Array) -> Any:
+
+def _no_second(g: Array) -> object:
     raise NotImplementedError("the second derivative of a sample of the gamma distribution by its concentration is not "
                               "implemented")  # fmt: skip
 
@@ -36,12 +39,12 @@ def log_gamma_slope(concentration: Array, log_sample: Array) -> Array:
 
 @op(ns=None, name="log_standard_gamma", half=None, batch=families.parametric,
     grads={"concentration": lambda g, concentration, out: g * log_gamma_slope(concentration, out)})  # fmt: skip
-def log_standard_gamma_op(concentration: Array, generator: Any) -> Array:
+def log_standard_gamma_op(concentration: Array, generator: Generator | None) -> Array:
     """Logarithms of samples: of 0 where the shape is 0 or below.  (*) -> (*)"""
     return source(generator).log_gammas(concentration).astype(concentration.dtype)
 
 
-def log_standard_gamma(concentration: Tensor, generator: Any = None) -> Tensor:
+def log_standard_gamma(concentration: Tensor, generator: Generator | None = None) -> Tensor:
     """Logarithms of samples of the gamma distribution of rate 1, differentiable by the shapes.  (*) -> (*)
 
     Logarithms, because samples of small shapes underflow. Draws in float64 by Marsaglia and Tsang's method (ACM
@@ -54,7 +57,7 @@ def log_standard_gamma(concentration: Tensor, generator: Any = None) -> Tensor:
     return drawn
 
 
-def _standard_gamma(concentration: Tensor, generator: Any = None) -> Tensor:
+def _standard_gamma(concentration: Tensor, generator: Generator | None = None) -> Tensor:
     """Samples of the gamma distribution of rate 1, differentiable by the shapes, at least the smallest normal number.
 
     (*) -> (*). The name by which libraries of distributions ask torch for them. Raises as `log_standard_gamma`.
@@ -64,7 +67,7 @@ def _standard_gamma(concentration: Tensor, generator: Any = None) -> Tensor:
     return drawn
 
 
-def _standard_gamma_grad(self: Tensor, output: Tensor) -> Any:
+def _standard_gamma_grad(self: Tensor, output: Tensor) -> object:
     """The derivative of samples of the gamma distribution by its concentration `self`.  (*), (*) -> (*)"""
     return output * log_gamma_slope(self, output.log())
 

@@ -161,7 +161,7 @@ def scattered(shape: tuple[int, ...], dtype: Any, generator: Generator | None) -
 
 
 def _fresh(name: str, draw: Callable[..., Any], args: tuple[Any, ...], size: Any, generator: Generator | None,
-           out: Any, dtype: dtype | None, device: device | str | int | None, layout: Any,
+           out: Any, dtype: dtype | None, device: device | str | int | None, layout: layout | None,
            requires_grad: bool, pin_memory: bool) -> Tensor:  # fmt: skip
     where = check_options(name, device, layout, pin_memory)
     kind = dtype_with(name, dtype, out)
@@ -210,7 +210,7 @@ def bounds(name: str, args: tuple[Any, ...], low: Any, high: Any, size: Any, siz
 
 
 @function()
-def randint(*args: Any, low: Any = None, high: Any = None, size: int | Sequence[int] | None = None,
+def randint(*args: object, low: object = None, high: object = None, size: int | Sequence[int] | None = None,
             generator: Generator | None = None, out: Tensor | None = None, dtype: dtype | None = None,
             layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
             pin_memory: bool = False) -> Tensor:  # fmt: skip
@@ -266,8 +266,8 @@ def orders(shape: tuple[int, ...], kind: Any, generator: Any) -> Any:
     return found
 
 
-def _like(name: str, draw: Callable[..., Any], input: Tensor, dtype: Any, device: device | str | int | None,
-          layout: Any, requires_grad: bool, memory_format: Any, generator: Any,
+def _like(name: str, draw: Callable[..., Any], input: Tensor, dtype: dtype | None, device: device | str | int | None,
+          layout: layout | None, requires_grad: bool, memory_format: memory_format | None, generator: Generator | None,
           pin_memory: bool) -> Tensor:  # fmt: skip
     kind = input._held.dtype if dtype is None else numpy_dtype(name, dtype)
     if place_of(name, input, device, layout, pin_memory) is META:
@@ -310,7 +310,7 @@ def randn_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | No
 
 
 @function()
-def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, dtype: dtype | None = None,
+def randint_like(input: Tensor, *args: object, low: object = None, high: object = None, dtype: dtype | None = None,
                  layout: layout | None = None, device: device | str | int | None = None, requires_grad: bool = False,
                  memory_format: memory_format | None = None, generator: Generator | None = None,
                  pin_memory: bool = False) -> Tensor:  # fmt: skip

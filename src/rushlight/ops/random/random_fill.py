@@ -93,7 +93,7 @@ def put_uniform(x: Array, low: float, high: float, generator: Generator | None) 
         x[...] = uniform_array(x.shape, x.dtype, generator, low, high)
 
 
-def put_normal(x: Array, mean: float, std: float, generator: Any) -> None:
+def put_normal(x: Array, mean: float, std: float, generator: Generator | None) -> None:
     """Numbers of a normal distribution; of complex ones, both parts have this mean and half the variance."""
     if dtypes.is_complex(x.dtype):
         put_normal(parts(x), mean, std * 0.5**0.5, generator)
@@ -126,7 +126,7 @@ def _between(
 
 
 @function(method=True, ns="Tensor")
-def uniform_(self: Tensor, *args: float, generator: Generator | None = None, **kwargs: Any) -> Tensor:
+def uniform_(self: Tensor, *args: float, generator: Generator | None = None, **kwargs: object) -> Tensor:
     """Fill with numbers evenly from [from, to): uniform_(from=0, to=1).  Raises RuntimeError where from > to."""
     low, high = _between("uniform_", args, kwargs, 0.0, 1.0)
     for name, bound in (("from", low), ("to", high)):
@@ -140,7 +140,7 @@ def uniform_(self: Tensor, *args: float, generator: Generator | None = None, **k
     return redraw("uniform_", self, lambda x: put_uniform(x, low, high, generator))
 
 
-def _largest(x: Tensor) -> Any:
+def _largest(x: Tensor) -> object:
     return dtypes.finfo(x.dtype).max if isinstance(x, Tensor) and x._array.dtype.kind in "fVc" else None
 
 
@@ -210,7 +210,7 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
 
 
 @function(method=True, ns="Tensor")
-def random_(self: Tensor, *args: int, generator: Generator | None = None, **kwargs: Any) -> Tensor:
+def random_(self: Tensor, *args: int, generator: Generator | None = None, **kwargs: object) -> Tensor:
     """Fill with integers: random_(to) from [0, to), random_(from, to); random_() from all the dtype holds exactly."""
     if len(args) == 1:
         args = (0, args[0])
@@ -288,7 +288,7 @@ def check_probability(p: Any) -> None:
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got {got}")
 
 
-def coins(x: Array, p: Any, generator: Generator | None) -> None:
+def coins(x: Array, p: object, generator: Generator | None) -> None:
     """1 with probability `p`, else 0: an array of float32 is compared with numbers of 24 bits, all else with such of 53."""
     rng = source(generator)
     if isinstance(p, np.ndarray) and p.ndim:
@@ -317,7 +317,7 @@ def fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     return len(shape) <= len(target) and all(n in (1, m) for n, m in zip(shape, behind, strict=True))
 
 
-def by_chance(p: Tensor, generator: Any) -> Any:
+def by_chance(p: Tensor, generator: Generator | None) -> Any:
     """1 with the probability that each element is, else 0, inside vmap."""
     level = randomness.check()
     if level is not None and level.randomness == "same" and level.whole(p)[1] is not None:
@@ -441,7 +441,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
 @op(ns=None, name="binomial", half=None, grads={"count": lambda g, count: nothing(count),
                                                 "prob": lambda g, prob: nothing(prob)}, batch=families.parametric)  # fmt: skip
-def binomial_op(count: Array, prob: Array, generator: Any) -> Array:
+def binomial_op(count: Array, prob: Array, generator: Generator | None) -> Array:
     """Numbers of successes.  (*), (*) -> (*)"""
     return source(generator).binomials(count, prob).astype(count.dtype)
 
@@ -474,7 +474,7 @@ def multinomial(
 
 
 @per_sample
-def categories(input: Tensor, num_samples: int, replacement: bool, generator: Any) -> Tensor:
+def categories(input: Tensor, num_samples: int, replacement: bool, generator: Generator | None) -> Tensor:
     """multinomial."""
     array = tensor_argument("multinomial", input)
     n = check_weights(array, num_samples, replacement)

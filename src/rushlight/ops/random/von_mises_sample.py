@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,12 +13,13 @@ from rushlight.ops.elementwise.shared import nothing
 from rushlight.ops.random.random import source
 
 if TYPE_CHECKING:
+    from rushlight.generator import Generator
     from rushlight.tensor import Tensor
 
 
 @op(ns=None, name="von_mises", half=None, grads={"loc": lambda g, loc: nothing(loc),
                                                  "concentration": lambda g, concentration: nothing(concentration)})  # fmt: skip
-def von_mises_op(loc: Array, concentration: Array, generator: Any) -> Array:
+def von_mises_op(loc: Array, concentration: Array, generator: Generator | None) -> Array:
     """Angles in [-pi, pi).  (*), (*) -> (*)"""
     where, k = np.broadcast_arrays(loc.astype(np.float64), concentration.astype(np.float64))
     r, rng = proposal(k), source(generator)
@@ -50,7 +51,7 @@ def proposal(k: Array) -> Array:
         return np.where(k < 1e-5, 1 / k + k, (1 + rho * rho) / (2 * rho))
 
 
-def von_mises(loc: Tensor, concentration: Tensor, generator: Any = None) -> Tensor:
+def von_mises(loc: Tensor, concentration: Tensor, generator: Generator | None = None) -> Tensor:
     """Angles around `loc`, in [-pi, pi).  (*), (*) -> (*)
 
     By rejection from a wrapped Cauchy distribution (Best and Fisher, Efficient simulation of the von Mises distribution,

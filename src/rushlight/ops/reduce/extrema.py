@@ -170,7 +170,7 @@ def extremum(
 ) -> Callable[..., Any]:
     """The function max or min with its overloads."""
 
-    def find(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Tensor:
+    def find(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: object = None) -> Tensor:
         if isinstance(dim, Tensor) or dim.__class__ is np.ndarray:
             other = dim
         if other is not None:
@@ -246,7 +246,7 @@ def aminmax_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> tuple[Array
 @aminmax_op.grad("input")
 def _(
     gs: list[Any], input: Array | Tensor, min: Array | Tensor, max: Array | Tensor, dim: tuple[int, ...], keepdim: bool
-) -> Any:
+) -> object:
     low, high = (
         None if g is None else shared(g, input, out, dim, keepdim) for g, out in zip(gs, (min, max), strict=True)
     )
@@ -259,7 +259,7 @@ _aminmax = named("aminmax", "min", "max")
 @function(method=True)
 @moving("aminmax", same_dtype=True)
 @numpy_names
-def aminmax(input: Tensor, *, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
+def aminmax(input: Tensor, *, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> tuple[Tensor, ...]:
     """The smallest and the largest elements, over all dimensions or along `dim`.  (*) -> (*), (*)"""
     array = ordered("aminmax", input)
     if dim is None and not array.size:

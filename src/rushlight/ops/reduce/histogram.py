@@ -63,7 +63,7 @@ def histc(input: Tensor, bins: int = 100, min: Tensor | complex = 0, max: Tensor
 _histogram, _histogramdd = named("histogram", "hist", "bin_edges"), named("histogramdd", "hist", "bin_edges")
 
 
-def edges_of(name: str, x: Array, bins: Tensor | int, span: Any) -> Array:
+def edges_of(name: str, x: Array, bins: Tensor | int, span: object) -> Array:
     """Edges given, or evenly spaced over `span` or the data."""
     if isinstance(bins, Tensor):
         edges = raw(bins)
@@ -130,7 +130,7 @@ def followed(*operands: object) -> Any:
 @per_sample
 def histogram(
     input: Tensor, bins: Tensor | int = 100, *, range: Any = None, weight: Tensor | None = None, density: bool = False
-) -> Any:
+) -> tuple[Tensor, ...]:
     """How many elements, or how much weight, falls in each bin, and the edges of the bins.  (*) -> (bins), (bins + 1)
 
     bins: how many of equal width over `range` (or the data), or a tensor of edges. density: so that the area is 1.
@@ -149,7 +149,7 @@ def histogram(
 @per_sample
 def histogramdd(
     input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
-) -> Any:
+) -> tuple[Tensor, ...]:
     """A histogram of points in D dimensions: (*, D) -> (bins, ...), and the D tensors of edges.
 
     bins: how many in each dimension, for all or one by one, or the edges; range: low and high for each dimension, flat.

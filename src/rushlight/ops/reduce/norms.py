@@ -94,7 +94,7 @@ def norm_grad_once(g: Array, input: Array, out: Array, p: float, dim: tuple[int,
 
 
 @norm_op.grad("input", raw=norm_grad_once)
-def _(g: Tensor, input: Tensor, out: Tensor, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
+def _(g: Tensor, input: Tensor, out: Tensor, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> object:
     return norm_grad(g, input, out, p, dim, keepdim)
 
 
@@ -202,7 +202,7 @@ def vector_norm(
     return norm_op(x, p, where, keepdim)
 
 
-def order(value: Any) -> float:
+def order(value: object) -> float:
     """The order of a norm as a float."""
     if isinstance(value, Tensor):
         value = number(value)
@@ -214,7 +214,7 @@ def order(value: Any) -> float:
 @function(method=True)
 @numpy_names
 def norm(input: Tensor, p: float | str | None = "fro", dim: int | Sequence[int] | None = None, keepdim: bool = False,
-         out: Any = None, dtype: Any = None) -> Tensor:  # fmt: skip
+         out: object = None, dtype: dtype | None = None) -> Tensor:  # fmt: skip
     """The norm over all elements or over the dimensions in `dim`.  (*) -> (*)
 
     p: a number (see linalg.vector_norm), None or "fro" (2), or "nuc", the sum of the singular values of matrices.

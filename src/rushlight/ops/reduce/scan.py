@@ -127,7 +127,7 @@ def logcumsumexp_op(input: Array, dim: int) -> Array:
     return out
 
 
-def _slopes(g: Array, input: Array, out: Array, dim: int) -> Any:
+def _slopes(g: Array, input: Array, out: Array, dim: int) -> object:
     """As the formula below, of some lines and places along them at a time."""
     if not out.size or not out.ndim or is_half(input.dtype):
         return _log_slopes(g, input, out, dim)
@@ -270,13 +270,13 @@ _cummax, _cummin = named("cummax", "values", "indices"), named("cummin", "values
 
 @function(method=True, out=True)
 @numpy_names
-def cummax(input: Tensor, dim: int) -> Any:
+def cummax(input: Tensor, dim: int) -> tuple[Tensor, ...]:
     """The largest elements so far along `dim` and their indices.  (*) -> (*), (*)"""
     return _cummax(*cummax_op(input, wrap_dim(dim, ordered("cummax", input).ndim)))
 
 
 @function(method=True, out=True)
 @numpy_names
-def cummin(input: Tensor, dim: int) -> Any:
+def cummin(input: Tensor, dim: int) -> tuple[Tensor, ...]:
     """The smallest elements so far along `dim` and their indices.  (*) -> (*), (*)"""
     return _cummin(*cummin_op(input, wrap_dim(dim, ordered("cummin", input).ndim)))

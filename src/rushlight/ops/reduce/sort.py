@@ -156,7 +156,7 @@ _median, _nanmedian, _mode = (named(n, "values", "indices") for n in ("median", 
 
 @function(method=True, out=True)
 @numpy_names
-def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> tuple[Tensor, ...]:
     """The elements in order along `dim` and their indices; NaN counts as largest.  (*) -> (*), (*)"""
     dim = wrap_dim(dim, ordered("sort", input, RuntimeError).ndim)
     return _sort(*sort_op(input, dim, bool(descending), bool(stable)))
@@ -200,7 +200,7 @@ def check_k(name: str, array: Array, k: int, dim: int, low: int) -> int:
 
 @function(method=True, out=True)
 @numpy_names
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, ...]:
     """The k largest (or smallest) elements along `dim` and their indices, in order.  (*) -> (*), (*)"""
     array = ordered("topk", input, RuntimeError)
     dim = wrap_dim(dim, array.ndim)
@@ -210,7 +210,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
 @function(method=True)
 @moving("kthvalue", same_dtype=True)
 @numpy_names
-def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, ...]:
     """The k-th smallest elements (k from 1) along `dim` and their indices.  (*) -> (*), (*)"""
     array = ordered("kthvalue", input)
     dim = check_dim("kthvalue", array, dim)
@@ -246,6 +246,6 @@ def nanmedian(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bo
 
 @function(method=True, out=True)
 @numpy_names
-def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, ...]:
     """The most frequent elements along `dim` (the smallest of several) and their indices.  (*) -> (*), (*)"""
     return _mode(*mode_op(input, check_dim("mode", ordered("mode", input), dim), keepdim))

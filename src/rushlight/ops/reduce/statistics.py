@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from rushlight.ops.reduce.sums import (
 )
 from rushlight.tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
+
 
 def squared_distance(x: Array, middle: Array) -> Array:
     """|x - middle|**2, real."""
@@ -56,7 +59,7 @@ def squared_deviations(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> 
     return fold_of(np.add, lambda x, m, r: squared_distance(x - m, r), x, dim, keepdim, middle, rounded)
 
 
-def deviations(x: Any, dim: tuple[int, ...] | None) -> Any:
+def deviations(x: object, dim: tuple[int, ...] | None) -> Any:
     """x - mean, the mean made exact: what its rounding adds is subtracted, as a constant.  Not so of 16 bits, as in PyTorch."""
     off = x - mean_op(x, dim, True)
     if getattr(raw(off), "interpreted", False) or raw(off).dtype.itemsize == 2:
@@ -131,7 +134,7 @@ def var_grad(
         return deviations(input, dim) * by
 
 
-def limits(x: Any, dtype: Any) -> Any:
+def limits(x: object, dtype: dtype | None) -> Any:
     """The slope of a variance without degrees of freedom: infinite, NaN at the mean; a constant, as the variance is."""
     return cast(x != mean_op(x, None, True), dtype) * math.inf
 

@@ -32,7 +32,7 @@ def opaque(input: Array, name: str, result: Callable[..., Any]) -> Array:
 
 
 @opaque.grad("input")
-def _(g: Array, name: str) -> Any:
+def _(g: Array, name: str) -> object:
     raise NotImplementedError(f"the derivative for '{name}' is not implemented: detach() its input")
 
 
@@ -82,7 +82,7 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
     return _results("unique_dim", input, (found, back, counts), return_inverse, return_counts)
 
 
-def _unique(flat: Array, inverse: bool, counts: bool) -> Any:
+def _unique(flat: Array, inverse: bool, counts: bool) -> tuple[Any, ...]:
     if flat.dtype.kind == "V":  # NumPy sorts no NaN of these
         values, places, counted = _unique(flat.astype(np.float32), inverse, counts)
         return values.astype(flat.dtype), places, counted

@@ -95,7 +95,7 @@ def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     return expand(input, listed(size, "broadcast_to", "size"))
 
 
-def broadcast_method(self: Tensor, *size: int | Sequence[int], **named: Any) -> Tensor:
+def broadcast_method(self: Tensor, *size: int | Sequence[int], **named: object) -> Tensor:
     """`self` broadcast to `size`, given as ints or one sequence, without copying.  (*) -> size"""
     if named:
         size = by_keyword("broadcast_to", "size", size, named)
@@ -106,7 +106,7 @@ Tensor.broadcast_to = known_as(broadcast_method, "broadcast_to", "Tensor")  # ty
 
 
 @function(method=True, ns="Tensor")
-def sum_to_size(self: Tensor, *size: int | Sequence[int], **named: Any) -> Tensor:
+def sum_to_size(self: Tensor, *size: int | Sequence[int], **named: object) -> Tensor:
     """`self` summed over the dimensions in which `size` broadcasts to its shape.  (*) -> size"""
     if named:
         size = by_keyword("sum_to_size", "size", size, named)

@@ -59,7 +59,7 @@ def _(g: Array, input_shape: tuple[int, ...], repeats: tuple[int, ...]) -> Array
 
 
 @function(method=True, ns="Tensor")
-def repeat(self: Tensor, *repeats: int | Sequence[int], **named: Any) -> Tensor:
+def repeat(self: Tensor, *repeats: int | Sequence[int], **named: object) -> Tensor:
     """A copy with the tensor `repeats` times along each dimension; more repeats than dimensions add leading ones."""
     if named:
         repeats = by_keyword("repeat", "repeats", repeats, named)
@@ -74,7 +74,7 @@ def repeat(self: Tensor, *repeats: int | Sequence[int], **named: Any) -> Tensor:
 
 
 @function(method=True)
-def tile(input: Tensor, *dims: int | Sequence[int], **named: Any) -> Tensor:
+def tile(input: Tensor, *dims: int | Sequence[int], **named: object) -> Tensor:
     """As repeat; fewer `dims` than dimensions leave the first ones alone.  (*) -> (*)"""
     if named:
         dims = by_keyword("tile", "dims", dims, named)
@@ -110,7 +110,7 @@ def flip_op(input: Array, dims: tuple[Any, ...]) -> Array:
 
 
 @function(method=True)
-def flip(input: Tensor, *dims: int | Sequence[int], **named: Any) -> Tensor:
+def flip(input: Tensor, *dims: int | Sequence[int], **named: object) -> Tensor:
     """A copy with the dimensions `dims` in reverse order.  (*) -> (*)"""
     if named:
         dims = by_keyword("flip", "dims", dims, named)

@@ -60,7 +60,7 @@ def sum_to(input: Array, size: tuple[int, ...]) -> Array:
 
 
 @function(method=True)
-def expand(input: Any, *size: Any, implicit: bool = False, **named: Any) -> Tensor:
+def expand(input: Any, *size: Any, implicit: bool = False, **named: object) -> Tensor:
     """`input` broadcast to `size` without copying; -1 keeps a dimension.  (*) -> size"""
     if named:
         size = by_keyword("expand", "size", size, named)

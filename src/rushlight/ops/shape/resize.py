@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def steps_of(shape: tuple[int, ...], unit: int) -> tuple[int, ...]:
 
 
 def resize_(
-    self: Tensor, *size: int | Sequence[int], memory_format: memory_format | None = contiguous_format, **named: Any
+    self: Tensor, *size: int | Sequence[int], memory_format: memory_format | None = contiguous_format, **named: object
 ) -> Tensor:
     """Change the shape in place: on the same memory if it is large enough, else on more memory with the old elements.
 
@@ -111,7 +111,7 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: memory_form
     return resize_(self, the_template._held.shape, memory_format=memory_format)
 
 
-def resize(self: Tensor, *size: Any) -> Tensor:
+def resize(self: Tensor, *size: object) -> Tensor:
     """Another shape of as many elements on the same memory, deprecated: use `reshape`."""
     caller.warn("non-inplace resize is deprecated")
     if not size:

@@ -72,7 +72,7 @@ def _(gs: list[Tensor], input_shape: tuple[int, ...], sizes: tuple[int, ...], di
     outputs=None,
     batch=families.shifted,
 )
-def unbind_op(input: Array, dim: int, order: tuple[int, ...] | None = None) -> Any:
+def unbind_op(input: Array, dim: int, order: tuple[int, ...] | None = None) -> list[Any]:
     """The parts at each index of dimension `dim`, views.  (*) -> [(*), ...]
 
     order: the dimensions by decreasing stride, None for C order: how the gradient will lie in memory.

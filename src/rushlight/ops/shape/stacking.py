@@ -53,7 +53,7 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
 # Splitting -----------------------------------------------------------------------------------------
 
 
-def split_points(name: str, places: Any) -> int | tuple[int, ...]:
+def split_points(name: str, places: object) -> int | tuple[int, ...]:
     """Where to split: an int for the number of parts, else a tuple of ends."""
     array = raw(places)
     if isinstance(array, np.ndarray):
@@ -76,9 +76,9 @@ def split_points(name: str, places: Any) -> int | tuple[int, ...]:
 
 @function(method=True)
 @numpy_names
-def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *,
+def tensor_split(input: Tensor, indices_or_sections: object = None, dim: int = 0, *,
                  indices: Tensor | Sequence[int] | int | None = None, sections: int | Sequence[int] | None = None,
-                 tensor_indices_or_sections: Any = None) -> tuple[Tensor, ...]:  # fmt: skip
+                 tensor_indices_or_sections: object = None) -> tuple[Tensor, ...]:  # fmt: skip
     """A tuple of parts of `input` along `dim`, views: so many as equal as can be, or split before the indices given.
 
     Unlike those of `split`, they may be changed in place.
@@ -106,7 +106,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
 
 def _along(name: str, least: int, dims: Callable[..., Any]) -> Callable[..., Any]:
     def fn(
-        input: Tensor, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None
+        input: Tensor, indices_or_sections: object = None, *, indices: object = None, sections: object = None
     ) -> tuple[Tensor, ...]:
         ndim = raw(input).ndim
         if ndim < least:

@@ -136,7 +136,7 @@ def _(
     return as_strided_adjoint(g, shape, size, stride, offset, own)
 
 
-def geometry(name: str, input: Tensor, size: Any, stride: Any, storage_offset: int | None) -> tuple[Any, ...]:
+def geometry(name: str, input: Tensor, size: object, stride: object, storage_offset: int | None) -> tuple[Any, ...]:
     """The statics of as_strided, checked to lie within the storage."""
     array = held(input)
     size, stride = listed(size, name, "size"), listed(stride, name, "stride")

@@ -40,7 +40,7 @@ ndarray = np.ndarray
 
 
 @function(method=True, ns="Tensor")
-def view(self: Tensor, *shape: Any, dtype: dtype | None = None, **named: Any) -> Tensor:
+def view(self: Tensor, *shape: Any, dtype: dtype | None = None, **named: object) -> Tensor:
     """The same memory in another shape, or as another dtype.  (*) -> shape
 
     Raises RuntimeError where the strides do not allow it without a copy: use reshape() there.
@@ -60,7 +60,7 @@ def view(self: Tensor, *shape: Any, dtype: dtype | None = None, **named: Any) ->
     return made_view(reshape_op.op, self, result, (result.shape,))
 
 
-def view_slowly(self: Tensor, shape: tuple[Any, ...], dtype: Any) -> Tensor:
+def view_slowly(self: Tensor, shape: tuple[Any, ...], dtype: dtype | None) -> Tensor:
     """`view`, with the errors for what does not fit."""
     if dtype is None and len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
         dtype = shape[0]
@@ -115,7 +115,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 
 @function(method=True)
-def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
+def permute(input: Tensor, *dims: Any, **named: object) -> Tensor:
     """The dimensions in another order, a view.  (*) -> (*)"""
     if named:
         dims = by_keyword("permute", "dims", dims, named)

@@ -166,7 +166,7 @@ def igammac(input: Array, other: Array) -> Array:
 # The zeta function of Hurwitz ------------------------------------------------------------------------
 
 
-def _no_exponent(g: Array | Tensor) -> Any:
+def _no_exponent(g: Array | Tensor) -> object:
     raise NotImplementedError("the derivative for 'zeta: input' is not implemented: detach() it where it is a constant")
 
 

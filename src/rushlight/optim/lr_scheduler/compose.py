@@ -90,7 +90,7 @@ class SequentialLR(_Composed):
         self._last_lr = scheduler.get_last_lr()
 
 
-def _take_back(scheduler: Any) -> None:
+def _take_back(scheduler: object) -> None:
     """Undo the step that a schedule made when it was built."""
     if hasattr(scheduler, "_schedulers"):
         for member in scheduler._schedulers:

@@ -66,7 +66,7 @@ class CyclicLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
-    def _prepare_momentum(self, base_momentum: Any, max_momentum: Any, last_epoch: int) -> None:
+    def _prepare_momentum(self, base_momentum: object, max_momentum: object, last_epoch: int) -> None:
         self.use_beta1 = uses_beta1(self.optimizer)
         self.base_momentums = for_groups("base_momentum", self.optimizer, base_momentum)
         self.max_momentums = for_groups("max_momentum", self.optimizer, max_momentum)

@@ -65,7 +65,7 @@ class OneCycleLR(LRScheduler):
             self._prepare_momentum(base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
 
-    def _prepare_momentum(self, base_momentum: Any, max_momentum: Any, last_epoch: int) -> None:
+    def _prepare_momentum(self, base_momentum: object, max_momentum: object, last_epoch: int) -> None:
         self.use_beta1 = uses_beta1(self.optimizer)
         highs = for_groups("max_momentum", self.optimizer, max_momentum)
         lows = for_groups("base_momentum", self.optimizer, base_momentum)

@@ -78,7 +78,7 @@ class CAME(Stepper):
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg",)
 
-    def _layout(self, shape: tuple[int, ...], dtype: Any, group: dict[str, Any]) -> dict[str, Any]:
+    def _layout(self, shape: tuple[int, ...], dtype: np.dtype[Any], group: dict[str, Any]) -> dict[str, Any]:
         if len(shape) < 2:
             return {"exp_avg": (shape, dtype), "exp_avg_sq": (shape, dtype)}
         rows, columns = shape[:-1], (*shape[:-2], shape[-1])

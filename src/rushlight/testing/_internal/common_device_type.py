@@ -8,11 +8,16 @@ import inspect
 import unittest
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.testing._internal.common_utils import TestCase
 from rushlight.testing._internal.conditions import unchanged
 from rushlight.testing._internal.parametrizing import Variant, _TestParametrizer, both, bound
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
+
 
 Decorator = Callable[[Any], Any]
 tol = namedtuple("tol", ["atol", "rtol"])
@@ -63,7 +68,7 @@ def get_all_device_types() -> list[str]:
     return ["cpu"]
 
 
-def instantiate_device_type_tests(generic_test_class: Any, scope: dict[str, Any], except_for: Any = None, only_for: Any = None,
+def instantiate_device_type_tests(generic_test_class: Any, scope: dict[str, Any], except_for: object = None, only_for: object = None,
                                   include_lazy: bool = False, allow_mps: bool = False, allow_xpu: bool = False) -> None:  # fmt: skip
     """Put a class of tests for each device into `scope`, in the place of one whose tests take `device`.
 
@@ -95,7 +100,7 @@ def _listed(given: Any) -> Sequence[str]:
     return (given,) if isinstance(given, str) else given
 
 
-def _of_device(name: str, test: Any, cls: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
+def _of_device(name: str, test: Any, cls: type[Any]) -> Iterator[tuple[str, Callable[..., Any]]]:
     """The tests of a class for a device that a generic one is, by their names."""
     variants = _with_dtypes(test, cls)
     for fn, end, given, decorators in variants:
@@ -115,7 +120,7 @@ def _with_dtypes(test: Any, cls: Any) -> Iterator[Variant]:
     kinds = getattr(test, "dtypes", {})
     chosen = kinds.get(cls.device_type, kinds.get("all"))
 
-    def of_dtypes(fn: Any, generic: Any, device: Any) -> Iterator[Variant]:
+    def of_dtypes(fn: Any, generic: Any, device: object) -> Iterator[Variant]:
         for kind in chosen if chosen is not None else (None,):
             several = isinstance(kind, (tuple, list))
             yield fn, "", {} if kind is None else {"dtypes" if several else "dtype": kind}, lambda _: []
@@ -126,7 +131,7 @@ def _with_dtypes(test: Any, cls: Any) -> Iterator[Variant]:
     return variants(test, cls, cls) if chosen is None else both(variants, of_dtypes, test, cls, cls)
 
 
-def _with_precision(test: Any, dtype: Any) -> Decorator:
+def _with_precision(test: object, dtype: dtype | None) -> Decorator:
     """Run a test with the tolerances that it has for a dtype."""
     atol, both_of = (
         getattr(test, "precision_overrides", {}).get(dtype),
@@ -136,7 +141,7 @@ def _with_precision(test: Any, dtype: Any) -> Decorator:
         return unchanged
     wanted = both_of or tol(atol, 0.0)
 
-    def decorate(fn: Any) -> Any:
+    def decorate(fn: Any) -> Callable[..., Any]:
         @functools.wraps(fn)
         def run(self: Any, *args: Any, **kwargs: Any) -> Any:
             former = self.precision, self.rel_tol
@@ -151,7 +156,7 @@ def _with_precision(test: Any, dtype: Any) -> Decorator:
     return decorate
 
 
-def _refusals(test: Any, kind: str) -> list[Decorator]:
+def _refusals(test: object, kind: str) -> list[Decorator]:
     """The decorators that a test has for a device."""
     return [decorate for device, decorate in getattr(test, "device_decorators", ()) if device in (None, kind)]
 
@@ -191,12 +196,12 @@ class dtypes:
         return fn
 
 
-def dtypesIfCPU(*args: Any) -> dtypes:
+def dtypesIfCPU(*args: object) -> dtypes:
     """Other dtypes on the CPU."""
     return dtypes(*args, device_type="cpu")
 
 
-def _elsewhere(*args: Any) -> Decorator:
+def _elsewhere(*args: object) -> Decorator:
     """Other dtypes on a device that is not here."""
     return unchanged
 
@@ -230,7 +235,7 @@ def onlyOn(device_type: str | list[str]) -> Decorator:
     return unchanged if there else unittest.skip(f"Only runs on {device_type}")
 
 
-def onlyNativeDeviceTypesAnd(devices: Any = None) -> Decorator:
+def onlyNativeDeviceTypesAnd(devices: object = None) -> Decorator:
     """Run on PyTorch's own types of devices, which the CPU is, and on these."""
     return unchanged
 
@@ -252,7 +257,7 @@ def deviceCountAtLeast(num_required_devices: int) -> Decorator:
     return decorate
 
 
-def largeTensorTest(size: Any, device: Any = None, inductor: bool = False) -> Decorator:
+def largeTensorTest(size: object, device: device | str | int | None = None, inductor: bool = False) -> Decorator:
     """Skip a test that needs much memory."""
     return unittest.skip(f"Insufficient cpu memory: the test asks for {size}")
 
@@ -274,12 +279,12 @@ class skipIf:
         return run
 
 
-def skipCPUIf(dep: Any, reason: str) -> skipIf:
+def skipCPUIf(dep: object, reason: str) -> skipIf:
     """Skip on the CPU if `dep` holds."""
     return skipIf(dep, reason, "cpu")
 
 
-def _skips_elsewhere(*args: Any, **kwargs: Any) -> Decorator:
+def _skips_elsewhere(*args: object, **kwargs: object) -> Decorator:
     """Skip on a device that is not here."""
     return unchanged
 
@@ -306,7 +311,7 @@ expectedFailureMPS = expectedFailureMPSComplex = expectedFailureMPSPre14 = expec
 skipCPUIfNoMklSparse = skipCPUIfNoMkldnn = unittest.skip("MKL is not here")
 
 
-def _fails(fn: Any) -> Any:
+def _fails(fn: Callable[..., Any]) -> Callable[..., Any]:
     """A test that passes if `fn` fails."""
 
     @functools.wraps(fn)
@@ -320,7 +325,7 @@ def _fails(fn: Any) -> Any:
     return run
 
 
-def expectedFailure(device_type: str, dtype: Any = None) -> Decorator:
+def expectedFailure(device_type: str, dtype: dtype | None = None) -> Decorator:
     """Expect a failure on a type of device."""
     return _for_device(device_type, _fails)
 
@@ -355,7 +360,7 @@ class ops(_TestParametrizer):
         self.op_list, self.opinfo_dtypes = list(op_list), dtypes
         self.allowed_dtypes = None if allowed_dtypes is None else set(allowed_dtypes)
 
-    def _variants(self, test: Callable[..., Any], generic_cls: Any, device_cls: Any) -> Iterator[Variant]:
+    def _variants(self, test: Callable[..., Any], generic_cls: object, device_cls: Any) -> Iterator[Variant]:
         for op in self.op_list:
             name = "_".join(part for part in (op.name.replace(".", "_"), getattr(op, "variant_test_name", "")) if part)
             for dtype in self._kinds(op, device_cls.device_type):
@@ -381,7 +386,7 @@ class ops(_TestParametrizer):
         return found
 
 
-def _decorators_of(op: Any, generic_cls: Any, test: Any, device_cls: Any, given: dict[str, Any]) -> list[Any]:
+def _decorators_of(op: object, generic_cls: object, test: Any, device_cls: Any, given: dict[str, Any]) -> list[Any]:
     """The decorators that an operator has for a test."""
     choose = getattr(op, "get_decorators", None)
     if choose is None:

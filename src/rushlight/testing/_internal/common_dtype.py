@@ -28,7 +28,7 @@ def floating_types_and_half() -> Kinds:
     return (*_FLOATING, d.float16)
 
 
-def floating_types_and(*more: Any) -> Kinds:
+def floating_types_and(*more: object) -> Kinds:
     """float32, float64 and those given."""
     return (*_FLOATING, *more)
 
@@ -38,7 +38,7 @@ def floating_and_complex_types() -> Kinds:
     return (*_FLOATING, *_COMPLEX)
 
 
-def floating_and_complex_types_and(*more: Any) -> Kinds:
+def floating_and_complex_types_and(*more: object) -> Kinds:
     """Floating-point and complex dtypes, and those given."""
     return (*_FLOATING, *_COMPLEX, *more)
 
@@ -53,7 +53,7 @@ def integral_types() -> Kinds:
     return _INTEGRAL
 
 
-def integral_types_and(*more: Any) -> Kinds:
+def integral_types_and(*more: object) -> Kinds:
     """Integers and those given."""
     return (*_INTEGRAL, *more)
 
@@ -63,7 +63,7 @@ def complex_types() -> Kinds:
     return _COMPLEX
 
 
-def complex_types_and(*more: Any) -> Kinds:
+def complex_types_and(*more: object) -> Kinds:
     """Complex dtypes and those given."""
     return (*_COMPLEX, *more)
 
@@ -73,7 +73,7 @@ def all_types() -> Kinds:
     return (*_FLOATING, *_INTEGRAL)
 
 
-def all_types_and(*more: Any) -> Kinds:
+def all_types_and(*more: object) -> Kinds:
     """float32, float64, integers and those given."""
     return (*all_types(), *more)
 
@@ -88,18 +88,18 @@ def all_types_and_complex() -> Kinds:
     return (*all_types(), *_COMPLEX)
 
 
-def all_types_and_complex_and(*more: Any) -> Kinds:
+def all_types_and_complex_and(*more: object) -> Kinds:
     """float32, float64, integers, complex dtypes and those given."""
     return (*all_types_and_complex(), *more)
 
 
-def custom_types(*given: Any) -> Kinds:
+def custom_types(*given: object) -> Kinds:
     """Those given."""
     return given
 
 
 def get_all_dtypes(
-    include_half: bool = True, include_bfloat16: bool = True, include_bool: bool = True, include_complex: bool = True, **_: Any
+    include_half: bool = True, include_bfloat16: bool = True, include_bool: bool = True, include_complex: bool = True, **_: object
 ) -> list[Any]:  # fmt: skip
     """All dtypes but for those left out."""
     found = get_all_int_dtypes() + get_all_fp_dtypes(include_half, include_bfloat16)

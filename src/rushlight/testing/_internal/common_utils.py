@@ -16,7 +16,7 @@ import time
 import unittest
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,6 +45,11 @@ from rushlight.testing._internal.parametrizing import (
     subtest as subtest,
 )
 from rushlight.testing.creation import make_tensor as make_tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
+
 
 try:
     _Base: Any = importlib.import_module("expecttest").TestCase
@@ -96,7 +101,7 @@ class TestCase(_Base):  # type: ignore[misc]
             ) from None
 
     def assertNotEqual(
-        self, x: Any, y: Any, msg: Any = None, *, atol: Any = None, rtol: Any = None, **kwargs: Any
+        self, x: Any, y: Any, msg: object = None, *, atol: Any = None, rtol: Any = None, **kwargs: Any
     ) -> None:
         """Fail if `assertEqual` passes."""
         try:
@@ -113,13 +118,13 @@ class TestCase(_Base):  # type: ignore[misc]
         """Fail unless device, dtype and class are the same."""
         self.assertEqual((str(x.device), x.dtype, type(x)), (str(y.device), y.dtype, type(y)))
 
-    def assertObjectIn(self, obj: Any, iterable: Iterable[Any]) -> None:
+    def assertObjectIn(self, obj: object, iterable: Iterable[Any]) -> None:
         """Fail unless the object itself is among those of `iterable`."""
         if not any(obj is each for each in iterable):
             raise AssertionError("object not found in iterable")
 
     def assertExpectedRaisesInline(
-        self, exc_type: Any, callable: Callable[..., Any], expect: str, *args: Any, **kwargs: Any
+        self, exc_type: Any, callable: Callable[..., Any], expect: str, *args: object, **kwargs: object
     ) -> None:
         """Fail unless the call raises that error with that message."""
         try:
@@ -157,7 +162,13 @@ class TestCase(_Base):  # type: ignore[misc]
         self.assertEqual(torch_fn(*args, **sample_input.kwargs), ref_fn(*args, **sample_input.kwargs), **kwargs)
 
     def compare_with_numpy(
-        self, torch_fn: Any, np_fn: Any, tensor_like: Any, device: Any = None, dtype: Any = None, **kwargs: Any
+        self,
+        torch_fn: Any,
+        np_fn: Any,
+        tensor_like: object,
+        device: device | str | int | None = None,
+        dtype: dtype | None = None,
+        **kwargs: Any,
     ) -> None:
         """Compare a function of a tensor with one of an array."""
         t = (
@@ -173,7 +184,7 @@ class TestCase(_Base):  # type: ignore[misc]
         """A sparse tensor as a dense one, coalesced first."""
         return t.coalesce().to_dense()
 
-    def wrap_with_cuda_policy(self, method_name: str, policy: Any) -> None:
+    def wrap_with_cuda_policy(self, method_name: str, policy: object) -> None:
         """Nothing: there is no CUDA."""
 
 
@@ -194,7 +205,7 @@ def set_rng_seed(seed: int | None = None) -> None:
 
 
 @contextlib.contextmanager
-def freeze_rng_state(*args: Any, **kwargs: Any) -> Iterator[None]:
+def freeze_rng_state(*args: object, **kwargs: object) -> Iterator[None]:
     """Let the block draw without that anything after it draws other numbers."""
     state = torch.get_rng_state()
     try:
@@ -215,7 +226,7 @@ def set_default_dtype(dtype: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def set_default_tensor_type(tensor_type: Any) -> Iterator[None]:
+def set_default_tensor_type(tensor_type: object) -> Iterator[None]:
     """Another default dtype within the block, by the name of a tensor type."""
     with set_default_dtype(torch.get_default_dtype()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -265,7 +276,7 @@ class DeterministicGuard:
         self._set(*self.former)
 
 
-def wrapDeterministicFlagAPITest(fn: Any) -> Any:
+def wrapDeterministicFlagAPITest(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Put the determinism of algorithms back after a test."""
 
     @functools.wraps(fn)
@@ -319,12 +330,12 @@ def iter_indices(tensor: Any) -> Iterable[Any]:
     return range(tensor.size(0)) if tensor.dim() == 1 else itertools.product(*(range(n) for n in tensor.size()))
 
 
-def is_iterable(obj: Any) -> bool:
+def is_iterable(obj: object) -> bool:
     """Whether one can iterate over it."""
     return isinstance(obj, Iterable)
 
 
-def is_iterable_of_tensors(iterable: Any, include_empty: bool = False) -> bool:
+def is_iterable_of_tensors(iterable: object, include_empty: bool = False) -> bool:
     """Whether it is a sequence of tensors, and no tensor."""
     if isinstance(iterable, torch.Tensor) or not isinstance(iterable, Iterable):
         return False
@@ -332,26 +343,26 @@ def is_iterable_of_tensors(iterable: Any, include_empty: bool = False) -> bool:
     return all(isinstance(t, torch.Tensor) for t in found) if found else include_empty
 
 
-def clone_input_helper(input: Any) -> Any:
+def clone_input_helper(input: object) -> Any:
     """A clone of a tensor, of the tensors of a sequence, or the thing itself."""
     if isinstance(input, torch.Tensor):
         return torch.clone(input)
     return tuple(map(clone_input_helper, input)) if isinstance(input, (tuple, list)) else input
 
 
-def first_sample(self: Any, samples: Iterable[Any]) -> Any:
+def first_sample(self: object, samples: Iterable[Any]) -> Any:
     """The first of some samples; skips the test where there is none."""
     for sample in samples:
         return sample
     raise unittest.SkipTest("Skipped! Need at least 1 sample input")
 
 
-def get_tensors_from(args: Any, kwargs: Any) -> set[Any]:
+def get_tensors_from(args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[Any]:
     """The tensors among arguments."""
     return {x for x in (*args, *kwargs.values()) if isinstance(x, torch.Tensor)}
 
 
-def dtype_name(dtype: Any) -> str:
+def dtype_name(dtype: dtype | None) -> str:
     """A dtype without its module.
 
     >>> import rushlight as torch
@@ -387,10 +398,12 @@ def gradgradcheck(fn: Any, inputs: Any, grad_outputs: Any = None, **kwargs: Any)
     )
 
 
-def retry(ExceptionToCheck: Any, tries: int = 3, delay: float = 3, skip_after_retries: bool = False) -> Any:
+def retry(
+    ExceptionToCheck: Any, tries: int = 3, delay: float = 3, skip_after_retries: bool = False
+) -> Callable[..., Any]:
     """Run a test again that raises this error, so often, with so many seconds between."""
 
-    def decorate(fn: Any) -> Any:
+    def decorate(fn: Any) -> Callable[..., Any]:
         @functools.wraps(fn)
         def run(*args: Any, **kwargs: Any) -> Any:
             for _ in range(tries - 1):
@@ -410,6 +423,6 @@ def retry(ExceptionToCheck: Any, tries: int = 3, delay: float = 3, skip_after_re
     return decorate
 
 
-def load_tests(loader: Any, tests: Any, pattern: Any) -> Any:
+def load_tests(loader: object, tests: Any, pattern: object) -> Any:
     """The tests of a module, for unittest's loader."""
     return unittest.TestSuite(tests)

@@ -17,7 +17,7 @@ WORDS = (str, bytes)
 Place = tuple[Any, ...]
 
 
-def compared(x: Any, y: Any, place: Place, rules: dict[str, Any]) -> None:
+def compared(x: object, y: object, place: Place, rules: dict[str, Any]) -> None:
     """Raise AssertionError where the two differ.  place: the keys that lead to them, for the message."""
     for one, other, where in pairs(x, y, place):
         try:
@@ -43,7 +43,7 @@ def pairs(x: Any, y: Any, place: Place) -> Iterator[tuple[Any, Any, Place]]:
         yield x, y, place
 
 
-def sequence(x: Any) -> bool:
+def sequence(x: object) -> bool:
     """Whether it is a sequence of things to be compared."""
     return isinstance(x, (Sequence, range)) and not isinstance(x, WORDS)
 
@@ -66,13 +66,13 @@ def alike(x: Any, y: Any, rules: dict[str, Any]) -> None:
         raise AssertionError(f"{'Booleans' if isinstance(x, bool) else 'Objects'} mismatch: {x!r} != {y!r}")
 
 
-def _same(x: Any, y: Any) -> bool:
+def _same(x: object, y: object) -> bool:
     """Whether objects are equal that hold no numbers."""
     found = x == y
     return bool(found.all()) if isinstance(found, (Tensor, np.ndarray)) else bool(found)
 
 
-def _tensors(x: Any, y: Any, both: bool, rules: dict[str, Any]) -> None:
+def _tensors(x: object, y: object, both: bool, rules: dict[str, Any]) -> None:
     """Compare tensors, or one with what can be made one."""
     like = next(v for v in (x, y) if isinstance(v, (Tensor, np.ndarray)))
     x, y = (_tensor(v, like) for v in (x, y))
@@ -87,7 +87,7 @@ def _tensors(x: Any, y: Any, both: bool, rules: dict[str, Any]) -> None:
     _close(x, y, rules)
 
 
-def _tensor(value: Any, like: Any) -> Tensor:
+def _tensor(value: object, like: object) -> Tensor:
     """A tensor of what may be compared with `like`."""
     if isinstance(value, Tensor):
         return value
@@ -113,7 +113,7 @@ def _close(x: Any, y: Any, rules: dict[str, Any]) -> None:
     )  # fmt: skip
 
 
-def _widest(*numbers: Any) -> Any:
+def _widest(*numbers: object) -> object:
     """The dtype that Python numbers are compared in."""
     wide = {float: dtypes.float64, complex: dtypes.complex128}
     return dtypes.promote_types(*(wide.get(type(v)) or named.tensor(v).dtype for v in numbers))
@@ -123,7 +123,7 @@ _TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (
                "float64": (1e-7, 1e-7), "complex128": (1e-7, 1e-7)}  # fmt: skip
 
 
-def _tolerances(x: Any, y: Any, precision: float, rel_tol: float) -> tuple[float, float]:
+def _tolerances(x: object, y: object, precision: float, rel_tol: float) -> tuple[float, float]:
     """rtol and atol: the larger of the dtypes' and the test case's own."""
     kinds = [str(v.dtype).rpartition(".")[2] if isinstance(v, Tensor) else "float64" for v in (x, y)]
     found = [_TOLERANCES.get(kind, (0.0, 0.0)) for kind in kinds]

@@ -39,12 +39,12 @@ TEST_WITHOUT_COMPILED_AUTOGRAD = True
 SEED, GRADCHECK_NONDET_TOL, NATIVE_DEVICES = 1234, 0.0, ("cpu", "cuda", "xpu", "meta")
 
 
-def unchanged(fn: Any) -> Any:
+def unchanged(fn: Callable[..., Any]) -> Any:
     """Decorate with nothing: what would be skipped is not there."""
     return fn
 
 
-def _plain(*args: Any, **kwargs: Any) -> Any:
+def _plain(*args: object, **kwargs: object) -> object:
     """A decorator that changes nothing, with arguments or without."""
     return args[0] if len(args) == 1 and not kwargs and callable(args[0]) else unchanged
 
@@ -64,7 +64,9 @@ xfailIfLinux = unittest.expectedFailure if IS_LINUX else unchanged
 xfailIfWindows = unittest.expectedFailure if IS_WINDOWS else unchanged
 
 
-def skipIfWindows(func: Any = None, *, msg: str = "test doesn't currently work on the Windows stack") -> Any:
+def skipIfWindows(
+    func: Callable[..., Any] | None = None, *, msg: str = "test doesn't currently work on the Windows stack"
+) -> Any:
     """Skip on Windows."""
     decorate = unittest.skipIf(IS_WINDOWS, msg)
     return decorate if func is None else decorate(func)
@@ -75,7 +77,7 @@ def xfailIf(condition: bool) -> Decorator:
     return unittest.expectedFailure if condition else unchanged
 
 
-def slowTest(fn: Any) -> Any:
+def slowTest(fn: Callable[..., Any]) -> Any:
     """Run only where PYTORCH_TEST_WITH_SLOW is 1."""
     fn.__dict__["slow_test"] = True
     return unittest.skipIf(not TEST_WITH_SLOW, "test is slow; run with PYTORCH_TEST_WITH_SLOW to enable test")(fn)
@@ -86,7 +88,7 @@ def slowTestIf(condition: bool) -> Decorator:
     return slowTest if condition else unchanged
 
 
-def suppress_warnings(fn: Any) -> Any:
+def suppress_warnings(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Run without warnings."""
 
     @functools.wraps(fn)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
 from rushlight.testing.creation import make_tensor
 
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+    from rushlight.basics.dtypes import dtype
+
+
 REAL = torch.float64
 
 
-def random_square_matrix_of_rank(l: int, rank: int, dtype: Any = REAL, device: Any = "cpu") -> Any:
+def random_square_matrix_of_rank(
+    l: int, rank: int, dtype: dtype | None = REAL, device: device | str | int | None = "cpu"
+) -> Any:
     """A matrix (l, l) of that rank."""
     U, S, Vh = torch.linalg.svd(torch.randn(l, l, dtype=dtype, device=device), full_matrices=False)
     kept = torch.where(torch.arange(l) < rank, S.clamp(min=1.0), torch.zeros_like(S))
@@ -18,7 +25,7 @@ def random_square_matrix_of_rank(l: int, rank: int, dtype: Any = REAL, device: A
 
 
 def random_well_conditioned_matrix(
-    *shape: int, dtype: Any, device: Any, mean: float = 1.0, sigma: float = 0.001
+    *shape: int, dtype: dtype | None, device: device | str | int | None, mean: float = 1.0, sigma: float = 0.001
 ) -> Any:
     """Matrices (*shape) whose singular values lie around `mean`."""
     U, S, Vh = torch.linalg.svd(torch.randn(shape, dtype=dtype, device=device), full_matrices=False)
@@ -59,13 +66,17 @@ def random_hermitian_psd_matrix(n: int, *batch_dims: int, dtype: Any = REAL, dev
     return A @ A.mH
 
 
-def random_symmetric_pd_matrix(matrix_size: int, *batch_dims: int, dtype: Any = REAL, device: Any = "cpu") -> Any:
+def random_symmetric_pd_matrix(
+    matrix_size: int, *batch_dims: int, dtype: dtype | None = REAL, device: device | str | int | None = "cpu"
+) -> Any:
     """Symmetric positive definite matrices (*batch_dims, matrix_size, matrix_size)."""
     found = random_symmetric_psd_matrix(matrix_size, *batch_dims, dtype=dtype, device=device)
     return found + torch.eye(matrix_size, dtype=dtype, device=device) * 1e-5
 
 
-def random_hermitian_pd_matrix(matrix_size: int, *batch_dims: int, dtype: Any = REAL, device: Any = "cpu") -> Any:
+def random_hermitian_pd_matrix(
+    matrix_size: int, *batch_dims: int, dtype: dtype | None = REAL, device: device | str | int | None = "cpu"
+) -> Any:
     """Hermitian positive definite matrices (*batch_dims, matrix_size, matrix_size)."""
     found = random_hermitian_psd_matrix(matrix_size, *batch_dims, dtype=dtype, device=device)
     return found + torch.eye(matrix_size, dtype=dtype, device=device)
@@ -81,7 +92,14 @@ def make_fullrank_matrices_with_distinct_singular_values(
     return ((U * values) @ Vh).detach().requires_grad_(requires_grad)
 
 
-def random_matrix(rows: int, columns: int, *batch_dims: int, dtype: Any, device: Any, singular: bool = False) -> Any:
+def random_matrix(
+    rows: int,
+    columns: int,
+    *batch_dims: int,
+    dtype: dtype | None,
+    device: device | str | int | None,
+    singular: bool = False,
+) -> Any:
     """Matrices (*batch_dims, rows, columns) of small condition, or of which one singular value is 0."""
     U, S, Vh = torch.linalg.svd(
         torch.randn(*batch_dims, rows, columns, dtype=dtype, device=device), full_matrices=False
@@ -92,7 +110,9 @@ def random_matrix(rows: int, columns: int, *batch_dims: int, dtype: Any, device:
     return (U * values.to(U.dtype)) @ Vh
 
 
-def random_lowrank_matrix(rank: int, rows: int, columns: int, *batch_dims: int, dtype: Any, device: Any) -> Any:
+def random_lowrank_matrix(
+    rank: int, rows: int, columns: int, *batch_dims: int, dtype: dtype | None, device: device | str | int | None
+) -> Any:
     """Matrices (*batch_dims, rows, columns) of that rank."""
     left = random_matrix(rows, rank, *batch_dims, dtype=dtype, device=device)
     return left @ random_matrix(rank, columns, *batch_dims, dtype=dtype, device=device)

@@ -24,7 +24,7 @@ class subtest:
         self.arg_values, self.name, self.decorators = arg_values, name, decorators or []
 
 
-def shown(index: int, name: str, value: Any) -> str:
+def shown(index: int, name: str, value: object) -> str:
     """An argument in the name of a test."""
     if isinstance(value, (dtype, device)):
         return str(value).rpartition(".")[2]
@@ -43,13 +43,13 @@ class _TestParametrizer:
         fn.parametrize_fn = self._variants if inner is None else functools.partial(both, inner, self._variants)
         return fn
 
-    def _variants(self, test: Callable[..., Any], generic_cls: Any, device_cls: Any) -> Iterator[Variant]:
+    def _variants(self, test: Callable[..., Any], generic_cls: object, device_cls: object) -> Iterator[Variant]:
         """The tests that `test` is, for a class and, where there is one, a device."""
         raise NotImplementedError
 
 
-def both(inner: Callable[..., Iterator[Variant]], outer: Callable[..., Iterator[Variant]], test: Any, generic_cls: Any,
-         device_cls: Any) -> Iterator[Variant]:  # fmt: skip
+def both(inner: Callable[..., Iterator[Variant]], outer: Callable[..., Iterator[Variant]], test: Any, generic_cls: object,
+         device_cls: object) -> Iterator[Variant]:  # fmt: skip
     """The variants of one decorator around another's."""
     for fn, name, given, decorators in inner(test, generic_cls, device_cls):
         for around, before, more, others in outer(fn, generic_cls, device_cls):
@@ -81,7 +81,7 @@ class parametrize(_TestParametrizer):
             return self.name_fn(*values)
         return "_".join(shown(index, name, value) for name, value in zip(self.arg_names, values, strict=True))
 
-    def _variants(self, test: Callable[..., Any], generic_cls: Any, device_cls: Any) -> Iterator[Variant]:
+    def _variants(self, test: Callable[..., Any], generic_cls: object, device_cls: object) -> Iterator[Variant]:
         if not self.arg_names:
             yield test, "", {}, lambda _: []
             return
@@ -106,7 +106,7 @@ class decorateIf(_TestParametrizer):
     def __init__(self, decorator: Any, predicate_fn: Callable[[dict[str, Any]], bool]) -> None:
         self.decorator, self.predicate_fn = decorator, predicate_fn
 
-    def _variants(self, test: Callable[..., Any], generic_cls: Any, device_cls: Any) -> Iterator[Variant]:
+    def _variants(self, test: Callable[..., Any], generic_cls: object, device_cls: object) -> Iterator[Variant]:
         yield test, "", {}, lambda given: [self.decorator] if self.predicate_fn(given) else []
 
 
@@ -126,7 +126,7 @@ def bound(test: Callable[..., Any], name: str, given: dict[str, Any], decorators
     return made  # type: ignore[no-any-return]
 
 
-def instantiate_parametrized_tests(generic_cls: Any) -> Any:
+def instantiate_parametrized_tests(generic_cls: object) -> Any:
     """Put the tests that parametrized ones are into their class, in their place.  Returns the class."""
     for name, test in list(vars(generic_cls).items()):
         if not hasattr(test, "parametrize_fn"):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rushlight.dispatch import families
 from rushlight.transforms.batching.given import Given, ranked
 from rushlight.transforms.batching.loop import looped
 
+if TYPE_CHECKING:
+    from rushlight.transforms.batching.given import Results
+
 
 @families.attention.batched
-def attention(c: Given) -> Any:
+def attention(c: Given) -> Results:
     """Samples are one leading dimension more. Dropout that is the same for all samples needs one at a time."""
     if c["drop"] is not None and c.level.randomness == "same":
         return looped(c)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
@@ -12,6 +12,7 @@ from rushlight.transforms.batching.windows import folded, unfolded
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
+    from rushlight.transforms.batching.given import Results
 
 
 def as_channels(c: Given, i: int) -> Tensor:
@@ -21,7 +22,7 @@ def as_channels(c: Given, i: int) -> Tensor:
     return reshaped(moved, (shape[0], c.size * shape[1], *shape[2:]))
 
 
-def from_channels(c: Given, t: Tensor) -> Any:
+def from_channels(c: Given, t: Tensor) -> Results:
     """The reverse: (N, B * C, *) -> (B, N, C, *)."""
     n, channels, *rest = t.shape
     apart = reshaped(t, (n, c.size, channels // max(c.size, 1), *rest))
@@ -29,7 +30,7 @@ def from_channels(c: Given, t: Tensor) -> Any:
 
 
 @families.windowed.batched
-def windowed(c: Given) -> Any:
+def windowed(c: Given) -> Results:
     """The convolution of images with a weight and a bias."""
     groups = c["groups"]
     if c.batched[1]:
@@ -47,7 +48,7 @@ def windowed(c: Given) -> Any:
 
 
 @families.input_gradient.batched
-def input_gradient(c: Given) -> Any:
+def input_gradient(c: Given) -> Results:
     """The adjoint of convolution in its input."""
     n, channels, *rest = c["shape"]
     if not c.batched[1]:

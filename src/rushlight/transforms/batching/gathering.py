@@ -19,6 +19,7 @@ from rushlight.transforms.batching.given import Given, ranked, reshaped
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
+    from rushlight.transforms.batching.given import Results
 
 
 def composed(c: Given, name: str, parts: tuple[int | Any, ...], statics: tuple[Any, ...]) -> Tensor:
@@ -37,7 +38,7 @@ def slots(dim: int) -> tuple[Any, ...]:
 
 
 @families.index_select.batched
-def index_select(c: Given) -> Any:
+def index_select(c: Given) -> Results:
     """Slices at indices."""
     if c.batched[1]:
         return composed(c, "index", (0, 1), (slots(c["dim"]),))
@@ -45,7 +46,7 @@ def index_select(c: Given) -> Any:
 
 
 @families.index_select_adjoint.batched
-def index_select_adjoint(c: Given) -> Any:
+def index_select_adjoint(c: Given) -> Results:
     """Zeros to which slices are added."""
     if c.batched[1]:
         return composed(c, "index_zeros", (0, 1), (c["size"], slots(c["dim"])))
@@ -53,7 +54,7 @@ def index_select_adjoint(c: Given) -> Any:
 
 
 @families.index_add.batched
-def index_add(c: Given) -> Any:
+def index_add(c: Given) -> Results:
     """Slices added."""
     if not c.batched[1]:
         return c.run((c.full(0), c.values[1], c.full(2)), c.changed(dim=c["dim"] + 1))
@@ -62,7 +63,7 @@ def index_add(c: Given) -> Any:
 
 
 @families.index_copy.batched
-def index_copy(c: Given) -> Any:
+def index_copy(c: Given) -> Results:
     """Slices put."""
     if not c.batched[1]:
         return c.run((c.full(0), c.values[1], c.full(2)), (c["dim"] + 1,))
@@ -70,7 +71,7 @@ def index_copy(c: Given) -> Any:
 
 
 @families.index_fill.batched
-def index_fill(c: Given) -> Any:
+def index_fill(c: Given) -> Results:
     """Slices filled, which are named once however often an index repeats."""
     ndim, dim = len(c.shapes[0]), c["dim"]
     value = ranked(c.values[2], (), ndim) if c.batched[2] else c.values[2]
@@ -109,7 +110,7 @@ def put(c: Given) -> Tensor:
 
 
 @families.embedding.batched
-def embedding(c: Given) -> Any:
+def embedding(c: Given) -> Results:
     """Rows at indices: of one table, or of the tables of all samples, one below another."""
     if not c.batched[0]:
         return c.run(c.values)
@@ -121,7 +122,7 @@ def embedding(c: Given) -> Any:
     return c.run((padding, found.detach(), found), (), OPS["where"])  # rows of padding have no gradient
 
 
-def offset(c: Given, i: int, count: int) -> Any:
+def offset(c: Given, i: int, count: int) -> Results:
     """Indices (input `i`) into tables of `count` rows, one below another."""
     starts = np.arange(c.size).reshape(-1, *[1] * len(c.shapes[i])) * count
     at = c.full(i)
@@ -140,7 +141,7 @@ def embedding_backward(c: Given) -> Tensor:
 
 
 @families.masked_select.batched
-def masked_select(c: Given) -> Any:
+def masked_select(c: Given) -> Results:
     """Elements where a mask is true, which must be the same for all samples."""
     if c.batched[1]:
         dynamic("masked_select")
@@ -150,7 +151,7 @@ def masked_select(c: Given) -> Any:
 
 
 @families.masked_put.batched
-def masked_put(c: Given) -> Any:
+def masked_put(c: Given) -> Results:
     """Zeros with elements where a mask is true."""
     if c.batched[1]:
         dynamic("masked_put")
@@ -158,7 +159,7 @@ def masked_put(c: Given) -> Any:
 
 
 @families.masked_scatter.batched
-def masked_scatter(c: Given) -> Any:
+def masked_scatter(c: Given) -> Results:
     """Consecutive elements of a source where a mask is true: by the number of each among those of its sample."""
     shape, count = c.shapes[0], math.prod(c.shapes[0])
     if not count:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from rushlight.tensor import Tensor, wrap
 if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
     from rushlight.transforms.batched import BatchedLevel
+
+Results: TypeAlias = Tensor | tuple[Tensor, ...]  # of a rule: the result, or several, with the samples in front
 
 
 class Given:

@@ -15,6 +15,7 @@ from rushlight.transforms.batching.loop import looped
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.transforms.batching.given import Results
 
 
 def is_mask(x: Tensor) -> bool:
@@ -91,7 +92,7 @@ def plain(c: Given, first: int) -> Plan | None:
 
 
 @families.index.batched
-def index(c: Given) -> Any:
+def index(c: Given) -> Results:
     """The elements at indices."""
     plan = plain(c, 1)
     if plan is None:
@@ -100,7 +101,7 @@ def index(c: Given) -> Any:
 
 
 @families.index_zeros.batched
-def index_zeros(c: Given) -> Any:
+def index_zeros(c: Given) -> Results:
     """Zeros to which elements are added at indices."""
     plan = plain(c, 1)
     if plan is None:
@@ -109,7 +110,7 @@ def index_zeros(c: Given) -> Any:
 
 
 @families.index_put.batched
-def index_put(c: Given) -> Any:
+def index_put(c: Given) -> Results:
     """Elements put, or added, at indices."""
     plan = plain(c, 2)
     if plan is None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
 from rushlight.ops.shape.reshape import broadcast, permute_op, reshape_op
 from rushlight.transforms.batching.given import Given, ranked, reshaped
 from rushlight.transforms.batching.loop import looped
+
+if TYPE_CHECKING:
+    from rushlight.transforms.batching.given import Results
+
 
 # What the dimensions of each operand, and of the result, are to a contraction.
 # Of products, by the numbers of dimensions of the operands.
@@ -28,26 +32,26 @@ def contraction(
 
 
 @families.product.batched
-def product(c: Given) -> Any:
+def product(c: Given) -> Results:
     """The products that a contraction can stand for."""
     return contraction(c, 0, 1, *LABELS[len(c.shapes[0]), len(c.shapes[1])])
 
 
 @families.outer.batched
-def outer(c: Given) -> Any:
+def outer(c: Given) -> Results:
     """All products of the elements of two vectors."""
     a, b = c.full(0), c.full(1)
     return c.run((reshape_op(a, (*a.shape, 1)), reshape_op(b, (c.size, 1, b.shape[1]))), (), OPS["mul"])
 
 
 @families.labelled.batched
-def labelled(c: Given) -> Any:
+def labelled(c: Given) -> Results:
     """A contraction with one label more."""
     return contraction(c, 0, 1, c["la"], c["lb"], c["lo"])
 
 
 @families.stacks.batched
-def stacks(c: Given) -> Any:
+def stacks(c: Given) -> Results:
     """Products of stacks of matrices, which broadcast; a stack times one matrix is one product."""
     a, b = c.shapes
     if not c.batched[1] and len(b) == 2:
@@ -59,7 +63,7 @@ def stacks(c: Given) -> Any:
 
 
 @families.linear.batched
-def linear(c: Given) -> Any:
+def linear(c: Given) -> Results:
     """input weight^T + bias."""
     if not c.batched[1] and not c.batched[2]:
         return c.run(c.values)
@@ -101,7 +105,7 @@ def added(c: Given) -> Any:
 
 
 @families.trilinear.batched
-def trilinear(c: Given) -> Any:
+def trilinear(c: Given) -> Results:
     """input1^T weight input2 by rows: two contractions."""
     middle = contraction(c, 0, 2, "ni", "oij", "noj") if c.batched[0] or c.batched[2] else None
     samples = ("samples", 0)
@@ -115,21 +119,21 @@ def trilinear(c: Given) -> Any:
 
 
 @families.leading.batched
-def leading(c: Given) -> Any:
+def leading(c: Given) -> Results:
     """Operators on the last two dimensions, over any before them, which of several matrices broadcast."""
     rank = max(map(len, c.shapes))
     return c.run([ranked(c.full(i), s, rank) for i, s in enumerate(c.shapes)])
 
 
 @families.with_pivots.batched
-def with_pivots(c: Given) -> Any:
+def with_pivots(c: Given) -> Results:
     """A factorisation, its pivots, which have a dimension less, and a right side: leading dimensions broadcast."""
     rank = max(len(c.shapes[0]), len(c.shapes[2]))
     return c.run([ranked(c.full(i), s, rank - (i == 1)) for i, s in enumerate(c.shapes)])
 
 
 @families.on_the_diagonal.batched
-def on_the_diagonal(c: Given) -> Any:
+def on_the_diagonal(c: Given) -> Results:
     """Matrices on a diagonal: each padded to the width of all, one below another."""
     width, left, rows = sum(s[1] for s in c.shapes), 0, []
     for i, shape in enumerate(c.shapes):
@@ -140,7 +144,7 @@ def on_the_diagonal(c: Given) -> Any:
 
 
 @families.distances.batched
-def distances(c: Given) -> Any:
+def distances(c: Given) -> Results:
     """Distances of rows, over leading dimensions that broadcast."""
     rank = max(map(len, c.shapes))
     values = [ranked(c.full(i), s, rank) for i, s in enumerate(c.shapes)]

@@ -12,11 +12,12 @@ from rushlight.transforms.batching.given import Given
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
+    from rushlight.transforms.batching.given import Results
 
 _WARNED: set[str] = set()
 
 
-def loop(c: Given) -> Any:
+def loop(c: Given) -> Results:
     """Run the operator on each sample and stack what comes out."""
     once(c.op.name)
     return looped(c)
@@ -45,7 +46,7 @@ def sample(c: Given, b: int) -> list[Any]:
     return [select_op(x, (b, ...)) if batched else x for x, batched in zip(c.values, c.batched, strict=True)]
 
 
-def stacked(c: Given, results: list[Any] | tuple[Tensor, ...]) -> Any:
+def stacked(c: Given, results: list[Any] | tuple[Tensor, ...]) -> Results:
     """The results of all samples in one tensor."""
     shapes = {tuple(t.shape) for t in results}
     if len(shapes) > 1:

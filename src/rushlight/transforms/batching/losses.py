@@ -19,6 +19,7 @@ from rushlight.transforms.batching.windows import folded
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
+    from rushlight.transforms.batching.given import Results
 
 
 def reduced(c: Given, loss: Tensor, reduction: str) -> Tensor:
@@ -78,7 +79,7 @@ def divisor(c: Given, values: list[Any], shape: tuple[int, ...], like: Tensor) -
 
 
 @families.classes_backward.batched
-def classes_backward(c: Given) -> Any:
+def classes_backward(c: Given) -> Results:
     """The adjoint of nll_loss."""
     if c.batched[2]:
         return looped(c)

@@ -13,6 +13,7 @@ from rushlight.transforms.batching.pointwise import aligned
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
+    from rushlight.transforms.batching.given import Results
 
 ALONG = ("dim", "dims")
 
@@ -47,7 +48,7 @@ def line(value: int | tuple[int, ...]) -> int | tuple[int, ...]:
 
 
 @families.shifted.batched
-def shifted(c: Given) -> Any:
+def shifted(c: Given) -> Results:
     """The rule of operators whose static arguments say by their names how they speak of dimensions."""
     several = len(c.values) > 1
     values = c.every() if several else c.values
@@ -57,7 +58,7 @@ def shifted(c: Given) -> Any:
     return c.run(values, moved(c, len(first)))
 
 
-def on_scalars(c: Given, values: list[Any]) -> Any:
+def on_scalars(c: Given, values: list[Any]) -> Results:
     """Operators along the dimension that 0-d samples are treated as having."""
     vectors = [x if s is None else reshaped(x, (c.size, 1) if s == () else x.shape)
                for x, s in zip(values, c.shapes, strict=True)]  # fmt: skip
@@ -70,14 +71,14 @@ def on_scalars(c: Given, values: list[Any]) -> Any:
 
 
 @families.permuted.batched
-def permuted(c: Given) -> Any:
+def permuted(c: Given) -> Results:
     """The dimensions of each sample in another order."""
     ndim = len(c.shapes[0])
     return c.run(c.values, ((0, *(d % ndim + 1 for d in c["dims"])),))
 
 
 @families.expanded.batched
-def expanded(c: Given) -> Any:
+def expanded(c: Given) -> Results:
     """Each sample broadcast."""
     size = tuple(c["size"])
     return c.run([ranked(c.values[0], c.shapes[0], len(size))], ((c.size, *size),))
@@ -92,14 +93,14 @@ def summed(c: Given) -> Tensor:
 
 
 @families.repeated.batched
-def repeated(c: Given) -> Any:
+def repeated(c: Given) -> Results:
     """Each sample several times along its dimensions."""
     repeats = tuple(c["repeats"])
     return c.run([ranked(c.values[0], c.shapes[0], len(repeats))], ((1, *repeats),))
 
 
 @families.placed.batched
-def placed(c: Given) -> Any:
+def placed(c: Given) -> Results:
     """Where an extremum is; without `dim`, in the flat sample."""
     shape = c.shapes[0]
     if c["dim"] is not None:
@@ -117,7 +118,7 @@ def flattened(c: Given) -> Tensor:
 
 
 @families.greatest.batched
-def greatest(c: Given) -> Any:
+def greatest(c: Given) -> Results:
     """The greatest of all elements of each sample."""
     return c.run([flattened(c)], ((1,), False), OPS["amax"])
 
@@ -129,20 +130,20 @@ def least(c: Given) -> Any:
 
 
 @families.middle.batched
-def middle(c: Given) -> Any:
+def middle(c: Given) -> Results:
     """The median of all elements of each sample."""
     return c.run([flattened(c)], (1, False, c["skip_nan"]), OPS["median"])[0]
 
 
 @families.along_both.batched
-def along_both(c: Given) -> Any:
+def along_both(c: Given) -> Results:
     """Along a dimension of two inputs broadcast together."""
     values = aligned(c, True)
     return c.run(values, moved(c, len(values[0].shape) - 1))
 
 
 @families.joined.batched
-def joined(c: Given) -> Any:
+def joined(c: Given) -> Results:
     """Samples joined along a dimension; empty vectors, which join with anything, are left out as PyTorch does."""
     dim = c["dim"]
     rank = max(len(s) for s in c.shapes)
@@ -151,7 +152,7 @@ def joined(c: Given) -> Any:
 
 
 @families.padded.batched
-def padded(c: Given) -> Any:
+def padded(c: Given) -> Results:
     """Zeros that begin with the elements of each sample."""
     size, count = tuple(c["size"]), c.shapes[0][0]
     total = math.prod(size)

@@ -12,6 +12,7 @@ from rushlight.transforms.batching.windows import folded, unfolded
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
+    from rushlight.transforms.batching.given import Results
 
 
 def scaled(c: Given, found: Tensor, at: int) -> Tensor:
@@ -33,7 +34,7 @@ def plain(c: Given) -> bool:
 
 
 @families.by_rows.batched
-def by_rows(c: Given) -> Any:
+def by_rows(c: Given) -> Results:
     """Normalisation over the last dimensions."""
     rest = len(c.values) - 1
     if plain(c):
@@ -43,7 +44,7 @@ def by_rows(c: Given) -> Any:
 
 
 @families.by_groups.batched
-def by_groups(c: Given) -> Any:
+def by_groups(c: Given) -> Results:
     """Normalisation over groups of channels."""
     rest = c.values[1:] if plain(c) else (None, None)
     found = each(c.run((folded(c, c.full(0), 0), *rest)), lambda t: unfolded(c, t))
@@ -64,7 +65,7 @@ def by_channels(c: Given) -> list[Any]:
 
 
 @families.by_known_channels.batched
-def by_known_channels(c: Given) -> Any:
+def by_known_channels(c: Given) -> Results:
     """Normalisation by channel with statistics that are given."""
     if plain(c):
         return unfolded(c, c.run((folded(c, c.values[0], 0), *c.values[1:])))

@@ -44,7 +44,7 @@ class Parted:
         return [part for x in found for part in (x, *[None] * (step - 1))]
 
 
-def duals_inside(level: Any) -> list[DualLevel]:
+def duals_inside(level: object) -> list[DualLevel]:
     """The levels of forward mode inside of a level, from outside in.  Those outside of it are of the tensors of all samples,
     and follow them through every operator."""
     if not modes.forward_grad:

@@ -16,6 +16,7 @@ from rushlight.transforms.batching.given import Given, ranked
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.transforms.batching.given import Results
 
 
 def aligned(c: Given, full: bool = False) -> list[Any]:
@@ -29,7 +30,7 @@ def aligned(c: Given, full: bool = False) -> list[Any]:
     ]
 
 
-def pointwise(c: Given) -> Any:
+def pointwise(c: Given) -> Results:
     """The rule of elementwise operators."""
     return c.run(promoted(c, aligned(c)))
 
@@ -53,7 +54,7 @@ def placeholder(x: Tensor | float, shape: tuple[Any, ...] | None) -> Array | com
 
 
 @families.targeted.batched
-def targeted(c: Given) -> Any:
+def targeted(c: Given) -> Results:
     """As `pointwise`, of operators whose result has the shape of the first input, however many samples it has."""
     if len(c.values) == 1:
         return c.run(c.values)
@@ -63,14 +64,14 @@ def targeted(c: Given) -> Any:
 
 
 @families.filled.batched
-def filled(c: Given) -> Any:
+def filled(c: Given) -> Results:
     """A number for each sample, as far as its shape goes."""
     shape, kind = c.shapes[0], c.values[0]._array.dtype
     return broadcast(ranked(cast(c.full(1), kind), (), len(shape)), (c.size, *shape))
 
 
 @families.masked.batched
-def masked(c: Given) -> Any:
+def masked(c: Given) -> Results:
     """A number, for all samples or one for each, where a mask is true."""
     x, mask, value = aligned(c)
     if not c.batched[2]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +12,12 @@ from rushlight.tensor import wrap
 from rushlight.transforms.batching.given import Given
 from rushlight.transforms.batching.pointwise import pointwise
 
+if TYPE_CHECKING:
+    from rushlight.transforms.batching.given import Results
+
 
 @families.parametric.batched
-def parametric(c: Given) -> Any:
+def parametric(c: Given) -> Results:
     """Draws whose parameters are tensors."""
     if c.level.randomness == "same":
         raise RuntimeError(
@@ -25,7 +28,7 @@ def parametric(c: Given) -> Any:
 
 
 @families.drawn.batched
-def drawn(c: Given) -> Any:
+def drawn(c: Given) -> Results:
     """Draws in the shape of the input: for all samples, or for one and the same in all."""
     if c.level.randomness == "different":
         return c.run(c.values)

@@ -151,7 +151,7 @@ class LoopNode(Node):
         self.leaves = [None] * len(self.leaves)
 
 
-def recorded(x: Any) -> bool:
+def recorded(x: object) -> bool:
     """Whether a tensor, or a tangent of it, requires grad in any of the graphs that it takes part in."""
     while isinstance(x, Tensor):
         if x.requires_grad or any(map(recorded, (x._tangents or {}).values())):
@@ -176,7 +176,7 @@ def marked(x: Tensor, level: Any) -> Tensor:
         for dual, tangent in tangents:
             dual.give(x, tangent)
     if edge_of(x) is not None:
-        return reshape_op(x, x._array.shape)  # type: ignore[no-any-return]
+        return reshape_op(x, x._array.shape)
     t = twin(x)
     t._edge, t._dual_base = LEAF, ITSELF
     for dual in duals:

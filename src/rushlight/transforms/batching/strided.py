@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rushlight.dispatch import families
 from rushlight.dispatch.formats import channels_last_order, contiguous_format, preserve_format
@@ -13,6 +13,7 @@ from rushlight.transforms.batching.given import Given
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
+    from rushlight.transforms.batching.given import Results
 
 
 @families.strided.batched
@@ -36,7 +37,7 @@ def reach(size: tuple[int, ...], stride: tuple[int, ...]) -> int:
 
 
 @families.by_position.batched
-def by_position(c: Given) -> Any:
+def by_position(c: Given) -> Results:
     """Copies by positions in memory: samples lie far enough apart."""
     shape = tuple(c["shape"]) if c.has("shape") else c.shapes[0]
     apart = abs(c["offset"]) + max(reach(c["size"], c["stride"]), reach(shape, c["own"])) + 1
@@ -47,13 +48,13 @@ def by_position(c: Given) -> Any:
 
 
 @families.complex_view.batched
-def complex_view(c: Given) -> Any:
+def complex_view(c: Given) -> Results:
     """Pairs in the last dimension, which must be neighbours in memory."""
     return c.run(c.values)
 
 
 @families.cloned.batched
-def cloned(c: Given) -> Any:
+def cloned(c: Given) -> Results:
     """A copy of each sample in a memory format."""
     format = c["format"]
     if format is None or format is preserve_format or format is contiguous_format:

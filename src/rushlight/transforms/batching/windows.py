@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rushlight.dispatch import families
 from rushlight.transforms.batching.given import Given, each, reshaped
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
+    from rushlight.transforms.batching.given import Results
 
 
 def folded(c: Given, x: Tensor, i: int) -> Tensor:
@@ -24,7 +25,7 @@ def unfolded(c: Given, t: Tensor) -> Tensor:
 
 
 @families.images.batched
-def images(c: Given) -> Any:
+def images(c: Given) -> Results:
     """Every input and result begins with the dimension of images."""
     values = [folded(c, x, i) for i, x in enumerate(c.every())]
     statics = c.statics

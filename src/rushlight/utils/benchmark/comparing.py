@@ -124,7 +124,7 @@ class Compare:
     ) -> Callable[[Row, Any, str], str]:
         """What colours the text of a cell."""
 
-        def paint(row: Row, column: Any, text: str) -> str:
+        def paint(row: Row, column: object, text: str) -> str:
             cell = cells.get((row, column))
             if cell is None or self._colors is Colorize.NONE:
                 return text

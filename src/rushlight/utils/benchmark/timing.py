@@ -101,7 +101,7 @@ class Timer:
                     break
         return self._measured(number, times)
 
-    def collect_callgrind(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def collect_callgrind(self, *args: object, **kwargs: object) -> NoReturn:
         """Refused: raises NotImplementedError.  Instructions are counted by valgrind, which knows nothing of NumPy's memory."""
         raise NotImplementedError("torch.utils.benchmark.Timer.collect_callgrind: instructions are not counted here; "
                                   "blocked_autorange measures times")  # fmt: skip

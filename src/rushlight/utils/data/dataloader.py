@@ -99,7 +99,7 @@ class DataLoader(Generic[T_co]):
         drop_last: bool = False,
         timeout: float = 0,
         worker_init_fn: Callable[[int], Any] | None = None,
-        multiprocessing_context: Any = None,
+        multiprocessing_context: object = None,
         generator: Generator | None = None,
         *,
         prefetch_factor: int | None = None,
@@ -133,7 +133,7 @@ class DataLoader(Generic[T_co]):
             return _Forever()
         return RandomSampler(self.dataset, generator=self.generator) if shuffle else SequentialSampler(self.dataset)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if self._ready and name in _FIXED:
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
@@ -162,12 +162,12 @@ class DataLoader(Generic[T_co]):
         return self.__context
 
     @multiprocessing_context.setter
-    def multiprocessing_context(self, context: Any) -> None:
+    def multiprocessing_context(self, context: object) -> None:
         if context is not None:
             context = _checked_context(context, self.num_workers)
         self.__context = context
 
-    def _context(self) -> Any:
+    def _context(self) -> object:
         return self.__context or multiprocessing.get_context()
 
     def __iter__(self) -> Iterator[Any]:
@@ -239,7 +239,7 @@ def _check_workers(
 
 
 def _check_sampling(
-    dataset: Any, batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: bool
+    dataset: Any, batch_size: object, shuffle: object, sampler: object, batch_sampler: object, drop_last: bool
 ) -> None:
     if isinstance(dataset, IterableDataset):
         shuffles = None if pipes.is_pipe(dataset) else shuffle or None
@@ -260,7 +260,7 @@ def _check_sampling(
         raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
 
 
-def _checked_context(context: Any, num_workers: int) -> Any:
+def _checked_context(context: object, num_workers: int) -> object:
     if num_workers == 0:
         raise ValueError(
             "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "

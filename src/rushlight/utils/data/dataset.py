@@ -88,7 +88,7 @@ class StackDataset(Dataset[Any]):
         if any(len(part) != self._length for part in self._parts):
             raise ValueError("Size mismatch between datasets")
 
-    def _join(self, parts: list[Any]) -> Any:
+    def _join(self, parts: list[Any]) -> object:
         return dict(zip(self.datasets, parts, strict=True)) if isinstance(self.datasets, dict) else tuple(parts)
 
     def __getitem__(self, index: Any) -> Any:

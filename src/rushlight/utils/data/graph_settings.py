@@ -31,7 +31,7 @@ def _is_sharding_datapipe(datapipe: object) -> bool:
 
 
 def apply_sharding(
-    datapipe: DataPipe, num_of_instances: int, instance_id: int, sharding_group: Any = SHARDING_PRIORITIES.DEFAULT
+    datapipe: DataPipe, num_of_instances: int, instance_id: int, sharding_group: object = SHARDING_PRIORITIES.DEFAULT
 ) -> DataPipe:
     """Have each sharding datapipe give the elements of one of several instances.
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight import absent
 from rushlight.func import vmap
 from rushlight.tensor import Tensor
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 __all__ = ["Tensor", "tree_flatten", "tree_unflatten", "vmap"]
 
@@ -17,6 +21,6 @@ absent.names(
 )  # fmt: skip
 
 
-def _get_name(func: Any) -> str:
+def _get_name(func: Callable[..., Any]) -> str:
     """What messages call a function."""
     return str(getattr(func, "__name__", repr(func)))

@@ -14,7 +14,7 @@ __all__ = ["associative_scan"]
 
 
 def associative_scan(
-    combine_fn: Callable[[Any, Any], Any], xs: Any, dim: int, reverse: bool = False, combine_mode: str = "pointwise"
+    combine_fn: Callable[[Any, Any], Any], xs: object, dim: int, reverse: bool = False, combine_mode: str = "pointwise"
 ) -> Any:
     """What `combine_fn` makes of all elements of a dimension up to each.
 

@@ -39,7 +39,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
     return (true_fn if pred else false_fn)(*operands)
 
 
-def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any) -> Any:
+def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: object) -> Any:
     """What `body_fn` makes of the values again and again, as long as `cond_fn` of them holds.
 
     carried_inputs: a tuple or list of tensors and numbers.  body_fn: gives as many as it gets; one alone may come without a
@@ -74,7 +74,7 @@ def holds(answer: Any) -> bool:
     raise RuntimeError(f"torch.while_loop: cond_fn must give a bool or a tensor of one bool, got {answer!r}")
 
 
-def rows_of(name: str, xs: Any, dim: int) -> tuple[list[Tensor], Any, int]:
+def rows_of(name: str, xs: object, dim: int) -> tuple[list[Tensor], Any, int]:
     """The tensors of a structure with `dim` in front, the structure, and their size there."""
     leaves, structure = _pytree.tree_flatten(xs)
     moved = [leaf.movedim(dim, 0) for leaf in leaves]
@@ -92,7 +92,7 @@ def stacked(rows: list[Any], dim: int = 0) -> Any:
     return _pytree.tree_unflatten([stack(list(column), dim) for column in columns], _pytree.tree_flatten(rows[0])[1])
 
 
-def scan(combine_fn: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, *, dim: int = 0, reverse: bool = False,
+def scan(combine_fn: Callable[[Any, Any], tuple[Any, Any]], init: object, xs: object, *, dim: int = 0, reverse: bool = False,
          ) -> tuple[Any, Any]:  # fmt: skip
     """The last carry, and the results of `combine_fn(carry, x)`, which gives a carry and a result, stacked along `dim`.
 

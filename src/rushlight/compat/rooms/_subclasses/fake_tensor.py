@@ -1,7 +1,5 @@
 """``torch._subclasses``: tensors that PyTorch's compiler traces with.  There are none here: nothing is traced."""
 
-from typing import Any
-
 from rushlight import absent
 
 __all__ = ["is_fake"]
@@ -9,6 +7,6 @@ absent.names(globals(), "nothing is compiled here; tensors on device='meta' have
                   "CrossRefFakeMode FakeTensor FakeTensorMode UnsupportedFakeTensorException DynamicOutputShapeException")  # fmt: skip
 
 
-def is_fake(x: Any) -> bool:
+def is_fake(x: object) -> bool:
     """Whether a tensor is such a one: no."""
     return False

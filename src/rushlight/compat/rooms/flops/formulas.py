@@ -110,7 +110,7 @@ def sdpa_backward_flop(grad_out_shape: Shape, query_shape: Shape, key_shape: Sha
     return sdpa_backward_flop_count(grad_out_shape, query_shape, key_shape, value_shape)
 
 
-def get_shape(i: Any) -> Any:
+def get_shape(i: object) -> Any:
     """The shape of a tensor; anything else as it is."""
     return getattr(i, "shape", i)
 

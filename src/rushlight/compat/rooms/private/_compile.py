@@ -8,6 +8,6 @@ from typing import Any
 __all__: list[str] = []
 
 
-def _disable_dynamo(fn: Callable[..., Any] | None = None, recursive: bool = True) -> Any:
+def _disable_dynamo(fn: Callable[..., Any] | None = None, recursive: bool = True) -> object:
     """The function as it is, for nothing is compiled; a decorator without it."""
     return fn if fn is not None else lambda function: function

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.devices import device as Device
+
+if TYPE_CHECKING:
+    from rushlight.basics.devices import device
+
 
 __all__ = ["DeviceContext", "set_device"]
 
@@ -21,11 +25,11 @@ class DeviceContext:
         self.device.__enter__()
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self.device.__exit__(*error)
 
 
-def set_device(device: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def set_device(device: device | str | int | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A decorator: a function whose factories make tensors on `device`.
 
     >>> import rushlight as torch

@@ -10,6 +10,8 @@ from rushlight.func import vmap
 __all__ = ["_vmap", "vmap"]
 
 
-def _vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_through: bool = False) -> Any:
+def _vmap(
+    func: Callable[..., Any], in_dims: object = 0, out_dims: object = 0, allow_none_pass_through: bool = False
+) -> object:
     """`torch.vmap`, in which None among the arguments passes through in any case."""
     return vmap(func, in_dims, out_dims)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
 from rushlight.basics.groups import ProcessGroup
@@ -13,6 +13,10 @@ from rushlight.distributed.narrow import sum_narrow
 from rushlight.distributed.reducer import GradBucket
 from rushlight.distributed.work import Arriving
 from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
+
 
 __all__ = [
     "allreduce_hook",
@@ -32,7 +36,7 @@ def allreduce_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> An
     return Arriving(work, lambda: buffer, alone=True)
 
 
-def _compressed(process_group: ProcessGroup | None, bucket: GradBucket, dtype: Any) -> Any:
+def _compressed(process_group: ProcessGroup | None, bucket: GradBucket, dtype: Any) -> object:
     """Average gradients that are divided, converted, sent and added up in 16 bits, and converted back."""
     group, buffer = member(process_group), bucket.buffer()
     scaled = buffer._array / buffer._array.dtype.type(group.size())
@@ -55,8 +59,8 @@ def bf16_compress_hook(process_group: ProcessGroup | None, bucket: GradBucket) -
     return _compressed(process_group, bucket, dtypes.bfloat16)
 
 
-def _wrapped(hook: Hook, dtype: Any) -> Hook:
-    def narrowed(state: Any, bucket: GradBucket) -> Any:
+def _wrapped(hook: Hook, dtype: dtype | None) -> Hook:
+    def narrowed(state: object, bucket: GradBucket) -> Any:
         buffer = bucket.buffer()
         bucket.set_buffer(buffer.to(dtype))
 

@@ -79,7 +79,7 @@ class SubgraphMatcher:
         match.returning_nodes = [match.nodes_map[n] for n in self.pattern_returning_nodes]
         return match
 
-    def _node(self, pattern: Node, node: Any, match: InternalMatch) -> bool:
+    def _node(self, pattern: Node, node: object, match: InternalMatch) -> bool:
         """Whether a node, and what it takes, looks like the pattern's."""
         if pattern in match.nodes_map:
             return match.nodes_map[pattern] is node
@@ -104,7 +104,7 @@ class SubgraphMatcher:
             )
         return bool(pattern.op == "get_attr" or pattern.target == node.target)
 
-    def _value(self, pattern: Any, found: Any, match: InternalMatch) -> bool:
+    def _value(self, pattern: object, found: object, match: InternalMatch) -> bool:
         if isinstance(pattern, Node):
             return self._node(pattern, found, match)
         if isinstance(pattern, list | tuple):
@@ -151,12 +151,12 @@ def _in_order(pattern: Node, node: Node) -> tuple[Any, Any]:
     return tuple(given[name] for name in names[: len(pattern.args)]), {name: given[name] for name in pattern.kwargs}
 
 
-def _names(node: Node, way: Any) -> list[str]:
+def _names(node: Node, way: object) -> list[str]:
     """The names of what is passed to a node."""
     whole = node.normalized_arguments(node.graph.owning_module, normalize_to_only_use_kwargs=True)
     return [*list(whole.kwargs if whole else ())[: len(node.args)], *node.kwargs]
 
 
-def _reached(node: Node) -> Any:
+def _reached(node: Node) -> object:
     owner = node.graph.owning_module
     return None if owner is None else owner.get_submodule(str(node.target))

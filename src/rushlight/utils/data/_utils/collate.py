@@ -20,7 +20,7 @@ _TEXT = "SaUO"  # kinds of NumPy arrays that cannot become tensors
 np_str_obj_array_pattern = re.compile(f"[{_TEXT}]")  # of their dtype's text: a name that other packages import
 
 
-def default_convert(data: Any) -> Any:
+def default_convert(data: object) -> Any:
     """NumPy arrays and scalars, also within lists, tuples and mappings, as tensors; everything else as it is."""
     if isinstance(data, Tensor):
         return data
@@ -37,7 +37,7 @@ def default_convert(data: Any) -> Any:
     return data
 
 
-def _mapping(like: Any, items: dict[Any, Any]) -> Any:
+def _mapping(like: Any, items: dict[Any, Any]) -> object:
     """A mapping of the type of `like`, if it can be made, else a dictionary."""
     try:
         if isinstance(like, MutableMapping):
@@ -49,7 +49,7 @@ def _mapping(like: Any, items: dict[Any, Any]) -> Any:
         return items
 
 
-def _sequence(like: Any, items: list[Any]) -> Any:
+def _sequence(like: Any, items: list[Any]) -> object:
     """A sequence of the type of `like`, if it can be made, else a list."""
     try:
         if isinstance(like, MutableSequence):
@@ -81,7 +81,7 @@ def collate(batch: Any, *, collate_fn_map: dict[Any, Any] | None = None) -> Any:
     raise TypeError(_unknown(type(first)))
 
 
-def _collate_sequence(batch: Any, table: dict[Any, Any]) -> Any:
+def _collate_sequence(batch: Any, table: dict[Any, Any]) -> object:
     first = batch[0]
     if not all(len(sample) == len(first) for sample in batch):
         raise RuntimeError("each element in list of batch should be of equal size")
@@ -96,11 +96,11 @@ default_collate_err_msg_format = (
 )
 
 
-def _unknown(what: Any) -> str:
+def _unknown(what: object) -> str:
     return default_collate_err_msg_format.format(what)
 
 
-def _tensors(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def _tensors(batch: Any, *, collate_fn_map: object = None) -> Tensor:
     if any(getattr(each, "layout", strided) is not strided for each in batch):
         raise RuntimeError(
             "default_collate: a batch of sparse tensors: give the DataLoader a collate_fn of your own, for instance torch.stack"
@@ -108,7 +108,7 @@ def _tensors(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
     return ops.stack(list(batch), 0)
 
 
-def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def _arrays(batch: Any, *, collate_fn_map: object = None) -> Tensor:
     first = batch[0]
     if first.dtype.kind in _TEXT:
         raise TypeError(_unknown(first.dtype))
@@ -128,18 +128,18 @@ def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
     return wrap(np.stack([np.asarray(array) for array in batch]))
 
 
-def _floats(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def _floats(batch: Any, *, collate_fn_map: object = None) -> Tensor:
     numbers = np.array(batch)
     if numbers.dtype.kind in "fiub":
         return wrap(numbers.astype(np.float64, copy=False))
     return tensor(list(batch), dtype=dtypes.float64)  # which refuses None and texts
 
 
-def _ints(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def _ints(batch: Any, *, collate_fn_map: object = None) -> Tensor:
     return tensor(list(batch))  # of all numbers' kind: floats among them make it one of floats
 
 
-def _as_is(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def _as_is(batch: object, *, collate_fn_map: object = None) -> object:
     return batch
 
 
@@ -158,7 +158,7 @@ default_collate_fn_map: dict[Any, Any] = {
 }
 
 
-def default_collate(batch: Any) -> Any:
+def default_collate(batch: object) -> Any:
     """A batch out of samples: tensors and arrays stacked, numbers as a tensor, containers of batches.
 
     >>> import rushlight as torch

@@ -21,7 +21,7 @@ class MapFetcher:
         except StopIteration as error:
             raise RuntimeError(f"the dataset raised StopIteration for {index!r}") from error
 
-    def _fetch(self, index: Any) -> Any:
+    def _fetch(self, index: Any) -> object:
         dataset = self.dataset
         if not self.batched:
             return self.collate(dataset[index])
@@ -49,7 +49,7 @@ class IterableFetcher:
         return self.collate(batch)
 
 
-def make_fetcher(dataset: Any, batched: bool, collate: Callable[[Any], Any], drop_last: bool) -> Any:
+def make_fetcher(dataset: object, batched: bool, collate: Callable[[Any], Any], drop_last: bool) -> Any:
     """The fetcher for a dataset."""
     if isinstance(dataset, IterableDataset):
         return IterableFetcher(dataset, batched, collate, drop_last)

@@ -111,7 +111,7 @@ class WorkerIterator(LoaderIterator):
         self.pool = ThreadPool(job) if thread else ProcessPool(job, loader._context())
         self._begin(loader)
 
-    def reset(self, loader: Any) -> None:
+    def reset(self, loader: object) -> None:
         """Begin another pass with the workers of the last."""
         self._finish_pending()
         for worker in range(self.count):
@@ -180,7 +180,7 @@ class WorkerIterator(LoaderIterator):
         self.check.count()
         return batch
 
-    def _next_batch(self) -> Any:
+    def _next_batch(self) -> object:
         """The batch whose turn it is."""
         while True:
             if self.in_order:

@@ -31,7 +31,7 @@ class ThreadPool:
             thread.start()
             self.threads.append(thread)
 
-    def send(self, worker: int, task: Any) -> None:
+    def send(self, worker: int, task: object) -> None:
         """Give a worker a task."""
         self.tasks[worker].put(task)
 
@@ -92,7 +92,7 @@ class ProcessPool:
         tasks_there.close()
         answers_there.close()
 
-    def send(self, worker: int, task: Any) -> None:
+    def send(self, worker: int, task: object) -> None:
         """Give a worker a task."""
         try:
             self.tasks[worker].send(task)

@@ -50,7 +50,7 @@ class _Pickler(pickle.Pickler):
         self.arrays: list[tuple[int, Any]] = []
         self.size = 0
 
-    def persistent_id(self, obj: Any) -> Any:
+    def persistent_id(self, obj: object) -> Any:
         """A place for a large array."""
         if type(obj) is not np.ndarray or obj.nbytes < LARGE or obj.dtype.hasobject or not CAN_SHARE:
             return None
@@ -59,7 +59,7 @@ class _Pickler(pickle.Pickler):
         self.size = -(-(start + obj.nbytes) // ALIGNMENT) * ALIGNMENT
         return _Slot(start, obj.shape, obj.dtype)
 
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> Any:
         """A tensor as its array."""
         if type(obj) is not Tensor:
             return NotImplemented
@@ -78,7 +78,7 @@ class _Unpickler(pickle.Unpickler):
         return slot.array(self.memory)
 
 
-def send(connection: Connection, value: Any) -> None:
+def send(connection: Connection, value: object) -> None:
     """Send a value.  Nothing is sent when it cannot be pickled."""
     data = io.BytesIO()
     data.write(b"\0")  # whether a descriptor follows

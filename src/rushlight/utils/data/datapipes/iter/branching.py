@@ -72,7 +72,7 @@ class _Branching(IterDataPipe[Any]):
             yield found
         self.done[instance_id] = True
 
-    def hand_out(self, found: Any, number: int) -> None:
+    def hand_out(self, found: object, number: int) -> None:
         """Keep an element of the source for those that it is for; it was read for datapipe `number`."""
         raise NotImplementedError
 
@@ -97,7 +97,7 @@ class _ForkerIterDataPipe(_Branching):
         self.copy_as = copy_as
         super().__init__("fork", datapipe, num_instances, buffer_size)
 
-    def hand_out(self, found: Any, number: int) -> None:
+    def hand_out(self, found: object, number: int) -> None:
         for k, waiting in enumerate(self.waiting):
             waiting.append(COPIES[self.copy_as](found))
             if k != number and self.buffer_size >= 0 and len(waiting) > self.buffer_size:
@@ -123,7 +123,7 @@ class _DemultiplexerIterDataPipe(_Branching):
         self.classifier_fn, self.drop_none = classifier_fn, drop_none
         super().__init__("demux", datapipe, num_instances, buffer_size)
 
-    def hand_out(self, found: Any, number: int) -> None:
+    def hand_out(self, found: object, number: int) -> None:
         to = self.classifier_fn(found)
         if to is None and self.drop_none:
             return

@@ -28,7 +28,7 @@ class MapperIterDataPipe(IterDataPipe[Any]):
     """
 
     def __init__(
-        self, datapipe: IterDataPipe[Any], fn: Callable[..., Any], input_col: Any = None, output_col: Any = None
+        self, datapipe: IterDataPipe[Any], fn: Callable[..., Any], input_col: Any = None, output_col: object = None
     ) -> None:
         _check_unpickable_fn(fn)
         if input_col is None and output_col is not None:

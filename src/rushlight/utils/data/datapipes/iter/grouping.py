@@ -125,7 +125,7 @@ class GrouperIterDataPipe(IterDataPipe[Any]):
         self.guaranteed_group_size = group_size if guaranteed_group_size is None else guaranteed_group_size
         self.wrapper_class = DataChunk
 
-    def _given(self, key: Any) -> Any:
+    def _given(self, key: object) -> object:
         """A group, taken out of the buffer."""
         group = self.buffer_elements.pop(key)
         self.curr_buffer_size -= len(group)

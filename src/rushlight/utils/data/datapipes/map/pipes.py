@@ -65,7 +65,7 @@ class MapperMapDataPipe(MapDataPipe[Any]):
     def __len__(self) -> int:
         return _length(self.datapipe)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> Any:
         return self.fn(self.datapipe[index])
 
 
@@ -106,7 +106,7 @@ class ZipperMapDataPipe(MapDataPipe[tuple[Any, ...]]):
         _checked(datapipes)
         self.datapipes = datapipes
 
-    def __getitem__(self, index: Any) -> tuple[Any, ...]:
+    def __getitem__(self, index: object) -> tuple[Any, ...]:
         found = []
         for dp in self.datapipes:
             try:

@@ -27,7 +27,7 @@ _IMAGE_SPECS = {  # library, dtype of elements, colours
 }  # fmt: skip
 
 
-def _loaded(data: bytes) -> Any:
+def _loaded(data: bytes) -> object:
     """What a pickle holds: `pickle.loads`, to be asked for with files that one trusts alone."""
     return pickle.loads(data)
 
@@ -56,7 +56,7 @@ def handle_extension(extensions: str, f: Callable[[Any], Any]) -> Callable[[str,
     """What decodes names with one of several ends, given with blanks between them, by `f(data)`."""
     ends = [end.split(".") for end in extensions.lower().split()]
 
-    def g(key: str, data: Any) -> Any:
+    def g(key: str, data: object) -> Any:
         last = key.lower().split(".")
         return f(data) if any(last[-len(end) :] == end for end in ends if len(end) <= len(last)) else None
 
@@ -89,7 +89,7 @@ class ImageHandler:
         return image if library == "pil" else _as_array(np.asarray(image), library, kind)
 
 
-def _as_array(image: Any, library: str, kind: str | None) -> Any:
+def _as_array(image: Any, library: str, kind: str | None) -> object:
     """An image as an array (H, W, C), or as a tensor (C, H, W)."""
     image = image.astype("f") / 255 if kind == "float" else image.copy()
     if library == "numpy":
@@ -147,7 +147,7 @@ class Decoder:
         self.handlers = [*(h for h in handler if h is not None), *self.handlers]
 
     @staticmethod
-    def _is_stream_handle(data: Any) -> bool:
+    def _is_stream_handle(data: object) -> bool:
         inner = data.file_obj if isinstance(data, StreamWrapper) else data
         return isinstance(inner, (io.BufferedIOBase, io.RawIOBase))
 
