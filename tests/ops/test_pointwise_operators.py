@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.ops.declared import by_results
 
 import rushlight as torch
 
@@ -132,7 +133,8 @@ def kept_inputs(y: Any) -> int:
 
 def test_results_are_kept_where_they_are_enough() -> None:
     x = torch.ones(3, requires_grad=True)
-    for name in ("exp", "tanh", "sigmoid", "sqrt", "rsqrt", "reciprocal", "expm1", "exp2", "tan"):
+    assert len(by_results()) > 8
+    for name in by_results():
         y = getattr(torch, name)(x)
         assert kept_inputs(y) == 0, name
         assert y.grad_fn.outs is not None, name
