@@ -11,9 +11,15 @@ pytestmark = pytest.mark.parity
 WAYS = [{"size": (4, 4)}, {"size": (13, 3)}, {"size": (30, 2)}, {"scale_factor": 0.5}, {"scale_factor": (0.3, 2.2)}]
 
 
-@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
-@pytest.mark.parametrize("antialias", [False, True])
-@pytest.mark.parametrize("align", [None, True])
+CASES = [
+    (mode, antialias, align)
+    for mode in ("bilinear", "bicubic")
+    for antialias in (False, True)
+    for align in (None, True)
+]
+
+
+@pytest.mark.parametrize("mode, antialias, align", [*CASES, ("lanczos", True, None)])
 def test_bytes_are_the_same(mode, antialias, align):
     rng = np.random.default_rng(0)
     for shape in ((2, 3, 7, 5), (1, 1, 16, 16), (1, 4, 9, 20), (1, 3, 100, 75)):
@@ -26,3 +32,14 @@ def test_bytes_are_the_same(mode, antialias, align):
                 for t in (rushlight, torch)
             )
             np.testing.assert_array_equal(ours, theirs)
+
+
+def test_lanczos_in_numbers_and_its_gradient():
+    told = []
+    for t in (rushlight, torch):
+        x = (t.arange(90, dtype=t.float64).reshape(1, 2, 9, 5) % 7).requires_grad_()
+        y = t.nn.functional.interpolate(x, (4, 6), mode="lanczos", antialias=True)
+        (y * y).sum().backward()
+        told.append((y.detach().numpy(), x.grad.numpy()))
+    for ours, theirs in zip(*told, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["in_c", "older"]
+__all__ = ["as_number", "in_c", "older"]
 
 # By the dtype's own name; others are called UInt16, ...
 OLDER = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte", "int8": "Char",
@@ -26,3 +26,9 @@ def in_c(dtype: Any) -> str:
     """float, double, long int, ...  dtype: one of tensors, or of NumPy."""
     name = str(dtype.name)
     return f"c10::{name.capitalize()}" if name.startswith("float8") else IN_C.get(name, name)
+
+
+def as_number(dtype: Any) -> str:
+    """What a number is converted to: float, double, and others by their own names."""
+    name = str(dtype.name)
+    return {"float32": "float", "float64": "double"}.get(name, name)

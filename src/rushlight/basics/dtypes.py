@@ -130,7 +130,7 @@ def of(numpy_dtype: np.dtype[Any]) -> dtype:
     except KeyError:
         names = ", ".join(d.name for d in ALL)
         raise TypeError(
-            f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: {names}."
+            f"can't convert np.ndarray of type {numpy_dtype.type.__module__}.{numpy_dtype.type.__name__}. The only supported types are: {names}."
         ) from None
 
 

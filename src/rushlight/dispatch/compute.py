@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.basics.dtype_words import older
+from rushlight.basics.dtype_words import as_number, older
 from rushlight.basics.dtypes import is_complex, real_of
 from rushlight.basics.eights import EIGHTS, FINITE, computes, refuse
 from rushlight.basics.errors import explained
@@ -150,7 +150,7 @@ def _fitted_integer(name: str, value: float, dtype: np.dtype[Any]) -> Array:
 
 def refuse_overflow(name: str, dtype: np.dtype[Any]) -> NoReturn:
     """Raise RuntimeError for a number that a dtype cannot hold."""
-    raise RuntimeError(f"{name}: value cannot be converted to type {dtypes.of(dtype).name} without overflow")
+    raise RuntimeError(f"{name}: value cannot be converted to type {as_number(dtypes.of(dtype))} without overflow")
 
 
 def compute(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

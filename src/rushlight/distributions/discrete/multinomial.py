@@ -35,6 +35,10 @@ class Multinomial(Distribution):
             raise NotImplementedError(
                 f"Multinomial: inhomogeneous total_count is not supported: expected one int for the whole batch, got {total_count!r}"
             )
+        if total_count < 0 and (Distribution._validate_args if validate_args is None else validate_args):
+            raise ValueError(
+                f"Multinomial: Expected parameter total_count to be a nonnegative integer, got {total_count}"
+            )
         self.total_count = total_count
         self._categorical = Categorical(probs=probs, logits=logits)
         shape = self._categorical.param_shape

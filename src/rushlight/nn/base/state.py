@@ -7,6 +7,7 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.caller import warn
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.basics.handles import RemovableHandle
@@ -291,7 +292,7 @@ def _load_one(module: Any, name: str, key: str, parameter: Any, value: Any, assi
     if is_lazy(parameter) and not is_lazy(value) and not assign:
         parameter.materialize(value.shape)
     try:
-        _put(module, name, parameter, value, assign)
+        _put(module, name, key, parameter, value, assign)
     except Exception as error:
         errors.append(
             f'While copying the parameter named "{key}", whose dimensions in the model are {parameter.shape} and '
@@ -299,9 +300,13 @@ def _load_one(module: Any, name: str, key: str, parameter: Any, value: Any, assi
         )
 
 
-def _put(module: Module, name: str, parameter: Tensor, value: Tensor, assign: bool) -> None:
+def _put(module: Module, name: str, key: str, parameter: Tensor, value: Tensor, assign: bool) -> None:
+    """Copy a value into a parameter, or put it in its place."""
     if not assign:
         if not is_lazy(value):
+            if parameter.is_meta and not value.is_meta:
+                warn(f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is "
+                     "a no-op: assign=True gives it the checkpoint's")  # fmt: skip
             with no_grad():
                 parameter.copy_(value)
         return

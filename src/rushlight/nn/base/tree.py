@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 from rushlight.nn.base.registry import Registry
-from rushlight.nn.parameter import Parameter
+from rushlight.nn.parameter import Parameter, is_lazy
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -184,6 +184,9 @@ class Tree(Registry):
 
     def share_memory(self) -> Self:
         """Move parameters and buffers to where other processes see them; this module."""
+        for t in (*self.parameters(), *self.buffers()):
+            if is_lazy(t):
+                t.share_memory_()  # which refuses
         return self._apply(lambda t: t.share_memory_())
 
     def _get_name(self) -> str:

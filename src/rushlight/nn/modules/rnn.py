@@ -262,7 +262,7 @@ class RNNBase(Module):
         if any(s.ndim != dims for s in state):
             kind = "batched 3-D" if batched else "unbatched 2-D"
             names = "hx and cx" if self.mode == "LSTM" else "hx"
-            got = ", ".join(f"{s.ndim}-D" for s in state)
+            got = " and ".join(f"{s.ndim}-D" for s in state) + (" tensors" if len(state) > 1 else " tensor")
             raise RuntimeError(f"For {kind} input, {names} should also be {dims}-D but got {got}")
         return state if batched else tuple(s.unsqueeze(1) for s in state)
 

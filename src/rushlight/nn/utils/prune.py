@@ -371,7 +371,7 @@ def _validate_pruning_amount_init(amount: float | str) -> None:
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     value: Any = amount
     if value < 0 or (not isinstance(amount, numbers.Integral) and value > 1):
-        raise ValueError(f"amount={amount} should either be a float in the range [0.0, 1.0] or a non-negative integer")
+        raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
 def _validate_pruning_amount(amount: int, tensor_size: int) -> None:

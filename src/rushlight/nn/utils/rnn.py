@@ -37,6 +37,10 @@ class PackedSequence(_Fields):
         unsorted_indices: Tensor | None = None,
     ) -> PackedSequence:
         if batch_sizes is None:
+            if not (isinstance(data, (list, tuple)) and len(data) == 2):
+                raise AssertionError(
+                    "PackedSequence: Expected data to be a list or tuple of length 2 where batch_sizes is None"
+                )
             data, batch_sizes = data
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
@@ -221,6 +225,9 @@ def pad_sequence(
         )
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
+    for i, s in enumerate(sequences):
+        if not isinstance(s, Tensor):
+            raise TypeError(f"pad_sequence: expected Tensor as element {i} of sequences, but got {type(s).__name__}")
     longest = max(s.shape[0] for s in sequences)
     fill = _pad_recorded if modes.grad and any(s.requires_grad for s in sequences) else _pad_filled
     return fill(sequences, longest, batch_first, padding_value, padding_side == "left")

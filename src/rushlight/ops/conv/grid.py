@@ -187,8 +187,12 @@ def check(input: Tensor, grid: Tensor, mode: str) -> None:
     if len(x) not in (4, 5) or len(g) != len(x):
         raise RuntimeError(f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input "
                            f"with sizes {list(x)} and grid with sizes {list(g)}")  # fmt: skip
-    if x[0] != g[0] or g[-1] != len(x) - 2:
-        raise RuntimeError(f"grid_sampler(): expected grid to have size ({x[0]}, ..., {len(x) - 2}), but got {list(g)}")
+    if x[0] != g[0]:
+        raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, but got input with sizes {list(x)} "
+                           f"and grid with sizes {list(g)}")  # fmt: skip
+    if g[-1] != len(x) - 2:
+        raise RuntimeError(f"grid_sampler(): expected grid to have size {len(x) - 2} in last dimension, but got grid with sizes "
+                           f"{list(g)}")  # fmt: skip
     if any(s == 0 for s in x[2:]):
         raise RuntimeError(f"grid_sampler(): expected input to have non-empty spatial dimensions, but got {list(x)}")
     if mode == "bicubic" and len(x) != 4:
@@ -203,10 +207,12 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
     Source: Jaderberg et al., Spatial Transformer Networks, arXiv:1506.02025, section 3.3.
     """
     if mode not in MODES:
-        raise ValueError(f"nn.functional.grid_sample(): expected mode to be one of {MODES}, but got: '{mode}'")
+        raise ValueError(
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
+        )
     if padding_mode not in PADDINGS:
-        raise ValueError(f"nn.functional.grid_sample(): expected padding_mode to be one of {PADDINGS}, but got: "
-                         f"'{padding_mode}'")  # fmt: skip
+        raise ValueError(f"nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but "
+                         f"got: '{padding_mode}'")  # fmt: skip
     if align_corners is None:
         caller.warn(CORNERS)
     check(input, grid, mode)
@@ -229,9 +235,13 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     if d not in (2, 3):
         raise NotImplementedError(f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, "
                                   f"respectively. Got size {list(size)}")  # fmt: skip
-    if not isinstance(theta, Tensor) or theta.dtype.category < 2 or tuple(theta.shape) != (n, d, d + 1):
-        raise ValueError(f"Expected a batch of {d}D affine matrices of shape {n}x{d}x{d + 1} for size {list(size)}. Got "
-                         f"{list(theta.shape)} of {theta.dtype}.")  # fmt: skip
+    if not isinstance(theta, Tensor) or theta.dtype.category < 2:
+        raise ValueError(
+            f"affine_grid: Expected theta to have floating point type, but got {getattr(theta, 'dtype', type(theta))}"
+        )
+    if tuple(theta.shape) != (n, d, d + 1):
+        raise ValueError(f"Expected a batch of {d}D affine matrices of shape Nx{d}x{d + 1} for size {list(size)}, N being {n}. Got "
+                         f"{list(theta.shape)}.")  # fmt: skip
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     if align_corners is None:

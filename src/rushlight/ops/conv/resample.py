@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -179,27 +179,49 @@ def cubic_taps(size: int, out: int, align: bool, scale: float | None) -> tuple[A
     return np.clip(low[:, None] + np.arange(-1, 3), 0, size - 1), cubic_weights(at - low)
 
 
-def antialiased_taps(size: int, out: int, align: bool, scale: float | None, cubic: bool) -> tuple[Any, ...]:
+def tent(x: Array) -> Array:
+    """The weights of linear interpolation at distances x."""
+    return np.clip(1 - x, 0, None)
+
+
+def cubic(x: Array) -> Array:
+    """Those of cubic interpolation (Keys 1981, IEEE TASSP 29, eq. 4, with a = -0.5)."""
+    a = -0.5
+    inner = ((a + 2) * x - (a + 3)) * x * x + 1
+    outer = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return np.where(x < 1, inner, np.where(x < 2, outer, 0))
+
+
+def lanczos(x: Array) -> Array:
+    """Those of Lanczos' filter of three lobes.  Source: Duchon, J. Appl. Meteorology 18 (1979), 1016-1022."""
+    return np.where(x < 3, np.sinc(x) * np.sinc(x / 3), 0)
+
+
+FILTERS = {
+    "bilinear": (1.0, tent),
+    "bicubic": (2.0, cubic),
+    "lanczos": (3.0, lanczos),
+}  # how far they reach, and weights
+
+
+def antialiased_taps(size: int, out: int, align: bool, scale: float | None, mode: str) -> tuple[Any, ...]:
     """Taps of a filter widened by the reduction, as image libraries resize."""
     ratio = ((size - 1) / (out - 1) if out > 1 else 0.0) if align else (1 / scale if scale else size / out)
-    support = (2.0 if cubic else 1.0) * max(ratio, 1.0)
+    reach, weights = FILTERS[mode]
+    support = reach * max(ratio, 1.0)
     centre = ratio * (np.arange(out) + 0.5)
     first = np.maximum((centre - support + 0.5).astype(np.int64), 0)
     last = np.minimum((centre + support + 0.5).astype(np.int64), size)
     width = int((last - first).max())
     at = first[:, None] + np.arange(width)
     x = np.abs((at - centre[:, None] + 0.5) / max(ratio, 1.0))
-    a = -0.5
-    inner = ((a + 2) * x - (a + 3)) * x * x + 1
-    outer = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-    w = np.where(x < 1, inner, np.where(x < 2, outer, 0)) if cubic else np.clip(1 - x, 0, None)
-    w = np.where(at < last[:, None], w, 0)
+    w = np.where(at < last[:, None], weights(x), 0)
     return np.minimum(at, size - 1), w / w.sum(1, keepdims=True)
 
 
 # The public functions --------------------------------------------------------------------------------
 
-DIMENSIONS = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
+DIMENSIONS = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5, "lanczos": 4}
 
 
 def index_of_size(name: str, size: Any) -> int:
@@ -213,11 +235,12 @@ def target_sizes(name: str, input: Tensor, size: Any, scale_factor: Any) -> tupl
     """The output sizes and the scale factors given, one for each spatial dimension."""
     n = len(input.shape) - 2
     if (size is None) == (scale_factor is None):
-        raise ValueError(f"{name}: only one of size or scale_factor should be defined, and one must be")
+        how = "either" if size is None else "only one of"
+        raise ValueError(f"{name}: {how} size or scale_factor should be defined")
     what, given = ("size", size) if size is not None else ("scale_factor", scale_factor)
     values = list(given) if isinstance(given, (list, tuple)) else [given] * n
     if len(values) != n:
-        raise ValueError(f"{name}: input and output must have the same number of spatial dimensions, but got input with "
+        raise ValueError(f"{name}: Input and output must have the same number of spatial dimensions, but got input with "
                          f"spatial dimensions of {list(input.shape[2:])} and {what} of {values}")  # fmt: skip
     if size is not None:
         return [index_of_size(name, v) for v in values], [None] * n
@@ -229,7 +252,7 @@ def taps_of(mode: str, size: int, out: int, align: bool, scale: float | None, an
     if mode in ("nearest", "nearest-exact"):
         return nearest_taps(size, out, scale, mode == "nearest-exact")
     if antialias:
-        return antialiased_taps(size, out, align, scale, mode == "bicubic")
+        return antialiased_taps(size, out, align, scale, mode)
     return (cubic_taps if mode == "bicubic" else linear_taps)(size, out, align, scale)
 
 
@@ -248,7 +271,7 @@ def resized(input: Tensor, mode: str, taps: list[Any]) -> Tensor:
     dtype = input.dtype
     if mode in ("nearest", "nearest-exact"):
         wide = dtype
-    elif dtype is dtypes.uint8 and mode in ("bilinear", "bicubic"):
+    elif dtype is dtypes.uint8 and mode in FILTERS:
         for d in (3, 2):
             input = resample_bytes(input, d, fixed_point(taps[d - 2]))
         return input
@@ -270,7 +293,8 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
                 antialias: bool = False) -> Tensor:  # fmt: skip
     """Resize the spatial dimensions.  input: (N, C, *S) -> (N, C, *size)
 
-    mode: "nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear" or "area".
+    mode: "nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area", or with antialias
+    "lanczos".
     """
     if mode in ("nearest", "area", "nearest-exact") and align_corners is not None:
         raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | "
@@ -280,9 +304,13 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
         if size is not None:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
         scales = [None] * len(sizes)
-    if antialias and (mode not in ("bilinear", "bicubic") or len(input.shape) != 4):
+    if antialias and (mode not in FILTERS or len(input.shape) != 4):
         raise ValueError(
-            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
+        )
+    if mode == "lanczos" and (align_corners or not antialias):
+        raise ValueError(
+            f"Lanczos mode {'does not support align_corners=True' if align_corners else 'requires antialias=True'}"
         )
     known = ("nearest", "nearest-exact", "area", *DIMENSIONS)
     if (
@@ -290,9 +318,7 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
         or len(input.shape) not in (3, 4, 5)
         or DIMENSIONS.get(mode, len(input.shape)) != len(input.shape)
     ):
-        raise NotImplementedError(f"interpolate: got {len(input.shape)}D input with mode {mode}; 3D, 4D and 5D inputs are "
-                                  f"supported, linear is for 3D, bilinear and bicubic for 4D, trilinear for 5D; modes: "
-                                  f"{' | '.join(known)}")  # fmt: skip
+        refuse_mode(mode, len(input.shape), known)
     if min(sizes) <= 0 or any(s == 0 for s in input.shape[1:]):
         raise RuntimeError(f"interpolate: Input and output sizes should be greater than 0, but got input "
                            f"{list(input.shape)} and output {sizes}")  # fmt: skip
@@ -308,6 +334,14 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
     made = resized(input, mode, taps)
     note(made, **shown(input, mode, sizes, scales, bool(align_corners)))
     return made
+
+
+def refuse_mode(mode: str, dims: int, known: tuple[str, ...]) -> NoReturn:
+    """Raise NotImplementedError for a mode that is none, or not of so many dimensions."""
+    if mode in DIMENSIONS and dims in (3, 4, 5):
+        raise NotImplementedError(f"interpolate: Got {dims}D input, but {mode} mode needs {DIMENSIONS[mode]}D input")
+    raise NotImplementedError(f"interpolate: Input Error: Only 3D, 4D and 5D input Tensors supported (got {dims}D) for the modes: "
+                              f"{' | '.join(known)} (got {mode})")  # fmt: skip
 
 
 def shown(input: Tensor, mode: str, sizes: list[int], scales: list[float | None], align: bool) -> dict[str, object]:

@@ -141,9 +141,11 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(*, C * r^2, H, W) -> (*, C, H * r, W * r) with r = upscale_factor."""
     _at_least("pixel_shuffle", input, 3)
     r, (*lead, c, h, w) = upscale_factor, input.shape
-    if r <= 0 or c % (r * r):
-        raise RuntimeError(f"pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of a "
-                           f"positive upscale_factor, but input.size(-3)={c} is not divisible by {r * r}")  # fmt: skip
+    if r <= 0:
+        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    if c % (r * r):
+        raise RuntimeError(f"pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+                           f"upscale_factor, but input.size(-3)={c} is not divisible by {r * r}")  # fmt: skip
     n = len(lead)
     x = reshape_op(input, (*lead, c // (r * r), r, r, h, w))
     x = permute_op(x, (*range(n), n, n + 3, n + 1, n + 4, n + 2))
@@ -156,9 +158,12 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """(*, C, H * r, W * r) -> (*, C * r^2, H, W) with r = downscale_factor."""
     _at_least("pixel_unshuffle", input, 3)
     r, (*lead, c, h, w) = downscale_factor, input.shape
-    if r <= 0 or h % r or w % r:
-        raise RuntimeError(f"pixel_unshuffle expects height and width to be divisible by a positive downscale_factor, but "
-                           f"input of size {list(input.shape)} is not divisible by {r}")  # fmt: skip
+    if r <= 0:
+        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
+    for which, at, size in (("height", -2, h), ("width", -1, w)):
+        if size % r:
+            raise RuntimeError(f"pixel_unshuffle expects {which} to be divisible by downscale_factor, but input.size({at})={size} "
+                               f"is not divisible by {r}")  # fmt: skip
     n = len(lead)
     x = reshape_op(input, (*lead, c, h // r, r, w // r, r))
     x = permute_op(x, (*range(n), n, n + 2, n + 4, n + 1, n + 3))
@@ -170,9 +175,12 @@ def _channel_shuffle(input: Tensor, groups: int) -> Tensor:
     if len(input.shape) < 3:
         raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
     n, c = input.shape[:2]
-    if groups <= 0 or c % groups:
-        raise RuntimeError(f"channel_shuffle: number of channels must be divisible by groups, a positive number. Got {c} "
-                           f"channels and {groups} groups.")  # fmt: skip
+    if groups <= 0:
+        raise RuntimeError(f"channel_shuffle: Number of groups to divide channels in must be positive, got {groups}")
+    if c % groups:
+        raise RuntimeError(
+            f"channel_shuffle: Number of channels must be divisible by groups. Got {c} channels and {groups} groups."
+        )
     rest = tuple(input.shape[2:])
     x = reshape_op(input, (n, groups, c // groups, *rest))
     x = permute_op(x, (0, 2, 1, *range(3, len(rest) + 3)))

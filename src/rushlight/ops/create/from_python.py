@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import caller, dtypes
+from rushlight.basics.dtype_words import as_number
 from rushlight.basics.dtypes import is_complex, real_of, warn_of_lost_parts
 from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.kernels.dispatch import recast
@@ -75,7 +76,7 @@ def checked(array: Array, dtype: np.dtype[Any], data: float | list[Any] | tuple[
         if dtype.kind == "u":  # small negative numbers wrap around
             low = -high
         if not (low <= array.min() and array.max() <= high):
-            raise RuntimeError(f"value cannot be converted to type {dtypes.of(dtype).name} without overflow")
+            raise RuntimeError(f"value cannot be converted to type {as_number(dtypes.of(dtype))} without overflow")
     with np.errstate(all="ignore"):
         return recast(array, dtype)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import cast as as_array
@@ -195,7 +196,8 @@ def checked(name: str, input: Tensor, dim: int, index: Tensor) -> tuple[Any, Any
     if i.dtype not in (np.int64, np.int32):
         kind: Any = IndexError if name.startswith("index_fill") else RuntimeError
         allowed = _ALLOWED.get(name.removesuffix("_"), "int32 or int64")
-        raise kind(f"{name}(): Expected dtype {allowed} for index, got {dtypes.of(i.dtype)}")
+        wanted = "a long tensor" if name.startswith("index_copy") else f"dtype {allowed}"
+        raise kind(f"{name}(): Expected {wanted} for index, but got {older(dtypes.of(i.dtype))}")
     return reshape_op(input, (1,)) if x.ndim == 0 else input, index if i.ndim else reshape_op(index, (1,)), dim
 
 
@@ -230,8 +232,7 @@ def source_for(name: str, x: Array, index: Tensor, source: Tensor, dim: int) -> 
         raise TypeError(f"{name}(): argument 'source' (position 4) must be Tensor, not {kind_of(source)}")
     s, i = raw(source), raw(index)
     if s.dtype != x.dtype:
-        raise RuntimeError(f"{name}(): self ({dtypes.of(x.dtype)}) and source ({dtypes.of(s.dtype)}) must have the same "
-                           "dtype")  # fmt: skip
+        raise RuntimeError(f"{name}(): {unlike_dtypes(name, older(dtypes.of(x.dtype)), older(dtypes.of(s.dtype)))}")
     if not name.startswith("index_copy") and s.ndim != x.ndim:
         raise RuntimeError(f"{name}(): source tensor shape must match self tensor shape, excluding the specified dimension. "
                            f"Got self.shape = {list(x.shape)} source.shape = {list(s.shape)}")  # fmt: skip
@@ -239,6 +240,10 @@ def source_for(name: str, x: Array, index: Tensor, source: Tensor, dim: int) -> 
         source = reshape_op(source, (1,))
     have, shape = s.shape or (1,), x.shape or (1,)
     want = (*shape[:dim], i.shape[0], *shape[dim + 1 :])
+    if name.startswith("index_add") and have[dim] != i.shape[0]:
+        raise RuntimeError(
+            f"{name}(): Number of indices ({i.shape[0]}) should be equal to source.size(dim): ({have[dim]}), for dim: {dim} of a source of shape {list(have)}"
+        )
     if have != want:
         unlike = len(have) != len(want) or have[dim] != i.shape[0]
         kind: Any = IndexError if unlike and name.startswith("index_copy") else RuntimeError
@@ -248,12 +253,20 @@ def source_for(name: str, x: Array, index: Tensor, source: Tensor, dim: int) -> 
     return source
 
 
+def unlike_dtypes(name: str, own: str, other: str) -> str:
+    """That a source has another dtype, as PyTorch's operators say it."""
+    if name.startswith("index_copy"):
+        return f"self and source expected to have the same dtype, but got (self) {own} and (source) {other}"
+    return f"self ({own}) and source ({other}) must have the same scalar type"
+
+
 def prepared(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor | None) -> tuple[Any, Any, int]:
     """The index, source and dimension of an operator that writes slices, checked."""
     whole, at, dim = checked(name, input, dim, index)
     if name.startswith(("index_copy", "index_fill")) and raw(at).dtype != np.int64:
         kind = RuntimeError if name.startswith("index_copy") else IndexError
-        raise kind(f"{name}(): Expected dtype int64 for index, but got {index.dtype}: convert it with .long()")
+        wanted = "a long tensor" if name.startswith("index_copy") else "dtype int64"
+        raise kind(f"{name}(): Expected {wanted} for index, but got {older(index.dtype)}: convert it with .long()")
     if source is not None:
         source = source_for(name, raw(input), at, source, dim)
     kind = RuntimeError if name.startswith("index_add") and raw(whole).ndim > 1 else IndexError
@@ -312,7 +325,7 @@ def index_copy_(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tenso
 def fill_slices(run: Callable[..., Any], name: str, input: Any, dim: int, index: Tensor, value: Any) -> Tensor:
     """Carry out index_fill: the value is a number or a 0-d tensor."""
     if not number(value) and raw(value).ndim:
-        raise RuntimeError(f"{name}(): only supports a 0-dimensional value tensor, but got tensor with "
+        raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                            f"{raw(value).ndim} dimension(s).")  # fmt: skip
     if isinstance(value, (complex, np.complexfloating)) and not dtypes.is_complex(raw(input).dtype):
         raise RuntimeError(f"{name}(): cannot fill a tensor of {input.dtype} with the complex number {value}: give its real "

@@ -225,7 +225,7 @@ def value_array(self: Tensor, value: Tensor | float) -> Array:
     if isinstance(value, np.ndarray):
         return value
     if not isinstance(value, (int, float, complex, np.generic)):
-        raise unfit(value)(f"can't assign a {kind_of(value)} to a {self.dtype} tensor")
+        raise unfit(value)(f"can't assign a {kind_of(value)} to a {self.type()}, a tensor of {self.dtype}")
     return fitted("__setitem__", value, self._held.dtype)
 
 

@@ -38,7 +38,7 @@ def wrapped(index: Array, size: int, name: str) -> Array:
     low, high = int(index.min()), int(index.max())
     if low < -size or high >= size:
         raise IndexError(f"{name}(): out of range: tried to access index {high if high >= size else low} on a tensor of "
-                         f"{size} elements")  # fmt: skip
+                         f"{size} elements.")  # fmt: skip
     return index if low >= 0 else np.where(index < 0, index + size, index)
 
 

@@ -183,7 +183,9 @@ def zero_factor(
 def check_kind(name: str, reduce: str, kinds: tuple[str, ...]) -> None:
     """Raise RuntimeError for a reduction that does not exist."""
     if reduce not in kinds:
-        raise RuntimeError(f"{name}(): reduce argument must be either {', '.join(kinds)}, got {reduce!r}")
+        raise RuntimeError(
+            f"{name}(): reduce argument must be either {', '.join(kinds[:-1])} or {kinds[-1]}, got {reduce}"
+        )
 
 
 def scatter_reduce_call(run: Callable[..., Any], name: str, input: Tensor, dim: int, index: Tensor, src: Tensor,

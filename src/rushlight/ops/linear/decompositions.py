@@ -500,7 +500,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
     matrix("svd", A)
     if driver is not None:
         raise RuntimeError(
-            "linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
         )
     U, S, Vh = svd_op(A, full_matrices and A.shape[-1] != A.shape[-2])
     return pack("linalg_svd", ("U", "S", "Vh"), (U, S, Vh))

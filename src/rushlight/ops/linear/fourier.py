@@ -212,7 +212,7 @@ def r2c(name: str, x: Tensor, s: Any, dim: Any, norm: str | None, forward: bool)
 def c2r(name: str, x: Any, s: Any, dim: Any, norm: str | None, forward: bool) -> Tensor:
     """A transform of a half to real numbers."""
     x = to_float(name, x, True)
-    last_given = s is not None and (s if isinstance(s, int) else s[-1]) != -1
+    last_given = s not in (None, (), []) and (s if isinstance(s, int) else s[-1]) != -1
     dims, sizes = many_dims(name, x, s, dim)
     if not dims:
         raise RuntimeError(f"fft_{name} must transform at least one axis")

@@ -62,6 +62,8 @@ def lstsq(
 ) -> tuple[Tensor, ...]:
     """X that minimises |input X - b|, with residuals, rank and singular values.  input: (*, M, N), b: (*, M, R) or (*, M)"""
     A, B = input, b
+    if isinstance(A, Tensor) and A.ndim < 2:
+        raise RuntimeError(f"torch.linalg.lstsq: input must have at least 2 dimensions, got {A.ndim}.")
     base.matrix("lstsq", A)
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError(

@@ -222,7 +222,7 @@ def norm(
     if isinstance(ord, str) or (
         ord is not None and ((dims is None and A.ndim == 2) or (dims is not None and len(dims) == 2))
     ):
-        if dims is None and A.ndim != 2:
+        if dims is None and A.ndim > 2:
             raise RuntimeError(
                 f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D."
             )
@@ -423,7 +423,7 @@ def _squarings(A: Array) -> int:
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     """The inverse of tensordot with A over its last dimensions."""
     if ind <= 0:
-        raise RuntimeError(f"linalg.tensorinv: Expected a strictly positive integer for 'ind', got {ind}")
+        raise RuntimeError(f"linalg.tensorinv: Expected a strictly positive integer for 'ind', but got {ind}")
     front, back = tuple(A.shape[:ind]), tuple(A.shape[ind:])
     if math.prod(front) != math.prod(back):
         raise RuntimeError(f"linalg.tensorinv: Expected self to satisfy the requirement prod(self.shape[ind:]) == "

@@ -285,7 +285,9 @@ def check_probability(p: Any) -> None:
     if not isinstance(p, np.ndarray) or p.size:
         if not (0 <= low and high <= 1):
             got = f"p={low}" if low == high else f"p between {low} and {high}"
-            raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got {got}")
+            raise RuntimeError(
+                f"bernoulli_ expects p to be in [0, 1], but got {got}: Expected p_in >= 0 && p_in <= 1 to be true"
+            )
 
 
 def coins(x: Array, p: object, generator: Generator | None) -> None:

@@ -86,7 +86,11 @@ def check(mode: str, input: Tensor, pads: tuple[tuple[int, ...], ...], count: in
         raise NotImplementedError(f"Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now: pad "
                                   f"with mode='{mode}' got input of shape {list(shape)}")  # fmt: skip
     for i, ((b, a), n) in enumerate(zip(pads, shape, strict=True)):
-        limit = n - 1 if mode == "reflect" else n if mode == "circular" else None
+        limit = n - 1 if mode == "reflect" else None
+        if mode == "circular" and max(b, a) > n:
+            raise RuntimeError(
+                f"pad: Padding value causes wrapping around more than once: ({b}, {a}) at dimension {i} of input {list(shape)}"
+            )
         if limit is not None and (b or a) and max(b, a) > limit:
             raise RuntimeError(f"pad: Padding size should be less than the corresponding input dimension for "
                                f"mode='{mode}', but got padding ({b}, {a}) at dimension {i} of input {list(shape)}")  # fmt: skip

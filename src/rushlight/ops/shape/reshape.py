@@ -75,7 +75,7 @@ def expand(input: Any, *size: Any, implicit: bool = False, **named: object) -> T
     for i, n in enumerate(target):
         own: Any = have[i - lead] if i >= lead else None
         if n == -1 and own is None:
-            raise RuntimeError(f"expand: the expanded size of the tensor (-1) isn't allowed in a leading, non-existing "
+            raise RuntimeError(f"expand: The expanded size of the tensor (-1) isn't allowed in a leading, non-existing "
                                f"dimension {i}")  # fmt: skip
         n = own if n == -1 else n
         if n < 0 or (own is not None and own != n and own != 1):

@@ -203,6 +203,8 @@ def random_split(
     sizes = _sizes(lengths, total) if math.isclose(sum(lengths), 1) and sum(lengths) <= 1 else list(lengths)
     if sum(sizes) != total:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
+    if any(n != int(n) for n in sizes):
+        raise TypeError(f"random_split: lengths must be integers, or fractions that sum up to 1, got {list(lengths)}")
     order = checked_generator(generator).numpy.permutation(total).tolist()
     ends = list(itertools.accumulate(int(n) for n in sizes))
     return [Subset(dataset, order[end - int(n) : end]) for n, end in zip(sizes, ends, strict=True)]
