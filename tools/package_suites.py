@@ -41,6 +41,8 @@ class Suite:
 
 
 SUITES = {
+    "array-api-compat": Suite("tests", "it counts the names of PyTorch before all of its modules are loaded; `torch.checkpoint`, of rushlight's own, comes later"),
+    "autoray": Suite("tests", "one draws with networkx, which was not there; five expect that a sum with `keepdims` and no dimension fails, and it does not"),
     "backpack-for-pytorch": Suite("test/interface_test.py test/linear_test.py test/conv2d_test.py test/layers_test.py test/test_batch_first.py"),
     "einops": Suite("einops/tests"),
     "gpytorch": Suite(
@@ -55,6 +57,7 @@ SUITES = {
         "test/operators test/functions test/utils",
         "estimates of log determinants and systems of random matrices, which draw other random numbers (seven of them, by twelve seeds "
         "each: 12 fail here, 9 under PyTorch); a batch of CSR matrices is refused"),
+    "opt_einsum": Suite("opt_einsum"),
     "nflows": Suite("tests", "a spline at random points of a float32 (it fails for some seeds); two call torch.solve, which PyTorch removed"),
     "normflows": Suite("normflows"),
     "opacus": Suite(
@@ -70,7 +73,7 @@ SUITES = {
     "tensorly": Suite("tensorly"),
     "tensorly-torch": Suite("tltorch"),
     "torch-optimizer": Suite("tests"),
-    "zuko": Suite("tests"),
+    "zuko": Suite("tests", "transforms of random points are inverted to 1e-4 in float32, which some draws are not, under PyTorch either"),
 }  # fmt: skip
 
 HEAD = """# Tests of packages

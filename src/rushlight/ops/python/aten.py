@@ -122,7 +122,7 @@ class Packet:
         """The names of the overloads, as far as they are told apart."""
         if self.__name__.startswith("_foreach_"):
             return lists().overloads(self.__name__)
-        known = [each.partition("(")[0].partition(".") for op in OPS.values() for each in op.aten]
+        known = [each.partition(".") for op in OPS.values() for each in overloads(op)]
         found = [overload or "default" for name, _, overload in known if name == self.__name__]
         return list(dict.fromkeys(found)) or ["default"]
 
