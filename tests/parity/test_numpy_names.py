@@ -76,3 +76,9 @@ def test_operands_that_override_are_asked_all_the_same() -> None:
 
     x, index = rushlight.ones(2, 2), rushlight.zeros(1, 2, dtype=rushlight.int64).as_subclass(Index)
     assert x.gather(0, index) == rushlight.gather(x, axis=0, index=index) == "gather"
+
+
+def test_a_product_of_all_keeps_no_dimensions() -> None:
+    for t in (reference, rushlight):
+        with pytest.raises(TypeError, match="prod"):
+            t.prod(t.ones(2, 3), keepdims=True)

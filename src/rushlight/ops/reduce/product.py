@@ -71,7 +71,7 @@ def prod(
     """
     array = tensor_argument("prod", input)
     input = in_dtype("prod", input, dtype)
-    if dim is None:
+    if dim is None and not keepdim:
         return prod_op(reshape_op(input, (array.size,)), 0, False)
     if dim.__class__ is bool or not hasattr(dim, "__index__"):
         raise TypeError(f"prod(): argument 'dim' must be int, not {type(dim).__name__}")
