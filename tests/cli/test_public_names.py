@@ -133,6 +133,10 @@ def test_distributed_is_available_once_there_is_a_group(tmp_path: Path) -> None:
 
 def test_completion_shows_what_is_loaded_on_use():
     assert {"nn", "optim", "memory", "save", "vmap", "randn", "float32"} <= set(dir(torch))
+    for room in (torch, torch.memory, torch.stores, torch.optim, torch.nn, torch.autograd, torch.func):
+        assert set(room.__all__) <= set(dir(room)), room.__name__
+    for own in (torch.memory, torch.stores):
+        assert {name for name in dir(own) if not name.startswith("__")} == set(own.__all__), own.__name__
 
 
 def test_classes_say_the_module_that_they_are_known_by_and_are_found_there(tmp_path: Path) -> None:

@@ -121,6 +121,10 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
 def _shown(found: Recording) -> str:
     from rushlight.memory.reports import notebook
 

@@ -21,3 +21,7 @@ from rushlight.stores.recomputation import RecomputeStore as recompute
 from rushlight.stores.store import Store
 
 __all__ = ["Store", "StoreError", "StoreWarning", "compress", "cpu", "disk", "recompute"]
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
