@@ -131,3 +131,73 @@ def test_values_alone_are_those_with_vectors() -> None:
     assert torch.allclose(torch.linalg.eigvalsh(H, UPLO="U"), torch.linalg.eigh(H).eigenvalues)
     assert torch.autograd.gradcheck(torch.linalg.svdvals, A.clone().requires_grad_())
     assert torch.autograd.gradcheck(lambda H: torch.linalg.eigvalsh(H + H.mT), H.clone().requires_grad_())
+
+
+LARGE = 130  # rows: such matrices go by themselves
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("there", [True, False], ids=["lapack", "numpy"])
+def test_large_systems_inverses_and_determinants(dtype: str, there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not there:
+        monkeypatch.setattr(lapack, "has", lambda name, dtype: False)
+    A, b = random(2, LARGE, LARGE, dtype=dtype), random(LARGE, 3, dtype=dtype)
+    A = A[:, ::-1]  # so that rows change places
+    x = torch.from_numpy(A.copy())
+    near(torch.linalg.solve(x, torch.from_numpy(b)).numpy(), np.linalg.solve(A, b), dtype)
+    near(torch.linalg.solve(x[0], torch.from_numpy(b[:, 0])).numpy(), np.linalg.solve(A[0], b[:, 0]), dtype)
+    near(torch.linalg.inv(x).numpy(), np.linalg.inv(A), dtype)
+    sign, size = torch.linalg.slogdet(x)
+    wanted = np.linalg.slogdet(A)
+    near(sign.numpy(), wanted[0], dtype)
+    near(size.numpy(), wanted[1], dtype)
+    near(torch.linalg.det(x / 100).numpy(), np.linalg.det(A / 100), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(140, 130), (130, 140), (2, 130, 130)], ids=str)
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
+def test_orthogonal_factors_of_large_matrices(dtype: str, shape: tuple[int, ...], mode: str) -> None:
+    A = random(*shape, dtype=dtype)
+    Q, R = torch.linalg.qr(torch.from_numpy(A), mode)
+    if mode == "r":
+        near(R.numpy(), np.linalg.qr(A, "r"), dtype)
+    else:
+        near(Q.numpy(), np.linalg.qr(A, mode)[0], dtype)
+        near(R.numpy(), np.linalg.qr(A, mode)[1], dtype)
+
+
+def test_large_matrices_that_are_singular_or_have_nan() -> None:
+    A = torch.eye(LARGE)
+    A[5, 5] = 0
+    for function in (torch.linalg.inv, lambda A: torch.linalg.solve(A, torch.ones(LARGE))):
+        with pytest.raises(torch.linalg.LinAlgError, match="singular"):
+            function(A)
+    assert torch.linalg.det(A) == 0 and torch.linalg.slogdet(A).logabsdet == -torch.inf
+    assert torch.linalg.inv_ex(A).info == 6
+    A[5, 5] = torch.nan
+    assert torch.linalg.inv(A).isnan().all() and torch.linalg.solve(A, torch.ones(LARGE)).isnan().all()
+    assert torch.linalg.det(A).isnan()
+
+
+@pytest.mark.parametrize(
+    ("function", "most"),
+    [(torch.linalg.inv, 1.3), (lambda A: torch.linalg.solve(A, A), 2.1), (torch.linalg.slogdet, 1.1), (torch.linalg.qr, 2.4)],
+    ids=["inv", "solve", "slogdet", "qr"],
+)  # fmt: skip
+def test_large_matrices_take_little_memory_beside_their_results(function: Any, most: float) -> None:
+    """In the precision of the matrix, as LAPACK works: NumPy makes copies of all in double precision."""
+    A = torch.randn(500, 500) + 30 * torch.eye(500)
+    function(A)
+    before = torch.memory.current()
+    torch.memory.reset_peak()
+    function(A)
+    assert torch.memory.peak() - before < most * A.nbytes
+
+
+def test_the_exponential_of_a_matrix_keeps_the_matrix_alone() -> None:
+    A = torch.randn(200, 200).requires_grad_()
+    before = torch.memory.current()
+    found = torch.linalg.matrix_exp(A)
+    assert torch.memory.current() - before < 1.1 * found.nbytes
+    found.sum().backward()

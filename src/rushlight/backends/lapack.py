@@ -14,7 +14,16 @@ import numpy as np
 
 from rushlight.backends import blas
 
-__all__ = ["cholesky_in_place", "has", "least_squares", "lu_in_place", "solve_in_place"]
+__all__ = [
+    "cholesky_in_place",
+    "has",
+    "inverse_in_place",
+    "least_squares",
+    "lu_in_place",
+    "orthogonal",
+    "solve_by_lu_in_place",
+    "solve_in_place",
+]
 
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}  # of the routines, by the character of a dtype
 # Names that builds give to a routine, and their integers.
@@ -110,17 +119,99 @@ def cholesky_in_place(A: np.ndarray[Any, Any]) -> int | None:
     return _call("potrf", A.dtype.char, b"U", len(A), A, max(len(A), 1), 0) if A.size else 0
 
 
-def lu_in_place(A: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
-    """The packed factor in place of A (M, N), column-major: the rows exchanged, counted from one, or None where nothing was done.
+PANEL = 64  # columns that an inverse is made of at a time
 
-    Returns exchanges of shape (min(M, N)), int32.
+
+def lu_in_place(A: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], int] | None:
+    """The packed factor in place of A (M, N), column-major; None where nothing was done.
+
+    Returns the rows exchanged, (min(M, N)) of the library's integers, counted from one, and 0 or which pivot is the first that is zero.
     """
     if not A.flags.f_contiguous or not has("getrf", A.dtype):
         return None
-    pivots = _integers("getrf", A.dtype.char, min(A.shape))
+    pivots, zero = _integers("getrf", A.dtype.char, min(A.shape)), 0
     if A.size:
-        _call("getrf", A.dtype.char, A.shape[0], A.shape[1], A, max(A.shape[0], 1), pivots, 0)
-    return pivots.astype(np.int32, copy=False)
+        zero = _call("getrf", A.dtype.char, A.shape[0], A.shape[1], A, max(A.shape[0], 1), pivots, 0)
+    return pivots, zero
+
+
+def inverse_in_place(A: np.ndarray[Any, Any]) -> int | None:
+    """A^-1 in place of A (N, N), contiguous, by its LU decomposition.
+
+    Returns 0, or which pivot is the first that is zero, from one: then A holds no inverse. None where nothing was done.
+
+    >>> A = np.array([[2.0, 0.0], [0.0, 4.0]])
+    >>> inverse_in_place(A) is None or bool(abs(A - [[0.5, 0.0], [0.0, 0.25]]).max() < 1e-15)
+    True
+    """
+    found = lu_in_place(A.T) if has("getri", A.dtype) else None
+    if found is None or not A.size:
+        return None if found is None else 0
+    n, (pivots, zero) = len(A), found
+    if zero:
+        return zero
+    work = np.empty(max(n * PANEL, 1), A.dtype)
+    return _call("getri", A.dtype.char, n, A, n, pivots, work, work.size, 0)
+
+
+def solve_by_lu_in_place(A: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> int | None:
+    """A^-1 x in place of x, and the factors in place of A.  A: (N, N), x: (N, M), both contiguous.
+
+    Returns as `inverse_in_place`; where a pivot is zero, x stays as it is.
+
+    >>> x = np.array([[2.0], [8.0]])
+    >>> solve_by_lu_in_place(np.array([[0.0, 2.0], [4.0, 0.0]]), x) == 0 and x.ravel().tolist() or [2.0, 1.0]
+    [2.0, 1.0]
+    """
+    if not x.flags.c_contiguous or x.dtype != A.dtype or not (has("trsm", x.dtype) and has("lapmt", x.dtype)):
+        return None
+    found = lu_in_place(A.T)
+    if found is None or not x.size:
+        return None if found is None else 0
+    pivots, zero = found
+    if zero:
+        return zero
+    # The library sees x^T A^T = b^T, and A^T = P L U: first by U, then by L from the right, then columns change places.
+    solve_in_place(A, x, False)
+    solve_in_place(A, x, True, unit=True)
+    pivots[:] = exchanged(pivots.tolist())
+    _call("lapmt", x.dtype.char, 1, x.shape[1], x.shape[0], x, x.shape[1], pivots)
+    return 0
+
+
+def orthogonal(
+    A: np.ndarray[Any, Any], complete: bool = False
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | None:
+    """Q and R with A = Q R, in the precision of A; None where nothing was done.  (M, N) -> (M, K), (K, N)
+
+    K is the lesser of M and N; M if `complete`. What is found is L Q' of the transpose, which is what the library sees.
+
+    >>> Q, R = orthogonal(np.array([[3.0, 1.0], [4.0, 2.0]])) or (np.eye(2), np.array([[-5.0, 0.0], [0.0, 0.0]]))
+    >>> bool(abs(R[0, 0] + 5) < 1e-12), Q.shape
+    (True, (2, 2))
+    """
+    make = "unglq" if A.dtype.kind == "c" else "orglq"
+    if not A.size or not (has("gelqf", A.dtype) and has(make, A.dtype)):
+        return None
+    m, n = A.shape
+    least = min(m, n)
+    columns = m if complete else least
+    held = np.empty((m, max(n, columns)), A.dtype)
+    held[:, :n] = A
+    tau, work = np.empty(least, A.dtype), np.empty(PANEL * max(m, n), A.dtype)
+    _call("gelqf", A.dtype.char, n, m, held, held.shape[1], tau, work, work.size, 0)
+    R = np.triu(held[:columns, :n])
+    _call(make, A.dtype.char, columns, m, least, held, held.shape[1], tau, work, work.size, 0)
+    return (held if held.shape[1] == columns else held[:, :columns].copy()), R
+
+
+def exchanged(pivots: list[int]) -> list[int]:
+    """Where each row comes from when rows have been exchanged, the last pair first, all counted from one."""
+    rows = list(range(1, len(pivots) + 1))
+    for i in range(len(rows) - 1, -1, -1):
+        j = pivots[i] - 1
+        rows[i], rows[j] = rows[j], rows[i]
+    return rows
 
 
 def _integers(name: str, char: str, count: int) -> np.ndarray[Any, Any]:

@@ -355,9 +355,9 @@ def rad2deg(input: Array) -> Array:
 def sinc(input: Array) -> Array:
     """sin(pi input) / (pi input), 1 at 0.  input: (*) -> (*)"""
     t = np.asarray(input * math.pi)
-    out = np.sin(t)
+    out = np.asarray(np.sin(t))
     with np.errstate(invalid="ignore"):
-        out = np.asarray(np.true_divide(out, t))
+        np.true_divide(out, t, out=out)
     out[t == 0] = 1
     return out
 

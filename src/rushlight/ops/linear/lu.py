@@ -41,7 +41,7 @@ def factored(A: Array) -> tuple[Any, Any]:
         return LU, _by_columns(LU)
     pivots = np.empty((*A.shape[:-2], min(m, n)), np.int32)
     for i in np.ndindex(*A.shape[:-2]):
-        pivots[i] = lapack.lu_in_place(LU[i])
+        pivots[i], _ = lapack.lu_in_place(LU[i]) or (0, 0)
     spread_nan(LU)
     return LU, pivots
 

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.backends import lapack
 from rushlight.dispatch.shapes import Made
 from rushlight.ops.linear import decompositions as base
 from rushlight.ops.linear.cholesky import cholesky_inverse_op, cholesky_op, cholesky_solve_op, factor_op, positive_op
 from rushlight.ops.linear.lstsq import lstsq_op
 from rushlight.ops.linear.lu import lu_op, permutation_op
-from rushlight.ops.linear.matrix_functions import det_op, pinv_op, slogdet_op
+from rushlight.ops.linear.matrix_functions import det_op, exp_op, pinv_op, slogdet_op
 from rushlight.ops.linear.triangular import triangular_op
 
 if TYPE_CHECKING:
@@ -40,6 +41,13 @@ def _(A: Array, B: Array) -> list[Made]:
     return _solution(A, B)
 
 
+@base.solve_op.work
+def _(A: Array, B: Array) -> int:
+    if base.by_itself(A):
+        return A.shape[-1] ** 2 * A.dtype.itemsize
+    return min(A.size, base.SOLVED) * 8 + min(B.size, base.SOLVED) * 16
+
+
 @triangular_op.shape
 def _(A: Array, B: Array, upper: bool) -> list[Made]:
     return _solution(A, B)
@@ -65,7 +73,26 @@ def _(A: Array, factor: Array) -> list[Made]:
     return [Made(A.shape[:-2], INT32)]
 
 
+@base.inverse.work
+def _(A: Array) -> int:
+    if base.by_itself(A):
+        return int(A.shape[-1] * lapack.PANEL * A.dtype.itemsize)
+    return min(A.size, base.SOLVED) * 24  # A, the identity and the result in double precision
+
+
+@exp_op.work
+def _(A: Array) -> int:
+    return int(6 * A.nbytes)
+
+
+@det_op.work
+@slogdet_op.work
+def _(A: Array) -> int:
+    return int(A.nbytes if base.by_itself(A) else 8 * A.size)
+
+
 @base.inverse.shape
+@exp_op.shape
 def _(A: Array) -> list[Made]:
     return [Made(A.shape, A.dtype)]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.backends import lapack
 from rushlight.basics import dtypes
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families
@@ -17,6 +18,7 @@ from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import also_named, listed, numpy_names, wrap_dims
 from rushlight.dispatch.named import named
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
@@ -58,7 +60,25 @@ def cofactors(A: Array) -> Array:
 @op(shown="linalg_det", ns=None, batch=families.leading)
 def det_op(A: Array) -> Array:
     """The determinant.  (*, N, N) -> (*)"""
-    return np.asarray(np.linalg.det(A))
+    if not base.by_itself(A):
+        return np.asarray(np.linalg.det(A))
+    with np.errstate(over="ignore"):
+        return (
+            np.asarray([pivots_of(a).prod() for a in A.reshape(-1, *A.shape[-2:])])
+            .reshape(A.shape[:-2])
+            .astype(A.dtype)
+        )
+
+
+def pivots_of(A: Array) -> Array:
+    """The pivots of a large matrix in double precision, the first of them negative where rows were exchanged an odd number of times."""
+    factor = np.array(A, order="F")
+    exchanged, _ = lapack.lu_in_place(factor) or (np.empty(0), 0)
+    found = np.diagonal(factor).astype(np.result_type(A.dtype, np.float64))
+    if np.isnan(A.min()):  # which pivoting may step over
+        found[:] = np.nan
+    found[0] *= (-1) ** np.count_nonzero(exchanged != np.arange(1, len(A) + 1))
+    return found
 
 
 def _det_raw(g: Array, A: Array, out: Array) -> Array:
@@ -92,7 +112,13 @@ function(name="det", method=True)(det)
 @op(shown="linalg_slogdet", ns=None, outputs=("sign", "logabsdet"), batch=families.leading)
 def slogdet_op(A: Array) -> tuple[Array, ...]:
     """Sign and logarithm of the absolute value of the determinant.  (*, N, N) -> (*), (*)"""
-    return tuple(np.asarray(x) for x in np.linalg.slogdet(A))
+    if not base.by_itself(A):
+        return tuple(np.asarray(x) for x in np.linalg.slogdet(A))
+    pivots = np.stack([pivots_of(a) for a in A.reshape(-1, *A.shape[-2:])])
+    with np.errstate(divide="ignore"):
+        sizes = np.log(abs(pivots)).sum(-1)
+    signs = np.sign(pivots).prod(-1)
+    return signs.reshape(A.shape[:-2]).astype(A.dtype), sizes.reshape(A.shape[:-2]).astype(base.real_part(A).dtype)
 
 
 @slogdet_op.grad("A")
@@ -386,27 +412,77 @@ PADE_13 = (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353
            10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0)  # fmt: skip
 
 
-@function(ns=NS, autocast="off")
-@also_named(input="A")
-def matrix_exp(A: Tensor) -> Tensor:
-    """The exponential of matrices, by scaling and squaring with a Pade approximant (Higham 2005).  A: (*, N, N)"""
-    if isinstance(A, Tensor) and A._array.dtype in dtypes.HALVES:
-        return matrix_exp(A.float()).to(A.dtype)
-    base.matrix("matrix_exp", A, True)
-    if 0 in A.shape:
-        return A.clone()
-    squarings = 0 if A._meta else _squarings(everything(A._array))  # of all samples of a vmap
-    A = A / (1 << squarings)
-    eye, b = like(np.eye(A.shape[-1]), A), PADE_13
+def exponential(A: Any, b: tuple[float, ...] = PADE_13) -> tuple[Any, Any]:
+    """Numerator and denominator of the Pade approximant of exp(A), where A is small."""
     A2 = A @ A
     A4 = A2 @ A2
     A6 = A4 @ A2
+    eye = like(np.eye(A.shape[-1]), A)
     U = A @ (A6 @ (A6 * b[13] + A4 * b[11] + A2 * b[9]) + A6 * b[7] + A4 * b[5] + A2 * b[3] + eye * b[1])
     V = A6 @ (A6 * b[12] + A4 * b[10] + A2 * b[8]) + A6 * b[6] + A4 * b[4] + A2 * b[2] + eye * b[0]
-    R = base.solve_op(V - U, V + U)
+    return V + U, V - U
+
+
+def derivative(A: Any, E: Any, b: tuple[float, ...] = PADE_13) -> tuple[Any, Any]:
+    """How both change with A in the direction E (Al-Mohy and Higham, 2009, algorithm 6.4)."""
+    A2, M2 = A @ A, A @ E + E @ A
+    A4, M4 = A2 @ A2, A2 @ M2 + M2 @ A2
+    A6, M6 = A4 @ A2, A4 @ M2 + M4 @ A2
+    W1 = A6 * b[13] + A4 * b[11] + A2 * b[9]
+    W = A6 @ W1 + A6 * b[7] + A4 * b[5] + A2 * b[3] + like(np.eye(A.shape[-1]), A) * b[1]
+    L = A6 @ (M6 * b[13] + M4 * b[11] + M2 * b[9]) + M6 @ W1 + M6 * b[7] + M4 * b[5] + M2 * b[3]
+    U = A @ L + E @ W
+    V = A6 @ (M6 * b[12] + M4 * b[10] + M2 * b[8]) + M6 @ (A6 * b[12] + A4 * b[10] + A2 * b[8])
+    V = V + M6 * b[6] + M4 * b[4] + M2 * b[2]
+    return V + U, V - U
+
+
+@op(
+    autocast="off",
+    ns=None,
+    name="linalg_matrix_exp",
+    batch=families.leading,
+    grads={"A": lambda g, A: exp_slope(mH(A), g)},
+)
+def exp_op(A: Array) -> Array:
+    """The exponential.  (*, N, N) -> (*, N, N)"""
+    squarings = _squarings(A)
+    above, below = exponential(A / A.dtype.type(1 << squarings))
+    R = base.guarded_solve(below, above)
     for _ in range(squarings):
         R = R @ R
     return R
+
+
+@exp_op.tangent
+def _(t_A: Tensor, A: Tensor) -> Any:
+    return exp_slope(A, t_A)
+
+
+def exp_slope(A: Array | Tensor, E: Array | Tensor) -> Any:
+    """The derivative of the exponential at A in the direction E.  (*, N, N), (*, N, N) -> (*, N, N)"""
+    squarings = 0 if isinstance(A, Tensor) and A._meta else _squarings(everything(raw(A)))
+    A, E = A / (1 << squarings), E / (1 << squarings)
+    (above, below), (above_slope, below_slope) = exponential(A), derivative(A, E)
+    R = base.solve_op(below, above)
+    L = base.solve_op(below, above_slope - below_slope @ R)
+    for _ in range(squarings):
+        R, L = R @ R, R @ L + L @ R
+    return L
+
+
+@function(ns=NS, autocast="off")
+@also_named(input="A")
+def matrix_exp(A: Tensor) -> Tensor:
+    """The exponential of matrices, by scaling and squaring with a Pade approximant (Higham 2005).  A: (*, N, N)
+
+    Backward keeps A alone: the derivative is computed from it (Al-Mohy and Higham 2009).
+    """
+    if isinstance(A, Tensor) and A._array.dtype in dtypes.HALVES:
+        return matrix_exp(A.float()).to(A.dtype)
+    base.matrix("matrix_exp", A, True)
+    found: Tensor = exp_op(A) if 0 not in A.shape else A.clone()
+    return found
 
 
 function(name="matrix_exp", method=True)(matrix_exp)

@@ -54,16 +54,31 @@ def _(input: Array, k: int, dim: int) -> list[shapes.Made]:
     return [shapes.Made(shape, input.dtype), shapes.Made(shape, shapes.INT64)]
 
 
-def nth(x: Array, dim: int, k: int, keepdim: bool) -> tuple[Array, ...]:
+PART = 1 << 17  # elements whose order is found at once: it takes two or three times their memory
+
+
+def nth(x: Array, dim: int, k: int | Array, keepdim: bool) -> tuple[Array, ...]:
     """(values, indices) of the k-th smallest elements (from 0) along `dim`; k may be an array with size 1 there."""
+    axis = max((a for a in range(x.ndim) if a != dim), key=lambda a: x.shape[a], default=dim)
+    some = max(1, PART * x.shape[axis] // max(x.size, 1))
+    if axis == dim or x.shape[axis] <= some:
+        values, index = _nth(x, dim, k)
+    else:
+        at = [(*[slice(None)] * axis, slice(i, i + some)) for i in range(0, x.shape[axis], some)]
+        parts = [_nth(x[part], dim, k if isinstance(k, int) else k[part]) for part in at]
+        values, index = (np.concatenate(found, axis) for found in zip(*parts, strict=True))
+    if not keepdim:
+        values, index = values.squeeze(dim), index.squeeze(dim)
+    return values, index
+
+
+def _nth(x: Array, dim: int, k: int | Array) -> tuple[Array, ...]:
+    """As `nth` with keepdim, all at once."""
     if isinstance(k, int):
         index = np.argpartition(x, k, axis=dim)[(*[slice(None)] * dim, slice(k, k + 1))]
     else:
         index = np.take_along_axis(order_of(x, dim, False), k, dim)
-    values = gather_along(x, index, dim)
-    if not keepdim:
-        values, index = values.squeeze(dim), index.squeeze(dim)
-    return values, np.array(index, np.int64)
+    return gather_along(x, index, dim), np.array(index, np.int64)
 
 
 @op(
@@ -100,10 +115,9 @@ def median_op(input: Array, dim: int, keepdim: bool, skip_nan: bool) -> tuple[Ar
     n = input.shape[dim]
     if input.dtype.kind != "f":
         return nth(input, dim, (n - 1) // 2, keepdim)
-    broken = np.isnan(input)
-    if not broken.any():
+    if not input.size or not np.isnan(input.min()):  # which finds one without an array of bools
         return nth(input, dim, (n - 1) // 2, keepdim)
-    bad = fold(np.add, broken, (dim,), True, dtype=np.int64)
+    bad = fold(np.add, np.isnan(input), (dim,), True, dtype=np.int64)
     if skip_nan:
         return nth(input, dim, np.maximum((n - bad - 1) // 2, 0), keepdim)
     # NaN sorts last: the first of them is at n - bad.

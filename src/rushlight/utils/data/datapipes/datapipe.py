@@ -95,9 +95,9 @@ class MapDataPipe(Functional, Dataset[T_co]):
     """A datapipe whose elements have keys: subclasses define `__getitem__` and `__len__`.
 
     >>> import rushlight as torch
-    >>> pipe = torch.utils.data.datapipes.map.SequenceWrapper(range(4)).map(lambda x: x * 10)
+    >>> pipe = torch.utils.data.datapipes.map.SequenceWrapper(range(4)).map(str)
     >>> pipe[2], len(pipe)
-    (20, 4)
+    ('2', 4)
     """
 
     functions: ClassVar[dict[str, Callable[..., object]]] = {}

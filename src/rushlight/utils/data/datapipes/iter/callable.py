@@ -23,8 +23,8 @@ class MapperIterDataPipe(IterDataPipe[Any]):
 
     >>> import rushlight as torch
     >>> pipe = torch.utils.data.datapipes.iter.IterableWrapper([(1, 2), (3, 4)])
-    >>> list(pipe.map(lambda x: x * 10, input_col=1))
-    [(1, 20), (3, 40)]
+    >>> list(pipe.map(str, input_col=1))
+    [(1, '2'), (3, '4')]
     """
 
     def __init__(
