@@ -126,3 +126,15 @@ def test_sums_and_arithmetic_by_blocks_equal_those_of_numbers(half: Any, rng: np
     for dim in (0, 1):
         found = wrap(large).sum(dim)._array
         np.testing.assert_array_equal(found, large.astype(float).sum(dim).astype(np.float32).astype(half))
+
+
+@pytest.mark.parametrize("sizes", [(64, 70, 33), (5, 3, 2), (1, 100, 200), (96, 200, 130)])
+def test_a_product_and_what_is_added_are_rounded_once(sizes: tuple[int, int, int]) -> None:
+    """alpha * a @ b + beta * c of bfloat16, beside the same in float32."""
+    rng = np.random.default_rng(1)
+    m, k, n = sizes
+    a, b, c = (rushlight.tensor(rng.standard_normal(shape)).bfloat16() for shape in ((m, k), (k, n), (m, n)))
+    found = rushlight.addmm(c, a, b, beta=0.75, alpha=1.25).float().numpy()
+    exact = 0.75 * c.double().numpy() + 1.25 * (a.double().numpy() @ b.double().numpy())
+    limit = 2.0**-8 * np.abs(exact) * (1 if products.ways() else 3) + 1e-5
+    assert (np.abs(found - exact) <= limit).all()

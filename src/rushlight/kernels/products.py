@@ -84,10 +84,13 @@ def _laid(x: Array) -> tuple[Array, bool]:
     return x.copy(order="C").view(np.uint16), False
 
 
-def product(a: Array, b: Array, row: Array | None = None) -> Array | None:
+def product(
+    a: Array, b: Array, row: Array | None = None, more: Array | None = None, alpha: float = 1, beta: float = 1
+) -> Array | None:
     """a @ b, sums in float32, with `row` (N) added before the one rounding; None where NumPy has to do it.
 
-    a: (*, M, K), b: (*, K, N) -> (*, M, N), of bfloat16; subnormal factors count as 0.
+    a: (*, M, K), b: (*, K, N) -> (*, M, N), of bfloat16; subnormal factors count as 0. With `more` (*, M, N) instead of a row,
+    alpha * a @ b + beta * more, rounded once.
     """
     found = ways()
     if not found or a.dtype != BFLOAT16 or b.dtype != BFLOAT16 or a.ndim < 2 or b.ndim < 2:
@@ -99,6 +102,7 @@ def product(a: Array, b: Array, row: Array | None = None) -> Array | None:
         0 in (batch, rows, steps, columns)
         or b.shape[-2] != steps
         or not (row is None or (row.dtype, row.shape) == (BFLOAT16, (columns,)))
+        or not (more is None or (more.dtype, more.shape) == (BFLOAT16, (*lead, rows, columns)))
     ):
         return None
     whole = b.ndim == 2 and a.flags.c_contiguous  # one right factor for all: one product of more rows
@@ -111,8 +115,9 @@ def product(a: Array, b: Array, row: Array | None = None) -> Array | None:
     )
     packed = np.empty(_packed_numbers(found[0], steps, columns), np.uint32) if shared else None
     bias = None if row is None else contiguous(row).view(np.uint16)
-    target = out.view(np.uint16)
-    found[0].product(left, right, bias, target, packed, turned, right_turned, *lead_rows, steps, columns)
+    target, added = out.view(np.uint16), None if more is None else contiguous(more).view(np.uint16)
+    sizes = (*lead_rows, steps, columns)
+    found[0].product(left, right, bias, added, target, packed, turned, right_turned, *sizes, alpha, beta)
     return out
 
 

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from rushlight.backends.numpy import backend
+from rushlight.kernels.products import product, ways
 from rushlight.kernels.reference.optim import blocks
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import check, check_lr, given, number
@@ -110,6 +111,9 @@ def orthogonal(x: Array, coefficients: tuple[float, float, float], steps: int, e
     tall = x.shape[0] > x.shape[1]
     x = x.T if tall else x
     x /= np.float32(max(float(_rounded(np.float32(np.sqrt(np.vdot(x, x))))), eps))
+    if ways():
+        found = _by_halves(x.astype(ml_dtypes.bfloat16, order="C"), coefficients, steps)
+        return found.T if tall else found
     _round(x)
     for _ in range(steps):
         gram = _round(backend.matmul(x, x.T))
@@ -125,6 +129,16 @@ def orthogonal(x: Array, coefficients: tuple[float, float, float], steps: int, e
         del change
         _round(x)
     return x.T if tall else x
+
+
+def _by_halves(x: Array, coefficients: tuple[float, float, float], steps: int) -> Array:
+    """The iteration where the processor multiplies bfloat16 matrices, which the results are too.  (A, B)"""
+    a, b, c = coefficients
+    for _ in range(steps):
+        gram: Any = product(x, x.T)
+        gram = product(gram, gram, more=gram, alpha=c, beta=b)
+        x = product(gram, x, more=x, beta=a)  # type: ignore[assignment]
+    return x
 
 
 def _round(x: Array) -> Array:

@@ -143,9 +143,11 @@ void attend_backward_all(Array *g_, Array *q, Array *k, Array *v, Array *mask, A
 
 // What an engine exports.  Arguments: see `multiply_all`; `attention` as of float32.
 #define RL_PAIRS(ENGINE, SUFFIX)                                                                                                \
-    RL_EXPORT void rl_product##SUFFIX(Array *a, Array *b, Array *row, Array *out, Array *packed, int a_turned, int b_turned,     \
-                                      long batch, long rows, long steps, long columns) {                                       \
-        rl::multiply_all<ENGINE>("product", a, b, row, out, packed, a_turned, b_turned, batch, rows, steps, columns);          \
+    RL_EXPORT void rl_product##SUFFIX(Array *a, Array *b, Array *row, Array *more, Array *out, Array *packed, int a_turned,     \
+                                      int b_turned, long batch, long rows, long steps, long columns, double alpha,             \
+                                      double beta) {                                                                           \
+        rl::multiply_all<ENGINE>("product", a, b, row, more, out, packed, a_turned, b_turned, batch, rows, steps, columns,     \
+                                 alpha, beta);                                                                                 \
     }                                                                                                                          \
     RL_EXPORT void rl_attention##SUFFIX(Array *q, Array *k, Array *v, Array *mask, Array *out, Array *lse, int causal,         \
                                         double scale) {                                                                        \

@@ -289,6 +289,7 @@ template <class T> struct WeightGradient {
         // What each task turns round again should be little beside its products.
         long tasks = rows * s.G >= 3 * kBlockRows * threads() ? 3 * threads() : threads();
         long parts = std::max(ceil_div(rows, kBlockRows), ceil_div(tasks, s.G));
+        if (parts < 3 * threads()) parts = ceil_div(parts, threads()) * threads();  // none waits for a last one
         long some = ceil_div(ceil_div(rows, parts), kRows) * kRows, blocks = ceil_div(rows, some);
         parallel_for(s.G * blocks, 1, [=, this_ = *this](long begin, long end) {
             for (long t = begin; t < end; ++t) {

@@ -16,7 +16,7 @@ constexpr long kPanels = 10;                                            // of a 
 template <class T> constexpr long kBlock = kPanels * 1536 / sizeof(T);  // steps times panels of a block: 737 KB with AVX-512
 template <class T> constexpr long kNarrow = 3 * kWide<T>;               // columns for which another pass over the left factor pays
 constexpr long kTall = 8 * kRows;                                       // rows for which packing the right factor again pays
-constexpr long kShared = 1L << 23;                                      // multiplications from which on threads share a product
+constexpr long kShared = 1L << 21;                                      // multiplications from which on threads share a product
 
 // to (16, 8) = or += from (8, 16) transposed, rows a pitch apart; where there is nothing for it, false.
 template <class T> RL_INLINE bool transpose_block(const T *, long, T *, long, bool) { return false; }
@@ -161,7 +161,8 @@ template <class T> struct Cut {
         const long wanted = threads() > 1 && rows * columns * steps >= kShared ? ceil_div(2 * threads(), batch) : 1;
         const long fewest = ceil_div(columns, kPanels * kWide<T>);
         deep = std::min(steps, kBlock<T> / ceil_div(ceil_div(columns, fewest), kWide<T>));
-        broad = std::max(fewest, std::min(wanted, columns / kNarrow<T>));
+        const bool few = columns < 2 * kNarrow<T> && rows < 2 * kTall;  // nothing to cut: then rather narrow columns than one thread
+        broad = std::max(fewest, std::min(wanted, columns / (few ? 2 * kWide<T> : kNarrow<T>)));
         wide = ceil_div(ceil_div(columns, broad), kWide<T>) * kWide<T>;
         broad = ceil_div(columns, wide);
         high = std::max(1L, std::min(ceil_div(wanted, broad), rows / kTall));

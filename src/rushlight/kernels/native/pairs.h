@@ -77,6 +77,20 @@ RL_WIDE inline void store_more(const float *sums, long pitch, const uint16_t *bi
     }
 }
 
+// alpha times the sums, and beta times a matrix (rows, columns), whose rows lie as those of `to`, which it may be.
+RL_WIDE inline void store_mixed(const float *sums, long pitch, const uint16_t *more, float alpha, float beta, long rows, long columns,
+                                uint16_t *to, long to_pitch) {
+    const __m512 of_sums = _mm512_set1_ps(alpha), of_more = _mm512_set1_ps(beta);
+    for (long c = 0; c < columns; c += 16) {
+        const __mmask16 mask = first_of(columns - c);
+        for (long r = 0; r < rows; ++r) {
+            const __m512i wide = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, more + r * to_pitch + c)), 16);
+            const __m512 x = _mm512_mul_ps(_mm512_loadu_ps(sums + r * pitch + c), of_sums);
+            _mm256_mask_storeu_epi16(to + r * to_pitch + c, mask, rounded(_mm512_fmadd_ps(_mm512_castsi512_ps(wide), of_more, x)));
+        }
+    }
+}
+
 // Engine: kStrip rows and kPanel columns of a tile; kDeep pairs of steps at once, whose panel stays in the first-level cache;
 // kTall rows of the left factor at once; pairs(steps), as many as are packed; left(vectors, to) and right(vectors, to), which
 // pack a strip and a panel; tile(strip, panel, pairs, rows that count, sums, their pitch, add); `Ready`, alive while tiles are
@@ -108,6 +122,8 @@ template <class Engine> struct Product {
 
     long rows, columns, steps;  // M, N, K
     const uint16_t *bias;       // (N), or nullptr
+    const uint16_t *more;       // (B, M, N), or nullptr: result = alpha * product + beta * more
+    float alpha, beta;
 
     long pairs() const { return Engine::pairs(steps); }
     long panels() const { return ceil_div(columns, kPanel); }
@@ -115,7 +131,7 @@ template <class Engine> struct Product {
     Vectors right(Factor b) const { return {b.data, b.row, columns, steps, !b.turned}; }
 
     // Rows [first, first + count) and panels [begin, end) of out (rows, columns).
-    void part(Factor a, const uint32_t *b, long first, long count, long begin, long end, uint16_t *out) const {
+    void part(Factor a, const uint32_t *b, long first, long count, long begin, long end, uint16_t *out, const uint16_t *beside) const {
         const long deep = pairs(), tall = ceil_div(count, kStrip) * kStrip;
         uint32_t *left = scratch<uint32_t, 1>(tall * deep);
         float *sums = scratch<float, 2>(tall * kPanel);
@@ -123,14 +139,16 @@ template <class Engine> struct Product {
         for (long p = begin; p < end; ++p) {
             multiply_panel<Engine>(left, deep, count, b + p * deep * kPanel, deep, sums, kPanel, false);
             const long width = std::min(kPanel, columns - p * kPanel);
-            uint16_t *to = out + first * columns + p * kPanel;
-            if (bias) store_more(sums, kPanel, bias + p * kPanel, count, width, to, columns);
+            const long at = first * columns + p * kPanel;
+            uint16_t *to = out + at;
+            if (beside) store_mixed(sums, kPanel, beside + at, alpha, beta, count, width, to, columns);
+            else if (bias) store_more(sums, kPanel, bias + p * kPanel, count, width, to, columns);
             else store(sums, kPanel, count, width, to, columns);
         }
     }
 
     // One large product, on all threads.  packed: room for all panels.
-    void on_all_threads(Factor a, Factor b, uint32_t *packed, uint16_t *out) const {
+    void on_all_threads(Factor a, Factor b, uint32_t *packed, uint16_t *out, const uint16_t *beside) const {
         parallel_for(panels(), 1 + kGrain / (steps * kPanel), [&](long begin, long end) {
             pack_panels<Engine>(right(b).from(begin * kPanel, (end - begin) * kPanel), packed + begin * kPanel * pairs());
         });
@@ -142,44 +160,46 @@ template <class Engine> struct Product {
             for (long i = begin; i < end; ++i) {
                 const long first = i / cuts * tall, from = i % cuts * wide;
                 const long count = std::min(tall, rows - first), to = std::min(from + wide, panels());
-                if (count > 0 && from < to) part(a, packed, first, count, from, to, out);
+                if (count > 0 && from < to) part(a, packed, first, count, from, to, out, beside);
             }
         });
     }
 
     // A small one on this thread.
-    void here(Factor a, Factor b, uint16_t *out) const {
+    void here(Factor a, Factor b, uint16_t *out, const uint16_t *beside) const {
         uint32_t *packed = scratch<uint32_t, 0>(panels() * pairs() * kPanel);
         pack_panels<Engine>(right(b), packed);
         typename Engine::Ready ready;
         for (long first = 0; first < rows; first += Engine::kTall)
-            part(a, packed, first, std::min(Engine::kTall, rows - first), 0, panels(), out);
+            part(a, packed, first, std::min(Engine::kTall, rows - first), 0, panels(), out, beside);
     }
 };
 
-// a (B, M, K), or (B, K, M) if turned; b (B, K, N), or (B, N, K) if turned; row (N) or None; out (B, M, N); packed: room for
+// a (B, M, K), or (B, K, M) if turned; b (B, K, N), or (B, N, K) if turned; row (N) or None; more (B, M, N) or None; out (B, M, N); packed: room for
 // the panels of one right factor, and 16 numbers for its alignment, if it is shared among threads, else None.
 template <class Engine>
-void multiply_all(const char *name, Array *a_, Array *b_, Array *row_, Array *out_, Array *packed_, bool a_turned, bool b_turned,
-              long batch, long rows, long steps, long columns) {
+void multiply_all(const char *name, Array *a_, Array *b_, Array *row_, Array *more_, Array *out_, Array *packed_, bool a_turned, bool b_turned,
+                  long batch, long rows, long steps, long columns, double alpha, double beta) {
     Call call(name);
     auto a = call.rows<const uint16_t>("left", a_, 1, batch, a_turned ? steps : rows, a_turned ? rows : steps);
     auto b = call.rows<const uint16_t>("right", b_, 1, batch, b_turned ? columns : steps, b_turned ? steps : columns);
     const uint16_t *row = call.maybe_in<uint16_t>("row", row_, columns);
+    const uint16_t *more = call.maybe_in<uint16_t>("added", more_, batch, rows, columns);
     uint16_t *out = call.out<uint16_t>("out", out_, batch, rows, columns);
-    const Product<Engine> product{rows, columns, steps, row};
+    const Product<Engine> product{rows, columns, steps, row, more, (float)alpha, (float)beta};
     uint32_t *packed = call.maybe_out<uint32_t>("packed", packed_, 16 + product.panels() * product.pairs() * Engine::kPanel);
     call.expect(steps > 0 && rows > 0 && columns > 0 && a.row < (1L << 26) && b.row < (1L << 26), "sizes of a product");
+    const auto beside = [&](long i) { return more ? more + i * rows * columns : nullptr; };
     call.run([&] {
         if (packed) {
             packed = reinterpret_cast<uint32_t *>(((uintptr_t)packed + 63) / 64 * 64);
             for (long i = 0; i < batch; ++i)
-                product.on_all_threads(factor(a, i, a_turned), factor(b, i, b_turned), packed, out + i * rows * columns);
+                product.on_all_threads(factor(a, i, a_turned), factor(b, i, b_turned), packed, out + i * rows * columns, beside(i));
             return;
         }
         parallel_for(batch, 1 + 16 * kGrain / (rows * columns * steps), [&](long begin, long end) {
             for (long i = begin; i < end; ++i)
-                product.here(factor(a, i, a_turned), factor(b, i, b_turned), out + i * rows * columns);
+                product.here(factor(a, i, a_turned), factor(b, i, b_turned), out + i * rows * columns, beside(i));
         });
     });
 }

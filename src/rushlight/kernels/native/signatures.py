@@ -7,7 +7,7 @@ Raise ``ABI`` when the meaning of one changes.
 
 from __future__ import annotations
 
-ABI = 27
+ABI = 28
 
 # twister.cpp: state, output, elements; the first number, how far they reach and where they end.  (Its Python is imported when it is asked for.)
 SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
@@ -46,9 +46,10 @@ BYTES: dict[str, str] = {
 MAPS: dict[str, str] = {}
 
 # ``rl_<name>_bf16`` on processors that multiply such numbers, and ``rl_<name>_tiles_bf16`` on those that do so by tiles.  product.cpp,
-# tiles.cpp: as `attention`, in and out of bfloat16; and factors, row, result, panels; which are turned; batch, M, K, N
+# tiles.cpp: as `attention`, in and out of bfloat16; and factors, row, what is added, result, panels; which are turned; batch, M, K, N;
+# alpha and beta
 BFLOAT16: dict[str, str] = {
-    "product": "aaaaaii" + "nnnn",
+    "product": "aaaaaaii" + "nnnn" + "dd",
     "attention": "aaaaaaid",
     "attention_backward": "a" * 9 + "id",
 }
