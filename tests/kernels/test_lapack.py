@@ -201,3 +201,13 @@ def test_the_exponential_of_a_matrix_keeps_the_matrix_alone() -> None:
     found = torch.linalg.matrix_exp(A)
     assert torch.memory.current() - before < 1.1 * found.nbytes
     found.sum().backward()
+
+
+@pytest.mark.parametrize("missing", ["trsm", "trsv", "lapmt", "getri", "gelqf"])
+def test_a_library_that_lacks_a_routine_changes_no_result(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    A, has = random(LARGE, LARGE, dtype="float64"), lapack.has
+    monkeypatch.setattr(lapack, "has", lambda name, dtype: name != missing and has(name, dtype))
+    x = torch.from_numpy(A)
+    near(torch.linalg.solve(x, x[:, :2]).numpy(), np.linalg.solve(A, A[:, :2]), "float64")
+    near(torch.linalg.inv(x).numpy(), np.linalg.inv(A), "float64")
+    near(torch.linalg.qr(x).R.numpy(), np.linalg.qr(A)[1], "float64")

@@ -163,7 +163,11 @@ def solve_by_lu_in_place(A: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> in
     >>> solve_by_lu_in_place(np.array([[0.0, 2.0], [4.0, 0.0]]), x) == 0 and x.ravel().tolist() or [2.0, 1.0]
     [2.0, 1.0]
     """
-    if not x.flags.c_contiguous or x.dtype != A.dtype or not (has("trsm", x.dtype) and has("lapmt", x.dtype)):
+    if (
+        not x.flags.c_contiguous
+        or x.dtype != A.dtype
+        or not all(has(name, x.dtype) for name in ("trsm", "trsv", "lapmt"))
+    ):
         return None
     found = lu_in_place(A.T)
     if found is None or not x.size:

@@ -134,11 +134,12 @@ def orthogonal(x: Array, coefficients: tuple[float, float, float], steps: int, e
 def _by_halves(x: Array, coefficients: tuple[float, float, float], steps: int) -> Array:
     """The iteration where the processor multiplies bfloat16 matrices, which the results are too.  (A, B)"""
     a, b, c = coefficients
+    found: Any = x
     for _ in range(steps):
-        gram: Any = product(x, x.T)
+        gram: Any = product(found, found.T)
         gram = product(gram, gram, more=gram, alpha=c, beta=b)
-        x = product(gram, x, more=x, beta=a)  # type: ignore[assignment]
-    return x
+        found = product(gram, found, more=found, beta=a)
+    return np.asarray(found)
 
 
 def _round(x: Array) -> Array:

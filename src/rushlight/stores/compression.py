@@ -29,7 +29,7 @@ class CompressStore(Store):
             infinities or NaN stay as they are.
             "lossless": exact. Zeros are left out, where there are many (after relu and dropout); of what is left, the bytes with
             signs and exponents take as many bits as their frequency asks for (float32: five sixths of the bytes, bfloat16:
-            two thirds), at 3 GB/s of a thread. What repeats goes through zlib.
+            two thirds), at some 2 GB/s of a thread. What repeats goes through zlib.
         stochastic: round up or down at random, so that errors average out. The numbers come from a generator of the
             store's own: `torch.manual_seed` has no part in it.
         Further: the filters of every store.

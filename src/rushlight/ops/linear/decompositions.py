@@ -27,13 +27,13 @@ from rushlight.dispatch.results import named, return_types
 from rushlight.levels import owned
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.linear import large
 from rushlight.ops.shape.diagonal import diagonal_op, diagonal_zeros, tril, triu
 from rushlight.ops.shape.reshape import permute_op
 from rushlight.tensor import Tensor, wrap
 
 NS = "linalg"
 SOLVED = 1 << 17  # elements of matrices that are solved for together
-ALONE = 128  # rows from which matrices go by themselves
 
 
 def mT(x: Array | Tensor) -> Any:
@@ -155,14 +155,8 @@ def guarded_solve(A: Array, B: Array) -> Array:
     go at a time.
     """
     batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
-    if by_itself(A) and A.dtype == B.dtype and lapack.has("lapmt", A.dtype):
-        out, A = (
-            np.array(np.broadcast_to(B, (*batch, *B.shape[-2:])), order="C"),
-            np.broadcast_to(A, (*batch, *A.shape[-2:])),
-        )
-        for i in np.ndindex(*batch):
-            mark(A[i], out[i], lapack.solve_by_lu_in_place(np.array(A[i], order="C"), out[i]))
-        return out
+    if large.by_itself(A) and A.dtype == B.dtype and (found := large.solutions(A, B, batch)) is not None:
+        return found
     if batch and batch[0] > 1 and (A.size > SOLVED or B.size > SOLVED):
         A, B = np.broadcast_to(A, (*batch, *A.shape[-2:])), np.broadcast_to(B, (*batch, *B.shape[-2:]))
         out, some = np.empty(B.shape, np.result_type(A, B)), max(1, SOLVED * batch[0] // max(A.size, B.size))
@@ -184,19 +178,6 @@ def guarded_solve(A: Array, B: Array) -> Array:
             except np.linalg.LinAlgError:
                 pass
         return out
-
-
-def by_itself(A: Array) -> bool:
-    """Whether matrices are so large that a call for each costs little."""
-    return A.size > 0 and A.shape[-1] >= ALONE and A.dtype.char in "fdFD" and lapack.has("getrf", A.dtype)
-
-
-def mark(A: Array, out: Array, zero: int | None) -> None:
-    """What was made of A: NaN if there is one in it, infinite if a pivot is zero."""
-    if np.isnan(A.min()):  # which finds one without an array of bools
-        out[...] = np.nan
-    elif zero:
-        out[...] = np.inf
 
 
 @op(autocast="float32", shown="linalg_solve_ex", ns=None, batch=families.leading)
@@ -268,11 +249,8 @@ def inv(A: Tensor) -> Tensor:
 @op(saved_as={"inverse": "out"}, autocast="float32", shown="linalg_inv_ex", ns=None, batch=families.leading)
 def inverse(A: Array) -> Array:
     """The inverse, infinite where singular.  (*, N, N) -> (*, N, N)"""
-    if by_itself(A) and lapack.has("getri", A.dtype):
-        out = np.array(A, order="C")
-        for i in np.ndindex(*A.shape[:-2]):
-            mark(A[i], out[i], lapack.inverse_in_place(out[i]))
-        return out
+    if large.by_itself(A) and (found := large.inverses(A)) is not None:
+        return found
     return guarded_solve(A, np.broadcast_to(np.eye(A.shape[-1], dtype=A.dtype), A.shape))
 
 
@@ -353,7 +331,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 )
 def qr_op(A: Array, mode: str) -> tuple[Array, ...]:
     """The QR decomposition.  (*, M, N) -> (*, M, K), (*, K, N)"""
-    if mode != "r" and by_itself(A) and A.shape[-2] >= ALONE:
+    if mode != "r" and large.by_itself(A) and A.shape[-2] >= large.ROWS:
         found = [lapack.orthogonal(a, mode == "complete") for a in A.reshape(-1, *A.shape[-2:])]
         if None not in found:
             return tuple(

@@ -9,6 +9,7 @@ import numpy as np
 from rushlight.backends import lapack
 from rushlight.dispatch.shapes import Made
 from rushlight.ops.linear import decompositions as base
+from rushlight.ops.linear import large
 from rushlight.ops.linear.cholesky import cholesky_inverse_op, cholesky_op, cholesky_solve_op, factor_op, positive_op
 from rushlight.ops.linear.lstsq import lstsq_op
 from rushlight.ops.linear.lu import lu_op, permutation_op
@@ -43,7 +44,7 @@ def _(A: Array, B: Array) -> list[Made]:
 
 @base.solve_op.work
 def _(A: Array, B: Array) -> int:
-    if base.by_itself(A):
+    if large.by_itself(A):
         return A.shape[-1] ** 2 * A.dtype.itemsize
     return min(A.size, base.SOLVED) * 8 + min(B.size, base.SOLVED) * 16
 
@@ -75,7 +76,7 @@ def _(A: Array, factor: Array) -> list[Made]:
 
 @base.inverse.work
 def _(A: Array) -> int:
-    if base.by_itself(A):
+    if large.by_itself(A):
         return int(A.shape[-1] * lapack.PANEL * A.dtype.itemsize)
     return min(A.size, base.SOLVED) * 24  # A, the identity and the result in double precision
 
@@ -88,7 +89,7 @@ def _(A: Array) -> int:
 @det_op.work
 @slogdet_op.work
 def _(A: Array) -> int:
-    return int(A.nbytes if base.by_itself(A) else 8 * A.size)
+    return int(A.nbytes if large.by_itself(A) else 8 * A.size)
 
 
 @base.inverse.shape

@@ -23,6 +23,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.linear import decompositions as base
+from rushlight.ops.linear import large
 from rushlight.ops.linear.decompositions import NS, inverse, is_complex, like, mH, mT, pack
 from rushlight.ops.shape.moved_views import broadcast_shapes
 from rushlight.ops.shape.reshape import reshape_op
@@ -60,7 +61,7 @@ def cofactors(A: Array) -> Array:
 @op(shown="linalg_det", ns=None, batch=families.leading)
 def det_op(A: Array) -> Array:
     """The determinant.  (*, N, N) -> (*)"""
-    if not base.by_itself(A):
+    if not large.by_itself(A):
         return np.asarray(np.linalg.det(A))
     with np.errstate(over="ignore"):
         return (
@@ -112,7 +113,7 @@ function(name="det", method=True)(det)
 @op(shown="linalg_slogdet", ns=None, outputs=("sign", "logabsdet"), batch=families.leading)
 def slogdet_op(A: Array) -> tuple[Array, ...]:
     """Sign and logarithm of the absolute value of the determinant.  (*, N, N) -> (*), (*)"""
-    if not base.by_itself(A):
+    if not large.by_itself(A):
         return tuple(np.asarray(x) for x in np.linalg.slogdet(A))
     pivots = np.stack([pivots_of(a) for a in A.reshape(-1, *A.shape[-2:])])
     with np.errstate(divide="ignore"):
@@ -412,20 +413,20 @@ PADE_13 = (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353
            10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0)  # fmt: skip
 
 
-def exponential(A: Any, b: tuple[float, ...] = PADE_13) -> tuple[Any, Any]:
+def exponential(A: Any) -> tuple[Any, Any]:
     """Numerator and denominator of the Pade approximant of exp(A), where A is small."""
     A2 = A @ A
     A4 = A2 @ A2
     A6 = A4 @ A2
-    eye = like(np.eye(A.shape[-1]), A)
+    eye, b = like(np.eye(A.shape[-1]), A), PADE_13
     U = A @ (A6 @ (A6 * b[13] + A4 * b[11] + A2 * b[9]) + A6 * b[7] + A4 * b[5] + A2 * b[3] + eye * b[1])
     V = A6 @ (A6 * b[12] + A4 * b[10] + A2 * b[8]) + A6 * b[6] + A4 * b[4] + A2 * b[2] + eye * b[0]
     return V + U, V - U
 
 
-def derivative(A: Any, E: Any, b: tuple[float, ...] = PADE_13) -> tuple[Any, Any]:
+def derivative(A: Any, E: Any) -> tuple[Any, Any]:
     """How both change with A in the direction E (Al-Mohy and Higham, 2009, algorithm 6.4)."""
-    A2, M2 = A @ A, A @ E + E @ A
+    A2, M2, b = A @ A, A @ E + E @ A, PADE_13
     A4, M4 = A2 @ A2, A2 @ M2 + M2 @ A2
     A6, M6 = A4 @ A2, A4 @ M2 + M4 @ A2
     W1 = A6 * b[13] + A4 * b[11] + A2 * b[9]
