@@ -79,7 +79,7 @@ template <class F> RL_INLINE void each_tap(const Windows &s, F f) {
                 each_row(s, a, b, c, [&](long out, long in, long n) { f(tap, out, in, n); });
 }
 
-constexpr int32_t kOutside = INT32_MIN;  // the place of what lies in the padding
+constexpr int32_t kOutside = INT32_MIN / 2;  // the place of what lies in the padding: apart from every place, and so that differences stay in range
 
 // to[l] = x[i[l]], or 0 where i[l] is kOutside, for the lanes of a vector.
 template <class T> RL_MEMBER void gather(const T *x, const int32_t *i, T *to) {
