@@ -58,3 +58,63 @@ def test_running_results_can_be_viewed(name: str, size: int, dim: int) -> None:
         for a, b in pairs:
             assert a.is_contiguous() and a.view(-1).shape == (3 * size,)
             torch.testing.assert_close(a, b)
+
+
+IMAGES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "conv2d": lambda x: torch.nn.functional.conv2d(x, torch.ones(6, 4, 3, 3)),
+    "conv_transpose2d": lambda x: torch.nn.functional.conv_transpose2d(x, torch.ones(4, 6, 3, 3)),
+    "max_pool2d": lambda x: torch.nn.functional.max_pool2d(x, 2),
+    "positions": lambda x: torch.nn.functional.max_pool2d(x, 2, return_indices=True)[1],
+    "avg_pool2d": lambda x: torch.nn.functional.avg_pool2d(x, 2),
+    "adaptive_avg_pool2d": lambda x: torch.nn.functional.adaptive_avg_pool2d(x, 3),
+    "adaptive_max_pool2d": lambda x: torch.nn.functional.adaptive_max_pool2d(x, 3),
+    "batch_norm": lambda x: torch.nn.functional.batch_norm(x, None, None, training=True),
+    "batch_norm_eval": lambda x: torch.nn.functional.batch_norm(x, torch.zeros(4), torch.ones(4)),
+    "group_norm": lambda x: torch.nn.functional.group_norm(x, 2),
+    "nearest": lambda x: torch.nn.functional.interpolate(x, scale_factor=2),
+    "bilinear": lambda x: torch.nn.functional.interpolate(x, scale_factor=2, mode="bilinear"),
+    "zeros around": lambda x: torch.nn.functional.pad(x, (1, 1, 1, 1)),
+    "reflect": lambda x: torch.nn.functional.pad(x, (1, 1, 1, 1), mode="reflect"),
+    "pixel_unshuffle": lambda x: torch.nn.functional.pixel_unshuffle(x, 2),
+    "channel_shuffle": lambda x: torch.nn.functional.channel_shuffle(x, 2),
+    "gelu": torch.nn.functional.gelu,
+    "silu": torch.nn.functional.silu,
+    "glu": lambda x: torch.nn.functional.glu(x, 1),
+    "lerp": lambda x: x.lerp(x + 1, 0.5),
+    "flip": lambda x: x.flip(1, 2),
+    "sort": lambda x: x.sort(1)[0],
+    "argsort": lambda x: x.argsort(2),
+    "index_fill": lambda x: x.index_fill(1, torch.tensor([0]), 1),
+}
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_results_of_images_with_channels_last_lie_so_too(name: str) -> None:
+    x = torch.randn(2, 4, 6, 6)
+    plain, moved = IMAGES[name](x), IMAGES[name](x.contiguous(memory_format=torch.channels_last))
+    assert plain.is_contiguous() and moved.is_contiguous(memory_format=torch.channels_last)
+    torch.testing.assert_close(plain, moved)
+
+
+@pytest.mark.parametrize("name", ["conv3d", "max_pool3d", "batch_norm", "trilinear"])
+def test_results_of_volumes_with_channels_last_lie_so_too(name: str) -> None:
+    f = torch.nn.functional
+    run = {
+        "conv3d": lambda x: f.conv3d(x, torch.ones(3, 2, 2, 2, 2)),
+        "max_pool3d": lambda x: f.max_pool3d(x, 2),
+        "batch_norm": lambda x: f.batch_norm(x, None, None, training=True),
+        "trilinear": lambda x: f.interpolate(x, scale_factor=2, mode="trilinear"),
+    }[name]
+    x = torch.randn(2, 2, 4, 4, 4)
+    moved = run(x.contiguous(memory_format=torch.channels_last_3d))
+    assert moved.is_contiguous(memory_format=torch.channels_last_3d)
+    torch.testing.assert_close(run(x), moved)
+
+
+def test_weights_with_channels_last_decide_as_well() -> None:
+    w = torch.randn(4, 3, 3, 3).contiguous(memory_format=torch.channels_last)
+    assert torch.nn.functional.conv2d(torch.ones(2, 3, 5, 5), w).is_contiguous(memory_format=torch.channels_last)
+
+
+def test_places_of_nonzero_lie_dimension_by_dimension() -> None:
+    assert torch.ones(4, 5).nonzero().stride() == (1, 20) and torch.argwhere(torch.ones(3)).stride() == (1, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import set_mode
 
 _former = threading.local()  # the devices to go back to, innermost first
@@ -28,9 +29,13 @@ class device:
     type: str
     index: Any
 
-    def __init__(self, type: Any = "cpu", index: int | None = None):
+    def __init__(self, type: Any, index: int | None = None):
         if isinstance(type, device):
-            type, index = type.type, type.index if index is None else index
+            if index is not None:
+                raise TypeError(
+                    "device(): argument 'type' (position 1) must be str, not torch.device, where an index follows"
+                )
+            type, index = type.type, type.index
         elif isinstance(type, int):
             type, index = "cuda", type
         elif isinstance(type, str) and ":" in type:
@@ -42,6 +47,9 @@ class device:
             if not number.isdigit() or (number[0] == "0" and len(number) > 1):
                 raise RuntimeError(f"Invalid device string: '{type}:{number}'")
             index = int(number)
+        elif not isinstance(type, str):
+            raise TypeError(f"device() received an invalid combination of arguments - got ({kind_of(type)}): expected a device, "
+                            "or the name of one and perhaps an index")  # fmt: skip
         if index is not None and index < 0:
             raise RuntimeError(f"Device index must not be negative, got {index}")
         if type not in KINDS:

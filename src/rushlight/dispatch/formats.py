@@ -11,6 +11,8 @@ from rushlight.dispatch.registry import NAMESPACES
 from rushlight.kernels.dispatch import ordered
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rushlight.basics.arrays import Array
 
 
@@ -47,6 +49,43 @@ def rank_of(format: object) -> int:
 def channels_last_order(rank: int) -> tuple[int, ...]:
     """Dimensions from outermost to innermost: batch, space, channels."""
     return (0, *range(2, rank), 1)
+
+
+def lies_channels_last(array: Array) -> bool:
+    """Whether an image or volume lies with its channels innermost, gaps between its elements allowed.
+
+    By strides alone, from the innermost dimension outwards, as PyTorch decides which order a result is to have; a stride that
+    says nothing (one image, one channel) is not taken for a sign of it.
+    """
+    if array.ndim not in _RANK.values() or 0 in array.shape:
+        return False
+    channels, least = array.strides[1], 0
+    for d in reversed(channels_last_order(array.ndim)):
+        stride = array.strides[d]
+        if (stride == 0 and d == 1) or stride < least or (d == 0 and least == channels):
+            return False
+        least = stride * max(array.shape[d], 1)
+    return True
+
+
+def kept_order(made: Array, *given: Array | None) -> Array:
+    """`made`, in channels_last order if it has as many dimensions as one of `given` that lies so: else as it is."""
+    if made.flags.c_contiguous and any(x is not None and x.ndim == made.ndim and lies_channels_last(x) for x in given):
+        order = channels_last_order(made.ndim)
+        return turned_back(made.transpose(order).copy(), order)
+    return made
+
+
+def turned_back(array: Array, order: Sequence[int]) -> Array:
+    """What was transposed by `order`, with its dimensions as they were."""
+    return array.transpose(np.argsort(order))
+
+
+def copied_like(array: Array, like: Array) -> Array:
+    """A copy of `array` whose elements lie in the order of `like`, of its shape and dtype."""
+    out = empty_in_format(like, like.dtype, None)
+    out[...] = array
+    return out
 
 
 def in_order(shape: tuple[int, ...], strides: tuple[int, ...], step: int) -> bool:
@@ -112,7 +151,7 @@ def empty_in_format(array: Array, dtype: np.dtype[Any], format: memory_format | 
     if order is None:
         return np.empty(array.shape, dtype)
     made = np.empty([array.shape[i] for i in order], dtype)
-    return made.transpose(np.argsort(order))
+    return turned_back(made, order)
 
 
 def is_format(value: object) -> bool:

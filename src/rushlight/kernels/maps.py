@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ml_dtypes import bfloat16
-from numpy import asarray, dtype, empty_like, may_share_memory, ndarray, uint16
+from numpy import argsort, asarray, dtype, empty_like, may_share_memory, ndarray, uint16
 
 from rushlight.kernels.dispatch import (
     DENSE,
@@ -20,6 +20,7 @@ from rushlight.kernels.dispatch import (
     gapless,
     in_float32_blocks,
     is_half,
+    memory_order,
     native,
     put,
     through_float32,
@@ -91,10 +92,24 @@ def map_one(kernel: Reference, x: Array, out: Array | None, *numbers: object) ->
     if table is None:
         return put(_plain(kernel, x.dtype, x, *numbers), out)
     if not gapless(x):
+        if x.ndim > 2 and out is None:
+            return in_memory_order(lambda y: map_one(kernel, y, None, *numbers), x)
         x = x.copy(order="C")
     target = empty_like(x) if out is None else _target(out, x)
     getattr(table, kernel.__name__)(x, target, x.size, *numbers)
     return put(target, out)
+
+
+def in_memory_order(run: Callable[..., Array], first: Array, *others: Array) -> Array:
+    """`run` of arrays of one shape whose dimensions are in the order in which `first` lies; so does the result.
+
+    What lies densely in another order than that of its dimensions is not copied for it.
+    """
+    order = memory_order(first)
+    turned = first.transpose(order)
+    if not gapless(turned):
+        turned = turned.copy(order="C")
+    return run(turned, *[x.transpose(order) for x in others]).transpose(argsort(order))
 
 
 def _target(out: Array, *inputs: Array) -> Array:
@@ -118,6 +133,8 @@ def map_pair(kernel: Reference, x: Array, y: Array, out: Array | None, *numbers:
     if table is None or y.dtype != x.dtype:
         return put(_plain(kernel, x.dtype, x, y, *numbers), out)
     if x.shape != y.shape or x.flags.num & y.flags.num & DENSE != DENSE:
+        if out is None and x.ndim > 2 and x.shape == y.shape and not gapless(x):
+            return in_memory_order(lambda a, b: map_pair(kernel, a, b, None, *numbers), x, y)
         if out is None and x.shape == y.shape and gapless(y) and not gapless(x):  # no copy beside the result
             out = empty_like(y)
             out[...] = x

@@ -16,6 +16,7 @@ from rushlight.basics.errors import explained
 from rushlight.basics.state import modes
 from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.formats import kept_order
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.keeping.shown import always, bias_sizes, no_padding
 from rushlight.dispatch.operands import held
@@ -56,7 +57,7 @@ def conv_op(input: Array, weight: Array, bias: Array | None, stride: tuple[int, 
     y = backend.conv(input, weight, stride, padding, dilation, groups)
     if bias is not None:
         y += bias.reshape(-1, *[1] * (y.ndim - 2))
-    return y
+    return y if input.flags.c_contiguous and weight.flags.c_contiguous else kept_order(y, input, weight)
 
 
 def windows(
@@ -127,7 +128,8 @@ conv_op.grad("bias")(lambda g: _channel_sum(g))
 def conv_input_op(input: Array, weight: Array, shape: tuple[int, ...], stride: tuple[int, ...],
                   padding: tuple[int, ...], dilation: tuple[int, ...], groups: int) -> Array:  # fmt: skip
     """The adjoint of convolution in its input.  input: (N, O, *L), weight: (O, C/G, *K) -> shape (N, C, *S)"""
-    return backend.conv_input(input, weight, shape, stride, padding, dilation, groups)
+    y = backend.conv_input(input, weight, shape, stride, padding, dilation, groups)
+    return y if input.flags.c_contiguous and weight.flags.c_contiguous else kept_order(y, input, weight)
 
 
 @conv_input_op.costs

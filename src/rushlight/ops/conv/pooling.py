@@ -17,12 +17,14 @@ from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.formats import kept_order
 from rushlight.dispatch.keeping.shown import GEOMETRY
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op, with_out
 from rushlight.dispatch.variants import with_auxiliaries
 from rushlight.levels.batch import everything
 from rushlight.ops.conv.convolutions import batched, hashed, spread
+from rushlight.ops.elementwise.convert import in_order_of
 from rushlight.ops.shape.reshape import reshape_op
 from rushlight.tensor import Tensor, wrap
 
@@ -48,9 +50,10 @@ def lowest(dtype: np.dtype[Any]) -> float:
     batch=families.images,
     passes=2.0,
 )
-def max_pool_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, ...]) -> Array:
+def max_pool_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, ...]) -> tuple[Array, ...]:
     """Maxima of windows.  input: (N, C, *S) -> (N, C, *L); keeps one byte for each output."""
-    return backend.max_pool(input, geometry, out_size, lowest(input.dtype))
+    made, which = backend.max_pool(input, geometry, out_size, lowest(input.dtype))
+    return (made if input.flags.c_contiguous else kept_order(made, input)), which
 
 
 @max_pool_op.shape
@@ -89,7 +92,8 @@ pool_gather_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatte
 @op(ns=None, linear=True, batch=families.images)
 def window_sum_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, ...]) -> Array:
     """Sums over windows.  input: (N, C, *S) -> (N, C, *L)"""
-    return backend.window_sum(input, geometry, out_size)
+    made = backend.window_sum(input, geometry, out_size)
+    return kept_order(made, input) if made.ndim == 4 and not input.flags.c_contiguous else made  # volumes are not
 
 
 @window_sum_op.shape
@@ -221,7 +225,7 @@ def max_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stri
     else:
         which = wrap(backend.max_pool(_plain(x), geometry, out, lowest(x._array.dtype))[1])
     at = window_positions(which, tuple(x.shape[2:]), geometry)
-    return y, reshape_op(at, at.shape[1:]) if added else at
+    return y, reshape_op(at, at.shape[1:]) if added else in_order_of(at, x)
 
 
 @op(ns=None, half=None, batch=families.targeted)
@@ -331,7 +335,9 @@ def adaptive_avg_pool(name: str, n: int, input: Tensor, output_size: int | Seque
         else:
             matrix = averaging_matrix(size, o, y._array.dtype)
             y = (y.movedim(d, -1) @ matrix.t()).movedim(-1, d)
-    return y.clone() if y is input else y.contiguous()
+    if y is input:
+        return y.clone()
+    return in_order_of(y.contiguous(), input) if n == 2 else y.contiguous()
 
 
 def adaptive_max_indices(x: Array, sizes: tuple[int, ...]) -> Array:
@@ -372,6 +378,8 @@ def adaptive_max_pool(
     y = take_spatial(x, at)
     if added:
         y, at = reshape_op(y, y.shape[1:]), at[0]
+    elif n == 2:
+        y, at = in_order_of(y, x), in_order_of(at, x)
     return (y, at) if return_indices else y
 
 

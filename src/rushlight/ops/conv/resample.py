@@ -10,6 +10,7 @@ import numpy as np
 from rushlight.basics import caller, dtypes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.formats import kept_order
 from rushlight.dispatch.keeping.blocks import BLOCK, LARGE
 from rushlight.dispatch.keeping.shown import note
 from rushlight.dispatch.registry import function, op
@@ -30,10 +31,13 @@ def resample_op(input: Array, dim: int, taps: tuple[Any, ...]) -> Array:
     """Along `dim`, output i is the sum over t of weights[i, t] * input[index[i, t]].  taps: (index, weights), (L, T)"""
     index, weights = taps
     if weights is None:
-        return input.take(index[:, 0], axis=dim)
+        made = input.take(index[:, 0], axis=dim)
+        return made if input.flags.c_contiguous else kept_order(made, input)
     dim %= input.ndim
     weights = weights.astype(input.dtype).reshape(*weights.shape, *[1] * (input.ndim - dim - 1))
-    if not input.flags.c_contiguous or input.size < LARGE:
+    if not input.flags.c_contiguous:
+        return kept_order(_weighed(input, dim, index, weights), input)
+    if input.size < LARGE:
         return _weighed(input, dim, index, weights)
     outer = input.shape[:dim]
     rows, out = (

@@ -15,7 +15,7 @@ from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.reference.windows import Geometry, out_sizes
 from rushlight.ops.conv.convolutions import spread
-from rushlight.ops.elementwise.convert import copy
+from rushlight.ops.elementwise.convert import copy, in_order_of
 from rushlight.ops.shape.reshape import permute_op, reshape_op
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     n = len(lead)
     x = reshape_op(input, (*lead, c // (r * r), r, r, h, w))
     x = permute_op(x, (*range(n), n, n + 3, n + 1, n + 4, n + 2))
-    return _apart(reshape_op(x, (*lead, c // (r * r), h * r, w * r)), input)
+    return in_order_of(_apart(reshape_op(x, (*lead, c // (r * r), h * r, w * r)), input), input)
 
 
 @function()
@@ -167,7 +167,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     n = len(lead)
     x = reshape_op(input, (*lead, c, h // r, r, w // r, r))
     x = permute_op(x, (*range(n), n, n + 2, n + 4, n + 1, n + 3))
-    return _apart(reshape_op(x, (*lead, c * r * r, h // r, w // r)), input)
+    return in_order_of(_apart(reshape_op(x, (*lead, c * r * r, h // r, w // r)), input), input)
 
 
 def _channel_shuffle(input: Tensor, groups: int) -> Tensor:
@@ -184,7 +184,7 @@ def _channel_shuffle(input: Tensor, groups: int) -> Tensor:
     rest = tuple(input.shape[2:])
     x = reshape_op(input, (n, groups, c // groups, *rest))
     x = permute_op(x, (0, 2, 1, *range(3, len(rest) + 3)))
-    return _apart(reshape_op(x, (n, c, *rest)), input)
+    return in_order_of(_apart(reshape_op(x, (n, c, *rest)), input), input)
 
 
 function(name="channel_shuffle", aliases=("native_channel_shuffle",))(_channel_shuffle)

@@ -15,7 +15,16 @@ from rushlight.basics.state import special
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import two_sizes
-from rushlight.dispatch.formats import contiguous_format, empty_in_format, has_format, is_format, preserve_format
+from rushlight.dispatch.formats import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    empty_in_format,
+    has_format,
+    is_format,
+    lies_channels_last,
+    preserve_format,
+)
 from rushlight.dispatch.keeping.unmade import Unmade
 from rushlight.dispatch.options import META, check_device, no_values, numpy_dtype
 from rushlight.dispatch.registry import function, op
@@ -184,6 +193,14 @@ def contiguous(input: Tensor, memory_format: memory_format = contiguous_format) 
     if memory_format is preserve_format and array.flags.c_contiguous:
         return input
     return input if has_format(array, memory_format) else copy(input, memory_format)
+
+
+def in_order_of(made: Tensor, input: Tensor) -> Tensor:
+    """`made`, in channels_last order where it has as many dimensions as `input` and that lies so."""
+    array = input._array
+    if array.flags.c_contiguous or made._array.ndim != array.ndim or not lies_channels_last(array):
+        return made
+    return contiguous(made, channels_last if array.ndim == 4 else channels_last_3d)
 
 
 # to ------------------------------------------------------------------------------------------------

@@ -166,7 +166,7 @@ index_copy_op.grad("source")(lambda g, index, dim: index_select_op(g, index, dim
 )
 def index_fill_op(input: Array, index: Array, value: Array, dim: int, number: bool = True) -> Array:
     """`input` with slices at `index` filled with `value`, which was given as a number or not.  (*), (N), () -> (*)"""
-    out = input.copy()
+    out = input.copy("K")
     out[place(index, dim)] = value
     return out
 

@@ -149,7 +149,7 @@ def add_at(out: Array, slots: Slots, indices: tuple[Any, ...], values: Array) ->
 )
 def index_put_op(input: Array, values: Array, indices: Arrays, slots: Slots, accumulate: bool) -> Array:
     """`input` with `values` at indices, put or added.  (*), (*), [(*), ...] -> (*)"""
-    out = input.copy()
+    out = input.copy("K")
     write_at(out, values, indices, slots, accumulate)
     return out
 

@@ -265,7 +265,7 @@ def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 def argwhere(input: Tensor) -> Tensor:
     """The indices of the elements that are not zero, a row each.  (*) -> (N, ndim) int64"""
     array = of_one_shape("nonzero", raw(input))
-    return wrap(np.stack(truth(array).nonzero(), 1) if array.ndim else np.zeros((int(bool(array)), 0), np.int64))
+    return wrap(np.stack(truth(array).nonzero()).T if array.ndim else np.zeros((int(bool(array)), 0), np.int64))
 
 
 def truth(array: Array) -> Array:

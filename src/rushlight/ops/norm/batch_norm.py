@@ -15,6 +15,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import Setting, modes, special
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.formats import kept_order
 from rushlight.dispatch.keeping.shown import always
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
@@ -59,7 +60,8 @@ def reciprocal_deviation(variance: Array, eps: float) -> Array:
 def batch_norm_op(input: Array, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
     """Normalisation by channel with the batch's statistics.  (N, C, *), (C,), (C,) -> (N, C, *), (C,), (C,)"""
     mean, variance = backend.batch_stats(input)
-    return backend.batch_apply(input, mean, reciprocal_deviation(variance, eps), weight, bias), mean, variance
+    made = backend.batch_apply(input, mean, reciprocal_deviation(variance, eps), weight, bias)
+    return (made if input.flags.c_contiguous else kept_order(made, input)), mean, variance
 
 
 @batch_norm_op.shape
@@ -113,7 +115,8 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, eps: float, needs: tuple[
 def batch_norm_eval_op(input: Array, weight: Array | None, bias: Array | None, mean: Array, variance: Array,
                        eps: float) -> Array:  # fmt: skip
     """Normalisation by channel with given statistics.  (N, C, *), each of the others (C,) -> (N, C, *)"""
-    return backend.batch_apply(input, mean, reciprocal_deviation(variance, eps), weight, bias)
+    made = backend.batch_apply(input, mean, reciprocal_deviation(variance, eps), weight, bias)
+    return made if input.flags.c_contiguous else kept_order(made, input)
 
 
 def _eval_raw(

@@ -20,6 +20,7 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch.call import write_out
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import listed
+from rushlight.dispatch.formats import kept_order
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.keeping.shown import normalized
 from rushlight.dispatch.named import linalg
@@ -288,7 +289,8 @@ NAMESPACES[""]["rms_norm"] = rms_norm
 def group_norm_op(input: Array, weight: Array | None, bias: Array | None, groups: int, eps: float) -> tuple[Array, ...]:
     """Normalisation over groups of channels.  (N, C, *), (C,), (C,) -> (N, C, *)"""
     require(input.dtype.kind == "f", "group_norm", input)
-    return backend.group_norm(input, groups, weight, bias, eps)
+    made, *statistics = backend.group_norm(input, groups, weight, bias, eps)
+    return (made if input.flags.c_contiguous else kept_order(made, input)), *statistics
 
 
 @group_norm_op.shape

@@ -12,9 +12,11 @@ from rushlight.backends.numpy import backend
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import numpy_names, wrap_dim
+from rushlight.dispatch.formats import turned_back
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.results import named
+from rushlight.kernels.dispatch import memory_order
 from rushlight.kernels.reference.order import order_of
 from rushlight.ops.index.raw_indices import gather_along
 from rushlight.ops.reduce.extrema import alike, at_index, check_dim, ordered, place_along
@@ -24,13 +26,21 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
+def placed(input: Array, dim: int, descending: bool, stable: bool) -> Array:
+    """The indices that sort along `dim`, in the order in which `input` lies."""
+    if input.flags.c_contiguous:
+        return order_of(input, dim, descending, stable)
+    order = memory_order(input)
+    return turned_back(order_of(input.transpose(order), order.index(dim), descending, stable), order)
+
+
 @op(aten_call="sort", ns=None, name="sort", outputs=("values", "indices"), differentiable=(0,),
     grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)}, shape=shapes.with_indices, batch=families.shifted)  # fmt: skip
 def sort_op(input: Array, dim: int, descending: bool, stable: bool) -> tuple[Array, ...]:
     """The elements in order along `dim` and where they were.  (*) -> (*), (*)"""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
-    index = order_of(input, dim, descending, stable)
+    index = placed(input, dim, descending, stable)
     return gather_along(input, index, dim), index
 
 
@@ -179,7 +189,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
 @op(aten_call="argsorted", ns=None, name="argsort", batch=families.shifted)
 def argsort_op(input: Array, dim: int, descending: bool, stable: bool) -> Array:
     """The indices that sort along `dim`.  (*) -> (*) of int64"""
-    return order_of(input, dim, descending, stable) if input.ndim else np.zeros((), np.int64)
+    return placed(input, dim, descending, stable) if input.ndim else np.zeros((), np.int64)
 
 
 @argsort_op.shape

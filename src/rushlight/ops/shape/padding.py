@@ -10,7 +10,9 @@ import numpy as np
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.formats import kept_order
 from rushlight.dispatch.registry import function, op
+from rushlight.ops.elementwise.convert import in_order_of
 from rushlight.tensor import wrap
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ def pad_op(input: Array, pads: tuple[Any, ...], value: float) -> Array:
     out = np.full(shape, fitted("constant_pad_nd", value, input.dtype, True))
     source, target = _slices(pads, input.shape)
     out[target] = input[source]
-    return out
+    return out if input.flags.c_contiguous else kept_order(out, input)
 
 
 @pad_op.shape
@@ -118,8 +120,11 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: complex | None =
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     pads = pairs("pad", pad, len(input.shape))
     check(mode, input, pads, len(pad) // 2)
+    given = input
     for d, (b, a) in enumerate(pads):
         if b or a:
             index = wrap(sources(mode, input.shape[d], b, a).astype(np.int64))
             input = input.index_select(d, index)
-    return input if any(map(any, pads)) else input.clone()
+    if not any(map(any, pads)):
+        return input.clone()
+    return input if mode == "circular" else in_order_of(input, given)

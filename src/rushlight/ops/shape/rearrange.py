@@ -11,6 +11,7 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, by_keyword, listed, numpy_names, sizes, wrap_dim, wrap_dims
+from rushlight.dispatch.formats import copied_like
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import check_count
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
@@ -106,7 +107,7 @@ NAMESPACES[""]["tile"] = known_as(torch_tile, "tile")
 )
 def flip_op(input: Array, dims: tuple[Any, ...]) -> Array:
     """A copy with dimensions in reverse order.  (*) -> (*)"""
-    return np.flip(input, dims).copy()
+    return copied_like(np.flip(input, dims), input)
 
 
 @function(method=True)
