@@ -61,6 +61,7 @@ for _room in ("backends", "ops"):  # `torch.backends` and `torch.ops` are not th
     globals().pop(_room, None)
 _LAZY = {"__config__": "rushlight.compat.config", "backends": "rushlight.compat.backends", "torch_version": "rushlight.compat.torch_version",
          "ops": "rushlight.library.namespaces", "_ops": "rushlight.library.operators"}  # fmt: skip
+_LAZY["__future__"] = "rushlight.nn.base.conversion"
 _LAZY |= {name: f"rushlight.compat.rooms.{name}" for name in (
     "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal", "_logging", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "export", "mps", "mtia", "quasirandom", "xpu")}  # fmt: skip
 _LAZY |= {name: f"rushlight.compat.rooms.private.{name}" for name in ("_VF", "_compile", "_lowrank", "_vmap_internals")}

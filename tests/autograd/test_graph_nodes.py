@@ -569,3 +569,15 @@ def test_a_function_and_its_context_are_freed_by_reference_counts():
         assert [r() for r in gone] == [None, None]
     finally:
         gc.enable()
+
+
+def test_changes_are_not_counted_where_that_is_asked_for() -> None:
+    x, y = torch.ones(2), torch.ones(2)
+    with torch.autograd._unsafe_preserve_version_counter((x, y)):
+        x.add_(1), y.add_(1)
+    with (
+        torch.autograd.grad_mode._unsafe_preserve_version_counter(x),
+        torch.autograd._force_original_view_tracking(True),
+    ):
+        x.add_(1)
+    assert (x._version, y._version) == (0, 0)

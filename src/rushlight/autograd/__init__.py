@@ -18,7 +18,8 @@ __all__ = ["Function", "SavedTensor", "Variable", "anomaly_mode", "backward", "d
 
 # Rooms that are loaded when they are first asked for.
 _LAZY = {name: f"rushlight.autograd.{name}" for name in ("functional", "grad_mode", "profiler", "profiler_util")}
-_LAZY |= dict.fromkeys(("set_multithreading_enabled", "is_multithreading_enabled", "enforce_grad_layout_policy"),
+_LAZY |= dict.fromkeys(("set_multithreading_enabled", "is_multithreading_enabled", "enforce_grad_layout_policy",
+                        "_force_original_view_tracking", "_unsafe_preserve_version_counter"),
                        "rushlight.autograd.grad_mode")  # fmt: skip
 
 

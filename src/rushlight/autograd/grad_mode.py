@@ -7,6 +7,8 @@ from types import TracebackType
 from typing import Any
 
 from rushlight.engine.modes import Mode, enable_grad, inference_mode, no_grad, set_grad_enabled
+from rushlight.storage import storage_of
+from rushlight.tensor import Tensor
 
 __all__ = ["enable_grad", "enforce_grad_layout_policy", "inference_mode", "is_multithreading_enabled", "no_grad",
            "set_grad_enabled", "set_multithreading_enabled"]  # fmt: skip
@@ -65,6 +67,23 @@ class set_multithreading_enabled(_Accepted):
     def __call__(self, function: Any) -> Any:
         _multithreading.enabled = self.before
         return super().__call__(function)
+
+
+class _force_original_view_tracking(_Accepted):
+    """Whether views of changed bases are made by their own operators again: they always are."""
+
+
+class _unsafe_preserve_version_counter(_Accepted):
+    """Within the block, changes of one tensor or several are not counted: what was saved of them is taken for unchanged."""
+
+    def __init__(self, tensors: Tensor | tuple[Tensor, ...]):
+        super().__init__()
+        self.storages = [storage_of(t) for t in ((tensors,) if isinstance(tensors, Tensor) else tensors)]
+        self.versions = [s.version for s in self.storages]
+
+    def __exit__(self, *error: object) -> None:
+        for storage, version in zip(self.storages, self.versions, strict=True):
+            storage.version = version
 
 
 class enforce_grad_layout_policy(_Accepted):

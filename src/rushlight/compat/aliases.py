@@ -35,6 +35,8 @@ ALIASES = {
     "torch.profiler.profiler": "rushlight.profiler.scheduled",
     "torch.signal.windows.windows": "rushlight.signal.windows",
     "torch.nn.modules.linear_cross_entropy_options": "rushlight.nn.modules.linear_cross_entropy",
+    "torch.__config__": "rushlight.compat.config",
+    "torch.__future__": "rushlight.nn.base.conversion",
     "torch._custom_ops": "rushlight.library.custom",
     "torch.torch_version": "rushlight.compat.torch_version",
     "torch.version": "rushlight.compat.version",

@@ -26,7 +26,7 @@ def __getattr__(name: str) -> Any:
 
         return importlib.import_module(f"rushlight.compat.{name}")
     if name == "swap_tensors":
-        from rushlight.utils.swapping import swap_tensors
+        from rushlight.engine.swapping import swap_tensors
 
         return swap_tensors
     if name in _MODULES:

@@ -11,6 +11,8 @@ from rushlight.basics.devices import device as Device
 from rushlight.basics.dtypes import dtype
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
+from rushlight.engine.swapping import swap_tensors
+from rushlight.nn.base.conversion import _SETTINGS
 from rushlight.nn.base.tree import Tree
 from rushlight.nn.parameter import Parameter, is_lazy
 from rushlight.tensor import Tensor
@@ -37,10 +39,10 @@ class Convertible(Tree):
         with no_grad():
             for name, parameter in self._parameters.items():
                 if parameter is not None:
-                    self._parameters[name] = _convert(parameter, fn)
+                    self._parameters[name] = _convert(parameter, fn, f"{builtins.type(self).__name__}.{name}")
         for name, buffer in self._buffers.items():
             if is_lazy(buffer):
-                _convert(buffer, fn)
+                _convert(buffer, fn, name)
             elif buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
@@ -121,20 +123,49 @@ class Convertible(Tree):
         raise AssertionError("Module.mtia: there is no MTIA device")
 
 
-def _convert(parameter: Any, fn: Callable[[Any], Any]) -> Any:
-    """Put `fn` of the parameter, and of its gradient, in their places.  The parameter, or a new one on another device."""
+def _convert(parameter: Any, fn: Callable[[Any], Any], name: str) -> Any:
+    """Put `fn` of the parameter, and of its gradient, in their places.  The parameter, or a new one where it cannot be the same."""
     given = parameter.data if is_lazy(parameter) else parameter  # itself: its class may say what becomes of it
     new = fn(given)
-    if new._meta is not parameter._meta:  # a tensor without memory cannot come to have any
-        return Parameter(new, parameter.requires_grad)
-    gradient = parameter.grad
-    if gradient is not None:
-        parameter.grad = None
+    if _SETTINGS["swap"]:
+        return _swapped(parameter, new, fn, name)
+    if _SETTINGS["overwrite"] or new._meta is not parameter._meta:  # a tensor without memory cannot come to have any
+        return _replaced(parameter, new, fn)
+    gradient, parameter.grad = parameter.grad, None
     if new is not given:
         parameter.data = new
     if gradient is not None:
-        converted = fn(gradient.data)
-        parameter.grad = converted.requires_grad_(gradient.requires_grad)
+        parameter.grad = _moved(gradient, fn(gradient.detach()))
+    return parameter
+
+
+def _moved(gradient: Any, new: Any) -> Any:
+    """The gradient with the memory of `new`; a sparse one, which has no memory of its own, anew."""
+    if not isinstance(gradient, Tensor):
+        return new.requires_grad_(gradient.requires_grad)
+    gradient.data = new
+    return gradient
+
+
+def _replaced(parameter: Any, new: Tensor, fn: Callable[[Any], Any]) -> Parameter:
+    """A new parameter of `new`, with `fn` of the old one's gradient."""
+    made, gradient = Parameter(new, parameter.requires_grad), parameter.grad
+    if gradient is not None:
+        made.grad = fn(gradient.detach()).requires_grad_(gradient.requires_grad)
+    return made
+
+
+def _swapped(parameter: Any, new: Tensor, fn: Callable[[Any], Any], name: str) -> Any:
+    """The parameter, exchanged with one of `new`, and its gradient with `fn` of it.  Raises RuntimeError where they cannot be."""
+    gradient, parameter.grad = parameter.grad, None
+    try:
+        swap_tensors(parameter, Parameter(new, parameter.requires_grad))
+        if gradient is not None:
+            swap_tensors(gradient, fn(gradient).requires_grad_(gradient.requires_grad))
+    except Exception as error:
+        parameter.grad = gradient
+        raise RuntimeError(f"_apply(): Couldn't swap {name}: {error}") from error
+    parameter.grad = gradient
     return parameter
 
 

@@ -12,6 +12,8 @@ from rushlight.basics.errors import explained
 from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.basics.handles import RemovableHandle
 from rushlight.engine.modes import no_grad
+from rushlight.engine.swapping import swap_tensors
+from rushlight.nn.base.conversion import _SETTINGS
 from rushlight.nn.base.convert import Convertible
 from rushlight.nn.parameter import Parameter, is_lazy
 from rushlight.tensor import Tensor
@@ -302,17 +304,32 @@ def _load_one(module: Any, name: str, key: str, parameter: Any, value: Any, assi
 
 def _put(module: Module, name: str, key: str, parameter: Tensor, value: Tensor, assign: bool) -> None:
     """Copy a value into a parameter, or put it in its place."""
-    if not assign:
+    if _SETTINGS["swap"]:
+        _exchange(parameter, value, assign)
+    elif not assign:
         if not is_lazy(value):
             if parameter.is_meta and not value.is_meta:
                 warn(f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is "
                      "a no-op: assign=True gives it the checkpoint's")  # fmt: skip
             with no_grad():
                 parameter.copy_(value)
-        return
-    if isinstance(parameter, Parameter):
-        if isinstance(value, Parameter):
-            value.requires_grad_(parameter.requires_grad)
-        else:
-            value = Parameter(value, requires_grad=parameter.requires_grad)
-    setattr(module, name, value)
+    else:
+        setattr(module, name, _as_parameter(parameter, value) if isinstance(parameter, Parameter) else value)
+
+
+def _exchange(parameter: Tensor, value: Tensor, assign: bool) -> None:
+    """Exchange what a parameter holds with what it makes of a value to be loaded.  Raises RuntimeError where that is one of the two."""
+    with no_grad():
+        new: Any = parameter.module_load(value, assign=assign)
+    if new is value or new is parameter:
+        raise RuntimeError(
+            "module_load returned one of self or other: detach() the result, or swap_tensors would swap it with itself"
+        )
+    swap_tensors(parameter, _as_parameter(parameter, new) if isinstance(parameter, Parameter) else new)
+
+
+def _as_parameter(parameter: Parameter, value: Tensor) -> Tensor:
+    """`value` as a parameter that requires grad where `parameter` does: itself, if it is one."""
+    if isinstance(value, Parameter):
+        return value.requires_grad_(parameter.requires_grad)
+    return Parameter(value, requires_grad=parameter.requires_grad)

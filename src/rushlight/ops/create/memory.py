@@ -97,6 +97,12 @@ def storage(self: Tensor) -> TypedStorage:
     return TypedStorage(self)
 
 
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What `load_state_dict` exchanges a parameter with, where :func:`torch.__future__.set_swap_module_params_on_conversion` asks for it:
+    its own memory with the values of `other`, or with `assign` that of `other`.  Classes of tensors may say otherwise."""
+    return other.detach() if assign else self.copy_(other).detach()
+
+
 def share_memory_(self: Tensor) -> Tensor:
     """Move the memory to where other processes see it; all tensors on that memory come with it.  (*) -> (*), this tensor.
 
@@ -138,7 +144,7 @@ def reinforce(self: Tensor, reward: object) -> None:
                        "where m = Categorical(probs)")  # fmt: skip
 
 
-for _method in (set_, storage, share_memory_, is_shared, pin_memory, record_stream, reinforce):
+for _method in (set_, storage, module_load, share_memory_, is_shared, pin_memory, record_stream, reinforce):
     setattr(Tensor, _method.__name__, _method)
 Tensor._typed_storage = storage  # type: ignore[attr-defined]
 
