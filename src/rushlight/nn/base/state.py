@@ -317,10 +317,10 @@ def _put(module: Module, name: str, key: str, parameter: Tensor, value: Tensor, 
         setattr(module, name, _as_parameter(parameter, value) if isinstance(parameter, Parameter) else value)
 
 
-def _exchange(parameter: Tensor, value: Tensor, assign: bool) -> None:
+def _exchange(parameter: Any, value: Tensor, assign: bool) -> None:
     """Exchange what a parameter holds with what it makes of a value to be loaded.  Raises RuntimeError where that is one of the two."""
     with no_grad():
-        new: Any = parameter.module_load(value, assign=assign)
+        new = parameter.module_load(value, assign=assign)
     if new is value or new is parameter:
         raise RuntimeError(
             "module_load returned one of self or other: detach() the result, or swap_tensors would swap it with itself"
