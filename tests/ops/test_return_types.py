@@ -25,3 +25,11 @@ def test_pickles_load_in_a_new_process() -> None:
     code = f"import pickle; r = pickle.loads({pickled!r}); print(type(r).__name__, r.R.tolist())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.startswith("linalg_qr"), done.stderr
+
+
+def test_a_sequence_of_another_length_is_refused() -> None:
+    assert torch.return_types.max((1, 2)).indices == 2
+    for given in ((1,), (1, 2, 3), torch.ones(1)):
+        with pytest.raises(TypeError, match="takes a 2-sequence"):
+            torch.return_types.max(given)
+    assert "linalg_qr" in dir(torch.return_types)

@@ -498,7 +498,7 @@ def general(op: Op) -> Callable[..., Any]:
                 outs, _ = compute(op, list(inputs), statics)
                 return outs[0] if op.out_count == 1 else outs
         result = apply(op, inputs, statics)
-        return result if out is None else write_out(op.name, out, result)
+        return result if out is None else write_out(op.name, out, result, same=bool(op.same_out))
 
     return call
 
@@ -508,15 +508,22 @@ def by_function(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> An
     return op.call(*inputs, *statics)
 
 
-def write_out(name: str, out: Tensor, result: Any, warns: bool = True) -> Any:
-    """Store a result (or each of several) in `out`, which takes its shape.  warns: of elements that are lost by that."""
+def write_out(name: str, out: Tensor, result: Any, warns: bool = True, same: bool = False) -> Any:
+    """Store a result (or each of several) in `out`, which takes its shape.
+
+    warns: of elements that are lost by that.  same: only where it is of the result's dtype.
+    """
     if isinstance(result, tuple):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"{name}(): argument 'out' must be a tuple of {len(result)} Tensors")
-        made = [write_out(name, o, r) for o, r in zip(out, result, strict=True)]
+        made = [write_out(name, o, r, warns, same) for o, r in zip(out, result, strict=True)]
         return type(result)(*made) if hasattr(result, "_fields") else tuple(made)
     if not isinstance(out, Tensor):
         raise unfit(out)(f"{name}(): argument 'out' must be Tensor, not {kind_of(out)}")
+    if same and out._held.dtype != result._held.dtype:
+        raise RuntimeError(
+            f"{name}(): Expected out tensor to have dtype {in_c(result.dtype)}, but got {in_c(out.dtype)} instead"
+        )
     if modes.levels and any(getattr(t._held, "interpreted", False) for t in (out, result)):
         raise RuntimeError(f"{name}(): out= is not possible inside a function being vmapped: use what it returns")
     if modes.grad and (out.requires_grad or result.requires_grad):

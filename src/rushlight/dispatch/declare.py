@@ -94,6 +94,9 @@ class Op:
     turns: int = 0  # the bits that it turns over, of memory that stays as it is
     scales: Any = None  # the ufunc of two arrays in whose place it may run where 16-bit numbers meet Python's
     numbers: bool = False  # whether two Python numbers will do, and give a tensor
+    same_out: bool | None = (
+        None  # whether `out=` is to be of the result's dtype; None: elementwise ones of one input that keep theirs
+    )
     exact: bool = False  # whether Python's numbers beside 16-bit tensors stay in float32
     knows_numbers: bool = (
         False  # whether a float behind its first input reaches the forward as it is: another form than an array
@@ -172,6 +175,8 @@ class Op:
         record["differentiable"] = tuple(range(len(names))) if differentiable is None else differentiable
         record["repeatable"] = self.repeatable or self.elementwise
         record["pointwise"] = self.pointwise or self.elementwise
+        if self.same_out is None:
+            record["same_out"] = self.elementwise and self.promote == "arith" and len(self.tensors) == 1
         together = broadcasts or (self.tensors if self.elementwise else ())
         record["broadcasts"] = tuple(self.tensors.index(each) for each in together)
         record["free"] = sum(1 << self.tensors.index(each) for each in masks)

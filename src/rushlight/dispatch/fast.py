@@ -62,7 +62,7 @@ def slow(
     try:
         if out is None:
             return run(op, inputs, statics)
-        return write_out(op.name, out, apply(op, inputs, statics))
+        return write_out(op.name, out, apply(op, inputs, statics), same=bool(op.same_out))
     except Unnoticed as error:
         public, given = sys._getframe(1).f_globals.get("public"), {} if out is None else {"out": out}
         return retried(public, error, *inputs, *given_statics(op, statics), **given)

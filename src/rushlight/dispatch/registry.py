@@ -165,17 +165,18 @@ def elementwise(*, promote: str | None = "float", inplace: bool = True, ufunc: s
     return op(elementwise=True, promote=promote, inplace=inplace, ufunc=ufunc, **{"half": half, **settings})
 
 
-def function(*, ns: str = "", aliases: tuple[str, ...] = (), method: bool = False, out: bool = False,
+def function(*, ns: str = "", aliases: tuple[str, ...] = (), method: bool = False, out: bool | str = False,
              name: str | None = None, inplace: bool = False, autocast: str | None = None) -> Callable[[F], F]:  # fmt: skip
     """Publish a function composed of operators.
 
-    autocast: what becomes of its tensors under autocast, as of an operator's (see `converting`).  out: give it the keyword `out`; inplace: publish `name_` too, which copies the result into the first argument.
+    autocast: what becomes of its tensors under autocast, as of an operator's (see `converting`).  out: give it the keyword `out`, with "same" of the result's dtype alone, with "truth" of bools and bytes,
+    with "places" so where it has several results, with "computed" of any dtype, in which it is computed; inplace: publish `name_` too, which copies the result into the first argument.
     """
 
     def add(fn: Callable[..., Any]) -> Any:
         shown = name or fn.__name__
         made = fn if autocast is None else converting(fn, autocast)
-        made = with_out(made, shown) if out else made
+        made = with_out(made, shown, out) if out else made
         publish(made, shown, ns, aliases, method)
         if inplace:
             publish_inplace(inplace_by_copy(fn), shown, ns, aliases)
@@ -204,8 +205,8 @@ def converting(fn: Callable[..., Any], kind: str) -> Callable[..., Any]:
     return outer
 
 
-def with_out(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """`fn` with the keyword `out`."""
+def with_out(fn: Callable[..., Any], name: str, which: bool | str = True) -> Callable[..., Any]:
+    """`fn` with the keyword `out`.  which: see `function`."""
     code = fn.__code__
     positional = code.co_varnames[: code.co_argcount]
     at = positional.index("dtype") if "dtype" in positional else None
@@ -216,11 +217,25 @@ def with_out(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
         if out is not None:
             given = args[at] if at is not None and len(args) > at else kwargs.get("dtype")
             check_out_dtype(name, given, out)
+            check_truth(name, out, which)
+            if which == "computed" and given is None and isinstance(out, Tensor):
+                kwargs["dtype"] = out.dtype
         result = fn(*args, **kwargs)
-        return result if out is None else call.write_out(name, out, result)
+        return result if out is None else call.write_out(name, out, result, same=is_same(which, result))
 
     outer.without_out = fn  # type: ignore[attr-defined]
     return outer
+
+
+def is_same(which: bool | str, result: object) -> bool:
+    """Whether `out` is to be of the dtype of a result: see `function`."""
+    return which == "same" or (which == "places" and isinstance(result, tuple))
+
+
+def check_truth(name: str, out: object, which: bool | str) -> None:
+    """Raise RuntimeError for truth in what is neither bools nor bytes."""
+    if which == "truth" and isinstance(out, Tensor) and out._held.dtype.char not in "?B":
+        raise RuntimeError(f"{name} only supports bool tensor for result, got: {in_c(out.dtype)}")
 
 
 def check_out_dtype(name: str, dtype: object, out: object) -> None:

@@ -22,6 +22,10 @@ class Named(tuple[Any, ...]):
     def __new__(cls, *values: Any) -> Self:
         if len(values) == 1 and len(cls._fields) != 1:
             values = tuple(values[0])
+            if len(values) != len(cls._fields):
+                raise TypeError(
+                    f"torch.return_types.{cls.__name__}() takes a {len(cls._fields)}-sequence ({len(values)}-sequence given)"
+                )
         return super().__new__(cls, values)
 
     def __repr__(self) -> str:
@@ -54,6 +58,7 @@ def _later(name: str) -> type[Named]:
 
 
 return_types.__getattr__ = _later  # type: ignore[method-assign]
+return_types.__dir__ = lambda: sorted({*vars(return_types), *_LATER})  # type: ignore[method-assign]
 
 
 def named(name: str, *fields: str) -> type[Named]:

@@ -588,7 +588,7 @@ def _publish_avg(n: int) -> None:
     if n == 1:
         _add(average, "avg_pool1d", doc, BOTH)
     else:
-        _add(with_out(average, f"avg_pool{n}d"), f"avg_pool{n}d", doc, ONLY)
+        _add(with_out(average, f"avg_pool{n}d", "same"), f"avg_pool{n}d", doc, ONLY)
     doc = f"Power averages (sum x^p)^(1/p) of windows in {n} dimensions; for p = inf the largest |x|.  input: (N, C, *S) -> (N, C, *L)"
     _add(power, f"lp_pool{n}d", doc, ONLY)
 

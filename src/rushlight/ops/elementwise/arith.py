@@ -52,7 +52,7 @@ conj_op.into(_conjugated)
 publish_inplace(inplace_of(conj_op.op), "conj_physical", "", ())
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 def conj_physical(input: Tensor) -> Tensor:
     """Complex conjugate of each element, computed; a real tensor is returned as it is.  input: (*) -> (*)"""
     require_tensors("conj_physical", input=input)

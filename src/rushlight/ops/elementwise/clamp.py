@@ -337,7 +337,7 @@ def where(condition: Any, input: Any = None, other: Array | Tensor | complex | N
         wanted = _common_dtype(a, b)
         input, other = _as_operand(input, wanted, "input"), _as_operand(other, wanted, "other")
     result = where_op(condition, input, other)
-    return result if out is None else call.write_out("where", out, result)
+    return result if out is None else call.write_out("where", out, result, same=True)
 
 
 publish(where, "where", "", (), False)

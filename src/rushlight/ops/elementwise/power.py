@@ -35,7 +35,7 @@ def _square_raw(g: Array, input: Array) -> Array:
     return times(g, own_conj(np.multiply(input, input.dtype.type(2))))
 
 
-@elementwise(promote="arith", half=None)
+@elementwise(promote="arith", half=None, same_out=False)
 def square(input: Array) -> Array:
     """input * input.  input: (*) -> (*); bool tensors give int64.
 
@@ -279,7 +279,7 @@ def _widened(x: Any, wide: Any) -> object:
     return to_dtype(x, wide) if isinstance(x, Tensor) else x
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 def float_power(input: Tensor, exponent: Tensor | complex) -> Tensor:
     """input ** exponent in double precision (complex128 if either is complex), broadcast.  (*), (*) -> (*)"""
     wide = _wide(input, exponent)

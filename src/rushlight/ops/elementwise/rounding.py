@@ -39,6 +39,7 @@ def _unordered(name: str) -> Callable[[str], Exception]:
     promote="arith",
     half=None,
     aliases=("absolute",),
+    same_out=False,
     refuse="b",
     inplace=False,
     complex_half="widens",
@@ -205,7 +206,7 @@ def round_op(input: Array, decimals: int) -> Array:
     return np.divide(out, scale, out=out) if decimals > 0 else np.multiply(out, scale, out=out)
 
 
-@function(name="round", method=True, out=True)
+@function(name="round", method=True, out="same")
 def round_(input: Tensor, *, decimals: int = 0) -> Tensor:
     """The nearest whole number, halves to even; with `decimals`, the nearest with so many places.  input: (*) -> (*)
 
@@ -265,7 +266,7 @@ def _same_kind(operands: list[Any]) -> None:
                            f"{b.dtype}: convert one of them")  # fmt: skip
 
 
-@elementwise(promote="arith", half=None, refuse="c", strict=True,
+@elementwise(promote="arith", half=None, refuse="c", strict=True, same_out=True,
              refusal=complex_refused(RuntimeError, "heaviside is not yet implemented for complex tensors"),
              grads={"input": _not_derived("heaviside"), "values": _not_derived("heaviside")})  # fmt: skip
 def heaviside(input: Array, values: Array) -> Array:
@@ -291,7 +292,7 @@ def frexp_op(input: Array) -> tuple[Array, ...]:
 frexp_op.grad("input")(lambda g, exponent: g / pow_op(2.0, exponent))
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 def frexp(input: Tensor) -> Any:
     """`input` as mantissa * 2^exponent, the mantissa in [0.5, 1) or 0.  (*) -> named tuple of (*), (*) int32"""
     return FREXP(*frexp_op(input))

@@ -202,7 +202,7 @@ def checked(name: str, input: Tensor, dim: int, index: Tensor) -> tuple[Any, Any
 
 
 @function(method=True)
-@moving("index_select")
+@moving("index_select", same_dtype=True)
 @numpy_names
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices at `index` (a vector) of dimension `dim`.  (*), (N) -> (*), N at `dim`
@@ -287,7 +287,7 @@ def slices(
     return found if raw(input).ndim else reshape_op(found, ())
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: complex = 1) -> Tensor:
     """`input` with the slices of alpha * `source` added at `index` of dimension `dim`.  (*), (N), (*) -> (*)"""
@@ -309,7 +309,7 @@ def check_alpha(input: Tensor, alpha: complex) -> None:
     fitted("index_add", alpha, raw(input).dtype, True)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """`input` with the slices of `source` put at `index` of dimension `dim`.  (*), (N), (*) -> (*)"""

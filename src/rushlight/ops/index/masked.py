@@ -224,7 +224,7 @@ def check_into(name: str, input: Tensor, mask: Tensor) -> None:
 
 
 @function(method=True)
-@moving("masked_select")
+@moving("masked_select", same_dtype=True)
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where `mask` is true, in order; both broadcast.  (*), (*) -> (N)"""
     check_mask("masked_select", mask)
@@ -261,7 +261,7 @@ def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return scattered(call.apply_inplace, "masked_scatter_", input, mask, source)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 def argwhere(input: Tensor) -> Tensor:
     """The indices of the elements that are not zero, a row each.  (*) -> (N, ndim) int64"""
     array = of_one_shape("nonzero", raw(input))
@@ -273,7 +273,7 @@ def truth(array: Array) -> Array:
     return array != 0 if array.dtype.kind == "V" else array
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """The indices of the elements that are not zero: a row each, or with `as_tuple` a vector for each dimension."""
     if not as_tuple:

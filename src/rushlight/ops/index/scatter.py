@@ -212,7 +212,7 @@ def scatter_add_call(run: Callable[..., Any], name: str, input: Tensor, dim: int
     return run(scatter_add_op.op, (input, index, src), (dim,))
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """`input` with `src` added at `index` along `dim`; repeated indices add up.  (*), (*), (*) -> (*)"""
@@ -225,7 +225,7 @@ def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     return scatter_add_call(call.apply_inplace, "scatter_add_", input, dim, index, src)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def take_along_dim(input: Tensor, indices: Any, dim: Any = None) -> Tensor:
     """The elements at `indices` along `dim`, both broadcast besides it; without `dim`, of the flat tensor."""

@@ -197,7 +197,7 @@ def scatter_reduce_call(run: Callable[..., Any], name: str, input: Tensor, dim: 
     return run(scatter_reduce_op.op, (input, index, src), (dim, reduce, include_self))
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
@@ -231,7 +231,7 @@ def index_reduce_call(run: Callable[..., Any], name: str, input: Tensor, dim: in
     return found if raw(input).ndim else reshape_op(found, ())
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
@@ -281,7 +281,7 @@ def scatter_call(
     return run(scatter_reduce_op.op, (input, index, src), (dim, "prod", True))
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def scatter(
     input: Tensor,

@@ -136,7 +136,7 @@ def _minor(A: Array) -> bool:
         return False
 
 
-@function(ns=NS, out=True, autocast="float32")
+@function(ns=NS, out="same", autocast="float32")
 @also_named(input="A")
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """L with A = L L^H (or U with A = U^H U).  A: (*, N, N).  Raises RuntimeError unless positive definite."""
@@ -150,7 +150,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     return found
 
 
-@function(ns=NS, out=True, autocast="float32")
+@function(ns=NS, out="same", autocast="float32")
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> tuple[Tensor, ...]:
     """The factor, and for each matrix 0 or the order of the minor that is not positive definite."""
     matrix("cholesky_ex", A, True)

@@ -237,7 +237,7 @@ def why_singular(name: str, A: Array) -> str:
     return f"The diagonal element {int(first_zero_pivot(A))} is zero, the inversion could not be completed"
 
 
-@function(ns=NS, out=True, autocast="float32")
+@function(ns=NS, out="same", autocast="float32")
 def inv(A: Tensor) -> Tensor:
     """The inverse.  A: (*, N, N) -> (*, N, N).  Raises RuntimeError where a matrix is singular."""
     matrix("inv", A, True)
@@ -259,10 +259,10 @@ def _(g: Array | Tensor, out: Array | Tensor) -> Array | Tensor:
     return -(mH(out) @ g @ mH(out))
 
 
-function(name="inverse", method=True, out=True)(inv)
+function(name="inverse", method=True, out="same")(inv)
 
 
-@function(ns=NS, out=True, autocast="float32")
+@function(ns=NS, out="same", autocast="float32")
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> tuple[Tensor, ...]:
     """The inverse, and for each matrix 0 or a number that says it is singular."""
     matrix("inv_ex", A, True)
@@ -276,7 +276,7 @@ def is_vector(A: Tensor, B: Tensor) -> bool:
     return B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
 
 
-@function(ns=NS, out=True, autocast="float32")
+@function(ns=NS, out="same", autocast="float32")
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """X with A X = B (or X A = B).  A: (*, N, N), B: (*, N, M) or (*, N).  Raises RuntimeError where A is singular."""
     check_solve("solve", A, B, left)
@@ -309,7 +309,7 @@ def check_solve(name: str, A: Tensor, B: Tensor, left: bool) -> None:
                            f"{'AX = B' if left else 'XA = B'} ({A.shape[-2]}x{A.shape[-1]} and {'x'.join(map(str, B.shape[-2:]))})")  # fmt: skip
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out="same")
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:
     """The solution, and for each matrix 0 or a number that says it is singular."""
     check_solve("solve_ex", A, B, left)
@@ -375,7 +375,7 @@ def _(g_Q: Array | Tensor, g_R: Array | Tensor, Q: Array | Tensor, R: Array | Te
     return mH(solve_op(R, mH(g_Q + Q @ middle)))
 
 
-@function(ns=NS, out=True, autocast="float32")
+@function(ns=NS, out="same", autocast="float32")
 def qr(A: Tensor, mode: str = "reduced") -> tuple[Tensor, ...]:
     """Q and R with A = Q R.  A: (*, M, N); mode: "reduced", "complete" or "r" (Q is empty)."""
     matrix("qr", A)
@@ -414,7 +414,7 @@ def _(g: object) -> object:
                        "linalg.qr(A, mode='reduced') if you are going to require gradients through linalg.qr.")  # fmt: skip
 
 
-@function(name="qr", method=True, out=True)
+@function(name="qr", method=True, out="same")
 def qr_torch(input: Tensor, some: bool = True) -> tuple[Tensor, ...]:
     """Q and R with input = Q R: reduced if `some`."""
     caller.warn_once("torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future release: "
@@ -508,7 +508,7 @@ def skew(X: Array | Tensor) -> Array | Tensor:
     return X - mH(X)
 
 
-@function(ns=NS, out=True, autocast="float32")
+@function(ns=NS, out="same", autocast="float32")
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> tuple[Tensor, ...]:
     """U, S, Vh with A = U diag(S) Vh, S descending.  A: (*, M, N)"""
     matrix("svd", A)
@@ -520,7 +520,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
     return pack("linalg_svd", ("U", "S", "Vh"), (U, S, Vh))
 
 
-@function(name="svd", method=True, out=True)
+@function(name="svd", method=True, out="same")
 def svd_torch(input: Tensor, some: bool = True, compute_uv: bool = True) -> tuple[Tensor, ...]:
     """U, S, V with input = U diag(S) V^H."""
     if not compute_uv:
@@ -532,7 +532,7 @@ def svd_torch(input: Tensor, some: bool = True, compute_uv: bool = True) -> tupl
     return pack("svd", ("U", "S", "V"), (U, S, mH(Vh)))
 
 
-@function(ns=NS, out=True, autocast="float32")
+@function(ns=NS, out="same", autocast="float32")
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """The singular values, descending.  A: (*, M, N) -> (*, K)"""
     matrix("svdvals", A)
@@ -605,7 +605,7 @@ def _(t_A: Tensor, L: Tensor, V: Tensor) -> tuple[Tensor, ...]:
     return real_part(diagonal(turned)), V @ (turned * (like(1 - eye, E) / E))
 
 
-@function(ns=NS, out=True, autocast="float32")
+@function(ns=NS, out="same", autocast="float32")
 def eigh(A: Tensor, UPLO: str = "L") -> tuple[Tensor, ...]:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is looked at."""
     matrix("eigh", A, True)
@@ -620,7 +620,7 @@ def check_uplo(name: str, UPLO: str) -> None:
         raise RuntimeError(f"linalg.{name}: Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
 
 
-@function(ns=NS, out=True, autocast="float32")
+@function(ns=NS, out="same", autocast="float32")
 @also_named(input="A")
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of Hermitian matrices, ascending.  A: (*, N, N) -> (*, N)"""
@@ -670,7 +670,7 @@ def eig(A: Tensor) -> tuple[Tensor, ...]:
     return pack("linalg_eig", ("eigenvalues", "eigenvectors"), (L, V))
 
 
-@function(ns=NS, out=True, autocast="float32")
+@function(ns=NS, out="same", autocast="float32")
 def eigvals(A: Tensor) -> Tensor:
     """The complex eigenvalues.  A: (*, N, N) -> (*, N)"""
     return eig(A)[0]

@@ -195,7 +195,7 @@ def _(g: object) -> object:
     )
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out="same")
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
     """X with A X = B, given what ldl_factor gave.  LD: (*, N, N), pivots: (*, N), B: (*, N, K) -> (*, N, K)"""
     matrix("ldl_solve", LD, True)

@@ -174,7 +174,7 @@ def check_pivot(name: str, pivot: bool) -> None:
         raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU: pass pivot=True")
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out="same")
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:
     """The packed LU factor, the exchanges, and for each matrix 0 or a number that says it is singular.
 
@@ -201,7 +201,7 @@ def check_info(name: str, info: Tensor) -> None:
                            "linalg.lu_factor_ex(A, pivot)")  # fmt: skip
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out="same")
 def lu_factor(A: Tensor, *, pivot: bool = True) -> tuple[Tensor, ...]:
     """The packed LU factor and the exchanges of rows.  A: (*, M, N).  Raises RuntimeError where U is singular.
 
@@ -232,7 +232,7 @@ def lu(A: Tensor, *, pivot: bool = True) -> tuple[Tensor, ...]:
     return pack("linalg_lu", ("P", "L", "U"), (P, *parts(LU)))
 
 
-@function(out=True)
+@function(out="same")
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Tensor, ...]:
@@ -253,7 +253,7 @@ def lu_unpack(
     return pack("lu_unpack", ("P", "L", "U"), (P, L, U))
 
 
-@function(ns=NS, out=True, autocast="float32")
+@function(ns=NS, out="same", autocast="float32")
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """X with A X = B (X A = B if not left, A^H in place of A if adjoint), given the LU factor of A.
 
@@ -336,7 +336,7 @@ def check_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool) -> None:
                            f"({LU.shape[-2]}x{LU.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})")  # fmt: skip
 
 
-@function(name="lu_solve", method=True, out=True)
+@function(name="lu_solve", method=True, out="same")
 def lu_solve_torch(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """X with A X = b, given the LU factor of A.  Deprecated: use linalg.lu_solve, whose arguments are in another order."""
     return lu_solve(LU_data, LU_pivots, b)
@@ -394,7 +394,7 @@ def geqrf(input: Tensor, *, out: Tensor | None = None) -> Any:
     return found if out is None else write_out("geqrf", out, found)
 
 
-@function(method=True, out=True, autocast="float32")
+@function(method=True, out="same", autocast="float32")
 def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """Q C (C Q if not left; Q^H in place of Q if `transpose`), Q being the product of Householder reflections.
 

@@ -221,7 +221,7 @@ def _(g: Tensor) -> Tensor:
     return g
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """Matrix product.  (M, K), (K, N) -> (M, N)"""
     check_matrices("mm", input, mat2, words=of_matrices)
@@ -234,14 +234,14 @@ def spmm(input: Tensor, mat2: Tensor) -> Any:
     return mm(input, mat2)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """Matrix products of two batches.  (B, M, K), (B, K, N) -> (B, M, N)"""
     check_matrices("bmm", input, mat2, 3, words=of_batches)
     return matmul_op(input, mat2)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """Matrix times vector.  (M, K), (K) -> (M)"""
     same_dtype("mv", input, vec, ("input", "vec"), of_a_vector)
@@ -249,7 +249,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     return mv_op(input, vec)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The sum of products of two vectors, not conjugated.  (K), (K) -> ()"""
     same_dtype("dot", input, tensor, ("input", "tensor"), of_vectors)
@@ -269,7 +269,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return outer_op(input, vec2)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Matrix product over broadcast leading dimensions; 1-d tensors count as a row and a column.
 
@@ -352,7 +352,7 @@ addmm_op.grad("mat1")(lambda g, mat2, alpha: _scaled(matmul_op(g, adj(mat2)), al
 addmm_op.grad("mat2")(lambda g, mat1, alpha: _scaled(matmul_op(adj(mat1), g), alpha))
 
 
-@function(method=True, out=True, inplace=True)
+@function(method=True, out="same", inplace=True)
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *old: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * mat1 @ mat2; with beta 0, NaN of input does not count.  (M, N), (M, K), (K, N) -> (M, N)"""
     if old:
@@ -373,7 +373,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
     input: (*, K), weight: (N, K) or (K), bias: (N) or () -> (*, N) or (*)
     """
     if out is not None:
-        return call.write_out("linear", out, linear(input, weight, bias))
+        return call.write_out("linear", out, linear(input, weight, bias), same=True)
     try:
         x, w, b = input._array, weight._array, None if bias is None else bias._array
         fits = w.ndim == 2 and x.shape[-1] == w.shape[1] and (b is None or b.shape == w.shape[:1])

@@ -100,7 +100,7 @@ def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor) -> Tensor:
     return (g * conj(out))[..., None, None] * mH(inverse(A))
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out="same")
 def det(A: Tensor) -> Tensor:
     """The determinant.  A: (*, N, N) -> (*)"""
     base.matrix("det", A, True)
@@ -137,13 +137,13 @@ def _slogdet(name: str, A: Tensor) -> tuple[Tensor, ...]:
     return pack(name, ("sign", "logabsdet"), slogdet_op(A))
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out="same")
 def slogdet(A: Tensor) -> Any:
     """Sign and log of the absolute value of the determinant.  A: (*, N, N) -> (*), (*)"""
     return _slogdet("linalg_slogdet", A)
 
 
-@function(name="slogdet", method=True, out=True)
+@function(name="slogdet", method=True, out="same")
 def slogdet_torch(input: Tensor) -> Any:
     """Sign and log of the absolute value of the determinant."""
     return _slogdet("slogdet", input)
@@ -175,7 +175,7 @@ def _two_dims(name: str, A: Tensor, dim: tuple[int, ...]) -> tuple[int, int]:
     return i, j
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out="same")
 @also_named(input="A", axis="dim", keepdims="keepdim")
 def matrix_norm(
     A: Any, ord: object = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: dtype | None = None
@@ -230,7 +230,7 @@ def _keep(x: Tensor, i: int, j: int, keepdim: bool) -> Tensor:
     return x
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out="same")
 @also_named(input="A", axis="dim", keepdims="keepdim")
 def norm(
     A: Tensor,
@@ -386,7 +386,7 @@ def _fitting(batch: tuple[int, ...], *tolerances: object) -> tuple[Any, ...]:
 # Powers and functions --------------------------------------------------------------------------------
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out="same")
 @also_named(input="A")
 def matrix_power(A: Tensor, n: int) -> Any:
     """A multiplied n times with itself; of negative n, the inverse.  A: (*, N, N)"""
@@ -545,7 +545,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
     if x.ndim == y.ndim == 1 and x.shape != y.shape:
         raise RuntimeError(f"linalg.vecdot: inconsistent tensor size, got {x.shape[0]} and {y.shape[0]} elements")
     result = (conj(x) * y).sum(dim)
-    return result if out is None else write_out("linalg.vecdot", out, result)
+    return result if out is None else write_out("linalg.vecdot", out, result, same=True)
 
 
 @function(ns=NS)

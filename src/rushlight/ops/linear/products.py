@@ -83,7 +83,7 @@ def _baddbmm(
     return add_product(run, "baddbmm", input, batch1, batch2, shape, beta, alpha)
 
 
-@function(method=True, out=True, autocast="lower")
+@function(method=True, out="same", autocast="lower")
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *old: Tensor, beta: complex = 1, alpha: complex = 1
 ) -> Tensor:
@@ -114,7 +114,7 @@ def _addbmm(
     return add_product(run, "addbmm", input, left, reshape_op(batch2, (b * k, n)), (m, n), beta, alpha)
 
 
-@function(method=True, out=True, autocast="lower")
+@function(method=True, out="same", autocast="lower")
 def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *old: Tensor, beta: complex = 1, alpha: complex = 1
 ) -> Tensor:
@@ -140,7 +140,7 @@ def addbmm_(
     return input
 
 
-@function(method=True, out=True, inplace=True)
+@function(method=True, out="same", inplace=True)
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *old: Tensor, beta: complex = 1, alpha: complex = 1) -> Tensor:
     """beta * input + alpha * mat @ vec.  (M), (M, K), (K) -> (M)"""
     if old:
@@ -173,14 +173,14 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *old: Tensor, beta: complex 
     return product if beta == 0 else product + (input if beta == 1 else input * beta)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The sum of products of two vectors, the first one conjugated.  (K), (K) -> ()"""
     same_dtype("vdot", input, other, ("input", "other"), of_vectors)
     return dot(conj(input), other)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Products summed over the last dimension of both.  (*, K), (**, K) -> (*, **)"""
     s, t = raw(input).shape, raw(other).shape
@@ -193,7 +193,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return tensordot(input, other, ([-1], [-1]))
 
 
-@function(out=True)
+@function(out="same")
 def tensordot(a: Tensor, b: Tensor, dims: object = 2) -> Tensor:
     """Products summed over pairs of dimensions: the last `dims` of a with the first of b, or two lists of them."""
     s, t = raw(a).shape, raw(b).shape
@@ -279,7 +279,7 @@ def between(matrices: list[Any], at: dict[Any, Any], i: int, j: int) -> Tensor:
     return mm(between(matrices, at, i, at[i, j]), between(matrices, at, at[i, j] + 1, j))
 
 
-@function(ns="linalg", out=True, autocast="lower")
+@function(ns="linalg", out="same", autocast="lower")
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """The product of matrices in the order that needs fewest multiplications; the first and last may be vectors."""
     if not isinstance(tensors, (list, tuple)):
@@ -316,7 +316,7 @@ def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
     """The product of matrices in the order that needs fewest multiplications; use linalg.multi_dot."""
     if len(matrices) == 1:
         return matrices[0]
-    return multi_dot(matrices) if out is None else call.write_out("chain_matmul", out, multi_dot(matrices))
+    return multi_dot(matrices) if out is None else call.write_out("chain_matmul", out, multi_dot(matrices), same=True)
 
 
 # Cross product -------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ def broadcast_pair(name: str, input: Tensor, other: Tensor) -> tuple[Any, Any]:
     return broadcast_tensors(input, other)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def cross(input: Tensor, other: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Cross products along `dim`, of size 3 in both (without it, the first such of `input`).  (*), (*) -> (*)"""
@@ -369,7 +369,7 @@ def cross(input: Tensor, other: Tensor, dim: int | Sequence[int] | None = None) 
     return crossed(a, b, dim)
 
 
-@function(ns="linalg", name="cross", out=True)
+@function(ns="linalg", name="cross", out="same")
 @numpy_names
 def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """Cross products along `dim`, of size 3.  (*), (*) -> (*)"""

@@ -99,7 +99,7 @@ def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor | None, upper: b
     return None if out is None else -(gB @ mH(out)), gB
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out="same")
 def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
     """X with A X = B (or X A = B) for triangular A, whose other triangle is not looked at."""
     matrix("solve_triangular", A, True)
@@ -114,7 +114,7 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
     return triangular_op(A, B, upper) if left else mT(triangular_op(mT(A), mT(B), not upper))
 
 
-@function(out=True, autocast="float32")
+@function(out="same", autocast="float32")
 def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
                      unitriangular: bool = False) -> tuple[Tensor, ...]:  # fmt: skip
     """Deprecated: use linalg.solve_triangular.  The solution, and a copy of A."""

@@ -81,7 +81,7 @@ def applied(
     return fn(input, wrap_dim(dim_or_axis(name, dim, axis) if dim is None else dim, input._array.ndim))
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 def softmax(input: Tensor, dim: int | None = None, dtype: dtype | None = None, *, axis: int | None = None) -> Tensor:
     """e^input / sum(e^input) along `dim`, of `input` converted to `dtype` if that is given.  (*) -> (*)
 
@@ -94,7 +94,7 @@ def softmax(input: Tensor, dim: int | None = None, dtype: dtype | None = None, *
     return applied(softmax_op, "softmax", input, dim, dtype, axis)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 def log_softmax(
     input: Tensor, dim: int | None = None, dtype: dtype | None = None, *, axis: int | None = None
 ) -> Tensor:

@@ -189,7 +189,7 @@ def extremum(
         f"tensor `other` the elementwise {pairwise}.  (*) -> (*)\n\nWithout `dim` the gradient is shared evenly among "
         "equal elements; with it, one element gets all."
     )
-    return function(method=True, out=True)(numpy_names(find))
+    return function(method=True, out="places")(numpy_names(find))
 
 
 max_ = extremum("max", "maximum", max_dim, max_all, named("max", "values", "indices"))
@@ -210,7 +210,7 @@ def over_dims(
     return reduction(input, where, keepdim)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def amax(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = False) -> Tensor:
     """The largest element over the dimensions in `dim`, all by default.  (*) -> (*)
@@ -220,7 +220,7 @@ def amax(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = Fa
     return over_dims("amax", amax_op, input, dim, keepdim)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def amin(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = False) -> Tensor:
     """The smallest element over the dimensions in `dim`, all by default.  (*) -> (*)
@@ -296,14 +296,14 @@ def argument(name: str, input: Tensor, dim: Sequence[int] | int | None, keepdim:
     return arg_op(input, name, dim, keepdim)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def argmax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """The index of the largest element, in the flat tensor or along `dim`; NaN is largest.  (*) -> (*) of int64"""
     return argument("argmax", input, dim, keepdim)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def argmin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """The index of the smallest element, in the flat tensor or along `dim`; NaN is smallest.  (*) -> (*) of int64"""

@@ -39,7 +39,7 @@ def limits(name: str, x: Array, low: Any, high: Any) -> tuple[Any, Any]:
     return low, high
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @per_sample
 def histc(input: Tensor, bins: int = 100, min: Tensor | complex = 0, max: Tensor | complex = 0) -> Tensor:
     """How many elements fall in each of `bins` bins of equal width from min to max (of the data if both are equal).
@@ -126,7 +126,7 @@ def followed(*operands: object) -> Any:
     return next((x for x in operands if isinstance(x, Tensor) and x.requires_grad), operands[0])
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @per_sample
 def histogram(
     input: Tensor, bins: Tensor | int = 100, *, range: Any = None, weight: Tensor | None = None, density: bool = False

@@ -176,7 +176,7 @@ def check_empty(name: str, shape: tuple[int, ...], dim: tuple[int, ...] | None, 
                            "an identity")  # fmt: skip
 
 
-@function(ns="linalg", out=True)
+@function(ns="linalg", out="same")
 @also_named(input="x", axis="dim", keepdims="keepdim")
 def vector_norm(
     x: Tensor,
@@ -245,7 +245,7 @@ def dist(input: Tensor, other: Tensor, p: complex = 2) -> Tensor:
     return norm_op(off, order(p), None, False)
 
 
-@function(method=True, out=True, inplace=True)
+@function(method=True, out="same", inplace=True)
 @per_sample
 @numpy_names
 def renorm(input: Tensor, p: complex, dim: int, maxnorm: float) -> Tensor:

@@ -60,7 +60,7 @@ def products_of_others(x: Array | Tensor, dim: int) -> Tensor:
     return before * after
 
 
-@function(method=True, out=True)
+@function(method=True, out="computed")
 @numpy_names
 def prod(
     input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None

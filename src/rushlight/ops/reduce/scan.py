@@ -219,7 +219,7 @@ def cummin_op(input: Array, dim: int) -> tuple[Array, ...]:
 # Public functions ----------------------------------------------------------------------------------
 
 
-@function(method=True, out=True)
+@function(method=True, out="computed")
 @numpy_names
 def cumsum(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
     """Running sums along `dim`; of integers in int64.  (*) -> (*)"""
@@ -227,7 +227,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
     return cumsum_op(x, wrap_dim(dim, raw(x).ndim))
 
 
-@function(method=True, out=True)
+@function(method=True, out="computed")
 @numpy_names
 def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
     """Running products along `dim`; of integers in int64.  The gradient is exact also at zeros.  (*) -> (*)"""
@@ -254,7 +254,7 @@ def _in_place(name: str, run: Any) -> Callable[..., Any]:
 cumsum_, cumprod_ = _in_place("cumsum", cumsum_op), _in_place("cumprod", cumprod_op)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """Logarithms of the running sums of exponentials along `dim`, without overflow.  (*) -> (*)"""
@@ -268,14 +268,14 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 _cummax, _cummin = named("cummax", "values", "indices"), named("cummin", "values", "indices")
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def cummax(input: Tensor, dim: int) -> tuple[Tensor, ...]:
     """The largest elements so far along `dim` and their indices.  (*) -> (*), (*)"""
     return _cummax(*cummax_op(input, wrap_dim(dim, ordered("cummax", input).ndim)))
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def cummin(input: Tensor, dim: int) -> tuple[Tensor, ...]:
     """The smallest elements so far along `dim` and their indices.  (*) -> (*), (*)"""

@@ -178,7 +178,7 @@ _sort, _topk, _kthvalue = (named(n, "values", "indices") for n in ("sort", "topk
 _median, _nanmedian, _mode = (named(n, "values", "indices") for n in ("median", "nanmedian", "mode"))
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> tuple[Tensor, ...]:
     """The elements in order along `dim` and their indices; NaN counts as largest.  (*) -> (*), (*)"""
@@ -205,7 +205,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     return argsort_op(input, dim, bool(descending), bool(stable))
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 def msort(input: Tensor) -> Tensor:
     """The elements in order along the first dimension.  (*) -> (*)"""
     ordered("msort", input, RuntimeError)
@@ -222,7 +222,7 @@ def check_k(name: str, array: Array, k: int, dim: int, low: int) -> int:
     return k
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, ...]:
     """The k largest (or smallest) elements along `dim` and their indices, in order.  (*) -> (*), (*)"""
@@ -251,7 +251,7 @@ def middle(
     return kind(*median_op(input, check_dim(name, array, dim), keepdim, skip_nan))
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def median(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """The median (of an even number of elements the lower one); with `dim` a named tuple with the indices.
@@ -261,14 +261,14 @@ def median(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool 
     return middle("median", _median, input, dim, keepdim, False)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def nanmedian(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """The median of the elements that are not NaN; with `dim` a named tuple with the indices.  (*) -> (*), (*)"""
     return middle("nanmedian", _nanmedian, input, dim, keepdim, True)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, ...]:
     """The most frequent elements along `dim` (the smallest of several) and their indices.  (*) -> (*), (*)"""

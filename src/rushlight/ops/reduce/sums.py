@@ -193,7 +193,7 @@ def in_dtype(name: str, input: Tensor, dtype: dtype | None) -> Tensor:
     return cast_first(input, dtypes.int64.numpy) if array.dtype.kind in "biu" else input
 
 
-@function(method=True, out=True, name="sum")
+@function(method=True, out="computed", name="sum")
 def sum_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None,
          axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Any:  # fmt: skip
     """Sum of the elements, over all dimensions or those in `dim`.  (*) -> (*)
@@ -256,14 +256,14 @@ def _truth(name: str, which: str, input: Tensor, dim: Any, keepdim: bool) -> Ten
     return truth_op(input, which, where if array.ndim else None, keepdim)
 
 
-@function(method=True, out=True, name="any")
+@function(method=True, out="truth", name="any")
 @numpy_names
 def any_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """Whether any element is not zero, over all dimensions or those in `dim`.  (*) -> (*) of bool"""
     return _truth("any", "logical_or", input, dim, keepdim)
 
 
-@function(method=True, out=True, name="all")
+@function(method=True, out="truth", name="all")
 @numpy_names
 def all_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """Whether no element is zero, over all dimensions or those in `dim`.  (*) -> (*) of bool"""

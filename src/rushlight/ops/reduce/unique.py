@@ -156,7 +156,7 @@ def place_values(name: str, sequence: Array, values: Array, right: bool, sorter:
     return out
 
 
-@function(out=True)
+@function(out="same")
 @per_sample
 def searchsorted(sorted_sequence: Tensor, input: Tensor | complex, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, sorter: Tensor | None = None) -> Tensor:  # fmt: skip
@@ -201,7 +201,7 @@ def check_search(name: str, sequence: Array, values: Array, tensor: bool, sorter
         raise RuntimeError(f"{name}(): sorter index out of range")
 
 
-@function(out=True)
+@function(out="same")
 @per_sample
 def bucketize(input: Tensor | complex, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """The bucket of each element between sorted boundaries.  (*), (N) -> (*) of int64 (or int32)"""
@@ -213,7 +213,7 @@ def bucketize(input: Tensor | complex, boundaries: Tensor, *, out_int32: bool = 
     return made(place_values("bucketize", limits, values, right, None, out_int32))
 
 
-@function(out=True)
+@function(out="same")
 @per_sample
 def isin(
     elements: Tensor | complex, test_elements: Tensor | complex, *, assume_unique: bool = False, invert: bool = False

@@ -89,7 +89,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     return diagonal_zeros(input, tuple(size), offset, first, second)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """A vector as the diagonal of a matrix of zeros, or the diagonal of a matrix as a vector, a copy."""
     ndim = held(input).ndim
@@ -145,6 +145,7 @@ def _kept(input: Array, diagonal: int, upper: bool) -> Array:
 
 @op(
     aten=("tril(input, diagonal=0)",),
+    same_out=True,
     half=None,
     linear=True,
     inplace=True,
@@ -161,6 +162,7 @@ def tril(input: Array, diagonal: int = 0) -> Array:
 
 @op(
     aten=("triu(input, diagonal=0)",),
+    same_out=True,
     half=None,
     linear=True,
     inplace=True,

@@ -231,7 +231,7 @@ for _fn, _name in ((expand, "expand_copy"), (views.permute, "permute_copy"), (vi
     function()(copying(_fn, _name))
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """As narrow, a copy.  Raises RuntimeError for a dimension that does not exist."""
     if dim >= max(held(input).ndim, 1):
