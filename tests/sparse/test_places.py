@@ -194,3 +194,27 @@ def test_files_hold_them(s, weights_only: bool) -> None:
 def test_printing(s) -> None:
     assert repr(s.float()) == ("tensor(indices=tensor([[0, 1, 1],\n                       [1, 0, 2]]),\n"
                                "       values=tensor([2., 3., 4.]),\n       size=(2, 3), nnz=3, layout=torch.sparse_coo)")  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bool, torch.uint8])
+def test_places_of_the_layout_coo_may_be_of_any_dtype(dtype: torch.dtype) -> None:
+    made = torch.sparse_coo_tensor(torch.tensor([[0.0, 1.0], [1.0, 0.0]]).to(dtype), torch.tensor([3.0, 4.0]), (2, 2))
+    assert made._indices().dtype is torch.int64 and made.to_dense().tolist() == [[0.0, 3.0], [4.0, 0.0]]
+    assert torch.sparse_coo_tensor([[0.0, 1.7]], [1.0, 2.0])._indices().tolist() == [[0, 1]]
+
+
+def test_places_that_are_complex_or_of_rows_that_are_no_integers_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="must be an int64 tensor"):
+        torch.sparse_coo_tensor(torch.zeros(1, 1, dtype=torch.complex64), torch.ones(1), (2,))
+    with pytest.raises(RuntimeError, match="must be an int64 tensor"):
+        torch.sparse_csr_tensor(torch.tensor([0.0, 1.0]), torch.tensor([0]), torch.ones(1), (1, 1))
+
+
+def test_native_norm_is_of_all_elements(s) -> None:
+    assert torch.native_norm(s).item() == pytest.approx(29**0.5)
+    assert torch.native_norm(s, 1).item() == 9 and torch.native_norm(s, 2, [1, 0], False).item() == pytest.approx(29**0.5)
+    for more in ([2, [0]], [2, [], True], [2, [], False, torch.float64]):
+        with pytest.raises(RuntimeError, match="norm_sparse"):
+            torch.native_norm(s, *more)
+    with pytest.raises(NotImplementedError, match="expected a sparse tensor"):
+        torch.native_norm(torch.ones(2))

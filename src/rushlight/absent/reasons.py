@@ -61,7 +61,7 @@ NAMES = {
          r"bits\w+|quint\w+|qint\w+|q\w+_scale\w*|fake_quant\w*", _QUANTIZED),
         (r"(cudnn|miopen|mkldnn|mps|vulkan|xpu)_\w+|is_vulkan_available|batch_norm_(backward|elemt|gather|stats|update)\w*|\w*cudnn\w*", _DEVICE),
         (r"\w+Storage|storage_\w+", "storages know bytes: Tensor.untyped_storage() and Tensor.storage() give them"),
-        (r"(c?col|crow|row)?_?indices_copy|values_copy|resize_as_sparse_|native_norm", _SPARSE),
+        (r"(c?col|crow|row)?_?indices_copy|values_copy|resize_as_sparse_", _SPARSE),
         (r"bit|float4_\w+", _QUANTIZED), (r"cpp", _CODE), (r"get_autocast_(ipu|xla)_dtype", _DEVICE), (r"slice_inverse", _COMPILER),
         (r"sym_\w+|export|vmap_\w+|compiler|DispatchKey\w*|DisableTorchFunction\w*|ExcludeDispatchKeyGuard|"
          r"is_autocast_\w+|set_autocast_\w+|autocast\w*|AcceleratorError", _COMPILER),

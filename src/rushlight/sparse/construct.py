@@ -24,12 +24,16 @@ __all__ = ["sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor",
 
 def _parts(name: str, indices: Any, values: Any, dtype: dtypes.dtype | None,
            device: device | str | int | None) -> tuple[Any, Any]:  # fmt: skip
-    """Indices as int64 and values in a dtype, outside of nothing: values keep their history."""
+    """Indices as int64 and values in a dtype, outside of nothing: values keep their history.
+
+    Places in the layout COO may be of any dtype but complex ones, as `torch.zeros` makes them; those of the others are integers.
+    """
     check_options(name, device)
     found = values if isinstance(values, Tensor) else torch.tensor(values)
     found = found if dtype is None else found.to(dtype)
     places = indices if isinstance(indices, Tensor) else torch.tensor(indices)
-    if places.numel() and (places.is_floating_point() or places.dtype is dtypes.bool):
+    whole = not (places.is_floating_point() or places.is_complex() or places.dtype is dtypes.bool)
+    if places.numel() and not whole and (name != "sparse_coo_tensor" or places.is_complex()):
         raise RuntimeError(f"{name}: indices must be an int64 tensor, got {places.dtype}")
     return places.long(), found
 

@@ -1,14 +1,20 @@
-"""Products that give sparse results, under their older names: smm, hspmm, sspaddmm and what says the same."""
+"""Products that give sparse results, under their older names: smm, hspmm, sspaddmm and what says the same; `native_norm`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named as torch
 from rushlight.sparse.product import product
 from rushlight.sparse.tensor import Sparse, made
 
-__all__ = ["dsmm", "hsmm", "hspmm", "saddmm", "smm", "sspaddmm"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rushlight.basics.dtypes import dtype as dtype_of
+    from rushlight.tensor import Tensor
+
+__all__ = ["dsmm", "hsmm", "hspmm", "native_norm", "saddmm", "smm", "sspaddmm"]
 
 
 def _rows_of(name: str, mat1: Any, mat2: Any) -> tuple[Any, Any]:
@@ -61,6 +67,23 @@ def sspaddmm(input: Any, mat1: object, mat2: object, *, beta: Any = 1, alpha: An
 def dsmm(input: object, mat2: object) -> Any:
     """As `torch.mm` of a sparse and a dense matrix.  (N, K), (K, M) -> (N, M)"""
     return torch.mm(input, mat2)
+
+
+def native_norm(input: Tensor, p: float = 2, dim: Sequence[int] = (), keepdim: bool = False,
+                dtype: dtype_of | None = None) -> Tensor:  # fmt: skip
+    """A norm of all elements of a sparse tensor, a number.
+
+    dim: none or all of them.  Raises NotImplementedError for a tensor that is not sparse, RuntimeError for some of the dimensions,
+    keepdim or a dtype.
+    """
+    if not isinstance(input, Sparse):
+        raise NotImplementedError(f"native_norm: expected a sparse tensor, got {type(input).__name__}: torch.norm takes others")
+    if len(dim) and sorted(d % input.dim() for d in dim) != list(range(input.dim())):
+        raise RuntimeError("norm_sparse currently only supports full reductions: dim must be empty or contain all dimensions, "
+                           f"got {list(dim)} for {input.dim()} of them")  # fmt: skip
+    if keepdim or dtype is not None:
+        raise RuntimeError(f"norm_sparse currently does not support {'keepdim=True' if keepdim else 'a dtype'}")
+    return input.norm(p)
 
 
 hsmm, saddmm = hspmm, sspaddmm
