@@ -91,7 +91,9 @@ _FUNCTIONS |= dict.fromkeys(
     ("sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor"),
     "rushlight.sparse.construct",
 )  # fmt: skip
-_FUNCTIONS |= dict.fromkeys(("dsmm", "hsmm", "hspmm", "native_norm", "saddmm", "smm", "sspaddmm"), "rushlight.sparse.older")
+_FUNCTIONS |= dict.fromkeys(
+    ("dsmm", "hsmm", "hspmm", "native_norm", "saddmm", "smm", "sspaddmm"), "rushlight.sparse.older"
+)
 _FUNCTIONS |= dict.fromkeys(
     ("affine_grid_generator", "binary_cross_entropy_with_logits", "from_file", "gru", "has_cuda", "has_cudnn", "has_lapack",
      "has_mkl", "has_mps", "has_openmp", "has_spectral", "is_warn_always_enabled", "lstm", "norm_except_dim", "rnn_relu", "rnn_tanh", "set_warn_always"),

@@ -1,5 +1,9 @@
 """Names that scripts ask for in passing: streams, accelerators, overrides, types."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 import rushlight as torch
@@ -73,6 +77,24 @@ def test_types_for_hints() -> None:
 
 def test_denormal_numbers_stay() -> None:
     assert torch.set_flush_denormal(True) is False
+
+
+def test_the_names_below_torch_switch_no_subclass_off(tmp_path: Path) -> None:
+    """Under the name torch, `_C.TensorBase` is not the class of another library's tensors, which nobody asks."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import torch\n"
+        "from torch._C import TensorBase\n"
+        "class Told(torch.Tensor): pass\n"
+        "assert issubclass(Told, TensorBase) and type(torch.ones(2).as_subclass(Told) + 1) is Told\n"
+        "class Asked(torch.Tensor):\n"
+        "    @classmethod\n"
+        "    def __torch_function__(cls, func, types, args=(), kwargs=None):\n"
+        "        return func.__name__\n"
+        "assert torch.add(torch.ones(2).as_subclass(Asked), 1) == 'add'\n"
+        "assert torch.spmm(torch.eye(2).to_sparse(), torch.ones(2, 1)).tolist() == [[1.0], [1.0]]\n"
+    )
+    subprocess.run([sys.executable, "-m", "rushlight", "run", str(script)], check=True)
 
 
 def test_names_that_lie_below() -> None:

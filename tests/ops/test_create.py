@@ -90,6 +90,12 @@ def test_devices() -> None:
     assert torch.ones(1).item() == 1 and torch.get_default_device() == torch.device("cpu")
 
 
+def test_a_device_by_keyword() -> None:
+    assert torch.device(device="cuda:1") == torch.device("cuda", 1) == torch.device(device=torch.device("cuda:1"))
+    with pytest.raises(TypeError):
+        torch.device(device="cpu", index=0)
+
+
 def test_from_numpy_shares() -> None:
     array = np.zeros(3, np.float32)
     t = torch.from_numpy(array)

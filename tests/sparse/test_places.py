@@ -212,9 +212,19 @@ def test_places_that_are_complex_or_of_rows_that_are_no_integers_are_refused() -
 
 def test_native_norm_is_of_all_elements(s) -> None:
     assert torch.native_norm(s).item() == pytest.approx(29**0.5)
-    assert torch.native_norm(s, 1).item() == 9 and torch.native_norm(s, 2, [1, 0], False).item() == pytest.approx(29**0.5)
+    assert torch.native_norm(s, 1).item() == 9 and torch.native_norm(s, 2, [1, 0], False).item() == pytest.approx(
+        29**0.5
+    )
     for more in ([2, [0]], [2, [], True], [2, [], False, torch.float64]):
         with pytest.raises(RuntimeError, match="norm_sparse"):
             torch.native_norm(s, *more)
     with pytest.raises(NotImplementedError, match="expected a sparse tensor"):
         torch.native_norm(torch.ones(2))
+
+
+def test_a_batch_of_dense_matrices_times_a_sparse_one(s) -> None:
+    batch = torch.arange(8, dtype=torch.float64).reshape(2, 2, 2).requires_grad_()
+    for made in (batch @ s, torch.matmul(batch, s), batch @ s.to_sparse_csr()):
+        assert torch.equal(made, batch @ s.to_dense())
+    (batch @ s).sum().backward()
+    assert torch.equal(batch.grad, s.to_dense().sum(1).expand(2, 2, 2))

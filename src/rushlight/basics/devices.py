@@ -29,8 +29,10 @@ class device:
     type: str
     index: Any
 
-    def __init__(self, type: Any, index: int | None = None):
-        if isinstance(type, device):
+    def __init__(self, type: Any = None, index: int | None = None, *, device: Any = None):
+        if type is None or device is not None:
+            type = _alone(type, index, device)
+        if isinstance(type, self.__class__):
             if index is not None:
                 raise TypeError(
                     "device(): argument 'type' (position 1) must be str, not torch.device, where an index follows"
@@ -80,6 +82,14 @@ class device:
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         set_mode("default_device", _former.stack[0])
         _former.stack = _former.stack[1:]
+
+
+def _alone(kind: Any, index: int | None, named: Any) -> Any:
+    """What is given by the keyword `device`, with nothing beside it.  Raises TypeError otherwise, also for nothing at all."""
+    if named is None or kind is not None or index is not None:
+        raise TypeError("device(): expected a type and an index, or a device alone, got "
+                        f"{'nothing' if named is None else 'a device with others beside it'}")  # fmt: skip
+    return named
 
 
 CPU = device("cpu")

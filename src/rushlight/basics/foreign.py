@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 
 
 def base() -> type | None:
-    """The class that PyTorch's tensors are made of; None where there is no PyTorch in this process."""
-    return getattr(sys.modules.get("torch._C"), "TensorBase", None)
+    """The class that PyTorch's tensors are made of; None where there is no PyTorch in this process.
+
+    Where rushlight goes by the name of torch, so does its `_C`, which publishes its own Tensor by that name.
+    """
+    named = sys.modules.get("torch._C")
+    return None if named is sys.modules.get("rushlight._C") else getattr(named, "TensorBase", None)
 
 
 def is_theirs(kind: type) -> bool:

@@ -77,7 +77,9 @@ def native_norm(input: Tensor, p: float = 2, dim: Sequence[int] = (), keepdim: b
     keepdim or a dtype.
     """
     if not isinstance(input, Sparse):
-        raise NotImplementedError(f"native_norm: expected a sparse tensor, got {type(input).__name__}: torch.norm takes others")
+        raise NotImplementedError(
+            f"native_norm: expected a sparse tensor, got {type(input).__name__}: torch.norm takes others"
+        )
     if len(dim) and sorted(d % input.dim() for d in dim) != list(range(input.dim())):
         raise RuntimeError("norm_sparse currently only supports full reductions: dim must be empty or contain all dimensions, "
                            f"got {list(dim)} for {input.dim()} of them")  # fmt: skip

@@ -96,7 +96,7 @@ class Sparse(Parts):
         }.get(name, name)
         first: Any = args[0] if args else None
         if name == "mm" and not isinstance(first, Sparse):
-            return args[1].t().mm(first.t()).t()
+            return args[1].__rmatmul__(first)
         if name in ("add", "mul") and not isinstance(first, Sparse):
             return getattr(args[1], name)(first, **kwargs)
         if name in ("addmm", "sparse_addmm"):
@@ -473,6 +473,8 @@ class Sparse(Parts):
         return self.mm(other)
 
     def __rmatmul__(self, other: Tensor) -> Tensor:
+        if other.dim() > 2:  # (*, N, K), of which all rows are those of one matrix
+            return self.__rmatmul__(other.flatten(0, -2)).unflatten(0, other.shape[:-1])
         return self.t().mm(other.t()).t()
 
     def matmul(self, other: Tensor) -> Tensor:

@@ -866,6 +866,7 @@ from rushlight.compat.beneath import lstm as lstm
 from rushlight.nn.recurrent import lstm_cell as lstm_cell
 from rushlight.ops.python.removed import lstsq as lstsq
 from rushlight.ops.python.removed import matrix_rank as matrix_rank
+from rushlight.sparse.older import native_norm as native_norm
 from rushlight.compat.beneath import norm_except_dim as norm_except_dim
 from rushlight.compat.names import nuclear_norm as nuclear_norm
 from rushlight.compat.beneath import rnn_relu as rnn_relu
