@@ -87,8 +87,7 @@ class device:
 def _alone(kind: Any, index: int | None, named: Any) -> Any:
     """What is given by the keyword `device`, with nothing beside it.  Raises TypeError otherwise, also for nothing at all."""
     if named is None or kind is not None or index is not None:
-        raise TypeError("device(): expected a type and an index, or a device alone, got "
-                        f"{'nothing' if named is None else 'a device with others beside it'}")  # fmt: skip
+        raise TypeError("device(): expected a type, with or without an index, or a device alone")
     return named
 
 

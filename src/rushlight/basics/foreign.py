@@ -13,11 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+# Where rushlight goes by the name of torch, so does its `_C`, which publishes its own Tensor by the name of PyTorch's class.
 def base() -> type | None:
-    """The class that PyTorch's tensors are made of; None where there is no PyTorch in this process.
-
-    Where rushlight goes by the name of torch, so does its `_C`, which publishes its own Tensor by that name.
-    """
+    """The class that PyTorch's tensors are made of; None where there is no PyTorch in this process."""
     named = sys.modules.get("torch._C")
     return None if named is sys.modules.get("rushlight._C") else getattr(named, "TensorBase", None)
 

@@ -69,6 +69,13 @@ def dsmm(input: object, mat2: object) -> Any:
     return torch.mm(input, mat2)
 
 
+def _check_whole(dim: Sequence[int], dims: int) -> None:
+    """Raise RuntimeError unless `dim` has none or all of the dimensions."""
+    if len(dim) and sorted(d % dims for d in dim) != list(range(dims)):
+        what = f"dim must be empty or contain all dimensions, got {list(dim)} for {dims} of them"
+        raise RuntimeError(f"norm_sparse currently only supports full reductions: {what}")
+
+
 def native_norm(input: Tensor, p: float = 2, dim: Sequence[int] = (), keepdim: bool = False,
                 dtype: dtype_of | None = None) -> Tensor:  # fmt: skip
     """A norm of all elements of a sparse tensor, a number.
@@ -80,9 +87,7 @@ def native_norm(input: Tensor, p: float = 2, dim: Sequence[int] = (), keepdim: b
         raise NotImplementedError(
             f"native_norm: expected a sparse tensor, got {type(input).__name__}: torch.norm takes others"
         )
-    if len(dim) and sorted(d % input.dim() for d in dim) != list(range(input.dim())):
-        raise RuntimeError("norm_sparse currently only supports full reductions: dim must be empty or contain all dimensions, "
-                           f"got {list(dim)} for {input.dim()} of them")  # fmt: skip
+    _check_whole(dim, input.dim())
     if keepdim or dtype is not None:
         raise RuntimeError(f"norm_sparse currently does not support {'keepdim=True' if keepdim else 'a dtype'}")
     return input.norm(p)
