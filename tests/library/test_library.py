@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -214,3 +216,56 @@ def test_an_exclamation_mark_alone_says_that_an_argument_is_changed():
     torch.library.define("rushlight_marks::fill", "(Tensor x, Tensor! out) -> ()")
     schema = torch.ops.rushlight_marks.fill.default._schema
     assert schema.is_mutable and [a.written for a in schema.arguments] == [False, True]
+
+
+def fallback(name: str, kernel: Callable[..., object], schema: str = "(Tensor x) -> Tensor") -> Callable[..., Any]:
+    """An operator with a kernel for the CPU and nothing else."""
+    library = torch.library.Library("rushlight_fallback", "FRAGMENT")
+    library.define(name + schema)
+    library.impl(name, kernel, "CPU")
+    return getattr(torch.ops.rushlight_fallback, name).default
+
+
+def unrecorded(x: Tensor) -> Tensor:
+    return torch.tensor(np.sin(x.detach().numpy()))
+
+
+def test_a_gradient_that_nothing_passes_on_is_warned_of() -> None:
+    op, x = fallback("unrecorded", unrecorded), torch.ones(2, requires_grad=True)
+    y = op(x)
+    assert y.requires_grad and not op(torch.ones(2)).requires_grad
+    with pytest.warns(UserWarning, match="unrecorded: an autograd kernel was not registered"):
+        y.sum().backward()
+    assert x.grad is None
+    with torch.no_grad():
+        assert not op(x).requires_grad
+
+
+def test_a_gradient_that_a_kernel_has_recorded_is_warned_of_and_there() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = fallback("recorded", torch.sin)(x)
+    with pytest.warns(UserWarning, match="an autograd kernel was not registered"):
+        y.sum().backward()
+    assert torch.allclose(x.grad, x.detach().cos())
+
+
+def test_the_warning_can_be_switched_off() -> None:
+    assert torch._C._get_autograd_fallback_mode() == "warn"
+    torch._C._set_autograd_fallback_mode("nothing")
+    try:
+        y = fallback("silent", unrecorded)(torch.ones(2, requires_grad=True))
+        with pytest.raises(RuntimeError, match="does not require grad"):
+            y.sum().backward()
+    finally:
+        torch._C._set_autograd_fallback_mode("warn")
+    with pytest.raises(RuntimeError, match="mode must be one of"):
+        torch._C._set_autograd_fallback_mode("loud")
+
+
+def test_lists_of_results_are_warned_of_as_well() -> None:
+    op = fallback("lists", lambda xs: [unrecorded(x) for x in xs], "(Tensor[] xs) -> Tensor[]")
+    x = torch.ones(2, requires_grad=True)
+    first, second = op([x, torch.ones(3)])
+    assert first.requires_grad and second.requires_grad
+    with pytest.warns(UserWarning, match="an autograd kernel was not registered"):
+        assert torch.autograd.grad(first.sum(), x, allow_unused=True) == (None,)

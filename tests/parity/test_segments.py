@@ -105,3 +105,20 @@ def test_ranges_of_what_is_traced() -> None:
     for t in LIBRARIES:
         text = t.fx.symbolic_trace(ranged(t)).code
         assert "arange(0, size, 2)" in text
+
+
+def test_elements_behind_the_last_segment_are_of_none_where_that_is_allowed() -> None:
+    for program in (
+        lambda t: t.segment_reduce(t.arange(5.0), "sum", lengths=t.tensor([2]), unsafe=True).tolist(),
+        lambda t: t.segment_reduce(t.arange(8.0).view(4, 2), "mean", offsets=t.tensor([0, 1, 3]), unsafe=True).tolist(),
+        lambda t: t._foreach_pow(t.tensor(2.0), [t.ones(2), t.full((1,), 3.0)])[1].tolist(),
+    ):
+        assert program(rushlight) == program(torch)
+    for refused, kind in (
+        (lambda t: t.segment_reduce(t.arange(2), "sum", lengths=t.tensor([2])), NotImplementedError),
+        (lambda t: t.quantile(t.ones(3), [0.5]), TypeError),
+        (lambda t: t._foreach_pow(t.ones(2), [t.ones(2)]), TypeError),
+    ):
+        for t in LIBRARIES:
+            with pytest.raises(kind):
+                refused(t)

@@ -225,6 +225,8 @@ def __getattr__(name: str) -> Any:
     """What takes longer to import than to name."""
     if name in ("PyTorchFileReader", "PyTorchFileWriter"):
         return getattr(importlib.import_module("rushlight.serialization.records"), name)
+    if name in ("_get_autograd_fallback_mode", "_set_autograd_fallback_mode"):
+        return getattr(importlib.import_module("rushlight.library.fallback"), name)
     if name in ("_autograd", "_functions"):
         return importlib.import_module(f"rushlight._C.{name}")
     raise AttributeError(f"module 'torch._C' has no attribute {name!r}")

@@ -186,6 +186,11 @@ class _All:
         return hook
 
 
+def _get_grad_fn_or_grad_acc(t: Tensor | GradientEdge) -> Node:
+    """The node that a tensor's gradient comes to: that of its operator, of a leaf its AccumulateGrad."""
+    return t.node if isinstance(t, GradientEdge) else get_gradient_edge(t).node
+
+
 def increment_version(tensor: Tensor | int | list[Tensor]) -> None:
     """Count a change of a tensor's memory (or of each of several) that autograd could not see."""
     tensors = (tensor,) if isinstance(tensor, Tensor) else tuple(tensor) if hasattr(tensor, "__iter__") else (tensor,)

@@ -30,6 +30,8 @@ def segment_reduce(data: Any, reduce: str, *, lengths: Any = None, indices: obje
     """
     if reduce not in _SEGMENTS:
         raise RuntimeError(f"segment_reduce(): expected reduce to be one of {', '.join(_SEGMENTS)}, but got {reduce!r}")
+    if not data.is_floating_point():
+        raise NotImplementedError(f"segment_reduce(): not implemented for {data.dtype}: convert data with .float()")
     if (lengths is None) == (offsets is None):
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined, and not both")
     lengths = offsets.diff(dim=-1) if lengths is None else lengths
@@ -47,6 +49,7 @@ def segment_reduce(data: Any, reduce: str, *, lengths: Any = None, indices: obje
         )
     number = named.arange(rows.shape[-1])
     places = named.stack([number.repeat_interleave(row) for row in rows]).reshape(*lengths.shape[:-1], -1)
+    data = data.narrow(axis, 0, min(data.shape[axis], places.shape[-1]))  # elements behind the last segment are of none
     places = places.reshape(places.shape + (1,) * (data.ndim - axis - 1)).expand(data.shape)
     way, start = _SEGMENTS[reduce]
     shape = (*data.shape[:axis], rows.shape[-1], *data.shape[axis + 1 :])

@@ -10,6 +10,7 @@ from rushlight.autograd.function import Function
 from rushlight.basics.events import observers
 from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import tree_flatten, tree_leaves, tree_unflatten
+from rushlight.library.fallback import with_warnings
 from rushlight.library.schema import FunctionSchema
 from rushlight.tensor import Tensor
 
@@ -168,13 +169,18 @@ class OpOverload:
         tensors = [x for x in tree_leaves(values) if isinstance(x, Tensor)]
         tracked = modes.grad and any(x.requires_grad for x in tensors)
         if not (modes.levels or (tracked and (self.opaque or self.backward is not None))):
-            return self.compute(values, by_name)
+            result = self.compute(values, by_name)
+            return with_warnings(self.name(), result, tensors) if tracked and self.is_bare() else result
         if self._schema.is_mutable:
             return self.written(values, by_name)
         flat, spec = tree_flatten(values)
         call = Call(self, spec, by_name)
         results = self.function.apply(call, *flat)
         return tree_unflatten(list(results), call.results)
+
+    def is_bare(self) -> bool:
+        """Whether its kernel is one for the CPU, of which nobody has said that gradients go through it."""
+        return any(key in self.kernels for key in CPU[:2])
 
     def written(self, values: list[Any], by_name: dict[str, Any]) -> Any:
         """Run an operator that changes arguments: outside of the graph, as in PyTorch."""

@@ -99,7 +99,11 @@ def _binary(name: str, in_place: bool) -> Callable[..., Any]:
     shown = f"_foreach_{name}{'_' * in_place}"
 
     def each(self: Any, other: Any = _ABSENT, *, alpha: float | None = None, **keywords: object) -> Sequence[Tensor]:
-        if name == "pow" and not in_place and isinstance(self, int | float | complex):
+        if (
+            name == "pow"
+            and not in_place
+            and (isinstance(self, int | float | complex) or getattr(self, "ndim", 1) == 0)
+        ):
             exponents = _one_keyword(shown, other, keywords, _BINARY[name])
             return tuple(named.pow(self, t) for t in _listed(shown, "exponent", exponents))
         tensors = _listed(shown, "self", self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,8 @@ def levels(name: str, q: float, dtype: np.dtype[Any]) -> Array:
             raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor, got {q.dtype} and "
                                f"{dtypes.of(dtype)}")  # fmt: skip
         return q._array
+    if not isinstance(q, numbers.Real | np.ndarray):
+        raise TypeError(f"{name}(): argument 'q' (position 2) must be Tensor or float, not {type(q).__name__}")
     found = np.asarray(q, dtype)
     if not 0 <= found <= 1:
         raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
