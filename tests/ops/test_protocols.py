@@ -187,7 +187,7 @@ def test_dlpack_shares_memory() -> None:
     assert x.tolist() == [0, 4] and x.__dlpack_device__() == (1, 0)
     with pytest.raises(BufferError, match="gradient"):
         torch.zeros(1, requires_grad=True).__dlpack__()
-    with pytest.raises(TypeError):
+    with pytest.raises(RuntimeError):
         torch.from_dlpack([1])
 
 
@@ -201,3 +201,21 @@ def test_subclasses() -> None:
     x = torch.ones(2, requires_grad=True)
     assert (x * 2).as_subclass(Own).grad_fn is not None
     assert torch.Tensor._make_subclass(Own, torch.ones(1), True).requires_grad
+
+
+def test_what_cannot_be_exchanged_is_refused_as_in_pytorch() -> None:
+    with pytest.raises(AssertionError, match="stream should be None on cpu"):
+        torch.ones(2).__dlpack__(stream=3)
+    with pytest.raises(ValueError, match="Unknown device type meta"):
+        torch.ones(2, device="meta").__dlpack_device__()
+
+
+def test_hooks_are_warned_of_before_a_tensor_is_saved() -> None:
+    x = torch.ones(2, requires_grad=True)
+    torch.utils.hooks.warn_if_has_hooks(x)
+    x.register_hook(lambda g: g)
+    with pytest.warns(UserWarning, match="will not be serialized"):
+        torch.utils.hooks.warn_if_has_hooks(x)
+    assert (
+        torch.amp.autocast_mode.autocast is torch.autocast and torch.amp.grad_scaler.GradScaler is torch.amp.GradScaler
+    )

@@ -4,6 +4,7 @@ As in PyTorch without CUDA, ``autocast("cuda")`` and ``GradScaler("cuda")`` warn
 """
 
 import functools
+import importlib
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -192,3 +193,10 @@ class autocast:
                 return function(*args, **kwargs)
 
         return called  # type: ignore[return-value]
+
+
+def __getattr__(name: str) -> Any:
+    """The modules in which PyTorch keeps autocast and the scaler."""
+    if name not in ("autocast_mode", "grad_scaler"):
+        raise AttributeError(f"module 'torch.amp' has no attribute {name!r}")
+    return importlib.import_module(f"rushlight.compat.rooms.{name}")

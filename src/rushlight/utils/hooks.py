@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.basics.handles import RemovableHandle
+from rushlight.ops.create.memory import warn_of_hooks as warn_if_has_hooks
 
-__all__ = ["RemovableHandle", "unserializable_hook"]
+__all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
 
 def unserializable_hook(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -48,7 +48,7 @@ def _dlpack(self: Tensor, *, stream: object = None, max_version: tuple[int, ...]
     if self._array.dtype.kind == "W":
         raise BufferError("Can't export complex32 tensors: NumPy has no such dtype. Use tensor.cfloat()")
     if stream not in (None, -1, 1):
-        raise TypeError("stream: tensors on the CPU have no streams")
+        raise AssertionError("stream should be None on cpu: there are no streams")
     options: dict[str, Any] = {
         k: v for k, v in (("max_version", max_version), ("dl_device", dl_device), ("copy", copy)) if v is not None
     }
@@ -58,6 +58,8 @@ def _dlpack(self: Tensor, *, stream: object = None, max_version: tuple[int, ...]
 
 
 def _dlpack_device(self: Tensor) -> tuple[int, int]:
+    if self._meta:
+        raise ValueError("Unknown device type meta for Dlpack: there is no memory")
     return 1, 0
 
 
@@ -124,7 +126,7 @@ def from_dlpack(ext_tensor: Any, *, device: device | str | int | None = None, co
     """
     if not hasattr(ext_tensor, "__dlpack__"):
         if type(ext_tensor).__name__ != "PyCapsule":
-            raise TypeError(
+            raise RuntimeError(
                 f"from_dlpack(): expected an object with __dlpack__ or a capsule, got {type(ext_tensor).__name__}"
             )
         return wrap(from_capsule(ext_tensor))

@@ -338,7 +338,7 @@ def rebuilt(cls: type[Any], flat: Array, shape: tuple[Any, ...], strides: Any, b
 
 
 def warn_of_hooks(t: Tensor) -> None:
-    """Warn that hooks are not kept."""
+    """Warn that hooks of a tensor are not kept where it is saved or copied, but those that :func:`unserializable_hook` marks."""
     for hook in t._hooks.values() if t._hooks is not None else ():
         if getattr(hook, "__torch_unserializable__", False):
             continue
