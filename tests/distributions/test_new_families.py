@@ -277,3 +277,8 @@ def test_angles_of_concentrations_that_accept_nothing_are_drawn(concentration):
     )
     drawn = d.sample()
     assert drawn.isnan().all() if math.isnan(concentration) else bool((drawn.std() > 1) == (concentration == 0))
+
+
+def test_wishart_matrices_by_the_name_that_libraries_call() -> None:
+    made = torch.distributions.Wishart(4.0, scale_tril=torch.eye(2).expand(3, 2, 2))._bartlett_sampling(torch.Size([5]))
+    assert made.shape == (5, 3, 2, 2) and made.mT.equal(made) and bool((made.diagonal(dim1=-2, dim2=-1) > 0).all())

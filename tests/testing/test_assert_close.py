@@ -110,3 +110,19 @@ def test_tensors_with_a_graph_are_compared_without_it() -> None:
     close(x * 2, torch.full((2,), 2.0))
     with pytest.raises(AssertionError):
         close(x * 2, x)
+
+
+@pytest.mark.parametrize("wide", [torch.uint16, torch.uint32, torch.uint64])
+@pytest.mark.parametrize("other", [torch.int64, torch.int8, torch.bool, torch.uint8])
+def test_unsigned_integers_are_compared_with_those_of_other_dtypes(wide: torch.dtype, other: torch.dtype) -> None:
+    whole, rest = tensor([1, 0]).to(wide), tensor([1, 0]).to(other)
+    torch.testing.assert_close(whole, rest, check_dtype=False)
+    torch.testing.assert_close(rest, whole, check_dtype=False)
+    with pytest.raises(AssertionError, match="not equal"):
+        torch.testing.assert_close(whole, 1 - rest.long(), check_dtype=False)
+
+
+def test_numbers_beyond_int64_are_no_negative_ones() -> None:
+    least = tensor([-1])
+    with pytest.raises(AssertionError):
+        torch.testing.assert_close(least.view(torch.uint64), least, check_dtype=False)

@@ -283,10 +283,18 @@ def _compare_sparse(a: Sparse, e: Sparse, rules: Rules) -> str | None:
 
 def _of_one_dtype(a: Tensor, e: Tensor) -> tuple[Any, Any]:
     """Both in their common dtype, integers and bools in int64, where differences fit."""
-    kind = dtypes.promote_types(a.dtype, e.dtype)
+    kind = dtypes.promote_types(_wide_enough(a, e), _wide_enough(e, a))
     if not kind.is_floating_point and not kind.is_complex:
         kind = dtypes.int64
     return a.to(kind), e.to(kind)
+
+
+def _wide_enough(x: Tensor, other: Tensor) -> dtypes.dtype:
+    """The dtype, int64 in place of unsigned ones that have no common one with another; float64 where numbers are beyond it."""
+    if x.dtype not in dtypes.WIDE or x.dtype is other.dtype:
+        return x.dtype
+    beyond = x.dtype is dtypes.uint64 and bool((x.to(dtypes.int64) < 0).any())
+    return dtypes.float64 if beyond else dtypes.int64
 
 
 def _compare_values(a: Tensor, e: Tensor, rtol: float, atol: float, equal_nan: bool) -> str | None:

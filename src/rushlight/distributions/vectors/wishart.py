@@ -8,7 +8,6 @@ from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
-from rushlight.basics.size import Size
 from rushlight.dispatch.named import linalg, named
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
@@ -82,19 +81,18 @@ class Wishart(OfCovariance, ExponentialFamily):
 
     def rsample(self, sample_shape: Sequence[int] = (), max_try_correction: int | None = None) -> Tensor:
         """Samples of which those singular in this dtype are drawn again, up to `max_try_correction` times, 10 by default."""
-        shape = self._extended_shape(sample_shape)
-        drawn = self._bartlett(shape)
+        drawn = self._bartlett_sampling(sample_shape)
         for _ in range(10 if max_try_correction is None else max_try_correction):
             singular = ~constraints.positive_definite.check(drawn)
             if not singular.any():
                 break
-            drawn = named.where(singular[..., None, None], self._bartlett(shape), drawn)
+            drawn = named.where(singular[..., None, None], self._bartlett_sampling(sample_shape), drawn)
         return drawn
 
-    def _bartlett(self, shape: Size) -> Tensor:
-        """L A A^T L^T: normal numbers below the diagonal of A, roots of chi-squared ones of df - i on it (M. S. Bartlett,
+    def _bartlett_sampling(self, sample_shape: Sequence[int]) -> Tensor:
+        """L A A^T L^T, without a second look at what is singular: normal numbers below the diagonal of A, roots of chi-squared ones of df - i on it (M. S. Bartlett,
         On the theory of statistical regression, Proceedings of the Royal Society of Edinburgh 53, 1934)."""
-        df, n = self.df, self._event_shape[-1]
+        df, n, shape = self.df, self._event_shape[-1], self._extended_shape(sample_shape)
         halves = (df.unsqueeze(-1) - named.arange(n, dtype=df.dtype, device=df.device)) / 2
         chi = (0.5 * (log_standard_gamma(halves.expand(shape[:-1])) + math.log(2))).exp()
         below = named.randn(shape, dtype=df.dtype, device=df.device).tril(-1)
