@@ -140,6 +140,11 @@ def ordered(x: Array, dtype: np.dtype[Any]) -> Array:
     return made.transpose(np.argsort(order)) if order != sorted(order) else made
 
 
+def room(x: Array, dtype: np.dtype[Any]) -> Array:
+    """Uninitialized memory of the shape of an array, without gaps and in its order."""
+    return np.empty(x.shape, dtype) if x.flags.c_contiguous else ordered(x, dtype)
+
+
 def packed(x: Array) -> Array:
     """The array, or a copy of one whose elements lie in another order than its dimensions."""
     return x if x.flags.c_contiguous else x.copy()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rushlight.kernels.dispatch import room
 from rushlight.kernels.reference.special import in_blocks
 
 Array = NDArray[Any]
@@ -31,6 +32,6 @@ def in_float64(fn: Callable[..., Array]) -> Callable[..., Array]:
         given = np.broadcast_arrays(*arrays) if len(arrays) > 1 else arrays
         with np.errstate(all="ignore"):
             return in_blocks(lambda *b: fn(*(x.astype(np.float64, copy=False) for x in b)),
-                             np.empty(given[0].shape, arrays[0].dtype), *given)  # fmt: skip
+                             room(given[0], arrays[0].dtype), *given)  # fmt: skip
 
     return outer

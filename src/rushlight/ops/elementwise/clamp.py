@@ -373,8 +373,8 @@ def nan_to_num(input: Array, nan: float | None = None, posinf: float | None = No
     tensor([-1.,  1.])
     """
     if input.dtype.kind in "biu":
-        return input.copy(), None
-    out = input.copy()
+        return input.copy("K"), None
+    out = input.copy("K")
     for part in (out.real, out.imag) if out.dtype.kind == "c" else (out,):
         _replace(part, nan, posinf, neginf)
     return out, np.isfinite(input) if recording() else None

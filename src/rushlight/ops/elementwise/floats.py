@@ -9,6 +9,7 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.basics.state import modes
+from rushlight.kernels.dispatch import room
 from rushlight.kernels.reference.special import in_blocks
 from rushlight.ops.elementwise.convert import cast
 
@@ -75,7 +76,7 @@ def is_float(dtype: np.dtype[Any]) -> bool:
 
 def mapped(fn: Callable[..., Any], x: Array, *others: Array) -> Array:
     """fn(x, *others) of equally shaped arrays, block by block, so that its temporaries stay in cache and small."""
-    return in_blocks(fn, np.empty(x.shape, x.dtype), x, *others)
+    return in_blocks(fn, room(x, x.dtype), x, *others)
 
 
 def wide(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -452,7 +452,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 def threshold_op(input: Array, threshold: float, value: float) -> tuple[Any, ...]:
     """input where over `threshold`, else `value`.  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "threshold", input, "a real number's dtype")
-    out = input.copy()
+    out = input.copy("K")
     return out, *_raised("threshold", out, threshold, value)
 
 
