@@ -22,7 +22,7 @@ import numpy as np
 
 from rushlight.basics.state import modes
 from rushlight.dispatch.by_sample import level_of
-from rushlight.dispatch.keeping.blocks import LARGE, by_blocks, makes_temporaries
+from rushlight.dispatch.keeping.blocks import LARGE, by_blocks, steps
 from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.keeping.spare import spare
 from rushlight.engine.node import EVERY, Node, Port
@@ -61,9 +61,13 @@ class Formula:
     def goes_in_blocks(self, op: Op) -> bool:
         """Whether it goes over large arrays block by block: where nothing was said, if it has no twin and makes temporaries."""
         if self.blocks is None:
-            self.blocks = op.pointwise and self.raw is None and makes_temporaries(self.fn)
+            self.blocks = op.pointwise and self.raw is None and steps(self.fn) > 1
         cut = {"g", "needs", *op.tensors, *op.static_names, *op.out_names}  # of the gradient's shape, or no arrays
         return self.blocks and cut.issuperset(self.raw_requests or self.requests)
+
+    def makes_its_result(self, op: Op) -> bool:
+        """Whether it makes an array of the gradient's shape in one step, and nothing on the way to it."""
+        return op.pointwise and self.raw is None and not self.joint and steps(self.fn) == 1
 
     def asked(self, needs: list[Any], kept: frozenset[str]) -> tuple[str, ...]:
         """What it asks for where these of its targets are wanted.  kept: the names that can be saved."""

@@ -27,15 +27,15 @@ WHOLE = (int, float, complex, bool, str, tuple, type(None), np.generic)  # what 
 EVERY = slice(None)
 
 
-def makes_temporaries(fn: Callable[..., Any]) -> bool:
-    """Whether a formula does more than one thing to arrays, as its code says: one alone makes its result and no more."""
+def steps(fn: Callable[..., Any]) -> int:
+    """How many things a formula does to arrays, as its code says; functions of unknown doing count as several."""
     import dis
 
     code = list(dis.get_instructions(fn))
     called = [str(each.argval) for each in code if each.opname == "LOAD_GLOBAL"]
     helped = any(fn.__globals__.get(name).__class__ is FunctionType and not hasattr(fn.__globals__[name], "op")
                  for name in called if name not in PLAIN)  # fmt: skip
-    return helped or sum(each.opname in STEPS for each in code) - sum(name in FREE for name in called) > 1
+    return 2 * helped + sum(each.opname in STEPS for each in code) - sum(name in FREE for name in called)
 
 
 def by_blocks(fn: Callable[..., Any], g: Array, *args: object) -> Any:

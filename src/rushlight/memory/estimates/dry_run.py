@@ -54,11 +54,15 @@ class DryRun(Run):
 
     def execute(self, roots: list[tuple[Any, Tensor]]) -> dict[Any, Any]:
         """Send gradients through the graph; what custom functions saved is known by then."""
+        self.note_saved(roots)
+        return super().execute(roots)
+
+    def note_saved(self, roots: list[tuple[Any, Tensor]]) -> None:
+        """Count what nodes saved; apart, for what a loop looked at last would be held as long as the run."""
         for node in count_contributions(roots):
             for array in () if isinstance(node, Tensor) else saved_arrays(node):
                 self.tally.add(array)
                 self.tally.categorize(array, ACTIVATION)
-        return super().execute(roots)
 
     def made(self, shape: Any, dtype: Any, operator: str, order: Any = None, category: int = TEMPORARY) -> Array:
         array: Array = standin(shape, dtype, order)
@@ -94,8 +98,8 @@ class DryRun(Run):
             needs = tuple(any(mask >> i & 1 for i in place) for place in places)
             if not any(needs):
                 continue
-            blocks = isinstance(g, ndarray) and g.size >= LARGE and formula.goes_in_blocks(plan.op)
-            raw = formula.raw is not None or blocks
+            plain = isinstance(g, ndarray) and g.size >= LARGE and self.is_plain(node, formula, g)
+            raw = formula.raw is not None or plain
             args = [self.fetched(node, r, g, needs, raw, fetched)
                     for r in (formula.raw_requests or formula.requests)]  # fmt: skip
             if raw:
@@ -113,6 +117,18 @@ class DryRun(Run):
                     if mask >> i & 1:
                         results[i] = v._array if isinstance(v, Tensor) else v
         return results
+
+    def is_plain(self, node: Any, formula: Formula, g: Array) -> bool:
+        """Whether of a large gradient a formula makes arrays of its shape, and nothing as large on the way."""
+        op = node.plan.op
+        if formula.goes_in_blocks(op):
+            return True
+        return (
+            isinstance(g, ndarray)
+            and g.dtype.kind != "c"
+            and formula.makes_its_result(op)
+            and all(is_real(edge) for edge in node.edges)
+        )
 
     def worked(
         self,
@@ -168,7 +184,7 @@ class DryRun(Run):
             given["make"] = Makings(self, node)
             made = formula.shapes(*(given[name] for name in arguments(formula.shapes)))
             return made if formula.joint else (made,)
-        if formula.goes_in_blocks(node.plan.op):  # what is for an operand that was broadcast is summed later
+        if self.is_plain(node, formula, g):  # what is for an operand that was broadcast is summed later
             whole = [self.made(g.shape, g.dtype, node.plan.op.name) if need else None for need in needs]
             if formula.raw is not None and g.size >= LARGE:  # a block of each result, and one on the way to it
                 self.tally.work(min(g.size // 8, BLOCK) * g.itemsize * (1 + sum(needs)), node.plan.op.name)
@@ -305,6 +321,11 @@ class DryRun(Run):
             return g
         order = None if like.flags.c_contiguous or not is_dense(like) else order_of(like)
         return self.made(g.shape, g.dtype, "AccumulateGrad", order)
+
+
+def is_real(edge: Any) -> bool:
+    """Whether no complex numbers lie where an edge leads: the parts of complex gradients are views."""
+    return edge is None or (edge._array if isinstance(edge, Tensor) else edge).dtype.kind != "c"
 
 
 class Makings:

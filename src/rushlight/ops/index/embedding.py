@@ -89,7 +89,9 @@ def _of_table(
 def table_shapes(g: Array, indices: Array, weight_shape: tuple[int, ...], sparse: bool, make: Making) -> Any:
     """The gradient of a table: rows with their places where it is sparse."""
     if not sparse:
-        return make.gradient(0)
+        made = make.gradient(0)
+        make.work(0 if g.flags.c_contiguous else g.nbytes)  # the kernel adds rows that lie side by side
+        return made
     return Rows(
         weight_shape,
         make.array((1, indices.size), np.dtype(np.int64)),
