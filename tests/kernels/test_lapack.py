@@ -167,6 +167,42 @@ def test_orthogonal_factors_of_large_matrices(dtype: str, shape: tuple[int, ...]
         near(R.numpy(), np.linalg.qr(A, mode)[1], dtype)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(140, 130), (130, 140), (2, 130, 130)], ids=str)
+@pytest.mark.parametrize("complete", [False, True])
+def test_singular_vectors_of_large_matrices(dtype: str, shape: tuple[int, ...], complete: bool) -> None:
+    A = random(*shape, dtype=dtype)
+    U, S, Vh = (x.numpy() for x in torch.linalg.svd(torch.from_numpy(A), complete))
+    k = min(shape[-2:])
+    near(S, np.linalg.svd(A, compute_uv=False), dtype)
+    near((U[..., :k] * S[..., None, :]) @ Vh[..., :k, :], A, dtype)
+    for unitary in (U.conj().swapaxes(-1, -2) @ U, Vh @ Vh.conj().swapaxes(-1, -2)):
+        near(unitary, np.broadcast_to(np.eye(unitary.shape[-1]), unitary.shape), dtype)
+    near(torch.linalg.svdvals(torch.from_numpy(A)).numpy(), S, dtype)
+    assert S.dtype == A.real.dtype and U.dtype == Vh.dtype == A.dtype
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("UPLO", ["L", "U"])
+def test_eigenvectors_of_large_hermitian_matrices(dtype: str, UPLO: str) -> None:
+    A = random(2, LARGE, LARGE, dtype=dtype)
+    A = A + A.conj().swapaxes(-1, -2)
+    half = np.tril(A) if UPLO == "L" else np.triu(A)  # the other triangle is not read
+    L, V = (x.numpy() for x in torch.linalg.eigh(torch.from_numpy(half), UPLO))
+    near(L, np.linalg.eigvalsh(A), dtype)
+    near((V * L[..., None, :]) @ V.conj().swapaxes(-1, -2), A, dtype)
+    near(torch.linalg.eigvalsh(torch.from_numpy(half), UPLO=UPLO).numpy(), L, dtype)
+    assert L.dtype == A.real.dtype and V.dtype == A.dtype
+
+
+def test_what_has_no_decomposition_is_refused() -> None:
+    for n in (3, LARGE):
+        with pytest.raises(torch.linalg.LinAlgError, match="failed to converge"):
+            torch.linalg.svd(torch.full((n, n), torch.inf))
+    with pytest.raises(torch.linalg.LinAlgError, match="failed to converge"):
+        torch.linalg.eigh(torch.full((3, 3), torch.nan))
+
+
 def test_large_matrices_that_are_singular_or_have_nan() -> None:
     A = torch.eye(LARGE)
     A[5, 5] = 0
@@ -182,8 +218,9 @@ def test_large_matrices_that_are_singular_or_have_nan() -> None:
 
 @pytest.mark.parametrize(
     ("function", "most"),
-    [(torch.linalg.inv, 1.3), (lambda A: torch.linalg.solve(A, A), 2.1), (torch.linalg.slogdet, 1.1), (torch.linalg.qr, 2.4)],
-    ids=["inv", "solve", "slogdet", "qr"],
+    [(torch.linalg.inv, 1.3), (lambda A: torch.linalg.solve(A, A), 2.1), (torch.linalg.slogdet, 1.1), (torch.linalg.qr, 2.4),
+     (torch.linalg.svdvals, 1.2), (torch.linalg.eigvalsh, 1.2), (torch.linalg.eigh, 3.1)],
+    ids=["inv", "solve", "slogdet", "qr", "svdvals", "eigvalsh", "eigh"],
 )  # fmt: skip
 def test_large_matrices_take_little_memory_beside_their_results(function: Any, most: float) -> None:
     """In the precision of the matrix, as LAPACK works: NumPy makes copies of all in double precision."""
@@ -203,7 +240,7 @@ def test_the_exponential_of_a_matrix_keeps_the_matrix_alone() -> None:
     found.sum().backward()
 
 
-@pytest.mark.parametrize("missing", ["trsm", "trsv", "lapmt", "getri", "gelqf"])
+@pytest.mark.parametrize("missing", ["trsm", "trsv", "lapmt", "getri", "gelqf", "gesdd", "syevd"])
 def test_a_library_that_lacks_a_routine_changes_no_result(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     A, has = random(LARGE, LARGE, dtype="float64"), lapack.has
     monkeypatch.setattr(lapack, "has", lambda name, dtype: name != missing and has(name, dtype))
@@ -211,3 +248,5 @@ def test_a_library_that_lacks_a_routine_changes_no_result(missing: str, monkeypa
     near(torch.linalg.solve(x, x[:, :2]).numpy(), np.linalg.solve(A, A[:, :2]), "float64")
     near(torch.linalg.inv(x).numpy(), np.linalg.inv(A), "float64")
     near(torch.linalg.qr(x).R.numpy(), np.linalg.qr(A)[1], "float64")
+    near(torch.linalg.svd(x).S.numpy(), np.linalg.svd(A, compute_uv=False), "float64")
+    near(torch.linalg.eigh(x).eigenvalues.numpy(), np.linalg.eigvalsh(A), "float64")

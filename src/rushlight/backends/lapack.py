@@ -16,11 +16,13 @@ from rushlight.backends import blas
 
 __all__ = [
     "cholesky_in_place",
+    "eigenvectors",
     "has",
     "inverse_in_place",
     "least_squares",
     "lu_in_place",
     "orthogonal",
+    "singular_vectors",
     "solve_by_lu_in_place",
     "solve_in_place",
 ]
@@ -207,6 +209,67 @@ def orthogonal(
     R = np.triu(held[:columns, :n])
     _call(make, A.dtype.char, columns, m, least, held, held.shape[1], tau, work, work.size, 0)
     return (held if held.shape[1] == columns else held[:, :columns].copy()), R
+
+
+def singular_vectors(
+    A: np.ndarray[Any, Any], vectors: bool = True, complete: bool = False
+) -> tuple[np.ndarray[Any, Any], ...] | int | None:
+    """U, S, Vh with A = U diag(S) Vh, or (S,) without vectors, in the precision of A.  (M, N) -> (M, K), (K), (K, N)
+
+    K is the lesser of M and N, but for the vectors M and N if `complete`. Returns a number where no such were found, and None where
+    nothing was done.
+
+    >>> found = singular_vectors(np.array([[0.0, 2.0], [1.0, 0.0]]))
+    >>> found is None or found[1].tolist() == [2.0, 1.0]
+    True
+    """
+    if not A.size or not has("gesdd", A.dtype):
+        return None
+    (m, n), char, k = A.shape, A.dtype.char, min(A.shape)
+    rows, columns = ((m, n) if complete else (k, k)) if vectors else (0, 0)
+    U, S, Vh = np.empty((m if vectors else 0, rows), char), np.empty(k, char.lower()), np.empty((columns, n), char)
+    job = b"A" if complete else b"S"
+    held, places = np.array(A, order="C"), _integers("gesdd", char, 8 * k)
+    room = max(5 * k + 7, 2 * max(m, n) + 2 * k + 1) if vectors else 7
+    more = (np.empty(k * room, char.lower()),) if A.dtype.kind == "c" else ()
+    # The library sees the transpose, whose left vectors are the right ones here.
+    given = (job if vectors else b"N", n, m, held, n, S, Vh, n if vectors else 1, U, max(rows, 1))
+    work = np.empty(1, char)
+    _call("gesdd", char, *given, work, -1, *more, places, 0)
+    work = np.empty(int(work[0].real) + 1, char)
+    failed = _call("gesdd", char, *given, work, work.size, *more, places, 0)
+    if failed:
+        return failed
+    return (U, S, Vh) if vectors else (S,)
+
+
+def eigenvectors(
+    A: np.ndarray[Any, Any], upper: bool, vectors: bool = True
+) -> tuple[np.ndarray[Any, Any], ...] | int | None:
+    """L, ascending, and V with A = V diag(L) V^H, or (L,) without vectors, of a Hermitian A of which one triangle is read.
+
+    (N, N) -> (N), (N, N). Returns as `singular_vectors`.
+
+    >>> found = eigenvectors(np.array([[2.0, 9.0], [0.0, 1.0]]), upper=False)
+    >>> found is None or found[0].tolist() == [1.0, 2.0]
+    True
+    """
+    name = "heevd" if A.dtype.kind == "c" else "syevd"
+    if not A.size or not has(name, A.dtype):
+        return None
+    n, char, held = len(A), A.dtype.char, np.array(A, order="C")
+    L, turned = np.empty(n, char.lower()), A.dtype.kind == "c"
+    # The library sees the transpose: of its vectors the conjugates belong to A.
+    given = (b"V" if vectors else b"N", b"L" if upper else b"U", n, held, n, L)
+    work, reals, places = np.empty(1, char), np.empty(1, char.lower()), _integers(name, char, 1)
+    _call(name, char, *given, work, -1, *((reals, -1) if turned else ()), places, -1, 0)
+    work, places = np.empty(int(work[0].real) + 1, char), _integers(name, char, int(places[0]))
+    reals = np.empty(int(reals[0]) + 1, char.lower()) if turned else reals
+    more = (reals, reals.size) if turned else ()
+    failed = _call(name, char, *given, work, work.size, *more, places, places.size, 0)
+    if failed:
+        return failed
+    return (L, np.conjugate(held, out=held).T if turned else held.T) if vectors else (L,)
 
 
 def exchanged(pivots: list[int]) -> list[int]:

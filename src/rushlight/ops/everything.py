@@ -42,6 +42,7 @@ from rushlight.ops.linear import (
     cholesky,
     decompositions,
     distance,
+    eigen,
     einsum,
     fourier,
     ldl,

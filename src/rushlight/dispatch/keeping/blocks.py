@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ndarray = np.ndarray
 BLOCK = 1 << 17  # elements of a block, at most; of a smaller array an eighth
 LARGE = 1 << 18  # elements of a gradient from which on blocks are worth their calls
-STEPS = frozenset(("BINARY_OP", "CALL", "CALL_KW", "COMPARE_OP", "UNARY_NEGATIVE"))
+STEPS = frozenset(("BINARY_OP", "CALL", "CALL_KW", "COMPARE_OP", "UNARY_INVERT", "UNARY_NEGATIVE"))
 FREE = frozenset(("conj", "outside", "over", "own_conj", "raw", "times"))  # that make no array of real numbers
 PLAIN = FREE | {"by", "per"}  # and that make their result alone
 WHOLE = (int, float, complex, bool, str, tuple, type(None), np.generic)  # what every block is given as it is

@@ -16,6 +16,7 @@ from rushlight.dispatch.compute import check_factors
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.keeping import rebuilt
+from rushlight.dispatch.keeping.blocks import BLOCK
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import elementwise, function, inplace_of, op
 from rushlight.kernels.dispatch import up
@@ -285,16 +286,25 @@ def _(input: Array, dim: int) -> list[shapes.Made]:
 
 
 def _glu_raw(g: Array, input: Array, dim: int) -> Array:
+    """The gradient of both halves, part by part: what is made on the way stays small."""
     g, x = up(g, input)
-    a, b = _halves(x, dim)
     out = np.empty(x.shape, x.dtype)
+    axis = next((i for i, n in enumerate(x.shape) if i != dim and n > 1), dim)
+    step = x.shape[axis] if axis == dim else max(1, BLOCK * x.shape[axis] // max(x.size, 1))
+    for start in range(0, x.shape[axis], step):
+        part = (*(slice(None),) * axis, slice(start, start + step))
+        _glu_part(*((g, x, out) if axis == dim else (g[part], x[part], out[part])), dim)
+    return out
+
+
+def _glu_part(g: Array, x: Array, out: Array, dim: int) -> None:
+    a, b = _halves(x, dim)
     of_a, of_b = _halves(out, dim)
     s = backend.sigmoid(b)
     np.multiply(g, s, out=of_a)
     np.subtract(1, s, out=s)
     s *= of_a
     np.multiply(s, a, out=of_b)
-    return out
 
 
 @glu_op.grad("input", raw=_glu_raw)

@@ -13,6 +13,7 @@ from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import also_named
 from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.rules import Making
 from rushlight.levels.batch import everything
 from rushlight.ops.linear.decompositions import (
     NS,
@@ -89,7 +90,14 @@ def _raw(g: Array, out: Array, upper: bool) -> object:
     return _between(mH(L), phi, True)
 
 
-@cholesky_op.grad("A", raw=_raw)
+def _bytes(g: Array, make: Making) -> Array:
+    """The gradient, and two matrices on the way to it."""
+    made = make.gradient(0)
+    make.work(2 * g.nbytes)
+    return made
+
+
+@cholesky_op.grad("A", raw=_raw, shapes=_bytes)
 def _(g: Array | Tensor, out: Array | Tensor, upper: bool) -> Array | Tensor:
     L, gL = (mH(out), mH(g)) if upper else (out, g)
     phi = mH(L) @ gL

@@ -18,12 +18,12 @@ from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import also_named
 from rushlight.dispatch.meta import placed
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import META
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.results import named, return_types
+from rushlight.dispatch.rules import Making
 from rushlight.levels import owned
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
@@ -331,15 +331,11 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 )
 def qr_op(A: Array, mode: str) -> tuple[Array, ...]:
     """The QR decomposition.  (*, M, N) -> (*, M, K), (*, K, N)"""
-    if mode != "r" and large.by_itself(A) and A.shape[-2] >= large.ROWS:
-        found = [lapack.orthogonal(a, mode == "complete") for a in A.reshape(-1, *A.shape[-2:])]
-        if None not in found:
-            return tuple(
-                np.stack(x).reshape(*A.shape[:-2], *x[0].shape) if A.ndim > 2 else x[0]
-                for x in zip(*found, strict=True)
-            )
+    found = None
+    if mode != "r" and large.both_ways(A):
+        found = large.one_by_one(lambda a: lapack.orthogonal(a, mode == "complete"), A)
     qr_of: Any = np.linalg.qr
-    return tuple(qr_of(A, mode))
+    return tuple(qr_of(A, mode)) if found is None else found
 
 
 def _qr_raw(g_Q: Array, g_R: Array, Q: Array, R: Array, mode: str) -> object:
@@ -366,7 +362,14 @@ def refuse_complete(Q: Array | Tensor, R: Array | Tensor, mode: str) -> None:
         raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
 
 
-@qr_op.grad("A", raw=_qr_raw)
+def _qr_bytes(g_Q: Array, Q: Array, R: Array, make: Making) -> Array:
+    """Q with what is added to its gradient, and two triangles, beside the gradient."""
+    made = make.gradient(0)
+    make.work(Q.nbytes + R.nbytes)
+    return made
+
+
+@qr_op.grad("A", raw=_qr_raw, shapes=_qr_bytes)
 def _(g_Q: Array | Tensor, g_R: Array | Tensor, Q: Array | Tensor, R: Array | Tensor, mode: str) -> Array | Tensor:
     refuse_complete(Q, R, mode)
     M = R @ mH(g_R) - mH(g_Q) @ Q
@@ -436,16 +439,20 @@ def qr_torch(input: Tensor, some: bool = True) -> tuple[Tensor, ...]:
 )
 def svd_op(A: Array, full_matrices: bool) -> tuple[Array, ...]:
     """The singular value decomposition.  (*, M, N) -> (*, M, K), (*, K), (*, K, N)"""
-    return tuple(svd_of(A, full_matrices))
+    return svd_of(A, full_matrices)
 
 
 NOT_FINITE = "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
 
 
-def svd_of(A: Array, full_matrices: bool = True) -> Any:
-    """NumPy's SVD.  Raises LinAlgError, the one of PyTorch, for matrices that are not finite."""
+def svd_of(A: Array, full_matrices: bool = True, vectors: bool = True) -> tuple[Array, ...]:
+    """U, S and Vh, or (S,) without vectors.  Raises LinAlgError, the one of PyTorch, for matrices that are not finite."""
+    if large.both_ways(A):
+        found = large.one_by_one(lambda a: lapack.singular_vectors(a, vectors, full_matrices), A)
+        if found is not None:
+            return found
     try:
-        return np.linalg.svd(A, full_matrices)
+        return tuple(np.linalg.svd(A, full_matrices)) if vectors else (np.linalg.svd(A, compute_uv=False),)
     except np.linalg.LinAlgError:
         raise LinAlgError(NOT_FINITE) from None
 
@@ -465,8 +472,7 @@ def refuse_phases(name: str, what: str, turned: Array | Tensor) -> None:
                            "loss function depends on this quantity, so it is ill-defined.")  # fmt: skip
 
 
-@svd_op.grad("A")
-def _(gs: object, U: Array | Tensor, S: Array | Tensor, Vh: Array | Tensor, full_matrices: bool) -> Array | Tensor:
+def _svd_gradient(gs: Any, U: Any, S: Any, Vh: Any, full_matrices: bool) -> Array | Tensor:
     k = S.shape[-1]
     if full_matrices:
         U, Vh = U[..., :k], Vh[..., :k, :]
@@ -478,29 +484,67 @@ def _(gs: object, U: Array | Tensor, S: Array | Tensor, Vh: Array | Tensor, full
     return of_singular_vectors(g_U, S * 0 if g_S is None else g_S, g_Vh, U, S, Vh)
 
 
+def _svd_bytes(gs: Any, U: Array, S: Array, Vh: Array, make: Making) -> Array:
+    """Two matrices (*, K, K) beside the gradient where vectors have gradients; else one of the size of U.
+
+    Where A is not square, a second gradient is added, beside a matrix of the size of the longer vectors.
+    """
+    made, within, longer = make.gradient(0), S.size * S.shape[-1] * U.itemsize, max(U.nbytes, Vh.nbytes)
+    if gs[0] is None and gs[2] is None:
+        make.work(U.nbytes)
+    else:
+        make.work(2 * within if longer == within else made.nbytes + longer)
+    return made
+
+
+svd_op.grad("A", raw=_svd_gradient, shapes=_svd_bytes)(_svd_gradient)
+
+
 def of_singular_vectors(
     g_U: object, g_S: Any, g_Vh: Any, U: Array | Tensor, S: Array | Tensor, Vh: Array | Tensor
 ) -> Array | Tensor:
     """The gradient of a matrix by those of its singular vectors and values: U (*, M, K), S (*, K), Vh (*, K, N)."""
     m, n, k = U.shape[-2], Vh.shape[-1], S.shape[-1]
     V, g_V = mH(Vh), mH(g_Vh)
-    eye = np.eye(k)
-    S2 = S * S
-    E = S2[..., None, :] - S2[..., :, None] + like(eye, S2)
     UgU, VgV = mH(U) @ g_U, mH(V) @ g_V
+    along = diagonal(UgU) - conj(diagonal(UgU))
     refuse_phases("svd", "singular vectors", diagonal(UgU) + diagonal(VgV))
-    UgU, VgV = skew(UgU), skew(VgV)
-    inside = (UgU * S[..., None, :] + S[..., :, None] * VgV) / E * like(1 - eye, E)
-    inside = inside + as_diagonal(g_S)
+    inside = multiplied(skew(UgU), S[..., None, :])
+    del UgU
+    other = multiplied(skew(VgV), S[..., :, None])
+    del VgV
+    inside = inside + other
+    del other
+    inside = multiplied(inside, inverse_gaps(S * S)) + as_diagonal(g_S)
     if is_complex(U):
-        inside = inside + as_diagonal(diagonal(UgU) / (2 * S))
+        inside = inside + as_diagonal(along / (2 * S))
     gA = U @ inside @ Vh
     if m > k:
-        gA = gA + ((g_U / S[..., None, :]) - U @ (mH(U) @ (g_U / S[..., None, :]))) @ Vh
+        gA = gA + outside_of(U, g_U / S[..., None, :]) @ Vh
     if n > k:
-        part = mH(g_V / S[..., None, :])
-        gA = gA + U @ (part - (part @ V) @ Vh)
+        gA = gA + U @ mH(outside_of(V, g_V / S[..., None, :]))
     return gA
+
+
+def outside_of(Q: Array | Tensor, x: Array | Tensor) -> Array | Tensor:
+    """What of x is orthogonal to the columns of Q."""
+    inside = Q @ (mH(Q) @ x)
+    return x - inside if isinstance(inside, Tensor) else np.subtract(x, inside, out=inside)
+
+
+def inverse_gaps(values: Array | Tensor) -> Array | Tensor:
+    """1 / (values_j - values_i), and 0 on the diagonal.  (*, K) -> (*, K, K)"""
+    gaps = values[..., None, :] - values[..., :, None]
+    if isinstance(gaps, Tensor):
+        eye = np.eye(values.shape[-1])
+        return like(1 - eye, gaps) / (gaps + like(eye, gaps))
+    np.einsum("...ii->...i", gaps)[...] = np.inf
+    return np.divide(1, gaps, out=gaps)
+
+
+def multiplied(own: Any, x: Array | Tensor | float) -> Any:
+    """own * x, where `own` is a temporary of a formula's: as an array, its memory is used again."""
+    return own * x if isinstance(own, Tensor) or isinstance(x, Tensor) else np.multiply(own, x, out=own)
 
 
 def skew(X: Array | Tensor) -> Array | Tensor:
@@ -551,126 +595,4 @@ def followed(A: Tensor) -> bool:
 @op(autocast="float32", shown="linalg_svdvals", ns=None, batch=families.leading)
 def singular_values(A: Array) -> Array:
     """The singular values alone, in half the time.  (*, M, N) -> (*, K)"""
-    try:
-        return np.linalg.svd(A, compute_uv=False)
-    except np.linalg.LinAlgError:
-        raise LinAlgError(NOT_FINITE) from None
-
-
-@op(autocast="float32", shown="linalg_eigvalsh", ns=None, batch=families.leading)
-def eigenvalues(A: Array, UPLO: str) -> Array:
-    """The eigenvalues alone of Hermitian matrices.  (*, N, N) -> (*, N)"""
-    values_of: Any = np.linalg.eigvalsh
-    found: Array = values_of(A, UPLO)
-    return found
-
-
-# Eigenvalues -----------------------------------------------------------------------------------------
-
-
-@op(
-    saved_as={"eigenvalues": "L", "eigenvectors": "V"},
-    aten=("_linalg_eigh(A, UPLO='L')",),
-    autocast="float32",
-    shown="linalg_eigh",
-    ns=None,
-    outputs=("L", "V"),
-    batch=families.leading,
-)
-def eigh_op(A: Array, UPLO: str) -> tuple[Array, ...]:
-    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices.  (*, N, N) -> (*, N), (*, N, N)"""
-    eigh_of: Any = np.linalg.eigh
-    return tuple(eigh_of(A, UPLO))
-
-
-@eigh_op.grad("A")
-def _(gs: object, L: Array | Tensor, V: Array | Tensor) -> Array | Tensor:
-    g_L, g_V = gs
-    if g_V is None:  # no gap between two is divided by: equal eigenvalues have a gradient too
-        return (V * g_L[..., None, :]) @ mH(V)
-    eye = np.eye(L.shape[-1])
-    E = L[..., None, :] - L[..., :, None] + like(eye, L)
-    # A is Hermitian, so of the gradient the Hermitian part counts.
-    VhgV = mH(V) @ g_V
-    refuse_phases("linalg_eigh", "eigenvectors", diagonal(VhgV))
-    inside = skew(VhgV) * (like(0.5 * (1 - eye), E) / E)
-    return V @ (inside if g_L is None else inside + as_diagonal(g_L)) @ mH(V)
-
-
-@eigh_op.tangent
-def _(t_A: Tensor, L: Tensor, V: Tensor) -> tuple[Tensor, ...]:
-    eye = np.eye(L.shape[-1])
-    E = L[..., None, :] - L[..., :, None] + like(eye, L)
-    turned = mH(V) @ t_A @ V
-    return real_part(diagonal(turned)), V @ (turned * (like(1 - eye, E) / E))
-
-
-@function(ns=NS, out="same", autocast="float32")
-def eigh(A: Tensor, UPLO: str = "L") -> tuple[Tensor, ...]:
-    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is looked at."""
-    matrix("eigh", A, True)
-    check_uplo("eigh", UPLO)
-    L, V = eigh_op(A, UPLO.upper())
-    return pack("linalg_eigh", ("eigenvalues", "eigenvectors"), (L, V))
-
-
-def check_uplo(name: str, UPLO: str) -> None:
-    """Raise RuntimeError unless UPLO names a triangle."""
-    if UPLO.upper() not in ("L", "U"):
-        raise RuntimeError(f"linalg.{name}: Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-
-
-@function(ns=NS, out="same", autocast="float32")
-@also_named(input="A")
-def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
-    """The eigenvalues of Hermitian matrices, ascending.  A: (*, N, N) -> (*, N)"""
-    if not isinstance(A, Tensor) or followed(A):
-        return eigh(A, UPLO)[0]
-    matrix("eigh", A, True)
-    check_uplo("eigh", UPLO)
-    return eigenvalues(A, UPLO.upper())
-
-
-@op(
-    saved_as={"eigenvalues": "L", "eigenvectors": "V"},
-    autocast="float32",
-    shown="linalg_eig",
-    ns=None,
-    outputs=("L", "V"),
-    batch=families.leading,
-)
-def eig_op(A: Array) -> tuple[Array, ...]:
-    """Complex eigenvalues and eigenvectors.  (*, N, N) -> (*, N), (*, N, N)"""
-    L, V = np.linalg.eig(A)
-    kind = np.complex64 if A.dtype.itemsize in (4,) or A.dtype == np.complex64 else np.complex128
-    return L.astype(kind), V.astype(kind)
-
-
-@eig_op.grad("A")
-def _(gs: object, L: Array | Tensor, V: Array | Tensor) -> Array | Tensor:
-    g_L, g_V = gs
-    if g_V is None:
-        return solve_op(mH(V), g_L[..., :, None] * mH(V))
-    eye = np.eye(L.shape[-1])
-    E = conj(L[..., None, :] - L[..., :, None]) + like(eye, L)
-    VhgV = mH(V) @ g_V
-    refuse_phases("linalg_eig", "eigenvectors", diagonal(VhgV))
-    centred = VhgV - (mH(V) @ V) * real_part(diagonal(VhgV))[..., None, :]
-    inside = centred * (like(1 - eye, E) / E)
-    return solve_op(mH(V), (inside if g_L is None else inside + as_diagonal(g_L)) @ mH(V))
-
-
-@function(ns=NS, out=True, autocast="float32")
-def eig(A: Tensor) -> tuple[Tensor, ...]:
-    """Complex eigenvalues and eigenvectors.  A: (*, N, N) -> (*, N), (*, N, N)"""
-    matrix("eig", A, True)
-    if not A._meta and not np.isfinite(everything(A._array)).all():
-        raise RuntimeError("linalg.eig: input tensor should not contain infs or NaNs.")
-    L, V = eig_op(A)
-    return pack("linalg_eig", ("eigenvalues", "eigenvectors"), (L, V))
-
-
-@function(ns=NS, out="same", autocast="float32")
-def eigvals(A: Tensor) -> Tensor:
-    """The complex eigenvalues.  A: (*, N, N) -> (*, N)"""
-    return eig(A)[0]
+    return svd_of(A, vectors=False)[0]

@@ -9,6 +9,8 @@ import numpy as np
 from rushlight.backends import lapack
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.basics.arrays import Array
 
 ROWS = 128  # from which a call for each matrix costs little
@@ -17,6 +19,11 @@ ROWS = 128  # from which a call for each matrix costs little
 def by_itself(A: Array) -> bool:
     """Whether matrices (*, M, N) are so large, and the library has what takes them."""
     return A.size > 0 and A.shape[-1] >= ROWS and A.dtype.char in "fdFD" and lapack.has("getrf", A.dtype)
+
+
+def both_ways(A: Array) -> bool:
+    """As `by_itself`, of rows and columns."""
+    return A.shape[-2] >= ROWS and by_itself(A)
 
 
 def solutions(A: Array, B: Array, batch: tuple[int, ...]) -> Array | None:
@@ -42,6 +49,19 @@ def inverses(A: Array) -> Array | None:
             return None
         mark(A[i], out[i], zero)
     return out
+
+
+def one_by_one(find: Callable[[Array], tuple[Array, ...] | int | None], A: Array) -> tuple[Array, ...] | None:
+    """What is found of each matrix, together; None where the library has nothing for it, or found nothing.  (*, M, N)"""
+    found = []
+    for i in np.ndindex(*A.shape[:-2]):
+        made = find(A[i])
+        if not isinstance(made, tuple):
+            return None
+        found.append(made)
+    if A.ndim == 2:
+        return found[0]
+    return tuple(np.stack(x).reshape(*A.shape[:-2], *x[0].shape) for x in zip(*found, strict=True))
 
 
 def mark(A: Array, out: Array, zero: int) -> None:

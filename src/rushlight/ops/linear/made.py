@@ -9,7 +9,7 @@ import numpy as np
 from rushlight.backends import lapack
 from rushlight.dispatch.shapes import Made
 from rushlight.ops.linear import decompositions as base
-from rushlight.ops.linear import large
+from rushlight.ops.linear import eigen, large
 from rushlight.ops.linear.cholesky import cholesky_inverse_op, cholesky_op, cholesky_solve_op, factor_op, positive_op
 from rushlight.ops.linear.lstsq import lstsq_op
 from rushlight.ops.linear.lu import lu_op, permutation_op
@@ -129,12 +129,43 @@ def _(A: Array, full_matrices: bool) -> list[Made]:
             Made(_batch(A.shape, right, n), A.dtype)]  # fmt: skip
 
 
-@base.eigh_op.shape
+@base.svd_op.work
+def _(A: Array) -> int:
+    return _one(A, 1, 3) if large.both_ways(A) else _doubled(A)
+
+
+@base.singular_values.work
+def _(A: Array) -> int:
+    return _one(A, 1, 0) if large.both_ways(A) else _doubled(A)
+
+
+@eigen.eigh_op.work
+def _(A: Array) -> int:
+    return _one(A, 0, 2) if large.by_itself(A) else _doubled(A)
+
+
+@eigen.eigenvalues.work
+def _(A: Array) -> int:
+    return _one(A, 1, 0) if large.by_itself(A) else _doubled(A)
+
+
+def _one(A: Array, copies: int, squares: int) -> int:
+    """Bytes of copies of one matrix, and of so many of the lesser of its sides squared."""
+    m, n = A.shape[-2:]
+    return int((copies * m * n + squares * min(m, n) ** 2) * A.itemsize)
+
+
+def _doubled(A: Array) -> int:
+    """Bytes of what NumPy makes of matrices in double precision, which theirs is made of."""
+    return 0 if A.dtype.char in "dD" else 2 * int(A.nbytes)
+
+
+@eigen.eigh_op.shape
 def _(A: Array, UPLO: str) -> list[Made]:
     return [Made(A.shape[:-1], _real(A.dtype)), Made(A.shape, A.dtype)]
 
 
-@base.eig_op.shape
+@eigen.eig_op.shape
 def _(A: Array) -> list[Made]:
     return [Made(A.shape[:-1], _complex(A.dtype)), Made(A.shape, _complex(A.dtype))]
 
@@ -169,7 +200,7 @@ def _(A: Array) -> list[Made]:
     return [Made(_batch(A.shape, min(A.shape[-2:])), _real(A.dtype))]
 
 
-@base.eigenvalues.shape
+@eigen.eigenvalues.shape
 def _(A: Array, UPLO: str) -> list[Made]:
     return [Made(A.shape[:-1], _real(A.dtype))]
 

@@ -20,6 +20,7 @@ from rushlight.dispatch.dims import also_named, listed, numpy_names, wrap_dims
 from rushlight.dispatch.named import named
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.rules import Making
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.linear import decompositions as base
@@ -86,14 +87,29 @@ def _det_raw(g: Array, A: Array, out: Array) -> Array:
     """As the formula below, of matrices that are far from singular; of others by the cofactors."""
     g = g[..., None, None]
     with np.errstate(all="ignore"):
-        back = base.guarded_solve(A, np.broadcast_to(np.eye(A.shape[-1], dtype=A.dtype), A.shape))
-        condition = np.linalg.norm(A, axis=(-2, -1)) * np.linalg.norm(back, axis=(-2, -1))
+        back = large.inverses(A) if large.by_itself(A) else None
+        if back is None:
+            back = base.guarded_solve(A, np.broadcast_to(np.eye(A.shape[-1], dtype=A.dtype), A.shape))
+        condition = _size(A) * _size(back)
         if (condition < WELL).all() and out.all() and np.isfinite(out).all():
-            return np.asarray(np.conj(np.swapaxes(back, -1, -2) * out[..., None, None]) * g, A.dtype)
+            back = np.swapaxes(np.multiply(back, out[..., None, None], out=back), -1, -2)
+            return np.multiply(np.conj(back, out=back), g, dtype=A.dtype)
     return g * np.conj(cofactors(A))
 
 
-@det_op.grad("A", raw=_det_raw)
+def _size(A: Array) -> Array:
+    """The Frobenius norms of matrices, without memory of their size where they are real.  (*, N, N) -> (*)"""
+    return np.sqrt(np.einsum("...ij,...ij->...", A, A.conj() if A.dtype.kind == "c" else A).real)
+
+
+def _det_bytes(g: Array, A: Array, make: Making) -> Array:
+    """The gradient and the inverse."""
+    made = make.gradient(0)
+    make.work(A.nbytes + (min(A.shape[-1], lapack.PANEL) * A.shape[-1] * A.itemsize))
+    return made
+
+
+@det_op.grad("A", raw=_det_raw, shapes=_det_bytes)
 def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor) -> Tensor:
     if bool(base.singular(A._array if isinstance(A, Tensor) else A).any()):
         raise RuntimeError("det: the second derivative at a singular matrix is not implemented")

@@ -12,6 +12,7 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import also_named, numpy_names
+from rushlight.dispatch.keeping.blocks import in_blocks
 from rushlight.dispatch.named import linalg, named
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import numpy_dtype
@@ -86,11 +87,16 @@ def norm_op(input: Array, p: float, dim: tuple[int, ...] | None, keepdim: bool) 
 
 def norm_grad_once(g: Array, input: Array, out: Array, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """As `norm_grad`, for first order, where less memory does."""
-    if p == 2 and 0 not in input.shape:
-        g, out = unsqueezed(g, input.shape, dim, keepdim), unsqueezed(out, input.shape, dim, keepdim)
-        # Where the norm is 0, what 0 times the gradient is: NaN if that is infinite or NaN, as in `norm_grad`.
+    if p == 0 or 0 in input.shape:
+        return norm_grad(g, input, out, p, dim, keepdim)
+    g, out = unsqueezed(g, input.shape, dim, keepdim), unsqueezed(out, input.shape, dim, keepdim)
+    if p == 2:  # where the norm is 0, what 0 times the gradient is: NaN if that is infinite or NaN, as in `norm_grad`
         return input * np.where(out != 0, g / out, g * 0)
-    return norm_grad(g, input, out, p, dim, keepdim)
+    if np.isinf(p):
+        many = fold_of(np.add, lambda x, out: reaches(x, out).astype(np.intp), input, dim, True, out)
+        g = g / many.astype(g.dtype)
+    given: Array = in_blocks(lambda x, g, out: slope_of(g, x, out, p), input, input, g, out)
+    return given
 
 
 @norm_op.grad("input", raw=norm_grad_once)
@@ -114,10 +120,19 @@ def norm_grad(
     if p == 0 or 0 in shape:
         return nothing(x)
     g, out = unsqueezed(g, shape, dim, keepdim), unsqueezed(out, shape, dim, keepdim)
+    if np.isinf(p):  # shared among the elements of that size
+        hit = reaches(raw(x), raw(out))
+        several = isinstance(hit, Tensor)  # where a level hides values
+        g = g / (hit.sum(dim, True) if several else fold(np.add, hit, dim, True, dtype=np.intp).astype(raw(g).dtype))
+    return slope_of(g, x, out, p)
+
+
+def slope_of(g: Array | Tensor, x: Array | Tensor, out: Array | Tensor, p: float) -> Any:
+    """The gradient of the p-norm, element by element: g and out broadcast to the shape of x."""
     if p == 1:
         return g * named.sgn(x)
     if np.isinf(p):
-        return extreme_grad(g, x, raw(out), dim)
+        return keep(named.sgn(x) * g, reaches(raw(x), raw(out)))
     if p == 2:
         return g * keep(x / out, raw(out) != 0)
     size = named.abs(x)
@@ -134,14 +149,10 @@ def power(x: Array | Tensor, p: float) -> Array | Tensor:
     return x if p == 1 else named.pow(x, p)
 
 
-def extreme_grad(g: Array | Tensor, x: Array | Tensor, out: Array, dim: tuple[int, ...] | None) -> Array:
-    """The gradient of the norms of infinite order: shared among the elements of that size."""
-    size = np.abs(raw(x))
-    hit = (size == out) | ((size != size) & (out != out))
-    if isinstance(hit, Tensor):  # a level hides values
-        return keep(named.sgn(x) * (g / hit.sum(dim, True)), hit)
-    many = fold(np.add, hit, dim, True, dtype=np.intp)
-    return keep(named.sgn(x) * (g / many.astype(raw(g).dtype)), hit)
+def reaches(x: Array, out: Array) -> Array:
+    """Which elements have the size of the norm of infinite order."""
+    size = np.abs(x)
+    return (size == out) | ((size != size) & (out != out))
 
 
 # Public functions ----------------------------------------------------------------------------------

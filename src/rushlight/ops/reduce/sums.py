@@ -238,7 +238,10 @@ def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
 @op(aten_call="truth", ns=None, half=None, complex_half="moves", batch=families.shifted)
 def truth_op(input: Array, which: str, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """np.logical_or or np.logical_and over `dim`: bool, but uint8 of uint8.  (*) -> (*)"""
-    found = getattr(np, which).reduce(input.astype(np.bool_, copy=False), axis=dim, keepdims=keepdim)
+    if input.dtype == np.bool_:  # which stops at the first that decides
+        found = getattr(np, which).reduce(input, axis=dim, keepdims=keepdim)
+    else:
+        found = fold_of(getattr(np, which), lambda x: x.astype(np.bool_), input, dim, keepdim)
     return packed(np.asarray(found, np.uint8 if input.dtype == np.uint8 else np.bool_))
 
 
@@ -273,7 +276,9 @@ def all_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
 @op(aten=("count_nonzero(input, dim=None)",), ns=None, half=None, complex_half="moves", batch=families.shifted)
 def count_op(input: Array, dim: tuple[int, ...]) -> Array:
     """The number of elements that are not zero, over `dim`.  (*) -> (*) of int64"""
-    return packed(np.asarray(np.count_nonzero(input, axis=dim), np.int64))
+    if dim is None or input.dtype == np.bool_:
+        return packed(np.asarray(np.count_nonzero(input, axis=dim), np.int64))
+    return fold_of(np.add, lambda x: x.astype(np.bool_), input, dim, False)
 
 
 @function(method=True)
