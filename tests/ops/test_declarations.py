@@ -88,14 +88,32 @@ def test_the_shapes_of_a_twin_ask_for_what_it_asks() -> None:
 class Making:
     """As `dispatch.rules.Making`, of arrays."""
 
+    def __init__(self, shape: tuple[int, ...] = (2, 3)) -> None:
+        self.shape = shape  # of the first input
+
     def array(self, shape: Any, dtype: Any, order: Any = None) -> Any:
         return np.zeros(shape, dtype)
 
     def gradient(self, position: int, order: Any = None) -> Any:
-        return np.zeros((2, 3) if position == 0 else (2, 2), np.float32)
+        return np.zeros(self.shape if position == 0 else (2, 2), np.float32)
 
     def work(self, nbytes: int) -> None:
         assert nbytes >= 0
+
+
+def of_square_matrices() -> dict[str, dict[str, Any]]:
+    """What formulas of decompositions ask for, of matrices (2, 2)."""
+    A = np.array([[2, 1], [1, 3]], np.float32)
+    U, S, Vh = np.linalg.svd(A)
+    L, V = np.linalg.eigh(A)
+    Q, R = np.linalg.qr(A)
+    return {
+        "svd_op": {"gs": [U, S, Vh], "U": U, "S": S, "Vh": Vh, "full_matrices": False},
+        "eigh_op": {"gs": [L, V], "L": L, "V": V},
+        "qr_op": {"g_Q": Q, "g_R": R, "Q": Q, "R": R, "mode": "reduced"},
+        "cholesky_op": {"g": A, "out": np.linalg.cholesky(A), "upper": False},
+        "det_op": {"g": np.ones((), np.float32), "A": A, "out": np.asarray(np.linalg.det(A))},
+    }
 
 
 def test_the_shapes_of_a_twin_are_those_that_it_makes() -> None:
@@ -115,11 +133,12 @@ def test_the_shapes_of_a_twin_are_those_that_it_makes() -> None:
             "g": x, "scale": None, "indices": np.array([1, 0, 1]), "bag": np.array([0, 0, 1]), "weight_shape": (2, 3),
             "by_freq": False, "sparse": False,
         },
+        **of_square_matrices(),
     }  # fmt: skip
     assert set(declared) == {name for name, op in OPS.items() for f in op.formulas if f.shapes is not None}
     for name, asked in declared.items():
         (formula,) = (f for f in OPS[name].formulas if f.shapes is not None)
-        given = {**asked, "make": Making()}
+        given = {**asked, "make": Making((2, 2) if name in of_square_matrices() else (2, 3))}
         made = formula.shapes(*(given[request] for request in arguments(formula.shapes)))
         real = formula.raw(*(asked[request] for request in formula.raw_requests))
         pairs = zip(made, real, strict=True) if formula.joint else [(made, real)]

@@ -1,5 +1,7 @@
 """Functions made of straight pieces and parabolas, and their gradients, elementwise; their native twins are in piecewise.cpp.
 
+`choose` takes one of two elements as a mask says; its twin is in choose.cpp.
+
 Arrays and results as in :mod:`rushlight.kernels.maps`.
 """
 
@@ -8,13 +10,17 @@ Arrays and results as in :mod:`rushlight.kernels.maps`.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from rushlight.kernels.dispatch import Array
 from rushlight.kernels.maps import each
+from rushlight.kernels.native import loader
 
 __all__ = [
     "between_backward",
+    "choose",
     "clamp",
     "hardswish",
     "hardswish_backward",
@@ -98,3 +104,53 @@ def lerp(x: Array, end: Array, weight: float) -> Array:
         return np.add(x, step, out=step)
     step *= 1 - weight
     return np.subtract(end, step, out=step)
+
+
+# By a mask ---------------------------------------------------------------------------------------------
+
+CHOSEN = 2048  # elements below which NumPy's call is the cheaper one
+WIDTHS = (1, 2, 4, 8, 16)  # bytes of an element
+
+
+def choose(mask: Array, a: Array, b: Array, out: Array | None = None) -> Array:
+    """`a` where `mask` is true, else `b`, into `out` if that is given, which may be one of them.  (*) bool, (*), (*) -> (*)
+
+    a, b: arrays of one dtype, which broadcast with the mask. Nothing is computed with elements, so that a NaN keeps its bits.
+    """
+    shape = np.broadcast_shapes(mask.shape, a.shape, b.shape) if out is None else out.shape
+    size = math.prod(shape)
+    given = None
+    if size >= CHOSEN and a.dtype == b.dtype and a.itemsize in WIDTHS and (out is None or _fits(out, a)):
+        given = _given(mask, a, b, shape)
+    kernels = None if given is None else loader.tables().get(("bytes", "digests"))
+    if kernels is None or given is None:
+        made = np.where(mask, a, b)
+        if out is None:
+            return made
+        out[...] = made
+        return out
+    flat, x, y = given
+    if out is None:
+        out = np.empty(shape, a.dtype)
+    kernels.choose(flat, _bytes(x), _bytes(y), _bytes(out), size // flat.size, flat.size, a.itemsize, x.size, y.size)
+    return out
+
+
+def _fits(out: Array, like: Array) -> bool:
+    return out.flags.c_contiguous and out.flags.writeable and out.dtype == like.dtype
+
+
+def _given(mask: Array, a: Array, b: Array, shape: tuple[int, ...]) -> tuple[Array, Array, Array] | None:
+    """The mask as it repeats, and elements for all places or one for all; None where some lie in no such way."""
+    for x in (a, b):
+        if x.size != 1 and (x.shape != shape or not x.flags.c_contiguous):
+            return None
+    lead = next((i for i, n in enumerate(mask.shape) if n != 1), mask.ndim)
+    whole = mask.shape[lead:]
+    if whole != shape[len(shape) - len(whole) :] or not mask.flags.c_contiguous or not whole:
+        mask = np.broadcast_to(mask, shape)
+    return np.ascontiguousarray(mask).reshape(-1).view(np.uint8), a, b
+
+
+def _bytes(x: Array) -> Array:
+    return x.reshape(-1).view(np.uint8)

@@ -7,7 +7,7 @@ Raise ``ABI`` when the meaning of one changes.
 
 from __future__ import annotations
 
-ABI = 28
+ABI = 29
 
 # twister.cpp: state, output, elements; the first number, how far they reach and where they end.  (Its Python is imported when it is asked for.)
 SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
@@ -20,7 +20,8 @@ HALVES: dict[str, str] = {"widen": "aan", "narrow": "aan"}
 # words it goes on by; a state, where its bits go, rows, how many are drawn for each and kept of them, below what a number sets its
 # bit; numbers that become normal ones, how many times 16.  draws.cpp: state, a normal number that waits, parameters in whose place
 # numbers go (normal ones have none), how many; state, trials, chances, how many.  entropy.cpp: elements, how many, bytes of each, which bytes are
-# coded; lengths of codes, bytes of streams; the codes and the other bytes; words, a bit for each that is not 0, those that are not
+# coded; lengths of codes, bytes of streams; the codes and the other bytes; words, a bit for each that is not 0, those that are not.
+# choose.cpp: a mask, elements where it is set and where it is not, result; how often the mask repeats, its size, bytes of an element, how many there are of both
 BYTES: dict[str, str] = {
     "digest": "anu>n",
     "crc32": "anu>n",
@@ -40,6 +41,7 @@ BYTES: dict[str, str] = {
     "find_words": "anna>n",
     "squeeze_words": "annaan",
     "spread_words": "annnaa",
+    "choose": "aaaa" + "nnnnn",
 }
 
 # ``rl_<name>_bf16``: of bfloat16 numbers, computed in float32 and rounded once.

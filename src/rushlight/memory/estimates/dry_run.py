@@ -186,7 +186,7 @@ class DryRun(Run):
             return made if formula.joint else (made,)
         if self.is_plain(node, formula, g):  # what is for an operand that was broadcast is summed later
             whole = [self.made(g.shape, g.dtype, node.plan.op.name) if need else None for need in needs]
-            if formula.goes_in_blocks(node.plan.op) and g.size >= LARGE:  # a block of each result, and one on the way to it
+            if formula.raw is not None and g.size >= LARGE:  # a block of each result, and one on the way to it
                 self.tally.work(min(g.size // 8, BLOCK) * g.itemsize * (1 + sum(needs)), node.plan.op.name)
             return whole
         out = []

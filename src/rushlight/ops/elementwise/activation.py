@@ -293,7 +293,7 @@ def _glu_raw(g: Array, input: Array, dim: int) -> Array:
     step = x.shape[axis] if axis == dim else max(1, BLOCK * x.shape[axis] // max(x.size, 1))
     for start in range(0, x.shape[axis], step):
         part = (*(slice(None),) * axis, slice(start, start + step))
-        _glu_part(*((g, x, out) if axis == dim else (g[part], x[part], out[part])), dim)
+        _glu_part(g[part], x[part], out[part], dim)
     return out
 
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import cast, check_numbers, fitted
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.named import named
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, known_as, publish, publish_inplace
 from rushlight.ops.elementwise.shared import keep, limited, maybe_any, number, recording, require_tensors, tensor_first
@@ -280,10 +282,10 @@ publish_inplace(clamp_max_, "clamp_max", "", ())
 
 @elementwise(aten=("where.self",), promote=None, ns=None, name="where", half=None, inplace=False, masks=("condition",),
              grads={"input": lambda g, condition: keep(g, condition),
-                    "other": lambda g, condition: keep(g, ~condition)}, complex_half="moves")  # fmt: skip
+                    "other": lambda g, condition: named.masked_fill(g, condition, 0)}, complex_half="moves")  # fmt: skip
 def where_op(condition: Array, input: Array, other: Array) -> Array:
     """`input` where `condition` is true, else `other`; both of one dtype.  (*), (*), (*) -> (*)"""
-    return np.where(condition, input, other)
+    return backend.choose(condition, input, other)
 
 
 def _condition(condition: Array | Tensor) -> Array | Tensor:

@@ -72,7 +72,7 @@ def keep(grad: Array, mask: Array) -> Array:
     """`grad` where `mask` (bool) is True, else 0, also where `grad` is not finite there.  (*), (*) -> (*)"""
     if grad.dtype.kind == "f" and grad.itemsize > 2:
         return backend.relu_backward(grad, mask)
-    return np.where(mask, grad, np.zeros((), grad.dtype))
+    return backend.choose(mask, grad, np.zeros((), grad.dtype))
 
 
 def limited(x: Array, low: Any, high: Any, out: Array | None = None) -> Any:

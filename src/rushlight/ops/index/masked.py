@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import in_c, older
 from rushlight.basics.foreign import kind_of
@@ -25,16 +26,11 @@ from rushlight.tensor import Tensor, wrap
 
 
 def _filled(input: Array, mask: Array, value: Any) -> Array:
-    shape = dims.common_shape(input.shape, mask.shape)
-    out = np.empty(shape, input.dtype) if shape != input.shape else input.copy()
-    if shape != input.shape:
-        out[...] = input
-    np.copyto(out, value, where=mask)
-    return out
+    return backend.choose(mask, np.asarray(value, input.dtype), input)
 
 
 def _fill_into(out: Array, mask: Array, value: Any) -> None:
-    np.copyto(out, value, where=mask)
+    backend.choose(mask, np.asarray(value, out.dtype), out, out=out)
 
 
 @op(

@@ -122,8 +122,10 @@ def norm_grad(
     g, out = unsqueezed(g, shape, dim, keepdim), unsqueezed(out, shape, dim, keepdim)
     if np.isinf(p):  # shared among the elements of that size
         hit = reaches(raw(x), raw(out))
-        several = isinstance(hit, Tensor)  # where a level hides values
-        g = g / (hit.sum(dim, True) if several else fold(np.add, hit, dim, True, dtype=np.intp).astype(raw(g).dtype))
+        if isinstance(hit, Tensor):  # a level hides values
+            g = g / named.sum(hit, dim, True)
+        else:
+            g = g / fold(np.add, hit, dim, True, dtype=np.intp).astype(raw(g).dtype)
     return slope_of(g, x, out, p)
 
 
