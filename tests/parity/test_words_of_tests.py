@@ -54,7 +54,7 @@ t.fft.irfftn(t.ones(2), s=()) @@ irfftn must transform at least one axis
 t.bernoulli(t.tensor([2.0])) @@ Expected p_in >= 0 && p_in <= 1 to be true
 t.from_numpy(np.array(["a"])) @@ can't convert np.ndarray of type numpy.str_
 t.from_numpy(np.broadcast_to(np.ones(1), (2,))) @@ The given NumPy array is not writable
-t.distributions.Multinomial(-1, t.ones(2), validate_args=True) @@ Expected parameter total_count
+t.distributions.Binomial(-1, t.ones(2), validate_args=True) @@ Expected parameter total_count
 t.utils.data.random_split([1, 2], [0.5, 1.5]) @@ TypeError
 """
 
