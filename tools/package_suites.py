@@ -29,7 +29,20 @@ from tools import packages  # noqa: E402
 PAGE = ROOT / "docs" / "package-tests.md"
 LIMIT = 600  # seconds for the tests of a package
 EACH = 60  # seconds for one of them
-NEEDED = ("pytest", "pytest-timeout", "hypothesis", "torchtestcase", "parameterized", "pytorch_memlab")
+NEEDED = ("pytest", "pytest-timeout", "pytest-harvest", "hypothesis", "torchtestcase", "parameterized", "pytorch_memlab",
+          "unittest-templates", "PyWavelets")  # fmt: skip
+# torchvision, which many packages import, has operators that are compiled for one build of PyTorch: under another one it is
+# loaded without them.
+WITHOUT_OPERATORS = """
+import torch, torch.library
+made = torch.library.register_fake
+torch.library.register_fake = lambda name, *a, **k: (lambda f: f) if str(name).startswith("torchvision::") else made(name, *a, **k)
+try:
+    import torchvision
+except ImportError:
+    pass
+torch.library.register_fake = made
+"""
 
 
 @dataclass(frozen=True)
@@ -41,6 +54,12 @@ class Suite:
 
 
 SUITES = {
+    "accelerate": Suite(
+        "tests/test_accelerator.py tests/test_big_modeling.py tests/test_hooks.py tests/test_data_loader.py tests/test_utils.py "
+        "tests/test_optimizer.py tests/test_scheduler.py tests/test_modeling_utils.py tests/test_state_checkpointing.py "
+        "tests/test_memory_utils.py tests/test_kwargs_handlers.py tests/test_offload.py tests/test_grad_sync.py tests/test_metrics.py "
+        "tests/test_activation_checkpointing_offload.py",
+        "they start processes that meet by a file, without a launcher"),
     "array-api-compat": Suite("tests", "it counts the names of PyTorch before all of its modules are loaded; `torch.checkpoint`, of rushlight's own, comes later"),
     "autoray": Suite("tests", "one draws with networkx, which was not there; five expect that a sum with `keepdims` and no dimension fails, and it does not"),
     "backpack-for-pytorch": Suite("test/interface_test.py test/linear_test.py test/conv2d_test.py test/layers_test.py test/test_batch_first.py"),
@@ -63,6 +82,8 @@ SUITES = {
     "opacus": Suite(
         "opacus/tests/grad_samples/linear_test.py opacus/tests/grad_samples/conv1d_test.py opacus/tests/grad_samples/group_norm_test.py "
         "opacus/tests/grad_samples/layer_norm_test.py opacus/tests/grad_samples/embedding_test.py opacus/tests/validators"),
+    "pykeen": Suite(
+        "tests/test_losses.py tests/test_nn tests/test_evaluation tests/test_instances.py tests/test_utils.py tests/test_loss_weights.py"),
     "pytorch-ignite": Suite(
         "tests/ignite/engine tests/ignite/metrics tests/ignite/base tests/ignite/test_utils.py --continue-on-collection-errors",
         "tests of several processes are skipped, since they are started without a launcher; others ask for packages that are not there"),
@@ -73,6 +94,7 @@ SUITES = {
     "tensorly": Suite("tensorly"),
     "tensorly-torch": Suite("tltorch"),
     "torch-optimizer": Suite("tests"),
+    "vit-pytorch": Suite("tests", "under PyTorch six ask `flex_attention` for gradients, which it has for GPUs alone"),
     "zuko": Suite("tests", "transforms of random points are inverted to 1e-4 in float32, which some draws are not, under PyTorch either"),
 }  # fmt: skip
 
@@ -146,7 +168,15 @@ def row(name: str, suite: Suite, folder: Path, oracle: str, shared: Path) -> str
     where = source(python, name, version, folder / "suites")
     backends = {"EINOPS_TEST_BACKENDS": "numpy,torch", "TENSORLY_BACKEND": "pytorch"}
     ours = outcomes(python, suite.tests, where, **backends)
-    theirs = outcomes(oracle, suite.tests, where, PYTHONPATH=str(shared), **backends)
+    (folder / "oracle_plugin.py").write_text(WITHOUT_OPERATORS, encoding="utf-8")
+    theirs = outcomes(
+        oracle,
+        suite.tests,
+        where,
+        PYTHONPATH=f"{shared}{os.pathsep}{folder}",
+        PYTEST_PLUGINS="oracle_plugin",
+        **backends,
+    )
     print(name, *failed_alone(ours, theirs)[:10], sep="\n  ", flush=True)
     return line(f"{name} {version}", ours, theirs, suite.left)
 

@@ -1,12 +1,14 @@
 """Names that libraries ask for when they are imported: what they answer."""
 
-import importlib
+import importlib.util
+from importlib.machinery import PathFinder
 
 import pytest
 
 import rushlight as torch
 from rushlight import _C, _dynamo
 from rushlight.compat import model_zoo
+from rushlight.compat.aliases import real_name
 from rushlight.utils import _pytree as pytree
 
 
@@ -110,3 +112,12 @@ def test_ways_to_leaves() -> None:
     assert pytree.tree_map_with_path(lambda way, leaf: len(way) + leaf, tree) == {"a": [3, 4], "b": (5,)}
     assert pytree.tree_flatten(1)[1] == pytree.LeafSpec() and isinstance(pytree.tree_flatten(1)[1], pytree.LeafSpec)
     assert issubclass(_dynamo._trace_wrapped_higher_order_op.TransformGetItemToIndex, torch.overrides.TorchFunctionMode)
+
+
+def test_the_writer_of_tensorboard_is_a_module_of_its_package() -> None:
+    """Whether the package tensorboard is here or not: nothing is imported."""
+    package = importlib.util.find_spec(real_name("torch.utils.tensorboard") or "")
+    assert package is not None and package.submodule_search_locations
+    writer = real_name("torch.utils.tensorboard.writer") or ""
+    assert writer == f"{package.name}.writer"
+    assert PathFinder.find_spec(writer, package.submodule_search_locations) is not None

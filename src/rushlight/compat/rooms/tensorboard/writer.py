@@ -1,4 +1,4 @@
-"""``torch.utils.tensorboard``: writes what TensorBoard shows, by the package tensorboard, which has to be installed."""
+"""``torch.utils.tensorboard.writer``: writes what TensorBoard shows, by the package tensorboard, which has to be installed."""
 
 from __future__ import annotations
 
