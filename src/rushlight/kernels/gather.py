@@ -1,9 +1,11 @@
-"""Rows added by index, cross entropy from logits, dropout."""
+"""Rows added by index, elements at points of a grid, cross entropy from logits, dropout."""
 
 # mypy: disable-error-code="no-any-return"
 # (arithmetic on NDArray[Any] is Any to NumPy's stubs)
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -31,6 +33,8 @@ __all__ = [
     "dropout",
     "dropout_backward",
     "embedding_backward",
+    "grid_linear",
+    "grid_linear_backward",
     "index_add_rows",
 ]
 
@@ -40,6 +44,9 @@ exports(
     cross_entropy="aaaaaa" + "nnnd" + ">n",
     cross_entropy_backward="aaaaaa" + "nnnnd" + ">n",
     dropout_backward="aaand",
+    # grid.cpp: N, C, L, D, and the sizes of an image, 1 before the second of two
+    grid_linear="aaa" + "nnnnnnn",
+    grid_linear_backward="aaaaa" + "nnnnnnn",
 )
 
 Maybe = Array | None
@@ -217,3 +224,42 @@ def dropout_backward(g: Array, bits: Array, p: float, order: Order = None, out: 
     target = np.empty(g.shape, g.dtype) if out is None or not dense(out) else out
     table.dropout_backward(g, contiguous(bits), target, g.size, scale)
     return put(target, out)
+
+
+# Between the elements of images -------------------------------------------------------------------------
+
+
+def _grid(input_shape: tuple[int, ...], where: Array) -> tuple[int, ...]:
+    n, c, *spatial = input_shape
+    return n, c, where.shape[2], len(spatial), *(1,) * (3 - len(spatial)), *spatial
+
+
+def _takes(x: Array, where: Array, plane: int) -> bool:
+    return x.dtype == where.dtype and where.size > 0 and plane < 1 << 31
+
+
+def grid_linear(x: Array, where: Array) -> Array:
+    """Linear interpolation between the 2^D elements around each point; those outside count as 0.
+
+    x: (N, C, *S), where: (D, N, L) positions counted in elements, the first for the first of S -> (N, C, L)
+    """
+    table = native(x.dtype)
+    if table is None or not _takes(x, where, math.prod(x.shape[2:])):
+        return np.asarray(reference.grid_linear(x, where), x.dtype)
+    out = np.empty((*x.shape[:2], where.shape[2]), x.dtype)
+    table.grid_linear(contiguous(x), contiguous(where), out, *_grid(x.shape, where))
+    return out
+
+
+def grid_linear_backward(
+    g: Array, x: Array | None, where: Array, shape: tuple[int, ...], needs: tuple[bool, bool]
+) -> tuple[Maybe, Maybe]:
+    """The gradients of both, where they are wanted.  g: (N, C, L), x: None unless that of the points is wanted; shape: of x"""
+    table = native(g.dtype)
+    if table is None or not _takes(g, where, math.prod(shape[2:])):
+        return reference.grid_linear_backward(g, x, where, shape, needs)
+    of_x = np.empty(shape, g.dtype) if needs[0] else None
+    of_where = np.empty(where.shape, g.dtype) if needs[1] else None
+    given = None if x is None else contiguous(x)
+    table.grid_linear_backward(contiguous(g), given, contiguous(where), of_x, of_where, *_grid(shape, where))
+    return of_x, of_where

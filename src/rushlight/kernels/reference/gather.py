@@ -1,10 +1,13 @@
-"""Rows added by index, cross entropy from logits, dropout, in NumPy.  See ``kernels.gather``."""
+"""Rows added by index, elements at points of a grid, cross entropy from logits, dropout, in NumPy.  See ``kernels.gather``."""
 
 # mypy: disable-error-code="no-any-return"
 # (arithmetic on NDArray[Any] is Any to NumPy's stubs)
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -82,3 +85,49 @@ def scale_by_bits(x: Array, bits: Array, scale: float) -> Array:
         keep = np.unpackbits(bits[start // 8 : (stop + 7) // 8], count=stop - start, bitorder="little")
         target[start:stop] = flat[start:stop] * (keep * x.dtype.type(scale))
     return out
+
+
+def corners(where: Array, spatial: tuple[int, ...]) -> Iterator[tuple[Array, Array, list[Array]]]:
+    """Of the 2^D elements around points (D, N, L): places in a plane, whether they lie in it, and weights by dimension, each (N, L)."""
+    base = np.floor(where)
+    sizes = np.asarray(spatial, where.dtype)[:, None, None]
+    low = np.where((base >= -1) & (base < sizes), base, -2).astype(np.int64)  # of NaN too
+    for bits in itertools.product((0, 1), repeat=len(spatial)):
+        places: Any = 0
+        inside: Any = True
+        for i, bit, size in zip(low, bits, spatial, strict=True):
+            inside = inside & (i + bit >= 0) & (i + bit < size)
+            places = places * size + np.clip(i + bit, 0, size - 1)
+        yield places, inside, [x - b if bit else b + 1 - x for x, b, bit in zip(where, base, bits, strict=True)]
+
+
+def _at(x: Array, places: Array, inside: Array) -> Array:
+    """Elements of planes (N, C, *S) at places (N, L), 0 where these are not inside.  -> (N, C, L)"""
+    values = np.take_along_axis(x.reshape(*x.shape[:2], -1), places[:, None], 2)
+    return np.where(inside[:, None], values, np.zeros((), x.dtype))
+
+
+def grid_linear(x: Array, where: Array) -> Array:
+    out = np.zeros((*x.shape[:2], where.shape[2]), x.dtype)
+    for places, inside, weights in corners(where, x.shape[2:]):
+        out += _at(x, places, inside) * np.prod(weights, axis=0)[:, None]
+    return out
+
+
+def grid_linear_backward(
+    g: Array, x: Array | None, where: Array, shape: tuple[int, ...], needs: tuple[bool, bool]
+) -> tuple[Array | None, Array | None]:
+    of_x = np.zeros((*shape[:2], math.prod(shape[2:])), g.dtype) if needs[0] else None
+    of_where = np.zeros(where.shape, g.dtype) if needs[1] else None
+    images, channels = np.ogrid[: shape[0], : shape[1]]
+    for bits, (places, inside, weights) in zip(
+        itertools.product((-1, 1), repeat=len(where)), corners(where, shape[2:]), strict=True
+    ):
+        if of_x is not None:
+            kept = np.where(inside[:, None], g * np.prod(weights, axis=0)[:, None], 0)
+            np.add.at(of_x, (images[..., None], channels[..., None], places[:, None]), kept)
+        if of_where is not None and x is not None:
+            total = (g * _at(x, places, inside)).sum(1)
+            for d, sign in enumerate(bits):
+                of_where[d] += sign * total * math.prod(weights[:d] + weights[d + 1 :])
+    return None if of_x is None else of_x.reshape(shape), of_where

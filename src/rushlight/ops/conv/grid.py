@@ -1,16 +1,22 @@
-"""Sampling at the points of a grid, composed of gathers and products, so that every order of derivative follows.
+"""Sampling at the points of a grid.
+
+Linear interpolation has a kernel; its higher derivatives, and the other modes, are composed of gathers and products.
 
 Legend: N images, C channels, S input sizes, L grid sizes, D spatial dimensions (2 or 3).
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import caller
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
@@ -22,7 +28,8 @@ from rushlight.ops.elementwise.shared import keep
 from rushlight.ops.index.masked import masked_fill
 from rushlight.ops.index.scatter import gather_adjoint, gather_op
 from rushlight.ops.reduce.sums import sum_op
-from rushlight.ops.shape.reshape import broadcast, reshape_op
+from rushlight.ops.shape.join import cat_op
+from rushlight.ops.shape.reshape import broadcast, reshape_op, select_op
 from rushlight.tensor import Tensor, wrap
 
 MODES = ("bilinear", "nearest", "bicubic")
@@ -90,6 +97,58 @@ def _(g: object, input: object, at: object, inside: object) -> Any:
     return sum_op(g * picked(input, at, inside), (1,), True)
 
 
+@op(ns=None, name="grid_linear")
+def interpolated(input: Array, where: Array) -> Array:
+    """Linear interpolation between the 2^D elements around each point.  input: (N, C, *S), where: (D, N, L) positions -> (N, C, L)"""
+    return backend.grid_linear(input, where)
+
+
+@interpolated.shape
+def _(input: Array, where: Array) -> list[shapes.Made]:
+    return [shapes.Made((*input.shape[:2], where.shape[2]), input.dtype)]
+
+
+def _raw(g: Array, input: Array, where: Array, input_shape: tuple[int, ...], needs: tuple[bool, bool]) -> Any:
+    return backend.grid_linear_backward(g, input, where, input_shape, needs)
+
+
+@interpolated.grad("input", "where", raw=_raw, uses={"input": "where", "where": "input where"})
+def _(g: Any, input: Any, where: Tensor, input_shape: tuple[int, ...], needs: tuple[bool, bool]) -> tuple[Any, Any]:
+    n, c, *spatial = input_shape
+    shape, flat_shape = (n, c, where.shape[2]), (n, c, math.prod(spatial))
+    of_input: Any = None
+    of_where: Any = None
+    for bits, at, inside, parts in around(where, tuple(spatial)):
+        if needs[0]:
+            kept = keep(g * product(parts), broadcast(inside, shape))
+            of_input = plus(of_input, gather_adjoint(kept, broadcast(at, shape), flat_shape, 2))
+        if needs[1]:
+            along = sum_op(g * picked(reshape_op(input, flat_shape), at, inside), (1,), True)
+            slopes = [(along if bit else -along) * product(parts[:d] + parts[d + 1 :]) for d, bit in enumerate(bits)]
+            of_where = plus(of_where, cat_op(tuple([reshape_op(x, (1, *where.shape[1:])) for x in slopes]), 0))
+    return None if of_input is None else reshape_op(of_input, input_shape), of_where
+
+
+def plus(total: Any, x: Any) -> Any:
+    """total + x, of which the first is nothing."""
+    return x if total is None else total + x
+
+
+def product(factors: list[Tensor]) -> Any:
+    """Their product; 1 of none."""
+    return functools.reduce(operator.mul, factors) if factors else 1
+
+
+def around(where: Tensor, spatial: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Tensor, Tensor, list[Tensor]]]:
+    """Of the elements around points (D, N, L): which side they are on, their places, whether these are inside, and weights by dimension (N, 1, L)."""
+    low = [np.floor(x) for x in raw(where)]
+    moved = [reshape_op(select_op(where, (i,)), (where.shape[1], 1, where.shape[2])) for i in range(len(spatial))]
+    for bits in itertools.product((0, 1), repeat=len(spatial)):
+        at, inside = places([integers(b + bit) for b, bit in zip(low, bits, strict=True)], spatial)
+        parts = [x - wrap(b[:, None]) if bit else wrap(b[:, None] + 1) - x for x, b, bit in zip(moved, low, bits, strict=True)]  # fmt: skip
+        yield bits, at, inside, parts
+
+
 def places(index: list[Any], spatial: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """Integer positions, one array (N, *L) for each dimension, as places in a flat image, and whether they are inside: (N, 1, L)."""
     inside: Any = True
@@ -116,18 +175,10 @@ def integers(x: Array) -> Array:
 
 def linear(input: Tensor, where: list[Any], padding: str, align: bool) -> Any:
     """Interpolation between the 2^D corners around each point."""
-    spatial = input.shape[2:]
-    where = [placed(x, s, padding, align) for x, s in zip(where, spatial, strict=True)]
-    low = [np.floor(x._array) for x in where]
-    total: Any = None
-    for bits in itertools.product((0, 1), repeat=len(where)):
-        weight: Any = None
-        for x, base, bit in zip(where, low, bits, strict=True):
-            part = x - wrap(base) if bit else wrap(base + 1) - x
-            weight = part if weight is None else weight * part
-        term = corner(input, [integers(b + bit) for b, bit in zip(low, bits, strict=True)], weight)
-        total = term if total is None else total + term
-    return total
+    n, c, *spatial = input.shape
+    inner = [placed(x, s, padding, align) for x, s in zip(where, spatial, strict=True)]
+    points = cat_op(tuple([reshape_op(x, (1, n, math.prod(x.shape[1:]))) for x in inner]), 0)
+    return reshape_op(interpolated(input, points), (n, c, *where[0].shape[1:]))
 
 
 def nearest(input: Any, where: list[Any], padding: str, align: bool) -> Any:
@@ -151,8 +202,7 @@ def cubic(input: Any, where: list[Any], padding: str, align: bool) -> Any:
         for shift, base, size in zip((i, j), low, spatial, strict=True):
             at = placed(wrap(base + (shift - 1)), size, padding, align)
             index.append(integers(at._array))
-        term = corner(input, index, weights[0][i] * weights[1][j])
-        total = term if total is None else total + term
+        total = plus(total, corner(input, index, weights[0][i] * weights[1][j]))
     return total
 
 

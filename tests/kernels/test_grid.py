@@ -1,0 +1,59 @@
+"""Linear interpolation at points: the native kernel beside its reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight.kernels import gather
+from rushlight.kernels.reference import gather as reference
+
+SHAPES = [((2, 3, 7, 9), 20), ((2, 11, 5, 6), 700), ((1, 4, 3, 4, 5), 50), ((3, 9, 6, 7, 8), 600), ((1, 1, 1, 1), 1)]
+
+
+def operands(dtype: str, shape: tuple[int, ...], points: int) -> tuple[Any, Any, Any]:
+    """Images, positions of which some are outside, on borders and not finite, and a gradient."""
+    generator, spatial = np.random.default_rng(0), np.array(shape[2:])
+    x = generator.standard_normal(shape).astype(dtype)
+    where = (generator.uniform(-0.5, 1.3, (len(spatial), shape[0], points)) * spatial[:, None, None]).astype(dtype)
+    for place, value in zip((3, 5, 7, 9, 11), (np.nan, np.inf, -1, shape[2] - 1, 1e30), strict=True):
+        if place < where.size:
+            where.flat[place] = value
+    return x, where, generator.standard_normal((*shape[:2], points)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("shape", "points"), SHAPES, ids=str)
+def test_values_and_gradients_are_those_of_the_reference(dtype: str, shape: tuple[int, ...], points: int) -> None:
+    x, where, g = operands(dtype, shape, points)
+    near = {"rtol": 1e-3, "atol": 1e-3} if dtype == "float32" else {"rtol": 1e-10, "atol": 1e-10}
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(gather.grid_linear(x, where), reference.grid_linear(x, where), **near)
+        for needs in ((True, True), (True, False), (False, True)):
+            given = x if needs[1] else None
+            found = gather.grid_linear_backward(g, given, where, shape, needs)
+            wanted = reference.grid_linear_backward(g, given, where, shape, needs)
+            for a, b, need in zip(found, wanted, needs, strict=True):
+                if need:
+                    np.testing.assert_allclose(a, b, **near)
+                assert (a is None) == (b is None) == (not need)
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("align", [False, True])
+def test_a_step_takes_little_more_than_its_operands(padding: str, align: bool) -> None:
+    x = torch.rand(2, 16, 64, 64, requires_grad=True)
+    grid = (torch.rand(2, 64, 64, 2) * 2.2 - 1.1).requires_grad_()
+    sample = torch.nn.functional.grid_sample
+    before = torch.memory.current()
+    torch.memory.reset_peak()
+    found = sample(x, grid, padding_mode=padding, align_corners=align)
+    found.sum().backward()
+    assert torch.memory.peak() - before < 5 * x.nbytes
+    parts = x.detach().double().requires_grad_(), grid.detach().double().requires_grad_()
+    sample(*parts, padding_mode=padding, align_corners=align).sum().backward()
+    assert torch.allclose(x.grad.double(), parts[0].grad, atol=1e-3)
+    assert torch.allclose(grid.grad.double(), parts[1].grad, atol=0.05, rtol=1e-2)
