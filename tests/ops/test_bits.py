@@ -10,6 +10,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import memory, stores
+from rushlight.ops.elementwise import clamp, rectifier, shared
 from rushlight.utils.checkpoint import checkpoint
 
 SIDE = 800
@@ -145,3 +146,32 @@ def test_estimates_know() -> None:
 
     found = memory.estimate(Limited(), torch.randn(SIDE, SIDE, requires_grad=True))
     assert found.activations == 4 * ELEMENTS + 3 * ELEMENTS // 8
+
+
+CHOICES = {
+    "maximum": lambda x, y: torch.maximum(x, y),
+    "fmin": lambda x, y: torch.fmin(x, y),
+    "clamp between numbers": lambda x, y: x.clamp(0.2, 0.5),
+    "clamp between tensors": lambda x, y: x.clamp(y - 1, y),
+    "clamp in place": lambda x, y: x.clone().clamp_(min=y),
+    "nan_to_num": lambda x, y: x.nan_to_num(),
+    "threshold": lambda x, y: torch.nn.functional.threshold(x, 0.5, 0.0),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", CHOICES)
+def test_what_nothing_goes_back_through_is_not_kept(name: str, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def recording() -> bool:
+        asked.append(shared.recording())
+        return asked[-1]
+
+    monkeypatch.setattr(clamp, "recording", recording)
+    monkeypatch.setattr(rectifier, "recording", recording)
+    x, y = torch.rand(40, 30).to(dtype), torch.rand(40, 30).to(dtype)
+    plain = CHOICES[name](x, y)
+    assert asked == [False]
+    recorded = CHOICES[name](x.requires_grad_(), y)
+    assert asked[1:] == [True] and recorded.equal(plain)

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import threading
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class _Special:
@@ -97,6 +100,7 @@ class _Modes(threading.local):
     transform: Any
     odd: int  # how many differ from their default
     way: int  # RECORDED, UNRECORDED, INFERENCE or 0
+    keeps: bool = True  # whether operators make what their backward needs: not where no input requires grad
     sleeper: Any = None  # what is called before hooks on saved tensors are entered, if anybody wants to be around them
 
     def __init__(self) -> None:
@@ -155,6 +159,16 @@ def restore_scoped(values: tuple[Any, ...] | None) -> None:
     for name, value in zip(SCOPED, values or [DEFAULTS[name] for name in SCOPED], strict=True):
         if modes.__dict__[name] is not value:
             set_mode(name, value)
+
+
+def unkept(fn: Callable[..., Any], *args: object) -> Any:
+    """fn(*args), a forward whose result nothing will go back through: what it would keep beside it is not made."""
+    former = modes.keeps
+    modes.keeps = False
+    try:
+        return fn(*args)
+    finally:
+        modes.keeps = former
 
 
 class Setting:

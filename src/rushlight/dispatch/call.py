@@ -13,7 +13,7 @@ from rushlight.basics.dtype_words import in_c, older
 from rushlight.basics.eights import EIGHTS
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
-from rushlight.basics.state import modes, special
+from rushlight.basics.state import modes, special, unkept
 from rushlight.dispatch.compute import HALVES, check_kind, compute
 from rushlight.dispatch.fast_inplace import changed_at_once
 from rushlight.dispatch.keeping.bits import narrowed
@@ -122,7 +122,10 @@ def apply(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: bo
         raise TypeError(f"{op.name}(): argument '{op.input_name(0)}' (position 1) must be Tensor, not "
                         f"{kind_of(flat[0])}")  # fmt: skip
     try:
-        outs, aux = compute(op, arrays, statics)
+        if op.planes and op.aux and modes.grad and not edges_of(op, flat)[0]:
+            outs, aux = unkept(compute, op, arrays, statics)
+        else:
+            outs, aux = compute(op, arrays, statics)
     except Exception:
         fitting.statics(op, statics)
         raise
@@ -376,7 +379,7 @@ def changed(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], run: Callab
     if mask:  # what it saves is packed as it is now: an operand may lie on the memory that changes
         node = make_node(op, flat, statics, edges, mask, None)
         node.shape, node.dtype = target._held.shape, target._held.dtype
-    aux = run()
+    aux = unkept(run) if op.planes and op.aux and not mask and not modes.levels else run()
     if mask and node.plan.save_aux:
         node.aux = save_aux(aux, op)
     inplace.written(target, op.writes)

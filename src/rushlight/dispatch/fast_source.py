@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.makers import maker
-from rushlight.basics.state import UNRECORDED, modes, special
+from rushlight.basics.state import UNRECORDED, modes, special, unkept
 from rushlight.dispatch import fast
 from rushlight.dispatch.call import apply, shape_of
 from rushlight.dispatch.compute import check_broadcast
@@ -38,7 +38,7 @@ NAMES: dict[str, Any] = {
     "ndarray": np.ndarray, "bare": bare, "next_seq": next_seq, "note_view": fast.note_view, "Severed": Severed,
     "record": fast.record, "rebuilt": rebuilt, "shape_of": shape_of, "slow": fast.slow, "special": special,
     "PLAIN": (Tensor, float, int), "UNRECORDED": UNRECORDED, "general": partial(fast.slow, run=apply), "modes": modes,
-    "unrecorded": unrecorded,
+    "unkept": unkept, "unrecorded": unrecorded,
 }  # fmt: skip
 
 
@@ -328,7 +328,7 @@ TAIL = """
 
 RUN = """
 try:
-    result = forward({values})
+    result = {forward}
 except Exception as error:
     {sizes}
     fitting.statics(op, {statics})
@@ -356,12 +356,15 @@ def fixed_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
     arrays = ", ".join(f"x{i}" for i in range(n))
     compared = ", ".join(f"x{i}" for i in op.broadcasts)
     values = ", ".join([arrays, *names[n:]])
+    forward = f"forward({values})"
+    if op.planes and op.aux and op.formulas and recorded:
+        forward += f" if mask else unkept(forward, {values})"
     if op.broadcasts or op.static_names:
         result = RUN.format(
-            values=values, sizes=SIZES.format(arrays=compared) if op.broadcasts else "", statics=statics
+            forward=forward, sizes=SIZES.format(arrays=compared) if op.broadcasts else "", statics=statics
         )
     else:
-        result = f"result = forward({values})"
+        result = f"result = {forward}"
     if op.aux:
         result += "\naux = result[1:]\nresult = result[0]"
     source += TAIL.format(result=indented(result, 4))

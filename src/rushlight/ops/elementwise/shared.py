@@ -83,12 +83,14 @@ def limited(x: Array, low: Any, high: Any, out: Array | None = None) -> Any:
             return backend.clamp(x, *bounds, out=out)
     if low is not None:
         x = np.maximum(x, low, out=out)
+        if out is None and x.__class__ is ndarray and np.shape(high) in ((), x.shape):
+            out = x
     return x if high is None else np.minimum(x, high, out=out)
 
 
 def recording() -> bool:
     """Whether what a forward keeps beside its result may be asked for."""
-    return modes.grad or bool(modes.levels)
+    return modes.keeps and (modes.grad or bool(modes.levels))
 
 
 def number(x: Any) -> Any:
