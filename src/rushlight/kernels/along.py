@@ -1,8 +1,10 @@
-"""Elements read and added at indices along one dimension, which other dimensions share."""
+"""Elements read, written and added at indices along one dimension, which other dimensions share."""
 
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -12,16 +14,18 @@ from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import along as reference
 from rushlight.kernels.reference.along import along, element_index
 
-__all__ = ["add_along", "along", "element_index", "gather_along"]
+__all__ = ["add_along", "along", "element_index", "gather_along", "put_along"]
 
 exports(
     # along.cpp: values, index, values, extents
     gather_along="aaannnn>n",
     add_along="aaannnn>n",
+    put_along="aaannnn>n",
 )
 
 _SMALL = 64  # elements up to which NumPy's call costs less
 _INT64 = np.dtype(np.int64)
+_WIDTHS: dict[int, np.dtype[Any]] = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}
 
 
 def gather_along(x: Array, index: Array, dim: int) -> Array:
@@ -29,12 +33,29 @@ def gather_along(x: Array, index: Array, dim: int) -> Array:
 
     Callers have checked that indices lie in [0, size): native code raises IndexError for others, NumPy counts some from the end.
     """
-    table = native(x.dtype) if _fits(x, index, dim) else None
-    if table is None:
+    moved = _moved(x) if _fits(x, index, dim) else None
+    if moved is None:
         return reference.gather_along(x, index, dim)
+    table, elements = moved
     out = np.empty(index.shape, x.dtype)
-    _check(table.gather_along(x, index, out, *_extents(x, index, dim)), index, x.shape[dim])
+    found = table.gather_along(elements, index, out.view(elements.dtype), *_extents(x, index, dim))
+    _check(found, index, x.shape[dim])
     return out
+
+
+def put_along(x: Array, index: Array, dim: int, values: Array) -> None:
+    """x at `index` along `dim` = values, the last of repeats, in place.  x: (*), index: (*) int, values: shape of index, of x's dtype
+
+    Callers have checked that indices lie in [0, size): native code raises IndexError for others, NumPy counts some from the end.
+    """
+    moved = _moved(x) if _fits(x, index, dim) and values.dtype == x.dtype else None
+    if moved is None:
+        cut = tuple([slice(None) if d == dim else slice(n) for d, n in enumerate(index.shape)])
+        x[cut][along(index, dim)] = values
+        return
+    table, elements = moved
+    given = contiguous(values).view(elements.dtype)
+    _check(table.put_along(elements, index, given, *_extents(x, index, dim)), index, x.shape[dim])
 
 
 def add_along(x: Array, index: Array, dim: int, values: Array) -> None:
@@ -53,6 +74,13 @@ def add_along(x: Array, index: Array, dim: int, values: Array) -> None:
         index_add_rows(x.reshape(-1, 1), where, values.reshape(-1, 1))
     else:
         _check(table.add_along(x, index, contiguous(values), *_extents(x, index, dim)), index, x.shape[dim])
+
+
+def _moved(x: Array) -> tuple[SimpleNamespace, Array] | None:
+    """The kernels that move elements as wide as those of x, and x as they take it; None where there are none."""
+    elements = x if x.dtype.kind == "f" else x.view(_WIDTHS[x.itemsize]) if x.itemsize in _WIDTHS else None
+    table = None if elements is None else native(elements.dtype)
+    return None if table is None or elements is None else (table, elements)
 
 
 def _fits(x: Array, index: Array, dim: int) -> bool:

@@ -36,11 +36,12 @@ __all__ = [
     "grid_linear",
     "grid_linear_backward",
     "index_add_rows",
+    "index_add_slices",
 ]
 
 exports(
     # gather.cpp
-    index_add_rows="aaannn>n",
+    index_add_rows="aaannnn>n",
     cross_entropy="aaaaaa" + "nnnd" + ">n",
     cross_entropy_backward="aaaaaa" + "nnnnd" + ">n",
     dropout_backward="aaand",
@@ -99,7 +100,7 @@ def index_add_rows(dst: Array, idx: Array, src: Array) -> Array:
         raise ValueError(f"index_add_rows: expected a source of shape {(len(idx), width)}, got {src.shape}")
     table = native(dst.dtype)
     if table is not None and src.dtype == dst.dtype and dense(dst):
-        _refuse_row(idx, table.index_add_rows(dst, idx, contiguous(src), rows, len(idx), width), rows)
+        _refuse_row(idx, table.index_add_rows(dst, idx, contiguous(src), 1, rows, len(idx), width), rows)
         return dst
     _refuse_row(idx, _first_outside(idx, rows), rows)
     if is_half(dst.dtype):
@@ -107,6 +108,21 @@ def index_add_rows(dst: Array, idx: Array, src: Array) -> Array:
         np.add(dst, wide.astype(dst.dtype), out=dst)
     else:
         reference.index_add_rows(dst, idx, src)
+    return dst
+
+
+def index_add_slices(dst: Array, idx: Array, src: Array) -> Array:
+    """As `index_add_rows` within each of several.  dst: (O, R, C), idx: (N,), src: (O, N, C)"""
+    table = native(dst.dtype)
+    if table is not None and src.dtype == dst.dtype and dense(dst):
+        outer, rows, width = dst.shape
+        outside = table.index_add_rows(dst, _int64(idx), contiguous(src), outer, rows, len(idx), width)
+        _refuse_row(idx, outside, rows)
+        return dst
+    front = np.ascontiguousarray(dst.swapaxes(0, 1)).reshape(dst.shape[1], -1)
+    given = np.ascontiguousarray(src.swapaxes(0, 1)).reshape(len(idx), -1)
+    added = index_add_rows(front, idx, given).reshape(dst.shape[1], dst.shape[0], -1)
+    dst[...] = added.swapaxes(0, 1)
     return dst
 
 

@@ -1,4 +1,4 @@
-// Elements read and added at indices along one dimension: (outer, size, inner) at (outer, count, inner).
+// Elements read, written and added at indices along one dimension: (outer, size, inner) at (outer, count, inner).
 #include "common.h"
 
 namespace rl {
@@ -40,8 +40,8 @@ template <class T> static void gather_rows(Along a, const T *x, T *o) {
     });
 }
 
-// Each piece owns some of the sums, which are in the order of the indices.
-template <class T> static void add_along(Along a, T *x, const T *values) {
+// Each piece owns some of what is written to, in the order of the indices.
+template <class T, class F> static void at_each(Along a, T *x, const T *values, F write) {
     constexpr long kColumns = 256;
     const long units = (a.inner + kColumns - 1) / kColumns;
     parallel_for(a.outer * units, kGrain / (a.count * kColumns + 1) + 1, [=](long begin, long end) {
@@ -50,9 +50,17 @@ template <class T> static void add_along(Along a, T *x, const T *values) {
             T *to = x + u / units * a.size * a.inner;
             for (long k = 0; k < a.count; ++k) {
                 const long row = (u / units * a.count + k) * a.inner;
-                for (long i = first; i < last; ++i) to[a.index[row + i] * a.inner + i] += values[row + i];
+                for (long i = first; i < last; ++i) write(to[a.index[row + i] * a.inner + i], values[row + i]);
             }
         }
+    });
+}
+
+// Of rows that lie by themselves, whose elements are not `inner` apart.
+template <class T> static void put_rows(Along a, T *x, const T *values) {
+    parallel_for(a.outer, row_grain(a.count), [=](long begin, long end) {
+        for (long r = begin; r < end; ++r)
+            for (long i = 0; i < a.count; ++i) x[r * a.size + a.index[r * a.count + i]] = values[r * a.count + i];
     });
 }
 
@@ -81,7 +89,21 @@ template <class T> static void add_along(Along a, T *x, const T *values) {
         long outside = -1;                                                                                     \
         call.run([&] {                                                                                         \
             outside = a.outside();                                                                             \
-            if (outside < 0) rl::add_along<T>(a, x, values);                                                   \
+            if (outside < 0) rl::at_each(a, x, values, [](T &to, T value) { to += value; });                   \
+        });                                                                                                    \
+        return outside;                                                                                        \
+    }                                                                                                          \
+    RL_EXPORT long rl_put_along_##S(Array *x_, Array *index_, Array *values_, long outer, long size,           \
+                                    long count, long inner) {                                                  \
+        rl::Call call("put_along");                                                                            \
+        T *x = call.out<T>("destination", x_, outer, size, inner);                                             \
+        rl::Along a = {call.in<int64_t>("index", index_, outer, count, inner), outer, size, count, inner};     \
+        const T *values = call.in<T>("values", values_, outer, count, inner);                                  \
+        long outside = -1;                                                                                     \
+        call.run([&] {                                                                                         \
+            outside = a.outside();                                                                             \
+            if (outside < 0 && inner == 1) rl::put_rows(a, x, values);                                         \
+            else if (outside < 0) rl::at_each(a, x, values, [](T &to, T value) { to = value; });               \
         });                                                                                                    \
         return outside;                                                                                        \
     }

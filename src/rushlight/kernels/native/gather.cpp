@@ -33,6 +33,20 @@ template <class T> static void index_add_rows(T *dst, const int64_t *idx, const 
     });
 }
 
+// The same within each of several: (outer, R, C) at (outer, N, C).
+template <class T> static void index_add_slices(T *dst, const int64_t *idx, const T *src, long outer, long R, long N, long C) {
+    if (outer == 1) return index_add_rows(dst, idx, src, R, N, C);
+    parallel_for(outer, 1 + kGrain / (N * C + 1), [=](long begin, long end) {
+        for (long o = begin; o < end; ++o)
+            for (long i = 0; i < N; ++i) {
+                T *to = dst + (o * R + idx[i]) * C;
+                const T *from = src + (o * N + i) * C;
+#pragma omp simd
+                for (long j = 0; j < C; ++j) to[j] += from[j];
+            }
+    });
+}
+
 template <class T> struct Entropy {
     const T *x, *w;
     const int64_t *target;
@@ -123,15 +137,16 @@ template <class T> static void add_weights(Entropy<T> &k) {
 }  // namespace rl
 
 #define ALL(T, S)                                                                                              \
-    RL_EXPORT long rl_index_add_rows_##S(Array *dst_, Array *idx_, Array *src_, long R, long N, long C) {      \
+    RL_EXPORT long rl_index_add_rows_##S(Array *dst_, Array *idx_, Array *src_, long outer, long R, long N,    \
+                                         long C) {                                                             \
         rl::Call call("index_add_rows");                                                                       \
-        T *dst = call.out<T>("destination", dst_, R, C);                                                       \
+        T *dst = call.out<T>("destination", dst_, outer, R, C);                                                \
         const int64_t *idx = call.in<int64_t>("index", idx_, N);                                               \
-        const T *src = call.in<T>("source", src_, N, C);                                                       \
+        const T *src = call.in<T>("source", src_, outer, N, C);                                                \
         long outside = -1;                                                                                     \
         call.run([&] {                                                                                         \
             outside = rl::first_outside(idx, N, R, INT64_MIN);                                                 \
-            if (outside < 0) rl::index_add_rows<T>(dst, idx, src, R, N, C);                                    \
+            if (outside < 0) rl::index_add_slices<T>(dst, idx, src, outer, R, N, C);                           \
         });                                                                                                    \
         return outside;                                                                                        \
     }                                                                                                          \

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight import kernels
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
@@ -20,7 +21,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
-from rushlight.ops.index.raw_indices import accumulate_at, check_bounds
+from rushlight.ops.index.raw_indices import accumulate_at, check_bounds, wrapped
 from rushlight.ops.index.scatter import number
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op
@@ -70,22 +71,20 @@ index_select_op.grad("input")(lambda g, index, input_shape, dim: index_select_ad
 def index_select_adjoint(input: Array, index: Array, size: tuple[int, ...], dim: int) -> Array:
     """Zeros of shape `size` to which slices are added: the adjoint of index_select.  (*) -> size"""
     out = np.zeros(size, input.dtype)
-    for part, source, at in _in_parts(out, input, dim):
-        accumulate_at(part, place(index, at), source)
+    _add_slices(out, index, input, dim)
     return out
 
 
-PART = 1 << 17  # elements that are laid out anew together: adding slices of an inner dimension wants them side by side
-
-
-def _in_parts(out: Array, source: Array, dim: int) -> list[tuple[Array, Array, int]]:
-    """Parts of both, some places of the outer dimensions in each and those made one, and where `dim` is in them."""
-    if not dim or source.size <= PART or not source.flags.c_contiguous:
-        return [(out, source, dim)]
-    outer = math.prod(out.shape[:dim])
-    whole, given = (x.reshape(outer, *x.shape[dim:]) for x in (out, source))
-    step = max(PART * outer // source.size, 1)
-    return [(whole[i : i + step], given[i : i + step], 1) for i in range(0, outer, step)]
+def _add_slices(out: Array, index: Array, source: Array, dim: int) -> None:
+    """out[..., index, ...] += source, repeats adding up, in place."""
+    wanted = (*out.shape[:dim], index.size, *out.shape[dim + 1 :])
+    plain = out.dtype.kind in "fiuV" and out.flags.c_contiguous and out.ndim and source.size
+    if not plain or source.dtype != out.dtype or source.shape != wanted:
+        accumulate_at(out, place(index, dim), source)
+        return
+    outer, inner = math.prod(out.shape[:dim]), math.prod(out.shape[dim + 1 :])
+    at = wrapped(index.reshape(-1), out.shape[dim], "index")
+    kernels.index_add_slices(out.reshape(outer, -1, inner), at, source.reshape(outer, -1, inner))
 
 
 index_select_adjoint.grad("input")(lambda g, index, dim: index_select_op(g, index, dim))
@@ -93,7 +92,7 @@ index_select_adjoint.grad("input")(lambda g, index, dim: index_select_op(g, inde
 
 def _add_into(out: Array, index: Array, source: Array, dim: int, alpha: int) -> None:
     scaled = source if alpha == 1 else np.asarray(source * as_array(alpha, out.dtype)).astype(out.dtype, copy=False)
-    accumulate_at(out, place(index, dim), scaled)
+    _add_slices(out, index, scaled, dim)
 
 
 @op(

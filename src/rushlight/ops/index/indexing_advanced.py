@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import caller
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes, special, way_of
@@ -159,6 +160,8 @@ def write_at(out: Array, values: Array, indices: tuple[Any, ...], slots: Slots, 
     try:
         if accumulate:
             add_at(out, slots, indices, values)
+        elif values.size == 1 and is_mask_of(out, slots, indices) and out.flags.c_contiguous:
+            backend.choose(indices[0], values.reshape(()), out, out=out)
         else:
             out[index_of(slots, indices)] = values
     except IndexError as error:
@@ -167,6 +170,11 @@ def write_at(out: Array, values: Array, indices: tuple[Any, ...], slots: Slots, 
         raise RuntimeError(
             f"index_put: shape mismatch: values of shape {list(values.shape)} do not fit: {error}"
         ) from None
+
+
+def is_mask_of(out: Array, slots: Slots, indices: tuple[Any, ...] | list[Any]) -> bool:
+    """Whether an index is one mask, of all elements of an array."""
+    return slots == (0,) and indices[0].dtype.kind == "b" and indices[0].shape == out.shape and out.ndim > 0
 
 
 index_put_op.into(write_at)
@@ -399,8 +407,10 @@ def to_dtype(value: Tensor, dtype: np.dtype[Any]) -> Tensor:
 
 def result_shape(shape: tuple[int, ...], slots: Slots, indices: list[Any]) -> tuple[int, ...]:
     """The shape of what an index names, without reading it."""
-    probe = np.broadcast_to(np.zeros((), np.bool_), shape)
-    return tuple(reading(probe, slots, tuple([places_of(i) for i in indices])).shape)
+    probe, places = np.broadcast_to(np.zeros((), np.bool_), shape), tuple([places_of(i) for i in indices])
+    if is_mask_of(probe, slots, places) and places[0].__class__ is np.ndarray:
+        return (int(np.count_nonzero(places[0])),)
+    return tuple(reading(probe, slots, places).shape)
 
 
 def places_of(index: Tensor) -> Array:

@@ -87,6 +87,9 @@ def put_along(out: Array, index: Array, dim: int, values: object) -> None:
     if not index.ndim:  # one place of a vector
         out[int(index)] = values
         return
+    if values.__class__ is np.ndarray and values.shape == index.shape:
+        kernels.put_along(out, index, dim, values)
+        return
     cut = tuple([slice(None) if d == dim else slice(n) for d, n in enumerate(index.shape)])
     out[cut][kernels.along(index, dim)] = values
 

@@ -26,6 +26,7 @@ from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.linear import decompositions as base
 from rushlight.ops.linear import large
 from rushlight.ops.linear.decompositions import NS, inverse, is_complex, like, mH, mT, pack
+from rushlight.ops.linear.triangular import triangular_op
 from rushlight.ops.shape.moved_views import broadcast_shapes
 from rushlight.ops.shape.reshape import reshape_op
 from rushlight.tensor import Tensor, wrap
@@ -614,20 +615,22 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 @function(ns=NS, out=True, autocast="float32")
 def householder_product(A: Tensor, tau: Tensor) -> Tensor:
-    """The first N columns of the product of Householder reflections.  A: (*, M, N), tau: (*, K) -> (*, M, N)"""
+    """The first N columns of the product of Householder reflections.  A: (*, M, N), tau: (*, K) -> (*, M, N)
+
+    Source: Schreiber and Van Loan, A storage-efficient WY representation for products of Householder transformations (1989).
+    """
     if A.ndim < 2 or A.shape[-2] < A.shape[-1] or tau.shape[-1] > A.shape[-1]:
         raise RuntimeError(f"linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1], "
                            f"and input.shape[-1] must be greater than or equal to tau.shape[-1], got {list(A.shape)} and {list(tau.shape)}")  # fmt: skip
     if A.ndim != tau.ndim + 1 or tuple(A.shape[:-2]) != tuple(tau.shape[:-1]) or A.dtype != tau.dtype:
         raise RuntimeError(f"linalg.householder_product: Expected tau to be of shape (*, K) and of dtype {A.dtype} beside "
                            f"input {list(A.shape)}, but got {list(tau.shape)} of {tau.dtype}")  # fmt: skip
-    m, n = A.shape[-2:]
-    Q = A * 0 + like(np.eye(m, n), A)
-    for i in reversed(range(tau.shape[-1])):
-        column = A[..., i] * like(np.arange(m) > i, A) + like(np.arange(m) == i, A)
-        v = column[..., None]
-        Q = Q - tau[..., i][..., None, None] * (v @ (mH(v) @ Q))
-    return Q
+    k, n = tau.shape[-1], A.shape[-1]
+    eye = like(np.eye(*A.shape[-2:]), A)
+    V = base.lower(A[..., :k], -1) + eye[..., :k]
+    weighted = base.upper(mH(V) @ V, 1) * tau[..., None]  # T = (1 + D W)^-1 D of the compact form 1 - V T V^H
+    T = triangular_op(weighted + eye[..., :k, :k], base.as_diagonal(tau), True)
+    return eye - V @ (T @ mH(V[..., :n, :]))
 
 
 @function(method=True, out=True, autocast="float32")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
@@ -138,9 +139,7 @@ def _kept(input: Array, diagonal: int, upper: bool) -> Array:
     rows, columns = input.shape[-2:]
     mask = np.less_equal.outer(np.arange(rows), np.arange(columns) - diagonal) if upper else \
         np.greater_equal.outer(np.arange(rows), np.arange(columns) - diagonal)  # fmt: skip
-    out = np.zeros(input.shape, input.dtype)
-    np.copyto(out, input, where=mask)
-    return out
+    return backend.choose(mask, input, np.zeros((), input.dtype))
 
 
 @op(
