@@ -1,4 +1,4 @@
-"""Fits the polynomials of ``kernels/native/vecmath.h`` and ``kernels/reference/special.py``.
+"""Fits the polynomials of ``kernels/native/vecmath.h`` and ``kernels/reference/special.py``, and the series of special functions.
 
 Run ``python tools/fit_polynomials.py`` (needs mpmath); it prints coefficients, lowest power first, and the
 largest relative error of each fit in exact arithmetic.  The method is the plain one: interpolation in
@@ -45,7 +45,46 @@ def show(
     print("  " + ", ".join(form.format(c) for c in rounded))
 
 
+def show_series(name: str, f: Real, terms: int) -> None:
+    """Print a Chebyshev series of ``f`` on [-1, 1], from its values in twice as many nodes as any series here has terms."""
+    count = 64
+    angles = [mp.pi * (2 * k + 1) / (2 * count) for k in range(count)]
+    values = [f(mp.cos(angle)) for angle in angles]
+    sums = [mp.fdot(values, [mp.cos(j * angle) for angle in angles]) * 2 / count for j in range(terms)]
+    print(f"{name}:")
+    print("  " + ", ".join(repr(float(c)) for c in [sums[0] / 2, *sums[1:]]))
+
+
+def scaled_tail(x: mp.mpf) -> mp.mpf:
+    """e^(x^2) erfc(x); far out by its continued fraction, in the tail of the incomplete gamma function."""
+    return mp.exp(x * x) * mp.gammainc(mp.mpf(1) / 2, x * x, mp.inf) / mp.sqrt(mp.pi)
+
+
+def scaled_tail_slope(x: mp.mpf) -> mp.mpf:
+    """The derivative of that, which cancels."""
+    with mp.workdps(90):
+        return 2 * x * scaled_tail(x) - 2 / mp.sqrt(mp.pi)
+
+
+def series() -> None:
+    """Those of kernels/reference/normal.py, gamma.py and bessel.py and of their native twins."""
+
+    def far(s: mp.mpf) -> mp.mpf:
+        return mp.mpf(15) / 4 * (1 + s) / (1 - s)
+
+    show_series(
+        "(1 + 2 x) erfcx(x) in s = (x - 3.75) / (x + 3.75)", lambda s: (1 + 2 * far(s)) * scaled_tail(far(s)), 27
+    )
+    show_series("-(1 + 2 x)^2 times the slope of erfcx, in s",
+                lambda s: -((1 + 2 * far(s)) ** 2) * scaled_tail_slope(far(s)), 29)  # fmt: skip
+    show_series("lgamma(2 + z) / z in 2 z", lambda t: mp.loggamma(2 + t / 2) / (t / 2), 20)
+    for order in (0, 1):
+        show_series(f"sqrt(x) e^-x I_{order}(x) in 16 / x - 1", lambda t, order=order: mp.sqrt(16 / (t + 1)) *  # type: ignore[misc]
+                    mp.exp(-16 / (t + 1)) * mp.besseli(order, 16 / (t + 1)), 27)  # fmt: skip
+
+
 def main() -> None:
+    series()
     tiny = 1e-6
     half = 0.3467
     show(

@@ -86,6 +86,21 @@ def piecewise() -> Iterator[Case]:
                        lambda K, *a, n=name, m=numbers: getattr(K, n)(*a[:-1], *m, out=a[-1]), (count,), slow=large)  # fmt: skip
 
 
+SPECIAL = ("digamma", "erfc", "erfcx", "erfcx_first_slope", "erfinv", "i0", "i0e", "i1", "i1_first_slope", "i1e",
+           "i1e_first_slope", "lgamma", "log_ndtr", "ndtr", "ndtri", "sinc_first_slope", "trigamma")  # fmt: skip
+
+
+def special() -> Iterator[Case]:
+    """Numbers over 0 of every size up to some 30, so that several regions of a function meet in a block."""
+    for shape in (*SHAPES, (257, 1025)):
+        large = _size(shape) > 20_000 or shape in LEFT_OUT
+        for name in SPECIAL:
+            yield Case(f"{name} {shape}", lambda r, s=shape: [np.exp(r.uniform(-4, 3.5, s)) / 2],
+                       lambda K, x, n=name: getattr(K, n)(x), slow=large)  # fmt: skip
+            yield Case(f"{name} into another {shape}", lambda r, s=shape: [np.exp(r.uniform(-4, 3.5, s)) / 2, np.ones(s)],
+                       lambda K, x, out, n=name: getattr(K, n)(x, out=out), (1,), slow=large)  # fmt: skip
+
+
 def scans() -> Iterator[Case]:
     for shape in (*SHAPES[1:], (257, 1025), (5, 130, 9), (40, 3, 140)):
         for dim in range(len(shape)):
@@ -535,6 +550,7 @@ def cases() -> list[Case]:
         for family in (
             elementwise,
             piecewise,
+            special,
             scans,
             transforms,
             products,

@@ -26,8 +26,8 @@ from rushlight.kernels.recurrent import *
 from rushlight.kernels.rows import *
 from rushlight.kernels.rowwise import *
 from rushlight.kernels.scans import *
+from rushlight.kernels.special import *
 from rushlight.kernels.steps import *
 from rushlight.kernels.sums import *
-from rushlight.kernels.triangles import *
 
 native_status = status

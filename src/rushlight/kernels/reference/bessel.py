@@ -127,7 +127,27 @@ def i1_slope(x: Array, n: int) -> Array:
 
 def i1e_slope(x: Array, n: int) -> Array:
     """The n-th derivative of i1e, n >= 1; at 0, where e^-|x| has a kink, that of i1."""
+    if n == 1:
+        return np.asarray(_i1e_first_slope(x))
     slope = in_float64(lambda part: sum(
         math.comb(n, k) * (-np.sign(part)) ** (n - k) * slope for k, slope in enumerate(_i1_slopes(part, n))
     ))  # fmt: skip
     return np.asarray(slope(x))
+
+
+def _slope_of(series: tuple[float, ...]) -> list[float]:
+    """The derivative of a Chebyshev series."""
+    out = [0.0] * (len(series) + 1)
+    for k in range(len(series) - 1, 0, -1):
+        out[k - 1] = out[k + 1] + 2 * k * series[k]
+    return [out[0] / 2, *out[1:-2]]
+
+
+@in_float64
+def _i1e_first_slope(x: Array) -> Array:
+    """Beyond 8, where the sum of the others cancels, by the derivative of the series itself."""
+    size = np.abs(x)
+    slopes = _i1_slopes(x, 1)
+    at, sixteenth = 16 / size - 1, 16 / size
+    far = 0.5 * chebyshev(_I1_FAR, at) + sixteenth * chebyshev(_slope_of(_I1_FAR), at)
+    return np.asarray(np.where(size > 8, -far / (size * np.sqrt(size)), slopes[1] - np.sign(x) * slopes[0]))

@@ -52,10 +52,10 @@ def _scaled_tail(x: Array) -> Array:
     return np.asarray(chebyshev(_ERFCX, 1 - 7.5 / (x + 3.75)) / (1 + 2 * x))
 
 
-def _exp_square(x: Array) -> Array:
-    """e^(-x^2) with the error of the square made good."""
+def _exp_square(x: Array, sign: float = -1.0) -> Array:
+    """e^(sign x^2), x not negative, with the error of the square made good."""
     high = np.round(x * 16) / 16
-    out: Array = np.exp(-high * high) * np.exp(-(x - high) * (x + high))
+    out: Array = np.exp(sign * high * high) * np.exp(sign * (x - high) * (x + high))
     return out
 
 
@@ -75,7 +75,7 @@ def _erfcx(x: Array) -> Array:
     below = x < 0
     if below.any():
         y = x[below]
-        tail[below] = 2 * np.exp(y * y) - tail[below]
+        tail[below] = 2 * _exp_square(np.minimum(-y, 30.0), 1.0) - tail[below]
     return tail
 
 

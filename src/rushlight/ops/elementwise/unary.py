@@ -14,7 +14,6 @@ from rushlight.dispatch import functions as ops
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, op
-from rushlight.kernels.reference import slopes
 from rushlight.ops.elementwise.arith import conj, own_conj
 from rushlight.ops.elementwise.complex_log import complex_log1p
 from rushlight.ops.elementwise.shared import complex_refused, floating_into, keep, over, times
@@ -370,4 +369,4 @@ def _(g: Array | Tensor, input: Array | Tensor) -> Any:
 @elementwise(ns=None, inplace=False, grads={"input": lambda g, input, n: g * conj(sinc_slope(input, n + 1))})
 def sinc_slope(input: Array, n: int) -> Array:
     """The n-th derivative of sinc.  input: (*) -> (*)"""
-    return slopes.sinc_slope(input, n)
+    return backend.sinc_slope(input, n)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.dispatch import call
 from rushlight.dispatch.declare import Array
@@ -30,20 +31,20 @@ def lgamma(input: Array) -> Array:
     >>> torch.lgamma(torch.tensor([0.5, 5.0]))
     tensor([0.5724, 3.1781])
     """
-    return gamma.lgamma(input)
+    return backend.lgamma(input)
 
 
 @elementwise(refuse="c", grads={"input": lambda g, input: g * polygamma_op(input, 1)})
 def digamma(input: Array) -> Array:
     """The derivative of lgamma.  input: (*) -> (*); infinite at 0, NaN at -1, -2 and so on."""
-    return gamma.digamma(input)
+    return backend.digamma(input)
 
 
 @elementwise(aten=("polygamma(n, input)",), refuse="c", ns=None, name="polygamma", inplace=False,
              grads={"input": lambda g, input, n: g * polygamma_op(input, n + 1)})  # fmt: skip
 def polygamma_op(input: Array, n: int) -> Array:
     """The n-th derivative of digamma.  (*) -> (*)"""
-    return gamma.polygamma(n, input) if n else gamma.digamma(input)
+    return backend.polygamma(n, input)
 
 
 def _order(n: int, input: Tensor | list[Any]) -> int:
@@ -93,7 +94,7 @@ def mvlgamma_op(input: Array, p: int) -> Array:
     """log of the gamma function of dimension p.  (*) -> (*)"""
     total = np.full(input.shape, 0.25 * p * (p - 1) * math.log(math.pi))
     for j in range(p):
-        total += gamma.lgamma(input - input.dtype.type(0.5 * j))
+        total += backend.lgamma(np.asarray(input - input.dtype.type(0.5 * j)))
     return total.astype(input.dtype)
 
 

@@ -12,7 +12,6 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, elementwise
-from rushlight.kernels.reference import bessel, normal, slopes
 from rushlight.ops.elementwise import rounding, two_variables, unary
 from rushlight.ops.elementwise.shared import keep, times
 from rushlight.ops.elementwise.unary import exp, log
@@ -50,38 +49,38 @@ def erf(input: Array) -> Array:
 @elementwise(refuse="c", grads={"input": lambda g, input: _bell(g, input, -TWO_OVER_ROOT_PI)}, foreach=True)
 def erfc(input: Array) -> Array:
     """1 - erf(input), exact where that is small.  input: (*) -> (*)"""
-    return normal.erfc(input)
+    return backend.erfc(input)
 
 
 @elementwise(refuse="c", grads={"input": lambda g, input: times(g, exp(erfinv(input) ** 2) * (1 / TWO_OVER_ROOT_PI))})
 def erfinv(input: Array) -> Array:
     """The inverse of erf.  input: (*) -> (*); infinite at -1 and 1, NaN beyond."""
-    return normal.erfinv(input)
+    return backend.erfinv(input)
 
 
 @elementwise(**SPECIAL, grads={"input": lambda g, input: g * erfcx_slope(input, 1)})
 def erfcx(input: Array) -> Array:
     """e^(input^2) erfc(input), without overflow for large `input`.  input: (*) -> (*)"""
-    return normal.erfcx(input)
+    return backend.erfcx(input)
 
 
 @elementwise(ns=None, inplace=False, refuse="c", grads={"input": lambda g, input, n: g * erfcx_slope(input, n + 1)})
 def erfcx_slope(input: Array, n: int) -> Array:
     """The n-th derivative of erfcx.  input: (*) -> (*)"""
-    return slopes.erfcx_slope(input, n)
+    return backend.erfcx_slope(input, n)
 
 
 @elementwise(**SPECIAL,
              grads={"input": lambda g, input: times(g, exp(input * input * -0.5) * PEAK)})  # fmt: skip
 def ndtr(input: Array) -> Array:
     """The normal distribution: the area below `input`.  input: (*) -> (*)"""
-    return normal.ndtr(input)
+    return backend.ndtr(input)
 
 
 @elementwise(**SPECIAL, grads={"input": lambda g, out: times(g, exp(out * out * 0.5) * math.sqrt(2 * math.pi))})
 def ndtri(input: Array) -> Array:
     """The inverse of :func:`ndtr`.  input: (*) -> (*); infinite at 0 and 1, NaN beyond."""
-    return normal.ndtri(input)
+    return backend.ndtri(input)
 
 
 FAR = {"float64": 37.0, "float16": 4.5}  # from where erfcx is infinite in a dtype, about; 13 in the others
@@ -97,7 +96,7 @@ def _slope_of_log_ndtr(g: Array | Tensor, input: Array | Tensor) -> Array | Tens
 @elementwise(**SPECIAL, grads={"input": _slope_of_log_ndtr})
 def log_ndtr(input: Array) -> Array:
     """The logarithm of the normal distribution, exact where that is small.  input: (*) -> (*)"""
-    return normal.log_ndtr(input)
+    return backend.log_ndtr(input)
 
 
 @elementwise(**SPECIAL, grads={"input": lambda g, input: g * (-log(input) - 1)})
@@ -115,37 +114,37 @@ def entr(input: Array) -> Array:
 @elementwise(refuse="c", grads={"input": lambda g, input: g * i1(input)})
 def i0(input: Array) -> Array:
     """The modified Bessel function of the first kind of order 0.  input: (*) -> (*)"""
-    return bessel.i0(input)
+    return backend.i0(input)
 
 
 @elementwise(**SPECIAL, grads={"input": lambda g, input, out: g * (i1e(input) - rounding.sgn(input) * out)})
 def i0e(input: Array) -> Array:
     """e^-|input| i0(input).  input: (*) -> (*)"""
-    return bessel.i0e(input)
+    return backend.i0e(input)
 
 
 @elementwise(**SPECIAL, grads={"input": lambda g, input: g * i1_slope(input, 1)})
 def i1(input: Array) -> Array:
     """The modified Bessel function of the first kind of order 1.  input: (*) -> (*)"""
-    return bessel.i1(input)
+    return backend.i1(input)
 
 
 @elementwise(ns=None, inplace=False, refuse="c", grads={"input": lambda g, input, n: g * i1_slope(input, n + 1)})
 def i1_slope(input: Array, n: int) -> Array:
     """The n-th derivative of i1.  input: (*) -> (*)"""
-    return bessel.i1_slope(input, n)
+    return backend.i1_slope(input, n)
 
 
 @elementwise(**SPECIAL, grads={"input": lambda g, input: g * i1e_slope(input, 1)})
 def i1e(input: Array) -> Array:
     """e^-|input| i1(input).  input: (*) -> (*)"""
-    return bessel.i1e(input)
+    return backend.i1e(input)
 
 
 @elementwise(ns=None, inplace=False, refuse="c", grads={"input": lambda g, input, n: g * i1e_slope(input, n + 1)})
 def i1e_slope(input: Array, n: int) -> Array:
     """The n-th derivative of i1e.  input: (*) -> (*)"""
-    return bessel.i1e_slope(input, n)
+    return backend.i1e_slope(input, n)
 
 
 # Functions by SciPy ----------------------------------------------------------------------------------
