@@ -73,6 +73,10 @@ PIECES: dict[str, tuple[int, tuple[float, ...]]] = {  # how many arrays, and the
     "sign": (1, ()), "hardswish": (1, ()), "clamp": (1, (-1.0, 0.5)), "leaky_relu": (1, (0.1,)),
     "between_backward": (2, (-1.0, 0.5)), "leaky_relu_backward": (2, (0.1,)), "hardswish_backward": (2, ()),
     "huber": (2, (0.5, 2.0)), "huber_slope": (2, (0.5, 2.0)), "lerp": (2, (0.3,)),
+    "hardshrink": (1, (0.5,)), "finite": (1, (0.5, 2.0, -2.0)), "angle_of_real": (1, ()), "not_0_backward": (2, ()),
+    "elu": (1, (1.5, 1.1, 0.7)), "elu_backward": (2, (1.5, 1.1, 0.7)), "elu_backward_of_input": (2, (1.5, 1.1, 0.7)),
+    "logit_backward": (2, (-1.0, 3.0, 0.5)), "fmod": (2, ()), "remainder": (2, ()), "floor_divide": (2, ()), "logaddexp": (2, ()),
+    "logaddexp2": (2, ()), "hypot": (2, ()), "copysign": (2, ()), "nextafter": (2, ()),
 }  # fmt: skip
 
 
@@ -84,6 +88,29 @@ def piecewise() -> Iterator[Case]:
                        lambda K, *a, n=name, m=numbers: getattr(K, n)(*a, *m), slow=large)  # fmt: skip
             yield Case(f"{name} into another {shape}", normal(*[shape] * (count + 1)),
                        lambda K, *a, n=name, m=numbers: getattr(K, n)(*a[:-1], *m, out=a[-1]), (count,), slow=large)  # fmt: skip
+        yield Case(f"lerp_each {shape}", normal(shape, shape, shape), lambda K, *a: K.lerp_each(*a), slow=large)
+        for name in ("fmod", "remainder", "floor_divide"):
+            yield Case(
+                f"{name} by a number {shape}", normal(shape), lambda K, x, n=name: getattr(K, n)(x, 0.75), slow=large
+            )
+    for shape, slopes in (
+        ((7, 33), (33,)),
+        ((65, 257), (257,)),
+        ((9, 5, 65), (5, 1)),
+        ((4, 31, 7, 5), (1, 31, 1, 1)),
+        ((3, 1025), (1,)),
+    ):
+        yield Case(f"prelu {shape} {slopes}", normal(shape, slopes), lambda K, x, w: K.prelu(x, w))
+        yield Case(f"prelu_backward {shape} {slopes}", normal(shape, shape, slopes),
+                   lambda K, g, x, w: _summed(K.prelu_backward(g, x, w, True, True), w), loose=4)  # fmt: skip
+
+
+def _summed(found: tuple[Array, Array], w: Array) -> list[Array]:
+    """The gradients of an input and of slopes, the second in the shape of these."""
+    to_input, to_slopes = found
+    shape = (1,) * (to_slopes.ndim - w.ndim) + w.shape
+    over = tuple(d for d, n in enumerate(shape) if n == 1 and to_slopes.shape[d] != 1)
+    return [to_input, to_slopes.sum(over, keepdims=True).reshape(w.shape)]
 
 
 SPECIAL = ("digamma", "erfc", "erfcx", "erfcx_first_slope", "erfinv", "i0", "i0e", "i1", "i1_first_slope", "i1e",

@@ -25,8 +25,12 @@ NUMBERS: dict[str, tuple[tuple[float, ...], ...]] = {
     "huber": ((1.0, 1.0), (0.5, 2.0)),
     "huber_slope": ((1.0, 1.0), (0.5, 2.0)),
     "lerp": ((0.0,), (0.3,), (0.5,), (1.0,), (-2.0,)),
+    "hardshrink": ((0.5,), (0.0,), (-1.0,)),
+    "finite": ((0.0, 9.0, -8.0), (nan, inf, inf)),
+    "angle_of_real": ((),),
+    "not_0_backward": ((),),
 }
-ONE = ("sign", "hardswish", "clamp", "leaky_relu")
+ONE = ("sign", "hardswish", "clamp", "leaky_relu", "hardshrink", "finite", "angle_of_real")
 CASES = [(name, numbers) for name, all_numbers in NUMBERS.items() for numbers in all_numbers]
 
 
@@ -70,6 +74,8 @@ def torch_function(name: str) -> Callable[..., Any]:
     F = torch.nn.functional
     table: dict[str, Callable[..., Any]] = {
         "sign": torch.sign, "hardswish": F.hardswish, "leaky_relu": F.leaky_relu, "lerp": torch.lerp,
+        "hardshrink": F.hardshrink, "finite": torch.nan_to_num, "angle_of_real": torch.angle,
+        "not_0_backward": lambda g, y: torch.where(y == 0, torch.zeros(()), g),
         "clamp": lambda x, low, high: torch.clamp(x, low, high),
         "huber": lambda x, y, delta, scale: F.huber_loss(x, y, reduction="none", delta=delta) * scale,
         "between_backward": torch.ops.aten.hardtanh_backward,

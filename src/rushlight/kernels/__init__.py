@@ -22,6 +22,7 @@ from rushlight.kernels.norms import *
 from rushlight.kernels.order import *
 from rushlight.kernels.piecewise import *
 from rushlight.kernels.pooling import *
+from rushlight.kernels.prelu import *
 from rushlight.kernels.recurrent import *
 from rushlight.kernels.rows import *
 from rushlight.kernels.rowwise import *
@@ -29,5 +30,7 @@ from rushlight.kernels.scans import *
 from rushlight.kernels.special import *
 from rushlight.kernels.steps import *
 from rushlight.kernels.sums import *
+from rushlight.kernels.two_variables import *
+from rushlight.kernels.units import *
 
 native_status = status

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 BFLOAT16 = dtype(bfloat16)
+PAIRED = 2048  # elements from which on a kernel of two arrays costs less than NumPy's call
 LETTERS = {"Array": "a", "int": "i", "float": "d"}
 
 Reference = Callable[..., Array]
@@ -84,6 +85,50 @@ def each(bfloat16: bool = False, small: int = 0) -> Callable[[Reference], Kernel
         return made
 
     return declare
+
+
+def paired(plain: np.ufunc, by_number: bool = False) -> Callable[..., Any]:
+    """A kernel in the place of NumPy's function of two, whose native twin has its name, for large arrays alike.
+
+    All else, small and broadcast arrays among it, is left to NumPy's.  by_number: there is a twin, with ``_by`` at its name, of an array and
+    one number, too.
+    """
+    name = plain.__name__
+    exports(**{name: "aaan"}, **({f"{name}_by": "aand"} if by_number else {}))
+
+    def run(x: Any, y: Any, out: Array | None = None) -> Any:
+        table = native(x.dtype) if x.__class__ is ndarray and x.size >= PAIRED and x.dtype.kind == "f" else None
+        if table is None or not gapless(x) or not (out is None or like(x, out)):
+            return plain(x, y, out=out)
+        if like(x, y):
+            target = empty_like(x) if out is None else _target(out, x, y)
+            getattr(table, name)(x, y, target, x.size)
+        elif by_number and _one(y, x):
+            target = empty_like(x) if out is None else _target(out, x)
+            getattr(table, f"{name}_by")(x, target, x.size, float(y) if y.__class__ is not ndarray else y.item())
+        else:
+            return plain(x, y, out=out)
+        return put(target, out)
+
+    run.__name__ = run.__qualname__ = name
+    run.__doc__ = f"As :obj:`numpy.{name}`.  (*), (*) -> (*)"
+    return run
+
+
+def like(x: Array, y: Any) -> bool:
+    """Whether `y` is an array of the dtype of `x` that lies as that does."""
+    if y.__class__ is not ndarray or y.dtype != x.dtype:
+        return False
+    return bool(
+        y.shape == x.shape and y.flags.aligned and (y.strides == x.strides or (x.flags.num & y.flags.num & 3) != 0)
+    )
+
+
+def _one(y: Any, x: Array) -> bool:
+    """Whether `y` is a number beside an array of the dtype of `x`, or an array of one that leaves its shape."""
+    if y.__class__ is ndarray:
+        return bool(y.size == 1 and y.ndim <= x.ndim and y.dtype == x.dtype)
+    return y.__class__ is float or y.__class__ is int
 
 
 def map_one(kernel: Reference, x: Array, out: Array | None, *numbers: object) -> Array:

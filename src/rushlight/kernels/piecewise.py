@@ -11,17 +11,22 @@ Arrays and results as in :mod:`rushlight.kernels.maps`.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array
-from rushlight.kernels.maps import each
+from rushlight.kernels.dispatch import Array, gapless, native
+from rushlight.kernels.maps import PAIRED, each, like
 from rushlight.kernels.native import loader
+from rushlight.kernels.native.signatures import exports
 
 __all__ = [
     "between_backward",
     "choose",
     "clamp",
+    "angle_of_real",
+    "finite",
+    "hardshrink",
     "hardswish",
     "hardswish_backward",
     "huber",
@@ -29,6 +34,8 @@ __all__ = [
     "leaky_relu",
     "leaky_relu_backward",
     "lerp",
+    "lerp_each",
+    "not_0_backward",
     "sign",
 ]
 
@@ -104,6 +111,55 @@ def lerp(x: Array, end: Array, weight: float) -> Array:
         return np.add(x, step, out=step)
     step *= 1 - weight
     return np.subtract(end, step, out=step)
+
+
+@each()
+def hardshrink(x: Array, limit: float) -> Array:
+    """0 where x is in [-limit, limit], else x."""
+    inside = np.asarray(x >= -limit)
+    inside &= x <= limit
+    return np.where(inside, x.dtype.type(0), x)
+
+
+@each(bfloat16=True)
+def not_0_backward(g: Array, output: Array) -> Array:
+    """g where ``output`` is not 0, else 0."""
+    return np.where(output == 0, g.dtype.type(0), g)
+
+
+@each()
+def finite(x: Array, nan: float, above: float, below: float) -> Array:
+    """x with numbers in the place of NaN and of both infinities."""
+    out = np.array(x, order="K")
+    infinite = np.isinf(x)
+    if infinite.any():
+        up = np.greater(x, 0)
+        np.copyto(out, x.dtype.type(above), where=infinite & up)
+        np.copyto(out, x.dtype.type(below), where=infinite & ~up)
+    np.copyto(out, x.dtype.type(nan), where=np.isnan(x))
+    return out
+
+
+@each(bfloat16=True)
+def angle_of_real(x: Array) -> Array:
+    """pi where x is under 0, else 0; NaN of NaN."""
+    out = np.asarray(np.where(np.less(x, 0), x.dtype.type(math.pi), x.dtype.type(0)))
+    np.copyto(out, x, where=np.isnan(x))
+    return out
+
+
+exports(lerp_each="aaaan")  # piecewise.cpp: input, end, weights, result, elements
+
+
+def lerp_each(x: Array, end: Array, weight: Array) -> Array:
+    """As `lerp`, of a weight for each element, broadcast.  (*), (*), (*) -> (*)"""
+    table = native(x.dtype) if x.size >= PAIRED else None
+    if table is not None and gapless(x) and like(x, end) and like(x, weight):
+        out = np.empty_like(x)
+        table.lerp_each(x, end, weight, out, x.size)
+        return out
+    step: Any = np.asarray(end - x)
+    return np.where(np.abs(weight) < 0.5, x + step * weight, end - step * (1 - weight))
 
 
 # By a mask ---------------------------------------------------------------------------------------------

@@ -45,6 +45,28 @@ template <class T> static void softplus_backward(const T *g, const T *x, T *o, l
     map2(g, x, o, n, [=](WideOf<T> d, WideOf<T> v) { return choose(v * beta > limit, d, d * sigmoid(v * beta)); });
 }
 
+// The exponential linear units: `scale` times v over 0, else `low` (e^(inner v) - 1).
+template <class T> static void elu(const T *x, T *o, long n, WideOf<T> low, WideOf<T> scale, WideOf<T> inner) {
+    map1(x, o, n, [=](WideOf<T> v) { return choose(v > 0, v * scale, rl::expm1(v * inner) * low); });
+}
+
+// By the result, whose sign is that of the input.
+template <class T> static void elu_backward(const T *g, const T *y, T *o, long n, WideOf<T> low, WideOf<T> scale, WideOf<T> inner) {
+    map2(g, y, o, n, [=](WideOf<T> d, WideOf<T> v) { return d * (v <= 0 ? (v + low) * inner : scale); });
+}
+
+template <class T>
+static void elu_backward_of_input(const T *g, const T *x, T *o, long n, WideOf<T> low, WideOf<T> scale, WideOf<T> inner) {
+    const WideOf<T> steep = low * inner;
+    map2(g, x, o, n, [=](WideOf<T> d, WideOf<T> v) { return d * choose(v <= 0, rl::exp(v * inner) * steep, scale); });
+}
+
+// g / (v (1 - v)) from `low` to `high`, beyond them `other`.
+template <class T> RL_INLINE T logit_slope(T g, T v, T low, T high, T other) {
+    T slope = g / (v * (T(1) - v));
+    return choose((v >= low) & (v <= high), slope, other);
+}
+
 // g where the mask is set.  It is read in any case: a load that depends on the mask is not made SIMD code of.
 template <class T> RL_INLINE T masked(T g, uint8_t mask) { return mask ? g : T(0); }
 RL_INLINE Bf16 masked(Bf16 g, uint8_t mask) { return {uint16_t(g.bits & -uint16_t(mask != 0))}; }
@@ -64,6 +86,7 @@ UNARY(tanh, rl::tanh(v))
 UNARY(erf, rl::erf(v))
 UNARY(sigmoid, rl::sigmoid(v))
 UNARY(silu, v / (1 + rl::exp(-v)))
+UNARY(reciprocal_root, 1 / std::sqrt(v))
 
 BINARY(silu_backward, g * (rl::sigmoid(v) * (1 + v * (1 - rl::sigmoid(v)))))
 BINARY(sigmoid_backward, g * ((1 - v) * v))
@@ -95,6 +118,38 @@ BINARY(relu_backward, v <= 0 ? T(0) : g)
         const T *g = call.pair_in<T>("gradient", g_, n), *x = call.pair_in<T>("input", x_, n);         \
         T *o = call.pair_out<T>("out", o_, n);                                                         \
         call.run([=] { rl::softplus_backward(g, x, o, n, (rl::WideOf<T>)beta, (rl::WideOf<T>)limit); });                       \
+    }                                                                                                  \
+    RL_EXPORT void rl_elu_##S(Array *x_, Array *o_, long n, double low, double scale, double inner) {  \
+        rl::Call call("elu");                                                                          \
+        const T *x = call.pair_in<T>("input", x_, n);                                                  \
+        T *o = call.pair_out<T>("out", o_, n);                                                         \
+        using W = rl::WideOf<T>;                                                                       \
+        call.run([=] { rl::elu(x, o, n, (W)low, (W)scale, (W)inner); });                               \
+    }                                                                                                  \
+    RL_EXPORT void rl_elu_backward_##S(Array *g_, Array *y_, Array *o_, long n, double low, double scale, \
+                                       double inner) {                                                 \
+        rl::Call call("elu_backward");                                                                 \
+        const T *g = call.pair_in<T>("gradient", g_, n), *y = call.pair_in<T>("result", y_, n);        \
+        T *o = call.pair_out<T>("out", o_, n);                                                         \
+        using W = rl::WideOf<T>;                                                                       \
+        call.run([=] { rl::elu_backward(g, y, o, n, (W)low, (W)scale, (W)inner); });                   \
+    }                                                                                                  \
+    RL_EXPORT void rl_elu_backward_of_input_##S(Array *g_, Array *x_, Array *o_, long n, double low,   \
+                                                double scale, double inner) {                          \
+        rl::Call call("elu_backward_of_input");                                                        \
+        const T *g = call.pair_in<T>("gradient", g_, n), *x = call.pair_in<T>("input", x_, n);         \
+        T *o = call.pair_out<T>("out", o_, n);                                                         \
+        using W = rl::WideOf<T>;                                                                       \
+        call.run([=] { rl::elu_backward_of_input(g, x, o, n, (W)low, (W)scale, (W)inner); });          \
+    }                                                                                                  \
+    RL_EXPORT void rl_logit_backward_##S(Array *g_, Array *x_, Array *o_, long n, double low,          \
+                                         double high, double other) {                                  \
+        rl::Call call("logit_backward");                                                               \
+        const T *g = call.pair_in<T>("gradient", g_, n), *x = call.pair_in<T>("input", x_, n);         \
+        T *o = call.pair_out<T>("out", o_, n);                                                         \
+        using W = rl::WideOf<T>;                                                                       \
+        const W a = (W)low, b = (W)high, c = (W)other;                                                 \
+        call.run([=] { rl::map2(g, x, o, n, [=](W d, W v) { return rl::logit_slope(d, v, a, b, c); }); }); \
     }                                                                                                  \
     RL_EXPORT void rl_relu_backward_mask_##S(Array *g_, Array *mask_, Array *o_, long n) {             \
         rl::Call call("relu_backward_mask");                                                           \

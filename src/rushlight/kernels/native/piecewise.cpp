@@ -23,6 +23,27 @@ template <class T> static void lerp(const T *x, const T *end, T *o, long n, T we
     map2(x, end, o, n, [=](T a, T b) { return (near ? a : b) + part * (b - a); });
 }
 
+// The same of weights of their own.
+template <class T> RL_INLINE T between(T a, T b, T weight) {
+    const bool near = std::fabs(weight) < T(0.5);
+    const T part = near ? weight : weight - T(1), from = near ? a : b;
+    return from + part * (b - a);
+}
+
+template <class T> static void lerp_each(const T *x, const T *end, const T *weight, T *o, long n) {
+    parallel_for(n, kGrain, [=](long first, long last) {
+#pragma omp simd
+        for (long i = first; i < last; ++i) o[i] = between(x[i], end[i], weight[i]);
+    });
+}
+
+// Finite numbers as they are.
+template <class T> RL_INLINE T finite(T v, T nan, T above, T below) {
+    T out = v == infinity<T>() ? above : v;
+    out = v == -infinity<T>() ? below : out;
+    return v != v ? nan : out;
+}
+
 // 0 below, whatever the gradient.
 template <class T> RL_INLINE T hardswish_slope(T g, T v) {
     T middle = g * (v * T(1.0 / 3) + T(0.5)), out = v < 3 ? middle : g;
@@ -38,6 +59,8 @@ template <class T> RL_INLINE T leaky(T sign, T v, T slope) {
 
 UNARY(sign, T((v > 0) - (v < 0)))
 UNARY(hardswish, v * rl::clamp(v + 3, T(0), T(6)) * T(1.0 / 6))
+UNARY(angle_of_real, v != v ? v : v < 0 ? T(3.14159265358979323846) : T(0))
+BINARY(not_0_backward, v == 0 ? T(0) : g)
 BINARY(hardswish_backward, rl::hardswish_slope(g, v))
 
 #define REST(T, S)                                                                                          \
@@ -86,5 +109,26 @@ BINARY(hardswish_backward, rl::hardswish_slope(g, v))
         const T *x = call.pair_in<T>("input", x_, n), *end = call.pair_in<T>("end", end_, n);               \
         T *o = call.pair_out<T>("out", o_, n);                                                              \
         call.run([=] { rl::lerp(x, end, o, n, (T)weight); });                                               \
+    }                                                                                                       \
+    RL_EXPORT void rl_lerp_each_##S(Array *x_, Array *end_, Array *weight_, Array *o_, long n) {            \
+        rl::Call call("lerp_each");                                                                         \
+        const T *x = call.pair_in<T>("input", x_, n), *end = call.pair_in<T>("end", end_, n);               \
+        const T *weight = call.pair_in<T>("weight", weight_, n);                                            \
+        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        call.run([=] { rl::lerp_each(x, end, weight, o, n); });                                             \
+    }                                                                                                       \
+    RL_EXPORT void rl_hardshrink_##S(Array *x_, Array *o_, long n, double limit) {                          \
+        rl::Call call("hardshrink");                                                                        \
+        const T *x = call.pair_in<T>("input", x_, n);                                                       \
+        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        const T a = (T)limit;                                                                               \
+        call.run([=] { rl::map1(x, o, n, [=](T v) { return (v >= -a) & (v <= a) ? T(0) : v; }); });         \
+    }                                                                                                       \
+    RL_EXPORT void rl_finite_##S(Array *x_, Array *o_, long n, double nan, double above, double below) {    \
+        rl::Call call("finite");                                                                            \
+        const T *x = call.pair_in<T>("input", x_, n);                                                       \
+        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        const T a = (T)nan, b = (T)above, c = (T)below;                                                     \
+        call.run([=] { rl::map1(x, o, n, [=](T v) { return rl::finite(v, a, b, c); }); });                  \
     }
 RL_BOTH(REST)

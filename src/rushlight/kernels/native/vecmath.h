@@ -33,33 +33,20 @@ template <class T> constexpr T infinity() { return std::numeric_limits<T>::infin
 
 // e^x: x = n ln 2 + r, e^r by a polynomial, 2^n as two factors so that subnormal results are exact too.
 // Adding 1.5 * 2^23 (2^52) rounds to an integer and leaves it in the low bits.
-RL_INLINE float exp(float x) {
-    const float shift = 12582912.0f;
-    x = x < -105.0f ? -105.0f : x;
-    x = x > 89.0f ? 89.0f : x;
-    float t = x * 1.44269504088896341f + shift;
-    float n = t - shift;
-    float r = x - n * 0.693145751953125f;
-    r = r - n * 1.42860682030941723e-6f;
+constexpr float kWhole = 12582912.0f;
+constexpr double kWholeLong = 6755399441055744.0;
+
+// e^r - 1 of |r| <= ln 2 / 2.
+RL_INLINE float exp_less_one(float r) {
     float p = 1.392620383e-03f;
     p = p * r + 8.363194764e-03f;
     p = p * r + 4.166655615e-02f;
     p = p * r + 1.666657627e-01f;
     p = p * r + 0.5f;
-    p = p * (r * r) + r + 1.0f;
-    uint32_t i = bits<uint32_t>(t) - bits<uint32_t>(shift) + 254;  // n + 254 > 0
-    uint32_t half = i >> 1;
-    return p * bits<float>(half << 23) * bits<float>((i - half) << 23);
+    return p * (r * r) + r;
 }
 
-RL_INLINE double exp(double x) {
-    const double shift = 6755399441055744.0;
-    x = x < -746.0 ? -746.0 : x;
-    x = x > 710.0 ? 710.0 : x;
-    double t = x * 1.44269504088896340736 + shift;
-    double n = t - shift;
-    double r = x - n * 6.93147180369123816490e-01;
-    r = r - n * 1.90821492927058770002e-10;
+RL_INLINE double exp_less_one(double r) {
     double p = 1.0 / 6227020800.0;
     p = p * r + 1.0 / 479001600.0;
     p = p * r + 1.0 / 39916800.0;
@@ -72,10 +59,81 @@ RL_INLINE double exp(double x) {
     p = p * r + 1.0 / 24.0;
     p = p * r + 1.0 / 6.0;
     p = p * r + 0.5;
-    p = p * (r * r) + r + 1.0;
-    uint64_t i = bits<uint64_t>(t) - bits<uint64_t>(shift) + 2046;
+    return p * (r * r) + r;
+}
+
+// x - n ln 2 of t = n + kWhole, the whole number n next to x / ln 2.
+RL_INLINE float left_of(float x, float &t) {
+    t = x * 1.44269504088896341f + kWhole;
+    float n = t - kWhole;
+    float r = x - n * 0.693145751953125f;
+    return r - n * 1.42860682030941723e-6f;
+}
+
+RL_INLINE double left_of(double x, double &t) {
+    t = x * 1.44269504088896340736 + kWholeLong;
+    double n = t - kWholeLong;
+    double r = x - n * 6.93147180369123816490e-01;
+    return r - n * 1.90821492927058770002e-10;
+}
+
+// p 2^n of t = n + kWhole.
+RL_INLINE float times_power(float p, float t) {
+    uint32_t i = bits<uint32_t>(t) - bits<uint32_t>(kWhole) + 254;  // n + 254 > 0
+    uint32_t half = i >> 1;
+    return p * bits<float>(half << 23) * bits<float>((i - half) << 23);
+}
+
+RL_INLINE double times_power(double p, double t) {
+    uint64_t i = bits<uint64_t>(t) - bits<uint64_t>(kWholeLong) + 2046;
     uint64_t half = i >> 1;
     return p * bits<double>(half << 52) * bits<double>((i - half) << 52);
+}
+
+RL_INLINE float exp(float x) {
+    x = x < -105.0f ? -105.0f : x;
+    x = x > 89.0f ? 89.0f : x;
+    float t, r = left_of(x, t);
+    return times_power(exp_less_one(r) + 1.0f, t);
+}
+
+RL_INLINE double exp(double x) {
+    x = x < -746.0 ? -746.0 : x;
+    x = x > 710.0 ? 710.0 : x;
+    double t, r = left_of(x, t);
+    return times_power(exp_less_one(r) + 1.0, t);
+}
+
+// 2^x: what is left of a whole number is exact.
+RL_INLINE float exp2(float x) {
+    x = x < -151.0f ? -151.0f : x;
+    x = x > 128.0f ? 128.0f : x;
+    float t = x + kWhole, r = (x - (t - kWhole)) * 0.693147180559945309f;
+    return times_power(exp_less_one(r) + 1.0f, t);
+}
+
+RL_INLINE double exp2(double x) {
+    x = x < -1076.0 ? -1076.0 : x;
+    x = x > 1024.0 ? 1024.0 : x;
+    double t = x + kWholeLong, r = (x - (t - kWholeLong)) * 0.693147180559945309417;
+    return times_power(exp_less_one(r) + 1.0, t);
+}
+
+// e^x - 1, exact near 0: 2 (2^(n-1) (e^r - 1) + (2^(n-1) - 1/2)), whose powers do not overflow before the result does.
+RL_INLINE float expm1(float x) {
+    x = x < -30.0f ? -30.0f : x;
+    x = x > 89.0f ? 89.0f : x;
+    float t, r = left_of(x, t);
+    float half = bits<float>((bits<uint32_t>(t) - bits<uint32_t>(kWhole) + 126) << 23);
+    return 2.0f * (exp_less_one(r) * half + (half - 0.5f));
+}
+
+RL_INLINE double expm1(double x) {
+    x = x < -50.0 ? -50.0 : x;
+    x = x > 710.0 ? 710.0 : x;
+    double t, r = left_of(x, t);
+    double half = bits<double>((bits<uint64_t>(t) - bits<uint64_t>(kWholeLong) + 1022) << 52);
+    return 2.0 * (exp_less_one(r) * half + (half - 0.5));
 }
 
 // log x of normal numbers over 0: x = 2^e m with m in [sqrt 1/2, sqrt 2), log m = 2 artanh((m - 1) / (m + 1)).  more: added to e.
@@ -213,12 +271,18 @@ RL_INLINE double normal(double x) { return 0.5 * (1.0 + rl::erf(x * 0.7071067811
 
 template <class T> RL_INLINE T sigmoid(T x) { return T(1) / (T(1) + rl::exp(-x)); }
 
+RL_INLINE float log_of_sum(float u) { return log_of_normal(u); }
+RL_INLINE double log_of_sum(double u) { return log_by_series(u); }
+
+// log(1 + e) of e from 0 to 1 as log(u) e / (u - 1), u = 1 + e rounded: the rounding of u cancels (Kahan).
+template <class T> RL_INLINE T log1p_small(T e) {
+    T u = T(1) + e, d = u - T(1);
+    return choose(d == T(0), e, log_of_sum(u) * e / choose(d == T(0), T(1), d));
+}
+
 // log(1 + e^x), the form of both infinities and of large |x| included.
 template <class T> RL_INLINE T log1p_exp(T x) {
-    T e = rl::exp(-std::fabs(x));
-    // log1p(e) = log(u) * e / (u - 1), u = 1 + e rounded: the rounding of u cancels (Kahan)
-    T u = T(1) + e, d = u - T(1);
-    T l = choose(d == T(0), e, log_of_normal(u) * e / choose(d == T(0), T(1), d));
+    T l = log1p_small(rl::exp(-std::fabs(x)));
     return (x > T(0) ? x : T(0)) + choose(x != x, x, l);
 }
 

@@ -380,21 +380,20 @@ def nan_to_num(input: Array, nan: float | None = None, posinf: float | None = No
     """
     if input.dtype.kind in "biu":
         return input.copy("K"), None
-    out = input.copy("K")
-    for part in (out.real, out.imag) if out.dtype.kind == "c" else (out,):
-        _replace(part, nan, posinf, neginf)
+    if input.dtype.kind == "c":
+        out = np.empty_like(input)
+        for to, part in ((out.real, input.real), (out.imag, input.imag)):
+            to[...] = _finite(part, nan, posinf, neginf)
+    else:
+        out = _finite(input, nan, posinf, neginf)
     return out, np.isfinite(input) if recording() else None
 
 
-def _replace(x: Array, nan: float | None, posinf: float | None, neginf: float | None) -> None:
-    """Put the numbers into an array in place."""
+def _finite(x: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
+    """An array of real numbers with others in the place of those that are not finite."""
     limits = dtypes.finfo(dtypes.of(x.dtype))
-    infinite = np.isinf(x)
-    if infinite.any():
-        above = np.greater(x, 0)
-        np.copyto(x, x.dtype.type(limits.max if posinf is None else posinf), where=infinite & above)
-        np.copyto(x, x.dtype.type(limits.min if neginf is None else neginf), where=infinite & ~above)
-    np.copyto(x, x.dtype.type(0 if nan is None else nan), where=np.isnan(x))
+    above, below = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
+    return backend.finite(x, 0.0 if nan is None else nan, above, below)
 
 
 nan_to_num.check(tensor_first)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.basics.dtypes import is_complex
@@ -235,9 +235,7 @@ def angle(input: Array) -> Array:
     """The angle of complex numbers in radians; of real ones, 0 or pi, NaN for NaN.  input: (*) -> (*) real"""
     if input.dtype.kind == "c":
         return np.arctan2(input.imag, input.real)
-    out = np.asarray(np.where(np.less(input, 0), input.dtype.type(math.pi), input.dtype.type(0)))
-    np.copyto(out, input, where=np.isnan(input))
-    return out
+    return backend.angle_of_real(input)
 
 
 @angle.grad("input")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from rushlight.backends.numpy import backend
 from rushlight.basics.dtypes import HALVES
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.compute import check_factors
@@ -15,9 +14,9 @@ from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, function, inplace_of, op
 from rushlight.kernels.dispatch import up
-from rushlight.ops.elementwise.floats import mapped, require
+from rushlight.ops.elementwise.floats import require
 from rushlight.ops.elementwise.rectifier import outside, publish_inplace
-from rushlight.ops.elementwise.shared import factor, in_blocks
+from rushlight.ops.elementwise.shared import factor
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
@@ -27,22 +26,12 @@ F = "nn.functional"
 
 def _elu(x: Array, alpha: float, scale: float, input_scale: float) -> Array:
     require(x.dtype.kind == "f", "elu", x)
-    return mapped(lambda b: _elu_block(b, alpha, scale, input_scale), x)
+    return backend.elu(x, alpha * scale, scale, input_scale)
 
 
 def _elu_into(x: Array, alpha: float, scale: float, input_scale: float) -> None:
-    x[...] = _elu_block(x, alpha, scale, input_scale)
-
-
-def _elu_block(x: Array, alpha: float, scale: float, input_scale: float) -> Array:
-    negative = np.minimum(x, 0, out=np.empty_like(x))  # keeps NaN
-    if input_scale != 1:
-        negative *= input_scale
-    np.expm1(negative, out=negative)
-    negative *= alpha * scale
-    positive = np.maximum(x, 0)
-    negative += positive if scale == 1 else positive * x.dtype.type(scale)
-    return negative
+    require(x.dtype.kind == "f", "elu", x)
+    backend.elu(x, alpha * scale, scale, input_scale, out=x)
 
 
 @op(
@@ -61,19 +50,7 @@ def elu_op(input: Array, alpha: float, scale: float, input_scale: float) -> Arra
 
 
 def _elu_raw(g: Array, out: Array, alpha: float, scale: float, input_scale: float) -> Array:
-    return mapped(lambda d, y: _elu_slope(d, y, alpha, scale, input_scale), *up(g, out))
-
-
-def _elu_slope(g: Array, y: Array, alpha: float, scale: float, input_scale: float) -> Array:
-    slope = np.fmin(y, 0)  # NaN counts as positive
-    slope += alpha * scale
-    if input_scale != 1:
-        slope *= input_scale
-    if alpha * scale * input_scale != scale:
-        negative = y <= 0
-        slope *= negative
-        slope += np.multiply(~negative, scale, dtype=slope.dtype)
-    return np.multiply(slope, g, out=slope)
+    return backend.elu_backward(*up(g, out), alpha * scale, scale, input_scale)
 
 
 @elu_op.grad("input", raw=_elu_raw)
@@ -91,18 +68,7 @@ def elu_of_input(input: Array, alpha: float, scale: float, input_scale: float) -
 
 
 def _of_input_raw(g: Array, input: Array, alpha: float, scale: float, input_scale: float) -> Array:
-    return mapped(lambda d, x: _slope_of_input(d, x, alpha, scale, input_scale), *up(g, input))
-
-
-def _slope_of_input(g: Array, x: Array, alpha: float, scale: float, input_scale: float) -> Array:
-    slope = np.fmin(x, 0)
-    slope *= input_scale
-    np.exp(slope, out=slope)
-    slope *= alpha * scale * input_scale
-    negative = x <= 0
-    slope *= negative
-    slope += np.multiply(~negative, scale, dtype=slope.dtype)
-    return np.multiply(slope, g, out=slope)
+    return backend.elu_backward_of_input(g, input, alpha * scale, scale, input_scale)
 
 
 @elu_of_input.grad("input", raw=_of_input_raw)
@@ -120,7 +86,7 @@ def elu_any(input: Tensor, alpha: float, scale: float, input_scale: float, inpla
 
 
 for _fn in (elu_op, elu_of_input):
-    _fn.into(in_blocks(_fn.op, _elu_into))
+    _fn.into(_elu_into)
 _elu_, _elu_of_input_ = inplace_of(elu_op.op), inplace_of(elu_of_input.op)
 
 

@@ -18,7 +18,7 @@ from rushlight.dispatch.plan import held_number
 from rushlight.dispatch.registry import elementwise, function, publish_inplace
 from rushlight.ops.elementwise.arith import by, conj, own_conj
 from rushlight.ops.elementwise.convert import cast, to_dtype
-from rushlight.ops.elementwise.shared import dtype_of, floating_into, keep, nothing, over, result_type_of, times
+from rushlight.ops.elementwise.shared import SMALL, dtype_of, floating_into, keep, nothing, over, result_type_of, times
 from rushlight.ops.elementwise.unary import log
 from rushlight.tensor import Tensor
 
@@ -78,6 +78,8 @@ def _rsqrt_raw(g: Array, out: Array) -> Array:
 @elementwise(promote="float", foreach=True)
 def rsqrt(input: Array) -> Array:
     """1 / sqrt(input).  input: (*) -> (*); keeps its result for the backward."""
+    if input.dtype.kind == "f" and input.size >= SMALL:
+        return backend.reciprocal_root(input)
     root = np.asarray(backend.sqrt(input))
     return np.divide(1, root, out=root)
 
@@ -86,8 +88,11 @@ rsqrt.grad("input", raw=_rsqrt_raw, blocks=True)(lambda g, out: g * conj(out * o
 
 
 def _rsqrt_into(x: Array) -> None:
-    backend.sqrt(x, out=x)
-    backend.true_divide(1, x, out=x)
+    if x.dtype.kind == "f" and x.size >= SMALL:
+        backend.reciprocal_root(x, out=x)
+    else:
+        backend.sqrt(x, out=x)
+        backend.true_divide(1, x, out=x)
 
 
 rsqrt.into(floating_into(rsqrt.op, _rsqrt_into))

@@ -205,34 +205,14 @@ def prelu_op(input: Array, weight: Array) -> Array:
     """input where over 0, else weight * input, broadcast.  (*), (*) -> (*)"""
     if weight.size == 1 and weight.dtype == input.dtype and weight.ndim <= input.ndim:
         return backend.leaky_relu(input, float(weight.reshape(())))
-    return by_blocks(_prelu, input, input, weight) if input.size >= LARGE else _prelu(input, weight)
-
-
-def _prelu(input: Array, weight: Array) -> Array:
-    if not np.isfinite(weight).all():
-        return np.where(input > 0, input, input * weight)
-    out = np.minimum(input, 0, out=np.empty_like(input))
-    out *= weight
-    out += np.maximum(input, 0)
-    return out
+    return backend.prelu(input, weight)
 
 
 def _prelu_raw(g: Array, input: Array, weight: Array, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-    g, x, w = up(g, input, weight)
-    above, of_weight = x > 0, np.minimum(x, 0) * g if needs[1] else None
-    if of_weight is not None and not np.isfinite(np.add.reduce(of_weight, axis=None)):
-        of_weight = np.where(above, 0, x * g)
-    if not needs[0]:
-        return None, of_weight
-    if not np.isfinite(w).all():
-        return np.where(above, 1, w).astype(g.dtype) * g, of_weight
-    # by arithmetic: choosing by a mask takes NumPy ten times as long
-    factor = np.asarray(np.multiply(~above, w, dtype=g.dtype))
-    factor += above
-    return np.multiply(factor, g, out=factor), of_weight
+    return backend.prelu_backward(*up(g, input, weight), *needs)
 
 
-@prelu_op.grad("input", "weight", raw=_prelu_raw, uses={"input": "input weight", "weight": "input"}, blocks=True)
+@prelu_op.grad("input", "weight", raw=_prelu_raw, uses={"input": "input weight", "weight": "input"})
 def _(g: Tensor, input: Tensor, weight: Tensor, needs: tuple[bool, ...]) -> object:
     below = gated(g, outside(input, 0.0, math.inf))
     above = gated(g, outside(input, -math.inf, 0.0)) if needs[0] else None
@@ -490,10 +470,7 @@ def _not_0(x: Array, *limit: float) -> Array:
 def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     """input where outside [-lambd, lambd], else 0.  (*) -> (*)"""
     require(is_float(input.dtype), "hardshrink", input)
-    limit = fitted("hardshrink", lambd, input.dtype, True)
-    inside = np.asarray(input >= -limit)
-    inside &= input <= limit
-    return np.where(inside, input.dtype.type(0), input)
+    return backend.hardshrink(input, float(fitted("hardshrink", lambd, input.dtype, True)))
 
 
 def _shrunk(g: object, out: object, lambd: float) -> object:
@@ -501,7 +478,13 @@ def _shrunk(g: object, out: object, lambd: float) -> object:
     return g if lambd < 0 else gated(g, out if raw(out).dtype == bool else outside(out, 0.0, 0.0))
 
 
-hardshrink.grad("input")(_shrunk)
+def _shrunk_raw(g: Array, out: Array, lambd: float) -> Array:
+    if lambd < 0:
+        return g
+    return (backend.relu_backward if out.dtype == bool else backend.not_0_backward)(g, out)
+
+
+hardshrink.grad("input", raw=_shrunk_raw)(_shrunk)
 NAMESPACES[F]["hardshrink"] = hardshrink
 
 
@@ -510,7 +493,6 @@ NAMESPACES[F]["hardshrink"] = hardshrink
     aten_gradient="softshrink_backward(g, input, lambd)",
     ns=None,
     name="softshrink",
-    grads={"input": lambda g, out, lambd: _shrunk(g, out, 0.0)},
     shape=shapes.same,
     repeatable=True,
     batch=families.targeted,
@@ -521,6 +503,11 @@ def softshrink_op(input: Array, lambd: float) -> Array:
     """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*)"""
     out = np.clip(input, -lambd, lambd, out=np.empty_like(input))
     return np.subtract(input, out, out=out)
+
+
+softshrink_op.grad("input", raw=lambda g, out, lambd: _shrunk_raw(g, out, 0.0))(
+    lambda g, out, lambd: _shrunk(g, out, 0.0)
+)
 
 
 @function(ns=F, out=True)

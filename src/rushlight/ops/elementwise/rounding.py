@@ -230,7 +230,7 @@ publish_inplace(_round_inplace, "round", "", ())
 @elementwise(aten=("copysign.Tensor",), promote="float", half=None, refuse="c")
 def copysign(input: Array, other: Array) -> Array:
     """The magnitude of `input` with the sign of `other`, broadcast.  (*), (*) -> (*)"""
-    return np.copysign(input, other)
+    return backend.copysign(input, other)
 
 
 @copysign.grad("input")
@@ -255,7 +255,7 @@ def _not_derived(name: str) -> Callable[..., Any]:
                     "other": lambda g: nothing(g)})  # fmt: skip
 def nextafter(input: Array, other: Array) -> Array:
     """The next number after `input` in the direction of `other`, broadcast.  (*), (*) -> (*)"""
-    return np.nextafter(input, other)
+    return backend.nextafter(input, other)
 
 
 def _same_kind(operands: list[Any]) -> None:

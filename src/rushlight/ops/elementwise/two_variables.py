@@ -51,7 +51,7 @@ atan2.grad("other")(lambda g, input, other: _slope(g, other, input, -1))
 def logaddexp(input: Array, other: Array) -> Array:
     """log(e^input + e^other), broadcast, without overflow.  (*), (*) -> (*)"""
     if input.dtype.kind != "c":
-        return np.logaddexp(input, other)
+        return backend.logaddexp(input, other)
     return complex_logaddexp(input, other)
 
 
@@ -62,7 +62,7 @@ logaddexp.grad("other")(lambda g, input, other: g / conj(exp(input - other) + 1)
 @elementwise(promote="arith", half="float32", refuse="bic", strict=True, inplace=False)
 def logaddexp2(input: Array, other: Array) -> Array:
     """log2(2^input + 2^other), broadcast, without overflow.  (*), (*) -> (*)"""
-    return np.logaddexp2(input, other)
+    return backend.logaddexp2(input, other)
 
 
 logaddexp2.grad("input")(lambda g, input, other: g / (exp2(other - input) + 1))
@@ -124,8 +124,10 @@ xlog1py.check(_some_tensor("xlog1py"))
 
 def _between(x: Array, end: Array, weight: Array) -> Array:
     """x + weight * (end - x), exact at both ends.  All arrays, or `weight` a number."""
-    if np.ndim(weight) == 0 and x.shape == end.shape and x.dtype == end.dtype and x.dtype.kind == "f":
-        return backend.lerp(x, end, float(weight))
+    if x.dtype.kind == "f" and x.shape == end.shape and x.dtype == end.dtype:
+        if np.ndim(weight) == 0:
+            return backend.lerp(x, end, float(weight))
+        return backend.lerp_each(x, end, weight)
     step: Any = np.asarray(end - x)
     near: Any = np.abs(weight) < 0.5
     if not isinstance(near, np.ndarray) or near.ndim == 0:

@@ -325,7 +325,13 @@ def logit(input: Array, eps: float | None = None) -> Array:
     return np.log(np.true_divide(x, 1 - x))
 
 
-@logit.grad("input")
+def _logit_raw(g: Array, input: Array, eps: float | None) -> Array:
+    if eps is None:
+        return backend.logit_backward(g, input)
+    return backend.logit_backward(g, input, eps, 1 - eps, 0.0)
+
+
+@logit.grad("input", raw=_logit_raw)
 def _(g: Array | Tensor, input: Any, eps: float | None) -> Any:
     slope = g / (input * (1 - input))
     if eps is None:

@@ -1,0 +1,106 @@
+"""Functions of two variables: native to the last bit NumPy's where that is asked, else to rounding; by numbers; small, broadcast, in place."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rushlight import kernels as K
+from rushlight.kernels import two_variables
+
+Array = np.ndarray[Any, Any]
+inf, nan = math.inf, math.nan
+EXACT = ("fmod", "remainder", "floor_divide", "copysign", "nextafter")
+DIVISIONS = EXACT[:3]
+LIMITS = {"f4": np.finfo("f4"), "f8": np.finfo("f8")}
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:invalid value", "ignore:divide by zero", "ignore:overflow", "ignore:underflow"
+)
+
+
+def special(dtype: str) -> Array:
+    info = LIMITS[dtype]
+    ends = [float(info.max), float(info.tiny), float(info.smallest_subnormal)]
+    return np.array([nan, inf, 0.0, 1.0, 2.0, 3.0, 0.1, 0.5, 7.5, 1e7, 2.0**24 + 1, 1e15, 1e-30, *ends], dtype)
+
+
+def operands(rng: np.random.Generator, dtype: str) -> tuple[Array, Array]:
+    """All pairs of special numbers with both signs, whole numbers, tenths, quotients next to whole numbers, and all sizes."""
+    few = np.concatenate([special(dtype), -special(dtype)])
+    whole, tenth = rng.integers(-40, 40, (2, 3000)), rng.integers(-90, 90, (2, 3000)) * 0.1
+    divisor = rng.standard_normal(6000)
+    near = (divisor * rng.integers(1, 1 << 27, 6000)).astype(dtype)
+    near = np.nextafter(near, rng.choice([-inf, inf], 6000).astype(dtype))
+    info = LIMITS[dtype]
+    sizes = np.exp2(rng.uniform(math.log2(float(info.tiny)), math.log2(float(info.max)), (2, 3000)))
+    firsts = [np.repeat(few, few.size), whole[0], tenth[0], near, sizes[0]]
+    seconds = [np.tile(few, few.size), whole[1], tenth[1], divisor, sizes[1] * rng.choice([-1, 1], 3000)]
+    return np.concatenate(firsts).astype(dtype), np.concatenate(seconds).astype(dtype)
+
+
+def same_bits(found: Array, want: Array) -> None:
+    bits = "u4" if want.dtype.itemsize == 4 else "u8"
+    assert found.dtype == want.dtype and found.shape == want.shape
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(want))
+    number = ~np.isnan(want)
+    np.testing.assert_array_equal(found[number].view(bits), want[number].view(bits))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", EXACT)
+def test_to_the_last_bit(path: str, rng: np.random.Generator, name: str, dtype: str) -> None:
+    x, y = operands(rng, dtype)
+    want = getattr(np, name)(x, y)
+    same_bits(getattr(K, name)(x, y), want)
+    own = x.copy()
+    assert getattr(K, name)(own, y, out=own) is own
+    same_bits(own, want)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("divisor", [2.0, -3.0, 0.1, 1.0, 0.0, -0.0, inf, -inf, nan, 1e-30, 3e38])
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_divided_by_a_number(path: str, rng: np.random.Generator, name: str, divisor: float, dtype: str) -> None:
+    x, _ = operands(rng, dtype)
+    for y in (divisor, np.array(divisor, dtype)):
+        same_bits(getattr(K, name)(x, y), getattr(np, name)(x, y))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2", "hypot"])
+def test_to_rounding(path: str, rng: np.random.Generator, name: str, dtype: str) -> None:
+    x, y = operands(rng, dtype)
+    if name == "hypot":  # where the sum of squares is the largest number, one rounding decides whether it is infinite
+        x, y = (np.where(abs(a) == LIMITS[dtype].max, dtype.startswith("f"), a).astype(dtype) for a in (x, y))
+    found, want = getattr(K, name)(x, y), getattr(np, name)(x, y)
+    eps = LIMITS[dtype].eps
+    larger = np.maximum(abs(x), abs(y)) if name != "hypot" else 0  # sums near 0 are as exact as what cancels
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(want))
+    np.testing.assert_array_equal(found[~np.isfinite(found)], want[~np.isfinite(want)])
+    number = np.isfinite(want)
+    error = abs(found.astype("g") - want)[number]
+    assert (
+        error
+        <= 4 * eps * (abs(want) + np.where(np.isfinite(larger), larger, 0))[number]
+        + 3 * LIMITS[dtype].smallest_subnormal
+    ).all()
+
+
+@pytest.mark.parametrize("name", two_variables.__all__)
+def test_what_is_not_alike_is_left_to_numpy(path: str, rng: np.random.Generator, name: str) -> None:
+    plain, kernel = getattr(np, name), getattr(K, name)
+    x, y = rng.standard_normal((2, 50, 60)).astype("f4")
+    for a, b in ((x, y[0]), (x[:, :1], y), (x, y.astype("f8")), (x.T, y.T), (x.T, y.reshape(60, 50)), (x[::2], y[::2]), (x[0], y[0]),
+                 (x[0, 0], 2.0), (x, 2), (x[:3, :3], 2.0), (2.0, x)):  # fmt: skip
+        found, want = kernel(a, b), plain(a, b)
+        assert found.dtype == want.dtype and found.shape == want.shape
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+    wide = np.empty((60, 50), "f8")
+    assert kernel(x.T, y.T, out=wide) is wide
+    np.testing.assert_allclose(
+        wide, plain(x.T, y.T, dtype="f8") if name in ("copysign", "hypot") else plain(x.T, y.T), rtol=1e-5, atol=1e-6
+    )
