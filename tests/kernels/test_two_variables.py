@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rushlight import kernels as K
-from rushlight.kernels import two_variables
+from rushlight.kernels.pointwise import two_variables
 
 Array = np.ndarray[Any, Any]
 inf, nan = math.inf, math.nan

@@ -21,8 +21,10 @@ from rushlight.kernels.native.loader import status
 from rushlight.kernels.norms import *
 from rushlight.kernels.order import *
 from rushlight.kernels.piecewise import *
+from rushlight.kernels.pointwise.prelu import *
+from rushlight.kernels.pointwise.two_variables import *
+from rushlight.kernels.pointwise.units import *
 from rushlight.kernels.pooling import *
-from rushlight.kernels.prelu import *
 from rushlight.kernels.recurrent import *
 from rushlight.kernels.rows import *
 from rushlight.kernels.rowwise import *
@@ -30,7 +32,5 @@ from rushlight.kernels.scans import *
 from rushlight.kernels.special import *
 from rushlight.kernels.steps import *
 from rushlight.kernels.sums import *
-from rushlight.kernels.two_variables import *
-from rushlight.kernels.units import *
 
 native_status = status
