@@ -254,10 +254,12 @@ def test_dropout(path: str, p: float) -> None:
     np.testing.assert_array_equal(K.dropout_backward(x, bits, p), out)
 
 
-def test_dropout_is_the_same_natively_and_without(rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("count", [3, 8, 17, 100_003])
+def test_dropout_is_the_same_natively_and_without(rng: np.random.Generator, dtype: str, count: int) -> None:
     if not loader.tables():
         pytest.skip("no native kernels here")
-    x = rng.standard_normal(100_003).astype("f4")
+    x = rng.standard_normal(count).astype(dtype)
     native = K.dropout(x, 0.2, state(3))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loader, "_tables", {})

@@ -72,6 +72,8 @@ def test_reductions_of_a_kernel(rng: np.random.Generator, dtype: str) -> None:
         for kernel, want in (("sum_of_squares", x * x), ("sum_of_sizes", np.abs(x))):
             for a in (x, x.T.copy().T):
                 np.testing.assert_array_equal(joined(kernel, a, axes), want.sum(axes))
+            some = np.where(x > 5, np.nan, x)
+            np.testing.assert_array_equal(joined("sum_of_known", some, axes), np.nansum(some, axes))
     signs = np.sign(x + 0.5)
     np.testing.assert_array_equal(joined("row_products", signs, (1,)), signs.prod(1))
     assert joined("row_products", signs, (0,)) is None

@@ -21,6 +21,7 @@ exports(
     sum="aannn",
     sum_of_squares="aannn",
     sum_of_sizes="aannn",
+    sum_of_known="aannn",
     row_products="aann",
 )
 
@@ -59,7 +60,7 @@ def add_up(x: Array, axes: Axes, keepdims: bool = False, dtype: type[Any] | None
 def joined(kernel: str, x: Array, axes: Axes, keepdims: bool = False) -> Array | None:
     """A native kernel's reduction of a large gapless array over dimensions that follow one another; None of any other.
 
-    kernel: "sum", "sum_of_squares", "sum_of_sizes" (of real elements), "row_products" (of the last dimensions alone)
+    kernel: "sum", "sum_of_squares", "sum_of_sizes" (of real elements), "sum_of_known" (those that are not NaN), "row_products" (of the last dimensions alone)
     """
     if x.size <= SMALL or axes == ():
         return None

@@ -113,9 +113,25 @@ template <class T> static void cross_entropy(Entropy<T> k, T *loss, T *lse) {
     });
 }
 
+// From a multiple of 8 on: the bits of a vector's elements lie in whole bytes, of which each lane keeps its own.
 template <class T> static void scale_by_bits(const T *x, const uint8_t *bits, T *o, long begin, long end, T scale) {
-#pragma omp simd
-    for (long i = begin; i < end; ++i) o[i] = x[i] * ((bits[i >> 3] >> (i & 7)) & 1 ? scale : T(0));
+    using Word = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    typedef T Vector __attribute__((vector_size(64)));
+    typedef Word Words __attribute__((vector_size(64)));
+    constexpr int kWide = 64 / (int)sizeof(T);
+    Words lane = {};
+    for (int k = 0; k < kWide; ++k) lane[k] = (Word)1 << k;
+    const Vector scales = Vector{} + scale;
+    long i = begin;
+    for (; i + kWide <= end; i += kWide) {
+        Word word = 0;
+        for (int k = 0; k < kWide / 8; ++k) word |= (Word)bits[(i >> 3) + k] << 8 * k;
+        Vector v;
+        std::memcpy(&v, x + i, sizeof v);
+        v *= (Vector)((Words)scales & (Words)(((Words{} + word) & lane) != 0));
+        std::memcpy(o + i, &v, sizeof v);
+    }
+    for (; i < end; ++i) o[i] = x[i] * ((bits[i >> 3] >> (i & 7)) & 1 ? scale : T(0));
 }
 
 template <class T> static void dropout_backward(const T *g, const uint8_t *bits, T *o, long n, T scale) {

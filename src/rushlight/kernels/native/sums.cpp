@@ -83,6 +83,7 @@ template <class T> static void products(const T *x, T *product, long rows, long 
     SUM(sum, v, T, S)                                                                                      \
     SUM(sum_of_squares, v * v, T, S)                                                                       \
     SUM(sum_of_sizes, (v < 0 ? -v : v), T, S)                                                              \
+    SUM(sum_of_known, (v == v ? v : decltype(v){}), T, S)                                                  \
     RL_EXPORT void rl_row_products_##S(Array *x_, Array *product_, long rows, long count) {                \
         rl::Call call("row_products");                                                                     \
         const T *x = call.in<T>("input", x_, rows, count);                                                 \

@@ -19,7 +19,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import FLOAT32, packed, widened
-from rushlight.kernels.sums import SMALL, add_up
+from rushlight.kernels.sums import SMALL, add_up, joined
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import keep
 from rushlight.ops.shape.reshape import broadcast, reshape_op
@@ -325,6 +325,9 @@ def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = (), *, keepdim:
 )
 def nansum_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """Sum of the elements that are not NaN, over `dim`.  (*) -> (*)"""
+    found = joined("sum_of_known", input, dim, keepdim)
+    if found is not None:
+        return found
     wide = np.dtype(np.float32) if input.dtype in HALVES else input.dtype
     known = fold_of(np.add, lambda x: np.where(np.isnan(x), 0, x).astype(wide, copy=False), input, dim, keepdim)
     return known.astype(input.dtype, copy=False)
