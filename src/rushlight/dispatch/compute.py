@@ -16,6 +16,7 @@ from rushlight.basics.eights import EIGHTS, FINITE, computes, refuse
 from rushlight.basics.errors import explained
 from rushlight.dispatch.dims import two_sizes
 from rushlight.kernels.dispatch import SMALL, in_float32_blocks, recast, rounded, widened
+from rushlight.kernels.native import ufuncs
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
@@ -275,6 +276,9 @@ def in_blocks(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> Array | No
     """
     if any(x.__class__ is not ndarray for x in arrays) or max(x.size for x in arrays) <= SMALL:
         return None
+    if op.ufunc in ufuncs.TAKEN and all(x.dtype.num == BFLOAT16 for x in arrays):
+        found: Array = getattr(np, op.ufunc)(*arrays)
+        return found
     return in_float32_blocks(lambda *blocks: op.forward(*blocks, *statics), *arrays)
 
 

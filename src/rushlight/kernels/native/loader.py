@@ -25,6 +25,7 @@ import numpy as np
 from rushlight import cpu
 from rushlight.basics import heap
 from rushlight.kernels.native import compiler as compiling
+from rushlight.kernels.native import ufuncs
 from rushlight.kernels.native.compiler import SOURCES, find_compiler
 from rushlight.kernels.native.signatures import ABI, BFLOAT16, BYTES, HALVES, MAPS, SIGNATURES, TILES
 
@@ -350,6 +351,7 @@ def _open(library: str) -> Tables | None:
             if there:
                 found[suffix, what] = _bind(lib, suffix, signatures)
     _library = lib
+    ufuncs.install(lib)
     lib.rl_set_threads(_threads or default_threads())
     return found
 
