@@ -104,8 +104,8 @@ def index_add_rows(dst: Array, idx: Array, src: Array) -> Array:
         return dst
     _refuse_row(idx, _first_outside(idx, rows), rows)
     if is_half(dst.dtype):
-        wide = index_add_rows(np.zeros(dst.shape, np.float32), idx, src.astype(np.float32))
-        np.add(dst, wide.astype(dst.dtype), out=dst)
+        wide = index_add_rows(np.zeros(dst.shape, np.float32), idx, widened(src))
+        np.add(dst, rounded(wide, dst.dtype), out=dst)
     else:
         reference.index_add_rows(dst, idx, src)
     return dst
@@ -132,11 +132,11 @@ def embedding_backward(g: Array, idx: Array, num_rows: int, padding_idx: int = -
     Rows of ``g`` whose index is ``padding_idx`` count for nothing.
     """
     width = g.shape[-1]
-    out = np.zeros((num_rows, width), g.dtype)
-    index_add_rows(out, idx.reshape(-1), g.reshape(idx.size, width))
+    out = np.zeros((num_rows, width), np.float32 if is_half(g.dtype) else g.dtype)
+    index_add_rows(out, idx.reshape(-1), up(g.reshape(idx.size, width))[0])
     if 0 <= padding_idx < num_rows:
         out[padding_idx] = 0
-    return out
+    return rounded(out, g.dtype) if is_half(g.dtype) else out
 
 
 def cross_entropy(
