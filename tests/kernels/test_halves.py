@@ -138,3 +138,31 @@ def test_a_product_and_what_is_added_are_rounded_once(sizes: tuple[int, int, int
     exact = 0.75 * c.double().numpy() + 1.25 * (a.double().numpy() @ b.double().numpy())
     limit = 2.0**-8 * np.abs(exact) * (1 if products.ways() else 3) + 1e-5
     assert (np.abs(found - exact) <= limit).all()
+
+
+@pytest.mark.parametrize("fn", [np.add, np.subtract, np.multiply, np.divide])
+@pytest.mark.parametrize("half", [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)])
+def test_pairs_of_halves_are_numpys(path: str, fn: np.ufunc, half: Any) -> None:
+    """All numbers of 16 bits beside others, infinities and NaN among them."""
+    every = np.arange(1 << 16, dtype=np.uint16)
+    x, y = every.view(half), np.random.default_rng(0).permutation(every).view(half)
+    with np.errstate(all="ignore"):
+        want = fn(x, y)
+    found = dispatch.of_halves(fn, x, y)
+    if path == "reference":
+        assert found is None
+        return
+    assert found is not None and found.dtype == half
+    number = ~np.isnan(want.astype("f4"))
+    np.testing.assert_array_equal(np.isnan(found.astype("f4")), ~number)
+    np.testing.assert_array_equal(found.view(np.uint16)[number], want.view(np.uint16)[number])
+    own = x.copy()
+    assert dispatch.of_halves(fn, own, y, own) is own
+    np.testing.assert_array_equal(own.view(np.uint16)[number], want.view(np.uint16)[number])
+
+
+def test_what_is_not_alike_is_no_pair_of_halves() -> None:
+    x = np.ones((40, 50), np.float16)
+    for y in (x[:, :25].repeat(2, 1).T.copy().T, x[0], x.astype("f4"), 2.0, x.T.copy().reshape(40, 50)[:, ::-1]):
+        assert dispatch.of_halves(np.multiply, x, y) is None
+    assert dispatch.of_halves(np.maximum, x, x) is None and dispatch.of_halves(np.add, x[:, ::2], x[:, ::2]) is None

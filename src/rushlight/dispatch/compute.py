@@ -15,7 +15,7 @@ from rushlight.basics.dtypes import is_complex, real_of
 from rushlight.basics.eights import EIGHTS, FINITE, computes, refuse
 from rushlight.basics.errors import explained
 from rushlight.dispatch.dims import two_sizes
-from rushlight.kernels.dispatch import SMALL, in_float32_blocks, recast, rounded, widened
+from rushlight.kernels.dispatch import SMALL, in_float32_blocks, of_halves, recast, rounded, widened
 from rushlight.kernels.native import ufuncs
 
 if TYPE_CHECKING:
@@ -279,6 +279,10 @@ def in_blocks(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> Array | No
     if op.ufunc in ufuncs.TAKEN and all(x.dtype.num == BFLOAT16 for x in arrays):
         found: Array = getattr(np, op.ufunc)(*arrays)
         return found
+    if op.ufunc is not None and len(arrays) == 2:
+        pair = of_halves(getattr(np, op.ufunc), *arrays)
+        if pair is not None:
+            return pair
     return in_float32_blocks(lambda *blocks: op.forward(*blocks, *statics), *arrays)
 
 

@@ -90,6 +90,33 @@ def rounded(x: Array, half: np.dtype[Any], out: Array | None = None) -> Array:
     return out
 
 
+PAIRED = frozenset((np.add, np.subtract, np.multiply, np.divide))
+
+
+def of_halves(fn: np.ufunc, x: Any, y: Any, out: Array | None = None) -> Array | None:
+    """A sum, product or quotient of two large arrays of one 16-bit dtype that lie alike, natively; None of any others.
+
+    out: one of them, or None. In float32 and rounded, which is what NumPy does number by number (see `compute.in_blocks`).
+    """
+    if x.__class__ is not np.ndarray or y.__class__ is not np.ndarray or x.size <= SMALL or not is_half(x.dtype):
+        return None
+    if (
+        x.dtype != y.dtype
+        or x.shape != y.shape
+        or x.strides != y.strides
+        or not gapless(x)
+        or not y.flags.aligned
+        or fn not in PAIRED
+    ):
+        return None
+    table = _converter(x.dtype)
+    if table is None:
+        return None
+    made = np.empty_like(x) if out is None else out
+    getattr(table, fn.__name__)(x.view(np.uint16), y.view(np.uint16), made.view(np.uint16), x.size)
+    return made
+
+
 def recast(x: Array, dtype: np.dtype[Any]) -> Array:
     """``x.astype(dtype, copy=False)``, between 16 bits and float32 by native code."""
     if x.size > SMALL and x.dtype != dtype:

@@ -1,4 +1,5 @@
-// float16 and bfloat16 to float32 and back, to nearest, ties to even.  Arrays come as unsigned numbers of 16 bits.
+// float16 and bfloat16 to float32 and back, to nearest, ties to even; their sums, products and quotients, in float32 and rounded.
+// Arrays come as unsigned numbers of 16 bits; the output may be an input.
 #if defined(__F16C__)
 #include <immintrin.h>
 #endif
@@ -68,8 +69,35 @@ void narrow_f16(const float *x, uint16_t *o, long n) {
 }
 #endif
 
+constexpr long kSome = 512;
+
+// f of pairs, some at a time between conversions.
+template <class W, class N, class F>
+void joined(const uint16_t *x, const uint16_t *y, uint16_t *o, long n, W widen, N narrow, F f) {
+    parallel_for(n, kGrain, [=](long begin, long end) {
+        float a[kSome], b[kSome];
+        for (long i = begin; i < end; i += kSome) {
+            const long count = end - i < kSome ? end - i : kSome;
+            widen(x + i, a, count);
+            widen(y + i, b, count);
+#pragma omp simd
+            for (long k = 0; k < count; ++k) a[k] = f(a[k], b[k]);
+            narrow(a, o + i, count);
+        }
+    });
+}
+
 }  // namespace
 }  // namespace rl
+
+#define PAIR(NAME, S, SIGN)                                                                                        \
+    RL_EXPORT void rl_##NAME##_##S(Array *x_, Array *y_, Array *o_, long n) {                                      \
+        rl::Call call(#NAME);                                                                                      \
+        const uint16_t *x = call.pair_in<uint16_t>("input", x_, n), *y = call.pair_in<uint16_t>("other", y_, n);   \
+        uint16_t *o = call.pair_out<uint16_t>("out", o_, n);                                                       \
+        call.run([=] { rl::joined(x, y, o, n, rl::widen_##S, rl::narrow_##S, [](float a, float b) { return a SIGN b; }); }); \
+    }
+#define PAIRS(S) PAIR(add, S, +) PAIR(subtract, S, -) PAIR(multiply, S, *) PAIR(divide, S, /)
 
 #define BETWEEN(S)                                                                                       \
     RL_EXPORT void rl_widen_##S(Array *x_, Array *o_, long n) {                                          \
@@ -89,6 +117,8 @@ void narrow_f16(const float *x, uint16_t *o, long n) {
         });                                                                                              \
     }
 BETWEEN(bf16)
+PAIRS(bf16)
 #ifdef RL_F16
 BETWEEN(f16)
+PAIRS(f16)
 #endif

@@ -12,8 +12,10 @@ ABI = 35
 # twister.cpp: state, output, elements; the first number, how far they reach and where they end.  (Its Python is imported when it is asked for.)
 SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
 
-# ``rl_<name>_bf16`` and ``rl_<name>_f16``: 16-bit floats as unsigned numbers.  halves.cpp: input, output, elements
-HALVES: dict[str, str] = {"widen": "aan", "narrow": "aan"}
+# ``rl_<name>_bf16`` and ``rl_<name>_f16``: 16-bit floats as unsigned numbers.  halves.cpp: input, output, elements; two inputs, output, elements
+HALVES: dict[str, str] = {"widen": "aan", "narrow": "aan"} | dict.fromkeys(
+    ("add", "subtract", "multiply", "divide"), "aaan"
+)
 
 # ``rl_<name>_bytes``.  digest.cpp, crc32.cpp: bytes, how many, where to start; returns the digest.  twister.cpp: state, where words or exponential
 # numbers go, how many; numbers, how far behind each but the last that lies which it changes places with, how many; a state and how many

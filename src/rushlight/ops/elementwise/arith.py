@@ -15,6 +15,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.shown import always
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, inplace_of, publish, publish_inplace
+from rushlight.kernels.dispatch import of_halves
 from rushlight.kernels.rows import add_large
 from rushlight.ops.elementwise.old_orders import in_old_order
 from rushlight.ops.elementwise.shared import factor, in_blocks, require_tensors, result_type_of
@@ -84,6 +85,10 @@ def positive(input: Tensor) -> Tensor:
 
 def by(g: Array | Tensor, x: Array | Tensor | complex) -> Array | Tensor:
     """g * x: where `x` is a number, and `g` an array of 16-bit numbers, as the operator has it."""
+    if g.__class__ is np.ndarray and g.itemsize == 2:
+        found = of_halves(np.multiply, g, x)
+        if found is not None:
+            return found
     if x.__class__ is np.ndarray or g.__class__ is not np.ndarray or exact(g, x):
         return g * x
     return mul(g, x)

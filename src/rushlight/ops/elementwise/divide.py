@@ -11,7 +11,8 @@ from rushlight.dispatch import call
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.shown import always
 from rushlight.dispatch.registry import elementwise, publish, publish_inplace
-from rushlight.ops.elementwise.arith import conj, own_conj
+from rushlight.kernels.dispatch import of_halves
+from rushlight.ops.elementwise.arith import by, conj, own_conj
 from rushlight.ops.elementwise.shared import floating_into, nothing, tensor_first, times
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     public="true_divide",
     grads={
         "input": lambda g, other: per(g, conj(other)),
-        "other": lambda g, input, other: -g * conj(input / other / other),
+        "other": lambda g, input, other: by(-g, conj(per(per(input, other), other))),
     },
     scales=np.true_divide,
     numbers=True,
@@ -50,6 +51,10 @@ def _(other: Array | Tensor | float, out: Tensor, t_input: Tensor, t_other: Tens
 
 def per(g: Array | Tensor, x: Array | Tensor | float) -> Array | Tensor:
     """g / x: where `x` is a number, and `g` an array of 16-bit numbers, as the operator has it."""
+    if g.__class__ is np.ndarray and g.itemsize == 2:
+        found = of_halves(np.divide, g, x)
+        if found is not None:
+            return found
     return g / x if x.__class__ is np.ndarray or g.__class__ is not np.ndarray else true_divide(g, x)
 
 

@@ -52,7 +52,7 @@ square.into(floating_into(square.op, lambda x: backend.multiply(x, x, out=x)))
 
 
 def _sqrt_raw(g: Array, out: Array) -> Array:
-    return over(g, own_conj(out + out))
+    return over(g, own_conj(by(out, 2.0)))
 
 
 @elementwise(ufunc="sqrt", foreach=True)
@@ -69,9 +69,7 @@ sqrt.grad("input", raw=_sqrt_raw)(lambda g, out: g / conj(out + out))
 
 
 def _rsqrt_raw(g: Array, out: Array) -> Array:
-    slope = out * out
-    slope *= out
-    slope *= slope.dtype.type(-0.5)
+    slope = by(times(out, by(out, out)), -0.5)
     return times(g, own_conj(slope))
 
 

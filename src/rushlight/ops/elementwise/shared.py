@@ -17,6 +17,7 @@ from rushlight.dispatch.compute import compute
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import op
+from rushlight.kernels.dispatch import of_halves
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ SMALL = 1 << 11  # elements up to which two calls of NumPy cost less than findin
 def times(g: Array | Tensor, t: Array | Tensor) -> Any:
     """g * t, where `t` is a temporary of the formula's own: as an array, its memory is used again."""
     if t.__class__ is ndarray and g.__class__ is ndarray and t.shape == g.shape:
+        if g.itemsize == 2:
+            found = of_halves(np.multiply, g, t, t)
+            if found is not None:
+                return found
         if t.dtype is g.dtype or (t.dtype.kind == "c" and np.can_cast(g.dtype, t.dtype)):
             return np.multiply(g, t, out=t)
     return g * t
@@ -39,6 +44,10 @@ def times(g: Array | Tensor, t: Array | Tensor) -> Any:
 def over(g: Array | Tensor, t: Array | Tensor) -> Any:
     """g / t, where `t` is a temporary of the formula's own."""
     if t.__class__ is ndarray and g.__class__ is ndarray and t.dtype is g.dtype and t.shape == g.shape:
+        if g.itemsize == 2:
+            found = of_halves(np.divide, g, t, t)
+            if found is not None:
+                return found
         return np.divide(g, t, out=t)
     return g / t
 

@@ -14,8 +14,9 @@ from rushlight.dispatch import functions as ops
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, op
-from rushlight.ops.elementwise.arith import conj, own_conj
+from rushlight.ops.elementwise.arith import by, conj, own_conj
 from rushlight.ops.elementwise.complex_log import complex_log1p
+from rushlight.ops.elementwise.divide import per
 from rushlight.ops.elementwise.shared import complex_refused, floating_into, keep, over, times
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def exp(input: Array) -> Array:
     return _exp(input)
 
 
-exp.grad("input")(lambda g, out: g * conj(out))
+exp.grad("input")(lambda g, out: by(g, conj(out)))
 exp.into(inplace_kernel(exp.op, _exp))
 
 
@@ -92,7 +93,7 @@ def expm1(input: Array) -> Array:
 _log = kernel("log")
 
 
-@elementwise(half=None, grads={"input": lambda g, input: g / conj(input)}, foreach=True)
+@elementwise(half=None, grads={"input": lambda g, input: per(g, conj(input))}, foreach=True)
 def log(input: Array) -> Array:
     """Natural logarithm.  input: (*) -> (*); -inf at 0, NaN below.
 
