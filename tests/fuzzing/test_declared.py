@@ -888,7 +888,11 @@ def test_orders_and_layouts_are_declared_where_they_make_the_difference():
               "with torch.autograd.graph.saved_tensors_hooks(lambda t: log.append(t.shape), lambda t: t):\n    v3 = v2 / v1"]  # fmt: skip
     assert declared("log[0]", [1], [1, 1], *hooked)
     assert not declared("log[0]", [1], [1, 1], *(line.replace(" / ", " * ") for line in hooked))
-    shown = ["v1 = torch.arange(6.0).reshape(2, 3).t()", "v2 = v1 + torch.zeros(3, 2)", "v3 = v2.as_strided((6,), (1,), 0)"]
+    shown = [
+        "v1 = torch.arange(6.0).reshape(2, 3).t()",
+        "v2 = v1 + torch.zeros(3, 2)",
+        "v3 = v2.as_strided((6,), (1,), 0)",
+    ]
     found = Difference("v3", "value", [0, 3, 1, 4, 2, 5], [0, 1, 2, 3, 4, 5], shown)
     assert any(entry.applies(found) for entry in OPERATORS)
     plain = replace(found, statements=["v1 = torch.ones(2, 2)", "v3 = v1.select(0, 1)"])
