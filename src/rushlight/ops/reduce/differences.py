@@ -124,11 +124,21 @@ def places(x: Tensor | None, dx: int | None, given: int | None) -> tuple[Any, An
     return x, 1 if given is None else given
 
 
+def evenly(y: Tensor, dx: Any, dim: int) -> Tensor:
+    """The integral of real numbers at one distance: their sum without half of the first and the last, in one pass."""
+    n = raw(y).shape[dim]
+    ends = slice_of(y, dim, 0, 1) + slice_of(y, dim, n - 1, n)
+    found: Tensor = (sum_(y, dim) - sum_(ends, dim) * 0.5) * dx
+    return found
+
+
 @function(aliases=("trapz",))
 @numpy_names
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integral of `y` along `dim` by trapezoids, at the places `x` or at distance `dx`.  (*) -> (*)"""
     x, dx = places(x, dx, dx)
+    if x is None and raw(y).dtype.char in "fd" and raw(y).ndim and raw(y).shape[dim]:
+        return evenly(y, dx, wrap_dim(dim, raw(y).ndim))
     found = areas("trapezoid", y, x, dx, dim)
     if found is None:
         shape = [n for i, n in enumerate(raw(y).shape) if i != wrap_dim(dim, raw(y).ndim)]
