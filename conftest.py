@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Modules that stand on an extra which is not installed are not collected for their examples.
 collect_ignore = [
     path
-    for path, needed in {"src/rushlight/compat/rooms/tensorboard.py": "tensorboard"}.items()
+    for path, needed in {"src/rushlight/compat/rooms/tensorboard": "tensorboard"}.items()
     if importlib.util.find_spec(needed) is None
 ]
 gc.disable()  # until all tests are collected

@@ -106,6 +106,7 @@ LAYERS = [
     "F.affine_grid(x[:, :2, :3], [2, 1, 4, 5], align_corners=False)",
     "F.pixel_shuffle(h, 2)", "F.grid_sample(h, h[..., :2].permute(0, 2, 3, 1)[..., :2] * 2 - 1, align_corners=False)",
     "F.grid_sample(h, h[..., :2].permute(0, 2, 3, 1)[..., :2] * 2 - 1, mode='nearest', align_corners=False)",
+    "F.grid_sample(h, h[..., :2].permute(0, 2, 3, 1)[..., :2] * 2 - 1, mode='bicubic', align_corners=False)",
     "F.layer_norm(x, (4,))", "F.layer_norm(x, (4,), v, w)", "F.layer_norm(x, (3, 4), a, c.mT)", "F.rms_norm(x, (4,), v)", "F.rms_norm(x, (4,))",
     "F.group_norm(h, 2)", "F.group_norm(h, 2, v, w)", "F.batch_norm(h, None, None, training=True)", "F.batch_norm(h, v.detach(), w.detach(), w, v)",
     "F.batch_norm(h, None, None, v, w, True)", "F.instance_norm(h)", "F.local_response_norm(h, 2)",

@@ -8,6 +8,7 @@ Slopes are arrays that broadcast with the input, of which one dimension at most 
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -27,6 +28,7 @@ exports(
 )
 SMALL = 2048  # elements up to which NumPy's calls cost less
 ROWS = 64  # as in prelu.cpp
+PART = 1 << 15  # elements of a gradient that are laid out together
 
 
 def prelu(x: Array, weight: Array) -> Array:
@@ -50,19 +52,43 @@ def prelu_backward(g: Array, x: Array, weight: Array, of_input: bool, of_weight:
         to_input, to_weight = prelu_backward(g.transpose(order), x.transpose(order), turned, of_input, of_weight)
         back = np.argsort(order)
         return tuple(None if to is None else to.transpose(back) for to in (to_input, to_weight))
-    table, sizes = _native(x, weight)
-    if table is None or not dense(g) or g.dtype != x.dtype or g.shape != x.shape:
+    if _native(x, weight)[0] is None or g.dtype != x.dtype or g.shape != x.shape:
         return _plain_backward(g, x, weight, of_input, of_weight)
-    to_input = to_weight = None
-    if of_input:
-        to_input = np.empty_like(x)
+    to_input = np.empty_like(x) if of_input else None
+    return to_input, _backward(g, x, weight, to_input, of_weight)
+
+
+def _backward(g: Array, x: Array, weight: Array, to_input: Array | None, of_weight: bool) -> Any:
+    """The gradient of the slopes if it is asked for; that of the input is written."""
+    if not dense(g):
+        return _by_parts(g, x, weight, to_input, of_weight)
+    table, sizes = _native(x, weight)
+    if to_input is not None:
         table.prelu(g, x, weight.reshape(-1), to_input, *sizes)
-    if of_weight:
-        outer, channels, inner = sizes
-        parts = np.empty((-(-outer // ROWS) if inner == 1 else outer, channels), x.dtype)
-        table.prelu_parts(g, x, parts, *sizes)
-        to_weight = add_up(parts, (0,)).reshape(weight.shape)
-    return to_input, to_weight
+    if not of_weight:
+        return None
+    outer, channels, inner = sizes
+    parts = np.empty((-(-outer // ROWS) if inner == 1 else outer, channels), x.dtype)
+    table.prelu_parts(g, x, parts, *sizes)
+    return add_up(parts, (0,)).reshape(weight.shape)
+
+
+def _by_parts(g: Array, x: Array, weight: Array, to_input: Array | None, of_weight: bool) -> Any:
+    """As `_backward` of a gradient that repeats or has gaps: some of it at a time is laid out for it."""
+    if len(x) == 1 and x.ndim > 1:
+        within = weight[0] if weight.ndim == x.ndim else weight
+        slope = _backward(g[0], x[0], within, None if to_input is None else to_input[0], of_weight)
+        return slope.reshape(weight.shape) if of_weight else None
+    own = weight.ndim == x.ndim and weight.shape[0] > 1  # of the first dimension
+    count, slopes = min(max(x.size // PART, 1), len(x)), []
+    for i in range(count):
+        at = slice(i * len(x) // count, (i + 1) * len(x) // count)
+        given = g[at] if x.ndim > 1 and x[at].size > 2 * PART else g[at].copy()
+        to = None if to_input is None else to_input[at]
+        slopes.append(_backward(given, x[at], weight[at] if own else weight, to, of_weight))
+    if not of_weight:
+        return None
+    return np.concatenate(slopes) if own else functools.reduce(np.add, slopes)
 
 
 def _order(x: Array, weight: Array) -> list[int] | None:
