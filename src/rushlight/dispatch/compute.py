@@ -276,7 +276,8 @@ def in_blocks(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> Array | No
     """
     if any(x.__class__ is not ndarray for x in arrays) or max(x.size for x in arrays) <= SMALL:
         return None
-    if op.ufunc in ufuncs.TAKEN and all(x.dtype.num == BFLOAT16 for x in arrays):
+    number = arrays[0].dtype.num
+    if op.ufunc is not None and (op.ufunc, number) in ufuncs.TAKEN and all(x.dtype.num == number for x in arrays):
         found: Array = getattr(np, op.ufunc)(*arrays)
         return found
     if op.ufunc is not None and len(arrays) == 2:

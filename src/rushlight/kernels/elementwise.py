@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy import empty_like, uint16
 
-from rushlight.kernels.dispatch import Array, dense, native, put
-from rushlight.kernels.maps import BFLOAT16, _plain, _target, bfloat16_maps, declared, each, map_pair
+from rushlight.kernels.dispatch import Array, dense, is_half, native, put
+from rushlight.kernels.maps import _plain, _target, declared, each, map_pair, maps_of
 from rushlight.kernels.reference import special
 
 __all__ = [
@@ -43,30 +43,30 @@ def quiet() -> np.errstate:
     return np.errstate(all="ignore")
 
 
-erf = each(bfloat16=True)(special.erf)
+erf = each()(special.erf)
 
 
-@each(bfloat16=True, small=4096)
+@each(small=4096)
 def exp(x: Array) -> Array:
     """e^x."""
     with quiet():
         return np.exp(x)
 
 
-@each(bfloat16=True)
+@each()
 def log(x: Array) -> Array:
     """Natural logarithm; NaN below 0, -inf at 0, without warnings."""
     with quiet():
         return np.log(x)
 
 
-@each(bfloat16=True, small=65536)
+@each(small=65536)
 def tanh(x: Array) -> Array:
     """Hyperbolic tangent."""
     return np.tanh(x)
 
 
-@each(bfloat16=True)
+@each()
 def sigmoid(x: Array) -> Array:
     """1 / (1 + e^-x), without overflow."""
     with quiet():
@@ -76,7 +76,7 @@ def sigmoid(x: Array) -> Array:
         return np.reciprocal(out, out=out)
 
 
-@each(bfloat16=True)
+@each()
 def silu(x: Array) -> Array:
     """x * sigmoid(x)."""
     with quiet():
@@ -97,7 +97,7 @@ def _tanh_inner(x: Array) -> Array:
     return np.tanh(_TANH_SCALE * (x + _TANH_CUBE * x * x * x))
 
 
-@each(bfloat16=True)
+@each()
 def gelu(x: Array, tanh_form: int = 0) -> Array:
     """x * Phi(x), Phi the normal distribution; by Hendrycks' formula where `tanh_form`."""
     with quiet():
@@ -106,7 +106,7 @@ def gelu(x: Array, tanh_form: int = 0) -> Array:
         return x * _normal_cdf(x)
 
 
-@each(bfloat16=True)
+@each()
 def gelu_backward(g: Array, x: Array, tanh_form: int = 0) -> Array:
     """g * gelu'(x)."""
     with quiet():
@@ -117,7 +117,7 @@ def gelu_backward(g: Array, x: Array, tanh_form: int = 0) -> Array:
         return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner_slope)
 
 
-@each(bfloat16=True)
+@each()
 def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     """log(1 + e^(beta x)) / beta; x itself where beta x > threshold."""
     with quiet():
@@ -125,14 +125,14 @@ def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
         return np.where(scaled > threshold, x, np.logaddexp(scaled, 0).astype(x.dtype, copy=False) / beta)
 
 
-@each(bfloat16=True)
+@each()
 def softplus_backward(g: Array, x: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     """g * sigmoid(beta x); g itself where beta x > threshold."""
     scaled = x * beta
     return np.where(scaled > threshold, g, g * sigmoid.reference(scaled))
 
 
-@each(bfloat16=True)
+@each()
 def silu_backward(g: Array, x: Array) -> Array:
     """g * silu'(x)."""
     s = sigmoid.reference(x)
@@ -140,13 +140,13 @@ def silu_backward(g: Array, x: Array) -> Array:
         return g * (s * (1 + x * (1 - s)))
 
 
-@each(bfloat16=True)
+@each()
 def sigmoid_backward(g: Array, output: Array) -> Array:
     """g * output * (1 - output), ``output = sigmoid(x)``."""
     return g * ((1 - output) * output)
 
 
-@each(bfloat16=True)
+@each()
 def tanh_backward(g: Array, output: Array) -> Array:
     """g * (1 - output^2), ``output = tanh(x)``."""
     return g * (1 - output * output)
@@ -160,8 +160,8 @@ def _relu_backward_mask(g: Array, mask: Array) -> Array:
     return np.where(mask, g, g.dtype.type(0))
 
 
-declared(_relu_backward, bfloat16=True)
-declared(_relu_backward_mask, bfloat16=True)
+declared(_relu_backward, sixteen=True)
+declared(_relu_backward_mask, sixteen=True)
 
 
 def relu_backward(g: Array, output: Array, out: Array | None = None) -> Array:
@@ -170,9 +170,9 @@ def relu_backward(g: Array, output: Array, out: Array | None = None) -> Array:
         return map_pair(_relu_backward, g, output, out)
     table = native(g.dtype)
     fits = dense(g) and output.flags.c_contiguous and g.shape == output.shape
-    if g.dtype == BFLOAT16 and fits and bfloat16_maps() is not None:
+    if is_half(g.dtype) and fits and maps_of(g.dtype) is not None:
         made = empty_like(g)
-        bfloat16_maps().relu_backward_mask(g.view(uint16), output, made.view(uint16), g.size)
+        maps_of(g.dtype).relu_backward_mask(g.view(uint16), output, made.view(uint16), g.size)
         return put(made, out)
     if table is None or not fits:
         return put(_plain(_relu_backward_mask, g.dtype, g, output), out)

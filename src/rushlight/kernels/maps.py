@@ -10,8 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from ml_dtypes import bfloat16
-from numpy import argsort, asarray, dtype, empty_like, may_share_memory, ndarray, uint16
+from numpy import argsort, asarray, empty_like, may_share_memory, ndarray, uint16
 
 from rushlight.kernels.dispatch import (
     DENSE,
@@ -31,7 +30,6 @@ from rushlight.kernels.native.signatures import MAPS, exports
 if TYPE_CHECKING:
     import numpy as np
 
-BFLOAT16 = dtype(bfloat16)
 PAIRED = 2048  # elements from which on a kernel of two arrays costs less than NumPy's call
 LETTERS = {"Array": "a", "int": "i", "float": "d"}
 
@@ -47,10 +45,10 @@ class Kernel(Protocol):
         """Arrays, then numbers."""
 
 
-def declared(reference: Reference, bfloat16: bool) -> int:
+def declared(reference: Reference, sixteen: bool) -> int:
     """Enter the native twin of a NumPy function: arrays, result, elements, numbers. Returns how many arrays it takes.
 
-    The twin has the function's name, without an underscore before it.
+    The twin has the function's name, without an underscore before it. sixteen: whether there is one for 16 bits.
     """
     reference.__name__ = reference.__name__.lstrip("_")
     code, notes = reference.__code__, reference.__annotations__
@@ -58,15 +56,15 @@ def declared(reference: Reference, bfloat16: bool) -> int:
     arrays = letters.count("a")
     signature = {reference.__name__: letters[:arrays] + "an" + letters[arrays:]}
     exports(**signature)
-    if bfloat16:
+    if sixteen:
         MAPS.update(signature)
     return arrays
 
 
-def each(bfloat16: bool = False, small: int = 0) -> Callable[[Reference], Kernel]:
+def each(sixteen: bool = True, small: int = 0) -> Callable[[Reference], Kernel]:
     """Declare a kernel by its NumPy reference, of one array or two and of numbers.
 
-    bfloat16: its native twin takes bfloat16 numbers too. small: elements below which NumPy's call is the cheaper one.
+    sixteen: its native twin takes numbers of 16 bits too. small: elements below which NumPy's call is the cheaper one.
     """
 
     def declare(reference: Reference) -> Kernel:
@@ -80,7 +78,7 @@ def each(bfloat16: bool = False, small: int = 0) -> Callable[[Reference], Kernel
                 return put(_plain(reference, x.dtype, x), out)
             return map_one(reference, x, out, *numbers, *defaults[len(numbers) :])
 
-        made = cast(Kernel, functools.wraps(reference)(two if declared(reference, bfloat16) == 2 else one))
+        made = cast(Kernel, functools.wraps(reference)(two if declared(reference, sixteen) == 2 else one))
         made.reference = reference
         return made
 
@@ -135,7 +133,7 @@ def map_one(kernel: Reference, x: Array, out: Array | None, *numbers: object) ->
     """The native twin of `kernel`, by its name, of each element.  (*) -> (*)"""
     table = native(x.dtype)
     if table is None:
-        return put(_plain(kernel, x.dtype, x, *numbers), out)
+        return put(_plain(kernel, x.dtype, x, *numbers, out=out), out)
     if not gapless(x):
         if x.ndim > 2 and out is None:
             return in_memory_order(lambda y: map_one(kernel, y, None, *numbers), x)
@@ -176,7 +174,7 @@ def map_pair(kernel: Reference, x: Array, y: Array, out: Array | None, *numbers:
     """The native twin of `kernel`, by its name, of each pair of elements.  (*), (*) -> (*)"""
     table = native(x.dtype)
     if table is None or y.dtype != x.dtype:
-        return put(_plain(kernel, x.dtype, x, y, *numbers), out)
+        return put(_plain(kernel, x.dtype, x, y, *numbers, out=out), out)
     if x.shape != y.shape or x.flags.num & y.flags.num & DENSE != DENSE:
         if out is None and x.ndim > 2 and x.shape == y.shape and not gapless(x):
             return in_memory_order(lambda a, b: map_pair(kernel, a, b, None, *numbers), x, y)
@@ -190,32 +188,33 @@ def map_pair(kernel: Reference, x: Array, y: Array, out: Array | None, *numbers:
     return put(target, out)
 
 
-def _plain(kernel: Reference, dtype: np.dtype[Any], *arguments: object) -> Array:
-    """A kernel in NumPy, and of 16 bits as it is done best."""
+def _plain(kernel: Reference, dtype: np.dtype[Any], *arguments: object, out: Array | None = None) -> Array:
+    """A kernel in NumPy, and of 16 bits as it is done best, perhaps in `out`."""
+    if not is_half(dtype):
+        return asarray(kernel(*arguments))
     arrays = [a for a in arguments if isinstance(a, ndarray)]
-    found = _of_bfloat16(kernel, arrays, arguments[len(arrays) :]) if dtype == BFLOAT16 else None
-    if found is not None:
-        return found
-    if is_half(dtype) and all(a.dtype == dtype for a in arrays):
-        numbers, again = arguments[len(arrays) :], (map_one, map_pair)[len(arrays) - 1]
+    numbers = arguments[len(arrays) :]
+    found = _of_halves(kernel, dtype, arrays, numbers, out)
+    if found is None and all(a.dtype == dtype for a in arrays):
+        again = (map_one, map_pair)[len(arrays) - 1]
         found = in_float32_blocks(lambda *blocks: again(kernel, *blocks, None, *numbers), *arrays)
-        if found is not None:
-            return found
-    return asarray(through_float32(kernel, dtype, *arguments) if is_half(dtype) else kernel(*arguments))
+    return asarray(through_float32(kernel, dtype, *arguments)) if found is None else found
 
 
-def bfloat16_maps() -> Any:
-    """The native kernels of bfloat16 numbers; None where there are none."""
+def maps_of(half: np.dtype[Any]) -> Any:
+    """The native kernels of float16 or bfloat16 numbers; None where there are none."""
     tables = loader._tables
-    return (loader.tables() if tables is None else tables).get(("bf16", "maps"))
+    return (loader.tables() if tables is None else tables).get(("f16" if half.kind == "f" else "bf16", "maps"))
 
 
-def _of_bfloat16(kernel: Reference, arrays: list[Array], numbers: tuple[object, ...]) -> Array | None:
-    """The native twin of `kernel` that takes bfloat16 numbers; None where there is none."""
-    first, run = arrays[0], getattr(bfloat16_maps(), kernel.__name__, None)
-    if run is None or any(a.dtype != BFLOAT16 or a.shape != first.shape for a in arrays):
+def _of_halves(
+    kernel: Reference, half: np.dtype[Any], arrays: list[Array], numbers: tuple[object, ...], out: Array | None
+) -> Array | None:
+    """The native twin of `kernel` that takes numbers of 16 bits, into `out` where it can be; None where there is none."""
+    first, run = arrays[0], getattr(maps_of(half), kernel.__name__, None)
+    if run is None or any(a.dtype != half or a.shape != first.shape for a in arrays):
         return None
     dense = [first if gapless(first) else first.copy(order="C")] if len(arrays) == 1 else alike(*arrays)
-    out = empty_like(dense[0])
-    run(*(a.view(uint16) for a in dense), out.view(uint16), out.size, *numbers)
-    return out
+    made = empty_like(dense[0]) if out is None else _target(out, *dense)
+    run(*(a.view(uint16) for a in dense), made.view(uint16), made.size, *numbers)
+    return made

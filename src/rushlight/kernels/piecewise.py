@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 
-@each(bfloat16=True)
+@each()
 def sign(x: Array) -> Array:
     """-1, 0 or 1; 0 for NaN."""
     out = np.asarray(np.greater(x, 0)).astype(x.dtype)
@@ -71,13 +71,13 @@ def leaky_relu_backward(g: Array, x: Array, slope: float) -> Array:
     return np.where(x > 0, g, g * slope)
 
 
-@each(bfloat16=True)
+@each()
 def hardswish(x: Array) -> Array:
     """x * min(max(x + 3, 0), 6) / 6."""
     return np.clip(x + 3, 0, 6) * x * x.dtype.type(1 / 6)
 
 
-@each(bfloat16=True)
+@each()
 def hardswish_backward(g: Array, x: Array) -> Array:
     """g * hardswish'(x)."""
     within = g * (x * x.dtype.type(1 / 3) + x.dtype.type(0.5))
@@ -121,7 +121,7 @@ def hardshrink(x: Array, limit: float) -> Array:
     return np.where(inside, x.dtype.type(0), x)
 
 
-@each(bfloat16=True)
+@each()
 def not_0_backward(g: Array, output: Array) -> Array:
     """g where ``output`` is not 0, else 0."""
     return np.where(output == 0, g.dtype.type(0), g)
@@ -140,7 +140,7 @@ def finite(x: Array, nan: float, above: float, below: float) -> Array:
     return out
 
 
-@each(bfloat16=True)
+@each()
 def angle_of_real(x: Array) -> Array:
     """pi where x is under 0, else 0; NaN of NaN."""
     out = np.asarray(np.where(np.less(x, 0), x.dtype.type(math.pi), x.dtype.type(0)))

@@ -36,103 +36,103 @@ __all__ = [
 ]
 
 
-@each()
+@each(sixteen=False)
 def erfc(x: Array) -> Array:
     """1 - erf(x), exact where that is small."""
     return normal.erfc(x)
 
 
-@each()
+@each(sixteen=False)
 def erfcx(x: Array) -> Array:
     """e^(x^2) erfc(x)."""
     return normal.erfcx(x)
 
 
-@each()
+@each(sixteen=False)
 def erfcx_first_slope(x: Array) -> Array:
     """The derivative of erfcx."""
     return slopes.erfcx_slope(x, 1)
 
 
-@each()
+@each(sixteen=False)
 def erfinv(x: Array) -> Array:
     """The inverse of erf; NaN beyond -1 and 1."""
     return normal.erfinv(x)
 
 
-@each()
+@each(sixteen=False)
 def ndtr(x: Array) -> Array:
     """The normal distribution."""
     return normal.ndtr(x)
 
 
-@each()
+@each(sixteen=False)
 def ndtri(x: Array) -> Array:
     """The inverse of ndtr; NaN beyond 0 and 1."""
     return normal.ndtri(x)
 
 
-@each()
+@each(sixteen=False)
 def log_ndtr(x: Array) -> Array:
     """The logarithm of the normal distribution."""
     return normal.log_ndtr(x)
 
 
-@each()
+@each(sixteen=False)
 def lgamma(x: Array) -> Array:
     """log |gamma(x)|."""
     return gamma.lgamma(x)
 
 
-@each()
+@each(sixteen=False)
 def digamma(x: Array) -> Array:
     """The derivative of lgamma; infinite at 0, NaN at -1, -2 and so on."""
     return gamma.digamma(x)
 
 
-@each()
+@each(sixteen=False)
 def trigamma(x: Array) -> Array:
     """The derivative of digamma."""
     return gamma.polygamma(1, x)
 
 
-@each()
+@each(sixteen=False)
 def i0(x: Array) -> Array:
     """The modified Bessel function of the first kind of order 0."""
     return bessel.i0(x)
 
 
-@each()
+@each(sixteen=False)
 def i0e(x: Array) -> Array:
     """e^-|x| i0(x)."""
     return bessel.i0e(x)
 
 
-@each()
+@each(sixteen=False)
 def i1(x: Array) -> Array:
     """The modified Bessel function of the first kind of order 1."""
     return bessel.i1(x)
 
 
-@each()
+@each(sixteen=False)
 def i1e(x: Array) -> Array:
     """e^-|x| i1(x)."""
     return bessel.i1e(x)
 
 
-@each()
+@each(sixteen=False)
 def i1_first_slope(x: Array) -> Array:
     """The derivative of i1."""
     return bessel.i1_slope(x, 1)
 
 
-@each()
+@each(sixteen=False)
 def i1e_first_slope(x: Array) -> Array:
     """The derivative of i1e; at 0, where e^-|x| has a kink, that of i1."""
     return bessel.i1e_slope(x, 1)
 
 
-@each()
+@each(sixteen=False)
 def sinc_first_slope(x: Array) -> Array:
     """The derivative of sin(pi x) / (pi x)."""
     return slopes.sinc_slope(x, 1)

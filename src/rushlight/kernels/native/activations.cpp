@@ -70,6 +70,7 @@ template <class T> RL_INLINE T logit_slope(T g, T v, T low, T high, T other) {
 // g where the mask is set.  It is read in any case: a load that depends on the mask is not made SIMD code of.
 template <class T> RL_INLINE T masked(T g, uint8_t mask) { return mask ? g : T(0); }
 RL_INLINE Bf16 masked(Bf16 g, uint8_t mask) { return {uint16_t(g.bits & -uint16_t(mask != 0))}; }
+RL_INLINE F16 masked(F16 g, uint8_t mask) { return {uint16_t(g.bits & -uint16_t(mask != 0))}; }
 
 template <class T> static void relu_backward_mask(const T *g, const uint8_t *mask, T *o, long n) {
     parallel_for(n, kGrain, [=](long begin, long end) {
@@ -158,5 +159,4 @@ BINARY(relu_backward, v <= 0 ? T(0) : g)
         T *o = call.pair_out<T>("out", o_, n);                                                         \
         call.run([=] { rl::relu_backward_mask(g, mask, o, n); });                                      \
     }
-RL_BOTH(REST)
-REST(rl::Bf16, bf16)
+RL_ALL(REST)

@@ -343,6 +343,7 @@ def _open(library: str) -> Tables | None:
         ("bytes", "digests", BYTES, True),
         ("f16", "halves", HALVES, True),
         ("bf16", "halves", HALVES, True),
+        ("f16", "maps", MAPS, True),
         ("bf16", "maps", MAPS, True),
         ("bf16", "products", BFLOAT16, "avx512_bf16" in cpu.flags()),
         ("bf16", "tiles", TILES, {"amx_tile", "amx_bf16"} <= cpu.flags()),

@@ -1,4 +1,4 @@
-// Loops of NumPy's ufuncs over bfloat16 numbers, as NumPy calls them: addresses, how many, and their distances in bytes.
+// Loops of NumPy's ufuncs over bfloat16 and float16 numbers, as NumPy calls them: addresses, how many, and their distances in bytes.
 // Computed in float32 and rounded once, as those that they stand in for.
 #include <cfenv>
 #include <cmath>
@@ -10,105 +10,168 @@ namespace {
 
 using Size = intptr_t;
 
-inline Bf16 &at(char *base, Size offset) { return *reinterpret_cast<Bf16 *>(base + offset); }
+// The loop that NumPy had, and what it is called with.
+struct Former {
+    void (*loop)(char **, const Size *, const Size *, void *);
+    void *data;
+    explicit operator bool() const { return loop; }
+    void operator()(char **args, const Size *count, const Size *step) const { loop(args, count, step, data); }
+};
+
+template <class S> inline S &at(char *base, Size offset) { return *reinterpret_cast<S *>(base + offset); }
 
 // Whether what is written is an input itself, or apart from it: elements may be taken together then.
 inline bool apart(const char *to, const char *from, Size bytes) { return to == from || to + bytes <= from || from + bytes <= to; }
 
-template <class F> void pairs(char **args, const Size *count, const Size *step, F f) {
+// f of arrays without gaps, or of one and a number; false of all others, of which nothing is done.
+template <class S, class F> bool pairs_together(char **args, Size n, const Size *step, F f) {
     char *x = args[0], *y = args[1], *o = args[2];
-    const Size n = count[0], sx = step[0], sy = step[1], so = step[2];
-    constexpr Size kSize = sizeof(Bf16);
-    const auto *a = reinterpret_cast<const Bf16 *>(x), *b = reinterpret_cast<const Bf16 *>(y);
-    auto *to = reinterpret_cast<Bf16 *>(o);
-    if (so == kSize && sx == kSize && sy == kSize && apart(o, x, n * kSize) && apart(o, y, n * kSize)) {
+    const Size sx = step[0], sy = step[1];
+    constexpr Size kSize = sizeof(S);
+    const auto *a = reinterpret_cast<const S *>(x), *b = reinterpret_cast<const S *>(y);
+    auto *to = reinterpret_cast<S *>(o);
+    if (step[2] != kSize || !apart(o, x, sx ? n * kSize : kSize) || !apart(o, y, sy ? n * kSize : kSize)) return false;
+    if (sx == kSize && sy == kSize) {
         map2(a, b, to, n, f);
-    } else if (so == kSize && sx == kSize && sy == 0 && apart(o, x, n * kSize) && apart(o, y, kSize)) {
+    } else if (sx == kSize && sy == 0) {
         const float one = widened(*b);
         map1(a, to, n, [=](float v) { return f(v, one); });
-    } else if (so == kSize && sx == 0 && sy == kSize && apart(o, y, n * kSize) && apart(o, x, kSize)) {
+    } else if (sx == 0 && sy == kSize) {
         const float one = widened(*a);
         map1(b, to, n, [=](float v) { return f(one, v); });
     } else {
-        for (Size i = 0; i < n; ++i) at(o, i * so) = narrowed<Bf16>(f(widened(at(x, i * sx)), widened(at(y, i * sy))));
+        return false;
     }
+    return true;
 }
 
-template <class F> void singles(char **args, const Size *count, const Size *step, F f) {
+template <class S, class F> void pairs(char **args, const Size *count, const Size *step, Former former, F f) {
+    const Size n = count[0];
+    if (pairs_together<S>(args, n, step, f)) return;
+    if (former) return former(args, count, step);
+    for (Size i = 0; i < n; ++i)
+        at<S>(args[2], i * step[2]) = narrowed<S>(f(widened(at<S>(args[0], i * step[0])), widened(at<S>(args[1], i * step[1]))));
+}
+
+template <class S, class F> void singles(char **args, const Size *count, const Size *step, Former former, F f) {
     char *x = args[0], *o = args[1];
     const Size n = count[0];
-    constexpr Size kSize = sizeof(Bf16);
+    constexpr Size kSize = sizeof(S);
     if (step[0] == kSize && step[1] == kSize && apart(o, x, n * kSize))
-        map1(reinterpret_cast<const Bf16 *>(x), reinterpret_cast<Bf16 *>(o), n, f);
+        map1(reinterpret_cast<const S *>(x), reinterpret_cast<S *>(o), n, f);
+    else if (former)
+        former(args, count, step);
     else
-        for (Size i = 0; i < n; ++i) at(o, i * step[1]) = narrowed<Bf16>(f(widened(at(x, i * step[0]))));
+        for (Size i = 0; i < n; ++i) at<S>(o, i * step[1]) = narrowed<S>(f(widened(at<S>(x, i * step[0]))));
 }
 
 // By way of words as wide as what is compared: bytes straight from numbers are no SIMD code.
-template <int Far, class F> void compare(const Bf16 *a, const Bf16 *b, uint8_t *o, long begin, long end, F f) {
-    constexpr long kSome = 1024;
-    int32_t found[kSome];
-    for (long first = begin; first < end; first += kSome) {
-        const long size = end - first < kSome ? end - first : kSome;
-        const Bf16 *x = a + first, *y = b + Far * first;
+template <class S, class F> void truths_of_part(const S *a, const S *b, float one, uint8_t *o, long n, F f) {
+    Part<S, kAtOnce> left, right;
+    int32_t found[kAtOnce];
+    for (long first = 0; first < n; first += kAtOnce) {
+        const long size = n - first < kAtOnce ? n - first : kAtOnce;
+        const float *x = left(a + first, size);
+        if (b) {
+            const float *y = right(b + first, size);
 #pragma omp simd
-        for (long i = 0; i < size; ++i) found[i] = f(widened(x[i]), widened(y[Far * i])) ? 1 : 0;
+            for (long i = 0; i < size; ++i) found[i] = f(x[i], y[i]) ? 1 : 0;
+        } else {
+#pragma omp simd
+            for (long i = 0; i < size; ++i) found[i] = f(x[i], one) ? 1 : 0;
+        }
 #pragma omp simd
         for (long i = 0; i < size; ++i) o[first + i] = (uint8_t)found[i];
     }
 }
 
-template <class F> void truths(char **args, const Size *count, const Size *step, F f) {
-    char *x = args[0], *y = args[1];
-    auto *o = reinterpret_cast<uint8_t *>(args[2]);
+// b: as many numbers as of `a`, or nullptr, for which `one` stands.
+template <class S, class F> void truths_together(const S *a, const S *b, float one, uint8_t *o, long n, F f) {
+    parallel_for(n, kGrain, [=](long begin, long end) {
+        truths_of_part(a + begin, b ? b + begin : nullptr, one, o + begin, end - begin, f);
+    });
+}
+
+template <class S, class F> void truths(char **args, const Size *count, const Size *step, Former former, F f) {
     const Size n = count[0], sx = step[0], sy = step[1], so = step[2];
-    constexpr Size kSize = sizeof(Bf16);
-    if (so == 1 && sx == kSize && (sy == kSize || sy == 0) && apart(args[2], x, n * kSize) && apart(args[2], y, n * kSize)) {
-        const auto *a = reinterpret_cast<const Bf16 *>(x), *b = reinterpret_cast<const Bf16 *>(y);
-        if (sy) parallel_for(n, kGrain, [=](long begin, long end) { compare<1>(a, b, o, begin, end, f); });
-        else parallel_for(n, kGrain, [=](long begin, long end) { compare<0>(a, b, o, begin, end, f); });
-    } else {
-        for (Size i = 0; i < n; ++i) o[i * so] = f(widened(at(x, i * sx)), widened(at(y, i * sy)));
-    }
+    auto *o = reinterpret_cast<uint8_t *>(args[2]);
+    constexpr Size kSize = sizeof(S);
+    const auto *a = reinterpret_cast<const S *>(args[0]), *b = reinterpret_cast<const S *>(args[1]);
+    const bool far = so == 1 && apart(args[2], args[0], n * kSize) && apart(args[2], args[1], n * kSize);
+    if (far && sx == kSize && (sy == kSize || sy == 0))
+        truths_together(a, sy ? b : nullptr, widened(*b), o, n, f);
+    else if (former)
+        former(args, count, step);
+    else
+        for (Size i = 0; i < n; ++i) o[i * so] = f(widened(at<S>(args[0], i * sx)), widened(at<S>(args[1], i * sy)));
+}
+
+template <class S, class F> void kinds(char **args, const Size *count, const Size *step, Former former, F f) {
+    const Size n = count[0], sx = step[0], so = step[1];
+    auto *o = reinterpret_cast<uint8_t *>(args[1]);
+    if (so == 1 && sx == (Size)sizeof(S) && apart(args[1], args[0], n * sx))
+        truths_together(reinterpret_cast<const S *>(args[0]), (const S *)nullptr, 0, o, n, [=](float v, float) { return f(v); });
+    else if (former)
+        former(args, count, step);
+    else
+        for (Size i = 0; i < n; ++i) o[i * so] = f(widened(at<S>(args[0], i * sx)));
 }
 
 // A NaN wins, the first of two; in two steps, of which compilers make SIMD code.
-RL_INLINE float larger(float x, float y) {
-    const float most = x > y ? x : y;
+// Of zeros of both signs the second of bfloat16, as of float32, and the first of float16, as NumPy has it.
+template <class S> RL_INLINE float larger(float x, float y) {
+    const float most = (std::is_same<S, Bf16>::value ? x > y : x >= y) ? x : y;
     return x != x ? x : most;
 }
-RL_INLINE float smaller(float x, float y) {
-    const float least = x < y ? x : y;
+template <class S> RL_INLINE float smaller(float x, float y) {
+    const float least = (std::is_same<S, Bf16>::value ? x < y : x <= y) ? x : y;
     return x != x ? x : least;
 }
 
 }  // namespace
 }  // namespace rl
 
+// For each a place for the loop that NumPy had for float16, which is called for all but rows without gaps (sums among it).
 // Comparisons with NaN raise a flag, for which NumPy would warn: it looks at flags when a loop is through.
-#define QUIET(NAME, KIND, EXPR)                                                                       \
-    RL_EXPORT void rl_loop_##NAME(char **args, const intptr_t *count, const intptr_t *step, void *) { \
-        rl::KIND(args, count, step, [](float x, float y) { return EXPR; });                           \
-        std::feclearexcept(FE_INVALID);                                                               \
+#define FORMER(NAME)                                                                                          \
+    extern "C" {                                                                                              \
+    __attribute__((visibility("default"))) decltype(rl::Former::loop) rl_former_##NAME = nullptr;             \
     }
-#define LOOP(NAME, KIND, PARAMETERS, EXPR)                                                            \
-    RL_EXPORT void rl_loop_##NAME(char **args, const intptr_t *count, const intptr_t *step, void *) { \
-        rl::KIND(args, count, step, [] PARAMETERS { return EXPR; });                                  \
+#define BOTH(NAME, KIND, PARAMETERS, EXPR, AFTER)                                                             \
+    FORMER(NAME)                                                                                              \
+    RL_EXPORT void rl_loop_##NAME##_bf16(char **args, const intptr_t *n, const intptr_t *step, void *) {      \
+        using S = rl::Bf16;                                                                                   \
+        rl::KIND<S>(args, n, step, {}, [] PARAMETERS { return EXPR; });                                       \
+        AFTER;                                                                                                \
+    }                                                                                                         \
+    RL_EXPORT void rl_loop_##NAME##_f16(char **args, const intptr_t *n, const intptr_t *step, void *data) {   \
+        using S = rl::F16;                                                                                    \
+        rl::KIND<S>(args, n, step, {rl_former_##NAME, data}, [] PARAMETERS { return EXPR; });                 \
+        AFTER;                                                                                                \
     }
+#define QUIET(NAME, KIND, PARAMETERS, EXPR) BOTH(NAME, KIND, PARAMETERS, EXPR, std::feclearexcept(FE_INVALID))
+#define LOOP(NAME, KIND, PARAMETERS, EXPR) BOTH(NAME, KIND, PARAMETERS, EXPR, )
 LOOP(add, pairs, (float x, float y), x + y)
 LOOP(subtract, pairs, (float x, float y), x - y)
 LOOP(multiply, pairs, (float x, float y), x * y)
 LOOP(true_divide, pairs, (float x, float y), x / y)
-QUIET(maximum, pairs, rl::larger(x, y))
-QUIET(minimum, pairs, rl::smaller(x, y))
+QUIET(maximum, pairs, (float x, float y), rl::larger<S>(x, y))
+QUIET(minimum, pairs, (float x, float y), rl::smaller<S>(x, y))
 LOOP(negative, singles, (float x), -x)
 LOOP(absolute, singles, (float x), std::fabs(x))
 LOOP(square, singles, (float x), x * x)
 LOOP(sqrt, singles, (float x), std::sqrt(x))
 LOOP(reciprocal, singles, (float x), 1 / x)
-QUIET(greater, truths, x > y)
-QUIET(greater_equal, truths, x >= y)
-QUIET(less, truths, x < y)
-QUIET(less_equal, truths, x <= y)
-QUIET(equal, truths, x == y)
-QUIET(not_equal, truths, x != y)
+LOOP(floor, singles, (float x), std::floor(x))
+LOOP(ceil, singles, (float x), std::ceil(x))
+LOOP(trunc, singles, (float x), std::trunc(x))
+LOOP(rint, singles, (float x), std::nearbyint(x))
+QUIET(greater, truths, (float x, float y), x > y)
+QUIET(greater_equal, truths, (float x, float y), x >= y)
+QUIET(less, truths, (float x, float y), x < y)
+QUIET(less_equal, truths, (float x, float y), x <= y)
+QUIET(equal, truths, (float x, float y), x == y)
+QUIET(not_equal, truths, (float x, float y), x != y)
+QUIET(isnan, kinds, (float x), x != x)
+QUIET(isinf, kinds, (float x), std::fabs(x) == rl::infinity<float>())
+QUIET(isfinite, kinds, (float x), std::fabs(x) < rl::infinity<float>())

@@ -17,7 +17,7 @@ template <class T> RL_INLINE T huber(T d, T delta, T scale) {
 }
 
 // x + weight * (end - x), exact at both ends.
-template <class T> static void lerp(const T *x, const T *end, T *o, long n, T weight) {
+template <class S, class T = WideOf<S>> static void lerp(const S *x, const S *end, S *o, long n, T weight) {
     const bool near = std::fabs(weight) < T(0.5);
     const T part = near ? weight : weight - T(1);
     map2(x, end, o, n, [=](T a, T b) { return (near ? a : b) + part * (b - a); });
@@ -63,72 +63,84 @@ UNARY(angle_of_real, v != v ? v : v < 0 ? T(3.14159265358979323846) : T(0))
 BINARY(not_0_backward, v == 0 ? T(0) : g)
 BINARY(hardswish_backward, rl::hardswish_slope(g, v))
 
-#define REST(T, S)                                                                                          \
+#define REST(U, S)                                                                                          \
     RL_EXPORT void rl_clamp_##S(Array *x_, Array *o_, long n, double low, double high) {                    \
         rl::Call call("clamp");                                                                             \
-        const T *x = call.pair_in<T>("input", x_, n);                                                       \
-        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        using T = rl::WideOf<U>;                                                                            \
+        const U *x = call.pair_in<U>("input", x_, n);                                                       \
+        U *o = call.pair_out<U>("out", o_, n);                                                              \
         call.run([=] { rl::map1(x, o, n, [=](T v) { return rl::clamp(v, (T)low, (T)high); }); });           \
     }                                                                                                       \
     RL_EXPORT void rl_between_backward_##S(Array *g_, Array *x_, Array *o_, long n, double low, double high) { \
         rl::Call call("between_backward");                                                                  \
-        const T *g = call.pair_in<T>("gradient", g_, n), *x = call.pair_in<T>("saved", x_, n);              \
-        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        using T = rl::WideOf<U>;                                                                            \
+        const U *g = call.pair_in<U>("gradient", g_, n), *x = call.pair_in<U>("saved", x_, n);              \
+        U *o = call.pair_out<U>("out", o_, n);                                                              \
         const T a = (T)low, b = (T)high;                                                                    \
         call.run([=] { rl::map2(g, x, o, n, [=](T d, T v) { return (v <= a) | (v >= b) ? T(0) : d; }); });  \
     }                                                                                                       \
     RL_EXPORT void rl_leaky_relu_##S(Array *x_, Array *o_, long n, double slope) {                          \
         rl::Call call("leaky_relu");                                                                        \
-        const T *x = call.pair_in<T>("input", x_, n);                                                       \
-        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        using T = rl::WideOf<U>;                                                                            \
+        const U *x = call.pair_in<U>("input", x_, n);                                                       \
+        U *o = call.pair_out<U>("out", o_, n);                                                              \
         const T s = (T)slope;                                                                               \
         call.run([=] { rl::map1(x, o, n, [=](T v) { return rl::leaky(v, v, s); }); });                      \
     }                                                                                                       \
     RL_EXPORT void rl_leaky_relu_backward_##S(Array *g_, Array *x_, Array *o_, long n, double slope) {      \
         rl::Call call("leaky_relu_backward");                                                               \
-        const T *g = call.pair_in<T>("gradient", g_, n), *x = call.pair_in<T>("saved", x_, n);              \
-        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        using T = rl::WideOf<U>;                                                                            \
+        const U *g = call.pair_in<U>("gradient", g_, n), *x = call.pair_in<U>("saved", x_, n);              \
+        U *o = call.pair_out<U>("out", o_, n);                                                              \
         const T s = (T)slope;                                                                               \
         call.run([=] { rl::map2(g, x, o, n, [=](T d, T v) { return rl::leaky(v, d, s); }); });              \
     }                                                                                                       \
     RL_EXPORT void rl_huber_##S(Array *x_, Array *y_, Array *o_, long n, double delta, double scale) {      \
         rl::Call call("huber");                                                                             \
-        const T *x = call.pair_in<T>("input", x_, n), *y = call.pair_in<T>("target", y_, n);                \
-        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        using T = rl::WideOf<U>;                                                                            \
+        const U *x = call.pair_in<U>("input", x_, n), *y = call.pair_in<U>("target", y_, n);                \
+        U *o = call.pair_out<U>("out", o_, n);                                                              \
         call.run([=] { rl::map2(x, y, o, n, [=](T a, T b) { return rl::huber(a - b, (T)delta, (T)scale); }); }); \
     }                                                                                                       \
     RL_EXPORT void rl_huber_slope_##S(Array *x_, Array *y_, Array *o_, long n, double delta, double scale) { \
         rl::Call call("huber_slope");                                                                       \
-        const T *x = call.pair_in<T>("input", x_, n), *y = call.pair_in<T>("target", y_, n);                \
-        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        using T = rl::WideOf<U>;                                                                            \
+        const U *x = call.pair_in<U>("input", x_, n), *y = call.pair_in<U>("target", y_, n);                \
+        U *o = call.pair_out<U>("out", o_, n);                                                              \
         const T d = (T)delta;                                                                               \
         call.run([=] { rl::map2(x, y, o, n, [=](T a, T b) { return rl::clamp(a - b, -d, d) * (T)scale; }); }); \
     }                                                                                                       \
     RL_EXPORT void rl_lerp_##S(Array *x_, Array *end_, Array *o_, long n, double weight) {                  \
         rl::Call call("lerp");                                                                              \
-        const T *x = call.pair_in<T>("input", x_, n), *end = call.pair_in<T>("end", end_, n);               \
-        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        using T = rl::WideOf<U>;                                                                            \
+        const U *x = call.pair_in<U>("input", x_, n), *end = call.pair_in<U>("end", end_, n);               \
+        U *o = call.pair_out<U>("out", o_, n);                                                              \
         call.run([=] { rl::lerp(x, end, o, n, (T)weight); });                                               \
     }                                                                                                       \
+    RL_EXPORT void rl_hardshrink_##S(Array *x_, Array *o_, long n, double limit) {                          \
+        rl::Call call("hardshrink");                                                                        \
+        using T = rl::WideOf<U>;                                                                            \
+        const U *x = call.pair_in<U>("input", x_, n);                                                       \
+        U *o = call.pair_out<U>("out", o_, n);                                                              \
+        const T a = (T)limit;                                                                               \
+        call.run([=] { rl::map1(x, o, n, [=](T v) { return (v >= -a) & (v <= a) ? T(0) : v; }); });         \
+    }                                                                                                       \
+    RL_EXPORT void rl_finite_##S(Array *x_, Array *o_, long n, double nan, double above, double below) {    \
+        rl::Call call("finite");                                                                            \
+        using T = rl::WideOf<U>;                                                                            \
+        const U *x = call.pair_in<U>("input", x_, n);                                                       \
+        U *o = call.pair_out<U>("out", o_, n);                                                              \
+        const T a = (T)nan, b = (T)above, c = (T)below;                                                     \
+        call.run([=] { rl::map1(x, o, n, [=](T v) { return rl::finite(v, a, b, c); }); });                  \
+    }
+RL_ALL(REST)
+
+#define EACH(T, S)                                                                                          \
     RL_EXPORT void rl_lerp_each_##S(Array *x_, Array *end_, Array *weight_, Array *o_, long n) {            \
         rl::Call call("lerp_each");                                                                         \
         const T *x = call.pair_in<T>("input", x_, n), *end = call.pair_in<T>("end", end_, n);               \
         const T *weight = call.pair_in<T>("weight", weight_, n);                                            \
         T *o = call.pair_out<T>("out", o_, n);                                                              \
         call.run([=] { rl::lerp_each(x, end, weight, o, n); });                                             \
-    }                                                                                                       \
-    RL_EXPORT void rl_hardshrink_##S(Array *x_, Array *o_, long n, double limit) {                          \
-        rl::Call call("hardshrink");                                                                        \
-        const T *x = call.pair_in<T>("input", x_, n);                                                       \
-        T *o = call.pair_out<T>("out", o_, n);                                                              \
-        const T a = (T)limit;                                                                               \
-        call.run([=] { rl::map1(x, o, n, [=](T v) { return (v >= -a) & (v <= a) ? T(0) : v; }); });         \
-    }                                                                                                       \
-    RL_EXPORT void rl_finite_##S(Array *x_, Array *o_, long n, double nan, double above, double below) {    \
-        rl::Call call("finite");                                                                            \
-        const T *x = call.pair_in<T>("input", x_, n);                                                       \
-        T *o = call.pair_out<T>("out", o_, n);                                                              \
-        const T a = (T)nan, b = (T)above, c = (T)below;                                                     \
-        call.run([=] { rl::map1(x, o, n, [=](T v) { return rl::finite(v, a, b, c); }); });                  \
     }
-RL_BOTH(REST)
+RL_BOTH(EACH)

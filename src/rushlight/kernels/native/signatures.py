@@ -7,7 +7,7 @@ Raise ``ABI`` when the meaning of one changes.
 
 from __future__ import annotations
 
-ABI = 36
+ABI = 37
 
 # twister.cpp: state, output, elements; the first number, how far they reach and where they end.  (Its Python is imported when it is asked for.)
 SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
@@ -46,7 +46,7 @@ BYTES: dict[str, str] = {
     "choose": "aaaa" + "nnnnn",
 }
 
-# ``rl_<name>_bf16``: of bfloat16 numbers, computed in float32 and rounded once.
+# ``rl_<name>_bf16`` and ``rl_<name>_f16``: of 16-bit floats as unsigned numbers, computed in float32 and rounded once.
 MAPS: dict[str, str] = {}
 
 # ``rl_<name>_bf16`` on processors that multiply such numbers, and ``rl_<name>_tiles_bf16`` on those that do so by tiles.  product.cpp,

@@ -19,7 +19,7 @@ from rushlight.kernels.maps import each
 __all__ = ["elu", "elu_backward", "elu_backward_of_input", "logit_backward", "reciprocal_root"]
 
 
-@each(bfloat16=True)
+@each()
 def reciprocal_root(x: Array) -> Array:
     """1 / sqrt(x)."""
     with quiet():
@@ -27,7 +27,7 @@ def reciprocal_root(x: Array) -> Array:
         return np.divide(1, out, out=out)
 
 
-@each(bfloat16=True)
+@each()
 def elu(x: Array, low: float = 1.0, scale: float = 1.0, inner: float = 1.0) -> Array:
     """scale * x where over 0, else ``low`` * (e^(inner x) - 1)."""
     with quiet():
@@ -38,7 +38,7 @@ def elu(x: Array, low: float = 1.0, scale: float = 1.0, inner: float = 1.0) -> A
         return np.add(out, np.maximum(x, 0) * x.dtype.type(scale), out=out)
 
 
-@each(bfloat16=True)
+@each()
 def elu_backward(g: Array, y: Array, low: float = 1.0, scale: float = 1.0, inner: float = 1.0) -> Array:
     """g * elu'(x) by the result y, of ``low`` >= 0 and ``inner`` > 0; NaN counts as positive."""
     negative = y <= 0
@@ -48,7 +48,7 @@ def elu_backward(g: Array, y: Array, low: float = 1.0, scale: float = 1.0, inner
     return np.multiply(slope, g, out=slope)
 
 
-@each(bfloat16=True)
+@each()
 def elu_backward_of_input(g: Array, x: Array, low: float = 1.0, scale: float = 1.0, inner: float = 1.0) -> Array:
     """g * elu'(x); NaN counts as positive."""
     with quiet():
@@ -59,7 +59,7 @@ def elu_backward_of_input(g: Array, x: Array, low: float = 1.0, scale: float = 1
         return np.multiply(slope, g, out=slope)
 
 
-@each(bfloat16=True)
+@each()
 def logit_backward(g: Array, x: Array, low: float = 0.0, high: float = 1.0, other: float = math.nan) -> Array:
     """g / (x (1 - x)) from ``low`` to ``high``, beyond them ``other``."""
     with quiet():

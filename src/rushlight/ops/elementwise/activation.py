@@ -88,13 +88,14 @@ def _(g: Tensor, input: Tensor, approximate: str) -> Tensor:
     name="silu",
     inplace=False,
     promote=None,
+    half=None,
     cheap=True,
     again=60,
     passes=3.0,
 )
 def silu_op(input: Array) -> Array:
     """input * sigmoid(input).  (*) -> (*)"""
-    require(input.dtype.kind in "fc", "silu", input, "a floating-point or complex dtype")
+    require(is_float(input.dtype) or input.dtype.kind == "c", "silu", input, "a floating-point or complex dtype")
     return backend.silu(input)
 
 
@@ -170,6 +171,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     aten=("softplus(input, beta=1, threshold=20)",),
     aten_gradient="softplus_backward(g, input, beta, threshold)",
     ns=F,
+    half=None,
     method=False,
     shape=shapes.dense,
     repeatable=True,
@@ -178,7 +180,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 )
 def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     """log(1 + e^(beta * input)) / beta; input itself where beta * input > threshold.  (*) -> (*)"""
-    require(input.dtype.kind == "f", "softplus", input)
+    require(is_float(input.dtype), "softplus", input)
     check_factors("softplus", input.dtype, beta, threshold)
     return backend.softplus(input, float(beta), float(threshold))
 

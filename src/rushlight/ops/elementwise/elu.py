@@ -14,7 +14,7 @@ from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, function, inplace_of, op
 from rushlight.kernels.dispatch import up
-from rushlight.ops.elementwise.floats import require
+from rushlight.ops.elementwise.floats import is_float, require
 from rushlight.ops.elementwise.rectifier import outside, publish_inplace
 from rushlight.ops.elementwise.shared import factor
 
@@ -25,12 +25,12 @@ F = "nn.functional"
 
 
 def _elu(x: Array, alpha: float, scale: float, input_scale: float) -> Array:
-    require(x.dtype.kind == "f", "elu", x)
+    require(is_float(x.dtype), "elu", x)
     return backend.elu(x, alpha * scale, scale, input_scale)
 
 
 def _elu_into(x: Array, alpha: float, scale: float, input_scale: float) -> None:
-    require(x.dtype.kind == "f", "elu", x)
+    require(is_float(x.dtype), "elu", x)
     backend.elu(x, alpha * scale, scale, input_scale, out=x)
 
 
@@ -39,6 +39,7 @@ def _elu_into(x: Array, alpha: float, scale: float, input_scale: float) -> None:
     aten_gradient="elu_backward(g, alpha, scale, input_scale, ''=False, input)",
     ns=None,
     name="elu",
+    half=None,
     shape=shapes.same,
     repeatable=True,
     batch=families.targeted,
@@ -61,7 +62,7 @@ def _(g: Tensor, out: Tensor, alpha: float, scale: float, input_scale: float) ->
     return ops.where(outside(out, -math.inf, 0.0), g * scale, falling)
 
 
-@op(ns=None, name="elu_of_input", shape=shapes.same, repeatable=True, batch=families.targeted)
+@op(ns=None, name="elu_of_input", half=None, shape=shapes.same, repeatable=True, batch=families.targeted)
 def elu_of_input(input: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """`elu` whose result does not tell its slope: of alpha < 0 by its sign, of 16 bits by its digits.  (*) -> (*)"""
     return _elu(input, alpha, scale, input_scale)

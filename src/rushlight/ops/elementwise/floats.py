@@ -74,6 +74,11 @@ def is_float(dtype: np.dtype[Any]) -> bool:
     return bool(dtype.kind == "f") or dtype in dtypes.HALVES
 
 
+def is_real(dtype: np.dtype[Any]) -> bool:
+    """Whether numbers of an array's dtype are real ones: floating-point ones or integers."""
+    return is_float(dtype) or dtype.kind in "iu"
+
+
 def mapped(fn: Callable[..., Any], x: Array, *others: Array) -> Array:
     """fn(x, *others) of equally shaped arrays, block by block, so that its temporaries stay in cache and small."""
     return in_blocks(fn, room(x, x.dtype), x, *others)

@@ -18,6 +18,7 @@ from rushlight.dispatch.plan import held_number
 from rushlight.dispatch.registry import elementwise, function, publish_inplace
 from rushlight.ops.elementwise.arith import by, conj, own_conj
 from rushlight.ops.elementwise.convert import cast, to_dtype
+from rushlight.ops.elementwise.floats import is_float
 from rushlight.ops.elementwise.shared import SMALL, dtype_of, floating_into, keep, nothing, over, result_type_of, times
 from rushlight.ops.elementwise.unary import log
 from rushlight.tensor import Tensor
@@ -73,10 +74,15 @@ def _rsqrt_raw(g: Array, out: Array) -> Array:
     return times(g, own_conj(slope))
 
 
-@elementwise(promote="float", foreach=True)
+def _goes_at_once(x: Array) -> bool:
+    """Whether roots below 1 are left to their kernel: of 16 bits all are, which are rounded once."""
+    return is_float(x.dtype) and (x.size >= SMALL or x.itemsize == 2)
+
+
+@elementwise(promote="float", half=None, foreach=True)
 def rsqrt(input: Array) -> Array:
     """1 / sqrt(input).  input: (*) -> (*); keeps its result for the backward."""
-    if input.dtype.kind == "f" and input.size >= SMALL:
+    if _goes_at_once(input):
         return backend.reciprocal_root(input)
     root = np.asarray(backend.sqrt(input))
     return np.divide(1, root, out=root)
@@ -86,7 +92,7 @@ rsqrt.grad("input", raw=_rsqrt_raw, blocks=True)(lambda g, out: g * conj(out * o
 
 
 def _rsqrt_into(x: Array) -> None:
-    if x.dtype.kind == "f" and x.size >= SMALL:
+    if _goes_at_once(x):
         backend.reciprocal_root(x, out=x)
     else:
         backend.sqrt(x, out=x)

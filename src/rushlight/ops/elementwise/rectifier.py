@@ -25,7 +25,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, elementwise, function, inplace_of, known_as, op
 from rushlight.generator import default_generator
 from rushlight.kernels.dispatch import up
-from rushlight.ops.elementwise.floats import is_float, require
+from rushlight.ops.elementwise.floats import is_float, is_real, require
 from rushlight.ops.elementwise.shared import limited, recording
 from rushlight.ops.random.random import source
 from rushlight.tensor import Tensor, wrap
@@ -47,7 +47,7 @@ def publish_inplace(name: str, fn: Callable[..., Any], *spaces: str) -> Callable
 # What the gradients are made of -----------------------------------------------------------------------
 
 
-@op(ns=None, name="threshold_backward", masks=("gate",), shape=shapes.dense_grad, batch=families.targeted)
+@op(ns=None, name="threshold_backward", half=None, masks=("gate",), shape=shapes.dense_grad, batch=families.targeted)
 def gated(grad: Array, gate: Array) -> Array:
     """`grad` where `gate` (bool) is True, else 0.  (*), (*) -> (*)"""
     return backend.relu_backward(grad, gate)
@@ -76,7 +76,7 @@ def _within(x: Array, low: float, high: float) -> Array:
     return np.logical_not(beyond, out=beyond)
 
 
-@op(aten=("threshold_backward",), ns=None, shape=shapes.dense_grad, batch=families.targeted)
+@op(aten=("threshold_backward",), ns=None, half=None, shape=shapes.dense_grad, batch=families.targeted)
 def relu_backward(grad: Array, output: Array) -> Array:
     """`grad` where the result of relu is over 0, else 0.  (*), (*) -> (*)"""
     return backend.relu_backward(grad, output)
@@ -85,7 +85,7 @@ def relu_backward(grad: Array, output: Array) -> Array:
 relu_backward.grad("grad")(lambda g, output: relu_backward(g, output))
 
 
-@op(ns=None, shape=shapes.dense_grad, batch=families.targeted)
+@op(ns=None, half=None, shape=shapes.dense_grad, batch=families.targeted)
 def leaky_relu_backward(grad: Array, output: Array, slope: float) -> Array:
     """`grad`, times `slope` where `output` is not over 0.  (*), (*) -> (*)"""
     if output.dtype != bool or grad.size < LARGE:
@@ -127,7 +127,13 @@ def _over_0(x: Array, *slope: float) -> Array:
 
 
 @elementwise(
-    aten_gradient="threshold_backward(g, out, ''=0)", promote=None, again=15, behind="input", over=True, gates=_over_0
+    aten_gradient="threshold_backward(g, out, ''=0)",
+    promote=None,
+    half=None,
+    again=15,
+    behind="input",
+    over=True,
+    gates=_over_0,
 )
 def relu(input: Array) -> Array:
     """max(input, 0).  input: (*) -> (*); keeps its result for the backward.
@@ -137,7 +143,7 @@ def relu(input: Array) -> Array:
     tensor([0., 2.])
     """
     refused = RuntimeError if input.dtype.kind == "b" else NotImplementedError
-    require(input.dtype.kind in "fiu", "relu", input, "a real number's dtype", refused)
+    require(is_real(input.dtype), "relu", input, "a real number's dtype", refused)
     return backend.maximum(input, 0)
 
 
@@ -158,13 +164,13 @@ def functional_relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def _leaky(x: Array, slope: float) -> Array:
-    require(x.dtype.kind == "f", "leaky_relu", x)
+    require(is_float(x.dtype), "leaky_relu", x)
     check_factors("leaky_relu", x.dtype, slope)
     return backend.leaky_relu(x, slope)
 
 
 @op(aten=("leaky_relu(input, negative_slope=0.01)",), aten_gradient="leaky_relu_backward(g, input, negative_slope, ''=False)", ns=None, name="leaky_relu",
-    grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)}, shape=shapes.same, repeatable=True, batch=families.targeted,
+    grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)}, half=None, shape=shapes.same, repeatable=True, batch=families.targeted,
     again=15, behind="input", over=True, pointwise=True, gates=lambda x, slope: np.greater(x, 0))  # fmt: skip
 def leaky_relu_op(input: Array, negative_slope: float) -> Array:
     """input where over 0, else negative_slope * input, of a slope >= 0.  (*) -> (*)"""
@@ -172,7 +178,7 @@ def leaky_relu_op(input: Array, negative_slope: float) -> Array:
 
 
 @op(ns=None, name="falling_leaky_relu",
-    grads={"input": lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope)}, shape=shapes.same, repeatable=True, batch=families.targeted)  # fmt: skip
+    grads={"input": lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope)}, half=None, shape=shapes.same, repeatable=True, batch=families.targeted)  # fmt: skip
 def falling_leaky_relu(input: Array, negative_slope: float) -> Array:
     """`leaky_relu` of a slope < 0, whose result does not tell the sign of the input.  (*) -> (*)"""
     return _leaky(input, negative_slope)
@@ -303,6 +309,7 @@ publish_inplace("rrelu_", rrelu_, "", F)
     aten_gradient="hardtanh_backward(g, input, min_val, max_val)",
     ns=None,
     name="hardtanh",
+    half=None,
     shape=shapes.same,
     repeatable=True,
     batch=families.targeted,
@@ -315,7 +322,7 @@ publish_inplace("rrelu_", rrelu_, "", F)
 def hardtanh_op(input: Array, min_val: float, max_val: float) -> Array:
     """input limited to [min_val, max_val].  (*) -> (*)"""
     refused = RuntimeError if input.dtype.kind == "b" else NotImplementedError
-    require(input.dtype.kind in "fiu", "hardtanh", input, "a real number's dtype", refused)
+    require(is_real(input.dtype), "hardtanh", input, "a real number's dtype", refused)
     return limited(
         input, fitted("hardtanh", min_val, input.dtype, True), fitted("hardtanh", max_val, input.dtype, True)
     )
@@ -401,12 +408,13 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     name="hardswish",
     inplace=False,
     promote=None,
+    half=None,
     cheap=True,
     again=20,
 )
 def hardswish_op(input: Array) -> Array:
     """input * min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
-    require(input.dtype.kind == "f", "hardswish", input)
+    require(is_float(input.dtype), "hardswish", input)
     return backend.hardswish(input)
 
 

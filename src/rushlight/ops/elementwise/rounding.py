@@ -94,13 +94,13 @@ publish_inplace(_abs_inplace, "abs", "", ("absolute",))
 abs.into(lambda x: np.absolute(x, out=x))
 
 
-@elementwise(promote="arith", half="float32", refuse="c", grads={"input": lambda g: nothing(g)}, foreach=True)
+@elementwise(promote="arith", half=None, refuse="c", grads={"input": lambda g: nothing(g)}, foreach=True)
 def sign(input: Array) -> Array:
     """-1, 0 or 1; 0 for NaN.  input: (*) -> (*).  For complex tensors use :func:`sgn`."""
     return _sign(input)
 
 
-@elementwise(promote="arith", half="float32", complex_half="widens")
+@elementwise(promote="arith", half=None, complex_half="widens")
 def sgn(input: Array) -> Array:
     """The sign; of complex numbers input / |input|, 0 for 0.  input: (*) -> (*)"""
     return _sign(input)

@@ -17,7 +17,7 @@ from rushlight.dispatch.compute import compute
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import op
-from rushlight.kernels.dispatch import of_halves
+from rushlight.kernels.dispatch import is_half, of_halves
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -86,7 +86,9 @@ def keep(grad: Array, mask: Array) -> Array:
 
 def limited(x: Array, low: Any, high: Any, out: Array | None = None) -> Any:
     """min(max(x, low), high), NaN where any is; bounds are numbers or arrays, either may be None."""
-    if x.size > SMALL and x.dtype.kind == "f" and np.ndim(low) == np.ndim(high) == 0:  # that of None too
+    if (
+        x.size > SMALL and (x.dtype.kind == "f" or is_half(x.dtype)) and np.ndim(low) == np.ndim(high) == 0
+    ):  # that of None too
         bounds = -math.inf if low is None else float(low), math.inf if high is None else float(high)
         if not any(map(math.isnan, bounds)):
             return backend.clamp(x, *bounds, out=out)

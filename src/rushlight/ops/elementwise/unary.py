@@ -66,7 +66,7 @@ exp.grad("input")(lambda g, out: by(g, conj(out)))
 exp.into(inplace_kernel(exp.op, _exp))
 
 
-@elementwise(half=None)
+@elementwise()
 def exp2(input: Array) -> Array:
     """2 to the power of each element.  input: (*) -> (*); keeps its result for the backward."""
     return backend.exp2(input) if input.dtype.kind != "c" else np.exp(_scaled(input, LN2))
@@ -117,7 +117,7 @@ def log10(input: Array) -> Array:
     """Logarithm to base 10.  input: (*) -> (*); -inf at 0, NaN below."""
 
 
-@elementwise(half=None, grads={"input": lambda g, input: over(g, own_conj(input + 1))}, foreach=True)
+@elementwise(grads={"input": lambda g, input: over(g, own_conj(input + 1))}, foreach=True)
 def log1p(input: Array) -> Array:
     """log(1 + input), exact near 0.  input: (*) -> (*), -inf at -1 and NaN below"""
     return np.log1p(input) if input.dtype.kind != "c" else complex_log1p(input)
