@@ -264,6 +264,10 @@ def along() -> Iterator[Case]:
                    lambda K, x, i, d=dim: K.gather_along(x, i, d))  # fmt: skip
         yield Case(f"add_along {shape} dim {dim}", lambda r, s=shape, p=picked, i=index: [r.standard_normal(s), i(r), r.standard_normal(p)],
                    lambda K, x, i, v, d=dim: K.add_along(x, i, d, v), (0,), loose=4)  # fmt: skip
+        for how in ("prod", "amax", "amin"):
+            yield Case(f"join_along {how} {shape} dim {dim}",
+                       lambda r, s=shape, p=picked, i=index: [r.standard_normal(s), i(r), r.standard_normal(p)],
+                       lambda K, x, i, v, d=dim, h=how: K.join_along(x, i, d, v, h), (0,), loose=4)  # fmt: skip
 
 
 def order() -> Iterator[Case]:
@@ -570,6 +574,21 @@ def triangles() -> Iterator[Case]:
             yield Case(f"substitute {shape} {upper}", _well_conditioned(*shape), _substituted(upper), (1,), False, 64)
 
 
+def pairs_of_rows() -> Iterator[Case]:
+    """Distances of rows in the norms that have kernels, and one that has none."""
+    for (batch, p, r, m), norm in itertools.product(
+        (((), 1, 1, 1), ((), 33, 130, 7), ((2,), 5, 9, 40), ((), 300, 3, 2)), (1.0, 2.0, math.inf, 3.0)
+    ):
+        sizes = (*batch, p, m), (*batch, r, m)
+        yield Case(f"distances {sizes} {norm}", normal(*sizes), lambda K, a, b, n=norm: K.distances(a, b, n), loose=8)
+        yield Case(f"distances_backward {sizes} {norm}", normal((*batch, p, r), *sizes),
+                   lambda K, g, a, b, n=norm: K.distances_backward(g, a, b, K.distances(a, b, n), n), loose=64)  # fmt: skip
+    for norm in (1.0, 2.0, math.inf, 3.0):
+        yield Case(f"own_distances {norm}", normal((71, 19)), lambda K, a, n=norm: K.own_distances(a, n), loose=8)
+        yield Case(f"own_distances_backward {norm}", normal((71 * 35,), (71, 19)),
+                   lambda K, g, a, n=norm: K.own_distances_backward(g, a, K.own_distances(a, n), n), loose=64)  # fmt: skip
+
+
 def cases() -> list[Case]:
     """All of them, by name."""
     return [
@@ -582,6 +601,7 @@ def cases() -> list[Case]:
             transforms,
             products,
             triangles,
+            pairs_of_rows,
             along,
             rowwise,
             norms,

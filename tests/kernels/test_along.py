@@ -47,6 +47,25 @@ def test_add(path: str, rng: np.random.Generator, shape: Any, dim: int, count: i
         np.testing.assert_array_equal(found, want)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
+@pytest.mark.parametrize("how", ["prod", "amax", "amin"])
+@pytest.mark.parametrize(("shape", "dim", "count"), CASES)
+def test_join(path: str, rng: np.random.Generator, shape: Any, dim: int, count: int, how: str, dtype: str) -> None:
+    x = rng.integers(-3, 4, shape).astype(dtype)
+    index = rng.integers(0, shape[dim], (*shape[:dim], count, *shape[dim + 1 :]))
+    values = rng.integers(-2, 3, index.shape).astype(dtype)
+    if dtype != "i8":
+        values.flat[[0, -1]], x.flat[3] = np.nan, np.nan
+    want = x.copy()
+    with np.errstate(invalid="ignore"):
+        {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[how].at(want, K.along(index, dim), values)
+    for i, v in ((index, values), (index.astype(np.int32), values), (index, values.copy(order="F"))):
+        for found in (x.copy(), x.copy(order="F")):
+            with np.errstate(invalid="ignore"):
+                K.join_along(found, i, dim, v, how)
+            np.testing.assert_array_equal(found, want)
+
+
 @pytest.mark.skipif(not loader.tables(), reason="NumPy has rules of its own")
 @pytest.mark.parametrize("bad", [-1, 33, 1 << 40])
 def test_native_code_refuses_indices_outside(bad: int) -> None:

@@ -14,17 +14,20 @@ from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import along as reference
 from rushlight.kernels.reference.along import along, element_index
 
-__all__ = ["add_along", "along", "element_index", "gather_along", "put_along"]
+__all__ = ["add_along", "along", "element_index", "gather_along", "join_along", "put_along"]
 
 exports(
     # along.cpp: values, index, values, extents
     gather_along="aaannnn>n",
     add_along="aaannnn>n",
     put_along="aaannnn>n",
+    # and how they are joined
+    join_along="aaannnnn>n",
 )
 
 _SMALL = 64  # elements up to which NumPy's call costs less
 _INT64 = np.dtype(np.int64)
+_JOINS = {"prod": 1, "amax": 2, "amin": 3}
 _WIDTHS: dict[int, np.dtype[Any]] = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}
 
 
@@ -74,6 +77,19 @@ def add_along(x: Array, index: Array, dim: int, values: Array) -> None:
         index_add_rows(x.reshape(-1, 1), where, values.reshape(-1, 1))
     else:
         _check(table.add_along(x, index, contiguous(values), *_extents(x, index, dim)), index, x.shape[dim])
+
+
+def join_along(x: Array, index: Array, dim: int, values: Array, how: str) -> None:
+    """As `add_along` with products ("prod"), greatest ("amax") or least ("amin") numbers, of which NaN is all."""
+    whole, index = contiguous(x), contiguous(index)
+    table = native(x.dtype) if _fits(whole, index, dim) and values.dtype == x.dtype else None
+    if table is None:
+        reference.join_along(whole, index, dim, values, how)
+    else:
+        given = contiguous(values)
+        _check(table.join_along(whole, index, given, *_extents(x, index, dim), _JOINS[how]), index, x.shape[dim])
+    if whole is not x:
+        x[...] = whole
 
 
 def _moved(x: Array) -> tuple[SimpleNamespace, Array] | None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,8 @@ from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import gather as reference
 
 __all__ = [
+    "add_rows_of",
+    "adds_rows_of",
     "cross_entropy",
     "cross_entropy_backward",
     "dropout",
@@ -37,11 +40,15 @@ __all__ = [
     "grid_linear_backward",
     "index_add_rows",
     "index_add_slices",
+    "index_join_slices",
 ]
 
 exports(
     # gather.cpp
-    index_add_rows="aaannnn>n",
+    # and how they are joined
+    index_join_rows="aaannnnn>n",
+    # destination, its rows, table, rows of it, factors or None
+    add_rows_of="aaaaannnn>n",
     cross_entropy="aaaaaa" + "nnnd" + ">n",
     cross_entropy_backward="aaaaaa" + "nnnnd" + ">n",
     dropout_backward="aaand",
@@ -100,7 +107,7 @@ def index_add_rows(dst: Array, idx: Array, src: Array) -> Array:
         raise ValueError(f"index_add_rows: expected a source of shape {(len(idx), width)}, got {src.shape}")
     table = native(dst.dtype)
     if table is not None and src.dtype == dst.dtype and dense(dst):
-        _refuse_row(idx, table.index_add_rows(dst, idx, contiguous(src), 1, rows, len(idx), width), rows)
+        _refuse_row(idx, table.index_join_rows(dst, idx, contiguous(src), 1, rows, len(idx), width, 0), rows)
         return dst
     _refuse_row(idx, _first_outside(idx, rows), rows)
     if is_half(dst.dtype):
@@ -116,7 +123,7 @@ def index_add_slices(dst: Array, idx: Array, src: Array) -> Array:
     table = native(dst.dtype)
     if table is not None and src.dtype == dst.dtype and dense(dst):
         outer, rows, width = dst.shape
-        outside = table.index_add_rows(dst, _int64(idx), contiguous(src), outer, rows, len(idx), width)
+        outside = table.index_join_rows(dst, _int64(idx), contiguous(src), outer, rows, len(idx), width, 0)
         _refuse_row(idx, outside, rows)
         return dst
     front = np.ascontiguousarray(dst.swapaxes(0, 1)).reshape(dst.shape[1], -1)
@@ -124,6 +131,47 @@ def index_add_slices(dst: Array, idx: Array, src: Array) -> Array:
     added = index_add_rows(front, idx, given).reshape(dst.shape[1], dst.shape[0], -1)
     dst[...] = added.swapaxes(0, 1)
     return dst
+
+
+JOINS = {"prod": 1, "amax": 2, "amin": 3, "last": 4}
+_WIDTHS: dict[int, np.dtype[Any]] = {4: FLOAT32, 8: np.dtype(np.float64)}
+
+
+def index_join_slices(dst: Array, idx: Array, src: Array, how: str) -> None:
+    """As `index_add_slices`; how: products ("prod"), greatest ("amax") or least ("amin") numbers, of which NaN is all, or "last".
+
+    Callers have checked that indices lie in [0, R).
+    """
+    outer, rows, width = dst.shape
+    given = contiguous(src)
+    if how == "last" and dst.itemsize in _WIDTHS and dst.dtype == src.dtype:  # moved as they are
+        dst, given = dst.view(_WIDTHS[dst.itemsize]), given.view(_WIDTHS[dst.itemsize])
+    table = native(dst.dtype)
+    if table is None or given.dtype != dst.dtype or not dense(dst):
+        reference.index_join_slices(dst, idx, given, how)
+    else:
+        at = _int64(idx)
+        _refuse_row(at, table.index_join_rows(dst, at, given, outer, rows, len(at), width, JOINS[how]), rows)
+
+
+def add_rows_of(dst: Array, to: Array, table: Array, of: Array, scale: Maybe = None) -> bool:
+    """dst[to[i]] += scale[i] * table[of[i]] for every i in their order, natively; False where there is no kernel for it.
+
+    dst: (R, C), to: (N,), table: (V, C), of: (N,), scale: (N,).  IndexError for rows of the table that are none.
+    """
+    kernels = native(dst.dtype)
+    alike = table.dtype == dst.dtype and (scale is None or scale.dtype == dst.dtype)
+    if kernels is None or not alike or not dense(dst):
+        return False
+    (rows, width), of, factors = dst.shape, _int64(of), None if scale is None else contiguous(scale)
+    outside = kernels.add_rows_of(dst, _int64(to), contiguous(table), of, factors, rows, len(table), len(of), width)
+    _refuse_row(of, outside, len(table))
+    return True
+
+
+def adds_rows_of(dtype: np.dtype[Any]) -> bool:
+    """Whether `add_rows_of` has a kernel for numbers of a dtype."""
+    return native(dtype) is not None
 
 
 def embedding_backward(g: Array, idx: Array, num_rows: int, padding_idx: int = -1) -> Array:

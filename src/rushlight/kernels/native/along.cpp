@@ -57,15 +57,47 @@ template <class T, class F> static void at_each(Along a, T *x, const T *values, 
 }
 
 // Of rows that lie by themselves, whose elements are not `inner` apart.
-template <class T> static void put_rows(Along a, T *x, const T *values) {
+template <class T, class F> static void at_each_of_rows(Along a, T *x, const T *values, F write) {
     parallel_for(a.outer, row_grain(a.count), [=](long begin, long end) {
-        for (long r = begin; r < end; ++r)
-            for (long i = 0; i < a.count; ++i) x[r * a.size + a.index[r * a.count + i]] = values[r * a.count + i];
+        for (long r = begin; r < end; ++r) {
+            T *to = x + r * a.size;
+            const int64_t *at = a.index + r * a.count;
+            for (long i = 0; i < a.count; ++i) write(to[at[i]], values[r * a.count + i]);
+        }
     });
+}
+
+// Returns the first position whose index lies outside; nothing is written then.
+template <class T, class F> static long write_all(Along a, T *x, const T *values, F write) {
+    const long outside = a.outside();
+    if (outside >= 0) return outside;
+    if (a.inner == 1) at_each_of_rows(a, x, values, write);
+    else at_each(a, x, values, write);
+    return -1;
+}
+
+enum Joined { kProduct = 1, kGreatest = 2, kLeast = 3 };
+
+template <class T> static long join_all(Along a, T *x, const T *values, long how) {
+    if (how == kProduct) return write_all(a, x, values, [](T &to, T value) { to *= value; });
+    if (how == kGreatest) return write_all(a, x, values, [](T &to, T value) { to = (value > to) | (value != value) ? value : to; });
+    return write_all(a, x, values, [](T &to, T value) { to = (value < to) | (value != value) ? value : to; });
 }
 
 }  // namespace rl
 
+#define RL_HOW , long how
+#define WRITES(NAME, T, S, MORE, EXPR)                                                                         \
+    RL_EXPORT long rl_##NAME##_##S(Array *x_, Array *index_, Array *values_, long outer, long size,            \
+                                   long count, long inner MORE) {                                              \
+        rl::Call call(#NAME);                                                                                  \
+        T *x = call.out<T>("destination", x_, outer, size, inner);                                             \
+        rl::Along a = {call.in<int64_t>("index", index_, outer, count, inner), outer, size, count, inner};     \
+        const T *values = call.in<T>("values", values_, outer, count, inner);                                  \
+        long outside = -1;                                                                                     \
+        call.run([&] { outside = EXPR; });                                                                     \
+        return outside;                                                                                        \
+    }
 #define ALL(T, S)                                                                                              \
     RL_EXPORT long rl_gather_along_##S(Array *x_, Array *index_, Array *o_, long outer, long size, long count, \
                                        long inner) {                                                           \
@@ -80,31 +112,7 @@ template <class T> static void put_rows(Along a, T *x, const T *values) {
         });                                                                                                    \
         return outside;                                                                                        \
     }                                                                                                          \
-    RL_EXPORT long rl_add_along_##S(Array *x_, Array *index_, Array *values_, long outer, long size,           \
-                                    long count, long inner) {                                                  \
-        rl::Call call("add_along");                                                                            \
-        T *x = call.out<T>("destination", x_, outer, size, inner);                                             \
-        rl::Along a = {call.in<int64_t>("index", index_, outer, count, inner), outer, size, count, inner};     \
-        const T *values = call.in<T>("values", values_, outer, count, inner);                                  \
-        long outside = -1;                                                                                     \
-        call.run([&] {                                                                                         \
-            outside = a.outside();                                                                             \
-            if (outside < 0) rl::at_each(a, x, values, [](T &to, T value) { to += value; });                   \
-        });                                                                                                    \
-        return outside;                                                                                        \
-    }                                                                                                          \
-    RL_EXPORT long rl_put_along_##S(Array *x_, Array *index_, Array *values_, long outer, long size,           \
-                                    long count, long inner) {                                                  \
-        rl::Call call("put_along");                                                                            \
-        T *x = call.out<T>("destination", x_, outer, size, inner);                                             \
-        rl::Along a = {call.in<int64_t>("index", index_, outer, count, inner), outer, size, count, inner};     \
-        const T *values = call.in<T>("values", values_, outer, count, inner);                                  \
-        long outside = -1;                                                                                     \
-        call.run([&] {                                                                                         \
-            outside = a.outside();                                                                             \
-            if (outside < 0 && inner == 1) rl::put_rows(a, x, values);                                         \
-            else if (outside < 0) rl::at_each(a, x, values, [](T &to, T value) { to = value; });               \
-        });                                                                                                    \
-        return outside;                                                                                        \
-    }
+    WRITES(add_along, T, S, , rl::write_all(a, x, values, [](T &to, T value) { to += value; }))                \
+    WRITES(put_along, T, S, , rl::write_all(a, x, values, [](T &to, T value) { to = value; }))                 \
+    WRITES(join_along, T, S, RL_HOW, rl::join_all(a, x, values, how))
 RL_BOTH(ALL)

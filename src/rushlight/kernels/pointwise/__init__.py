@@ -1,1 +1,2 @@
-"""Kernels of each element that NumPy makes of many passes: exponential linear units, slopes by channel, functions of two variables."""
+"""Kernels of each element that NumPy makes of many passes: exponential linear units, slopes by channel, functions of two variables,
+distances of rows."""

@@ -18,6 +18,12 @@ def gather_along(x: Array, index: Array, dim: int) -> Array:
     return np.asarray(x[cut][along(index, dim)])
 
 
+def join_along(x: Array, index: Array, dim: int, values: Array, how: str) -> None:
+    """Of an array in C order."""
+    join = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[how]
+    join.at(x.reshape(-1), element_index(x.shape, index, dim).reshape(-1), values.reshape(-1))
+
+
 def along(index: Array, dim: int) -> tuple[Any, ...]:
     """The NumPy index of the elements at `index` along `dim`."""
     n = index.ndim

@@ -18,6 +18,15 @@ Array = NDArray[Any]
 BLOCK = 65536
 
 
+def index_join_slices(dst: Array, idx: Array, src: Array, how: str) -> None:
+    if how == "last":
+        dst[:, idx] = src
+        return
+    join = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[how]
+    for i, row in enumerate(idx):
+        join(dst[:, row], src[:, i], out=dst[:, row])
+
+
 def index_add_rows(dst: Array, idx: Array, src: Array) -> None:
     # sorted by row, so that one reduceat adds the repeats; then each row is written once
     if not idx.size:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 MATRIX = 1 << 20  # elements up to which the matrix of an adjoint is made whole
+OFTEN = 8  # times that an element is taken, up to which what was made of it is added up slice by slice
 STEP = 256  # columns of a piece of a larger one
 
 
@@ -73,6 +74,9 @@ resample_op.grad("input")(lambda g, input_shape, dim, taps: resample_adjoint_op(
 def resample_adjoint_op(input: Array, size: tuple[int, ...], dim: int, taps: tuple[Any, ...]) -> Array:
     """The adjoint of `resample_op`: a product with the (S, L) matrix of the taps, a large one in pieces along its diagonal."""
     index, weights = taps
+    found = _collected(input, size[dim], dim % input.ndim, index[:, 0]) if weights is None else None
+    if found is not None:
+        return found
     if size[dim] * input.shape[dim] <= MATRIX:
         return _adjoint(input, size[dim], dim, index, weights)
     out, before = np.zeros(size, input.dtype), (slice(None),) * (dim % input.ndim)
@@ -82,6 +86,31 @@ def resample_adjoint_op(input: Array, size: tuple[int, ...], dim: int, taps: tup
         some = None if weights is None else weights[part]
         out[(*before, slice(low, high))] += _adjoint(input[(*before, part)], high - low, dim, index[part] - low, some)
     return out
+
+
+def _collected(input: Array, size: int, dim: int, index: Array) -> Array | None:
+    """Sums along `dim` of what was taken of each place, for ascending places of which none was taken often; else None."""
+    first = np.flatnonzero(np.diff(index, prepend=-1))
+    counts = np.diff(first, append=len(index))
+    if not len(index) or np.diff(index).min(initial=0) < 0 or counts.max() > OFTEN:
+        return None
+    before, places = (slice(None),) * dim, index[first]
+    parts = [(_as_slice(places[counts > t]), _as_slice(first[counts > t] + t)) for t in range(counts.max())]
+    if size * len(index) <= MATRIX and not all(isinstance(part, slice) for pair in parts for part in pair):
+        return None  # a product costs less than indices
+    shape = (*input.shape[:dim], size, *input.shape[dim + 1 :])
+    out = (np.empty if len(first) == size else np.zeros)(shape, input.dtype)
+    out[(*before, parts[0][0])] = input[(*before, parts[0][1])]
+    for to, of in parts[1:]:
+        out[(*before, to)] += input[(*before, of)]
+    return out
+
+
+def _as_slice(index: Array) -> Any:
+    """An ascending index, or the slice that is the same."""
+    steps = np.diff(index)
+    step = int(steps[0]) if len(steps) else 1
+    return slice(int(index[0]), int(index[-1]) + 1, step) if (steps == step).all() else index
 
 
 def _adjoint(input: Array, size: int, dim: int, index: Array, weights: Array | None) -> Array:

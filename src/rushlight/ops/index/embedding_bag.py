@@ -45,6 +45,11 @@ def bag_op(weight: Array, scale: Array | None, indices: Array, bag: Array, bags:
 
 def _add_rows(out: Array, to: Array, table: Array, of: Array, scale: Array | None) -> None:
     """out[to[i]] += scale[i] * table[of[i]] for every i in their order, some at a time where each is added by itself."""
+    try:
+        if backend.add_rows_of(out, to, table, of, scale):
+            return
+    except IndexError:
+        rows_of("embedding_bag", table, of)
     for some in parts_of_rows(len(of), out.shape[1], out.dtype):
         rows = rows_of("embedding_bag", table, of[some])
         if scale is not None:
@@ -54,7 +59,9 @@ def _add_rows(out: Array, to: Array, table: Array, of: Array, scale: Array | Non
 
 
 def _part(count: int, width: int, dtype: Any) -> int:
-    """The bytes of rows that are in memory together, of so many."""
+    """The bytes of rows that are in memory together, of so many: none where they are added as they are read."""
+    if backend.adds_rows_of(np.dtype(dtype)):
+        return 0
     some = parts_of_rows(count, width, dtype)[0]
     return int((some.stop - some.start) * width * dtype.itemsize)
 

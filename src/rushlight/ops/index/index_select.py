@@ -21,7 +21,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
-from rushlight.ops.index.raw_indices import accumulate_at, check_bounds, wrapped
+from rushlight.ops.index.raw_indices import accumulate_at, check_bounds, runs_of, wrapped
 from rushlight.ops.index.scatter import number
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
 
 
-def place(index: Array, dim: int) -> tuple[Any, ...]:
+def place(index: Array | slice, dim: int) -> tuple[Any, ...]:
     """The NumPy index of `index` along `dim`."""
     return (*[slice(None)] * dim, index)
 
@@ -48,7 +48,13 @@ def place(index: Array, dim: int) -> tuple[Any, ...]:
 )
 def index_select_op(input: Array, index: Array, dim: int) -> Array:
     """The slices at `index` of dimension `dim`.  (*), (N) -> (*)"""
-    return input.take(index, dim)
+    runs = runs_of(index, input.shape[dim], input.size) if index.ndim == 1 and input.ndim else None
+    if runs is None:
+        return input.take(index, dim)
+    out = np.empty(shapes.with_size(input, dim, index.size), input.dtype)
+    for to, of in runs:
+        out[place(to, dim)] = input[place(of, dim)]
+    return out
 
 
 @index_select_op.shape
@@ -81,6 +87,11 @@ def _add_slices(out: Array, index: Array, source: Array, dim: int) -> None:
     plain = out.dtype.kind in "fiuV" and out.flags.c_contiguous and out.ndim and source.size
     if not plain or source.dtype != out.dtype or source.shape != wanted:
         accumulate_at(out, place(index, dim), source)
+        return
+    runs = runs_of(index, out.shape[dim], source.size) if index.ndim == 1 and out.dtype.itemsize > 2 else None
+    if runs is not None:
+        for of, to in runs:
+            out[place(to, dim)] += source[place(of, dim)]
         return
     outer, inner = math.prod(out.shape[:dim]), math.prod(out.shape[dim + 1 :])
     at = wrapped(index.reshape(-1), out.shape[dim], "index")
@@ -124,7 +135,13 @@ def _(g: Array | Tensor, index: Array | Tensor, dim: int, alpha: int) -> Array |
 
 
 def _copy_into(out: Array, index: Array, source: Array, dim: int) -> None:
-    out[place(index, dim)] = source
+    wanted = (*out.shape[:dim], index.size, *out.shape[dim + 1 :])
+    if dim == 0 or source.shape != wanted or not out.flags.c_contiguous or not source.size:
+        out[place(index, dim)] = source
+        return
+    outer, inner = math.prod(out.shape[:dim]), math.prod(out.shape[dim + 1 :])
+    at = wrapped(index.reshape(-1), out.shape[dim], "index")
+    kernels.index_join_slices(out.reshape(outer, -1, inner), at, source.reshape(outer, -1, inner), "last")
 
 
 @op(
@@ -141,7 +158,7 @@ def _copy_into(out: Array, index: Array, source: Array, dim: int) -> None:
 def index_copy_op(input: Array, index: Array, source: Array, dim: int) -> Array:
     """`input` with slices of `source` put at `index`.  (*), (N), (*) -> (*)"""
     out = input.copy()
-    out[place(index, dim)] = source
+    _copy_into(out, index, source, dim)
     return out
 
 
@@ -170,7 +187,7 @@ def index_fill_op(input: Array, index: Array, value: Array, dim: int, number: bo
     return out
 
 
-index_fill_op.into(lambda out, index, value, dim, number: _copy_into(out, index, value, dim))
+index_fill_op.into(lambda out, index, value, dim, number: out.__setitem__(place(index, dim), value))
 index_fill_op.grad("input")(lambda g, index, dim: index_fill_op(g, index, np.zeros((), raw(g).dtype), dim))
 index_fill_op.grad("value")(lambda g, index, dim: sum_op(index_select_op(g, np.unique(raw(index)), dim), None, False))
 

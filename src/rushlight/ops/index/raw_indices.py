@@ -42,6 +42,21 @@ def wrapped(index: Array, size: int, name: str) -> Array:
     return index if low >= 0 else np.where(index < 0, index + size, index)
 
 
+RUNS = 16  # pieces of ascending neighbours up to which an index is looked at as slices
+LARGE = 1 << 14  # elements from which on that pays
+
+
+def runs_of(index: Array, size: int, elements: int) -> list[tuple[slice, slice]] | None:
+    """Where an index of neighbours in few pieces takes its slices to and from; None where it is another, or `elements` few."""
+    if elements < LARGE or index.size < 8 or np.count_nonzero(np.diff(index[: 4 * RUNS]) != 1) > RUNS:
+        return None
+    starts = np.flatnonzero(np.diff(index, prepend=index[0]) != 1)
+    if len(starts) > RUNS or index.min() < 0 or index.max() >= size:
+        return None
+    pieces = zip(starts.tolist(), index[starts].tolist(), np.diff(starts, append=index.size).tolist(), strict=True)
+    return [(slice(a, a + n), slice(first, first + n)) for a, first, n in pieces]
+
+
 def add_rows(out: Array, index: Array, rows: Array) -> None:
     """out[index[i]] += rows[i], repeats adding up.  out: (R, C) contiguous, index: (N), rows: (N, C)"""
     if not rows.size:

@@ -17,7 +17,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.index.index_select import prepared
 from rushlight.ops.index.masked import masked_fill_op
-from rushlight.ops.index.raw_indices import add_along, gather_along, put_along
+from rushlight.ops.index.raw_indices import add_along, gather_along, of_rows, put_along
 from rushlight.ops.index.scatter import _padded as padded
 from rushlight.ops.index.scatter import (
     checked_index,
@@ -32,6 +32,7 @@ from rushlight.ops.index.scatter import (
 from rushlight.ops.shape.reshape import broadcast, reshape_op, slice_op
 from rushlight.tensor import Tensor
 
+EXACT = 1 << 24  # up to which float32 counts one by one
 KINDS = ("sum", "prod", "mean", "amax", "amin")
 
 
@@ -59,29 +60,29 @@ def reduce_into(out: Array, index: Array, src: Array, dim: int, kind: str, inclu
         if kind == "mean":
             average(out, index, dim, include_self)
         return
-    ufunc = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[kind]
-    whole = out if out.flags.c_contiguous else np.ascontiguousarray(out)
-    ufunc.at(whole.reshape(-1), kernels.element_index(out.shape, index, dim).reshape(-1), src.reshape(-1))
-    if whole is not out:
-        out[...] = whole
+    rows = of_rows(index, dim, out.shape) if out.flags.c_contiguous and out.ndim else None
+    if rows is None:
+        kernels.join_along(out, index, dim, src, kind)
+    else:
+        kernels.index_join_slices(out.reshape(1, len(out), -1), rows, src.reshape(1, len(rows), -1), kind)
 
 
 def counts(
-    shape: tuple[int, ...], index: Array, dim: int, include_self: bool, dtype: np.dtype[Any] | type[Any] = np.int64
+    shape: tuple[int, ...], index: Array, dim: int, include_self: bool, dtype: np.dtype[Any] | type[Any]
 ) -> Array:
     """How many values meet at each place, 1 where none."""
     n = np.full(shape, int(include_self), dtype)
     add_along(n, index, dim, np.ones(index.shape, dtype))
-    return np.maximum(n, np.ones((), dtype))
+    return np.maximum(n, np.ones((), dtype), out=n)
 
 
 def average(out: Array, index: Array, dim: int, include_self: bool) -> None:
     """Divide sums by how many values met, integers towards minus infinity."""
-    n = counts(out.shape, index, dim, include_self)
+    n = counts(out.shape, index, dim, include_self, np.float32 if index.size < EXACT else np.float64)
     if out.dtype.kind in "iu":
         np.floor_divide(out, n.astype(out.dtype), out=out)
     else:
-        out[...] = out / n.astype(out.real.dtype)
+        np.divide(out, n.astype(out.real.dtype, copy=False), out=out)
 
 
 @op(

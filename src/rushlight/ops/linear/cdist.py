@@ -15,38 +15,13 @@ from rushlight.dispatch.dims import common_shape
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.kernels.dispatch import summed, up
-from rushlight.ops.linear.distance import counted
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.ops.shape.views import unsqueeze
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
-BLOCK = 1 << 18  # elements of differences held at a time
 MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
-
-
-def differences(x1: Array, x2: Array) -> Any:
-    """Blocks (batch index, rows, x1[b, rows, None] - x2[b, None]) of at most about BLOCK elements."""
-    step = max(BLOCK // max(x2.shape[-2] * x2.shape[-1], 1), 1)
-    for b in np.ndindex(*x1.shape[:-2]):
-        for start in range(0, x1.shape[-2], step):
-            rows = slice(start, min(start + step, x1.shape[-2]))
-            yield b, rows, x1[b][rows, None, :] - x2[b][None, :, :]
-
-
-def norms(d: Array, p: float) -> Array:
-    """The p-norm of the last dimension."""
-    size = np.abs(d, out=d)
-    if p == 0:
-        return counted(size)
-    if p == 1:
-        return size.sum(-1)
-    if p == 2:
-        return np.sqrt(summed("...k,...k->...", size, size))
-    if p == math.inf:
-        return size.max(-1)
-    return (size**p).sum(-1) ** (1 / p)
 
 
 def euclidean(x1: Array, x2: Array) -> Array:
@@ -66,29 +41,7 @@ def cdist_op(x1: Array, x2: Array, p: float, product: bool) -> Array:
         return np.zeros((*x1.shape[:-1], x2.shape[-2]), x1.dtype)
     if product:
         return euclidean(x1, x2)
-    out = np.empty((*x1.shape[:-1], x2.shape[-2]), x1.dtype)
-    for b, rows, d in differences(x1, x2):
-        out[b][rows] = norms(d, p)
-    return out
-
-
-def slopes(d: Array, dist: Array, p: float) -> Array:
-    """The derivative of the p-norms `dist` of the rows of `d` by their elements; 0 where there is none."""
-    if p == 0:
-        return np.zeros_like(d)
-    if p == 1:
-        return np.sign(d)
-    if p == math.inf:
-        return np.sign(d) * (np.abs(d) == dist[..., None])
-    safe = np.where(dist == 0, 1, dist)[..., None]
-    if p == 2:
-        return d / safe
-    size = np.abs(d)
-    zero = size == 0
-    size[zero] = 1
-    found = np.sign(d) * (size / safe) ** (p - 1)
-    found[zero | (dist == 0)[..., None]] = 0
-    return found
+    return backend.distances(x1, x2, p)
 
 
 def cdist_grads(g: Array, x1: Array, x2: Array, out: Array, p: float, product: bool) -> tuple[Array, ...]:
@@ -98,13 +51,8 @@ def cdist_grads(g: Array, x1: Array, x2: Array, out: Array, p: float, product: b
         w = np.divide(g, out, out=np.zeros(out.shape, out.dtype), where=out != 0)
         return (w.sum(-1, keepdims=True) * x1 - backend.matmul(w, x2),
                 w.sum(-2)[..., None] * x2 - backend.matmul(w.swapaxes(-1, -2), x1))  # fmt: skip
-    g1, g2 = np.zeros_like(x1), np.zeros_like(x2)
-    for b, rows, d in differences(x1, x2):
-        part = slopes(d, out[b][rows], p)
-        part *= g[b][rows][..., None]
-        g1[b][rows] += part.sum(1)
-        g2[b] -= part.sum(0)
-    return g1, g2
+    of_x1, of_x2 = backend.distances_backward(g, x1, x2, out, p)
+    return of_x1, of_x2
 
 
 @cdist_op.grad("x1", "x2", raw=cdist_grads)
@@ -116,7 +64,7 @@ def _(g: Tensor, x1: Tensor, x2: Tensor, p: float) -> tuple[Tensor, ...]:
 
 
 def smooth_slopes(d: Tensor, p: float) -> Any:
-    """As `slopes`, from operators."""
+    """The derivative of the p-norms of the rows of `d` by their elements, 0 where there is none, from operators."""
     space = NAMESPACES[""]
     sign = space["sign"](d)
     if p == 0:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
@@ -14,7 +15,7 @@ from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.named import linalg
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, op
-from rushlight.kernels.dispatch import summed, up
+from rushlight.kernels.dispatch import up
 from rushlight.ops.elementwise.floats import as_numbers, widened
 from rushlight.tensor import Tensor
 
@@ -74,23 +75,6 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 # All pairs of rows ------------------------------------------------------------------------------------------------
 
 
-def norm_of(d: Array, p: float) -> Array:
-    """Norms of order `p` of the rows of an array, which it overwrites.  (N, M) -> (N,)"""
-    np.absolute(d, out=d)
-    if p == math.inf:
-        return np.maximum.reduce(d, axis=-1, initial=0)
-    if p == 0:
-        return counted(d)
-    if p == 2:
-        return np.sqrt(summed("nm,nm->n", d, d))
-    return np.add.reduce(d if p == 1 else d**p, axis=-1) ** (1 / p)
-
-
-def counted(d: Array) -> Array:
-    """How many elements of each row of an array, which it overwrites, are not 0; NaN where one is.  (*, M) -> (*)"""
-    return np.add.reduce(np.not_equal(d, 0, out=d, where=~np.isnan(d), casting="unsafe"), axis=-1)
-
-
 def slope_of(d: Array | Tensor, norm: Array | Tensor, p: float) -> Array | Tensor:
     """The gradient of the norm of order `p` by the rows `d`, 0 where the norm is.  (N, M), (N,) -> (N, M)"""
     if p == 0:
@@ -110,22 +94,11 @@ def slope_of(d: Array | Tensor, norm: Array | Tensor, p: float) -> Array | Tenso
 @op(ns=None, name="pdist")
 def pdist_op(input: Array, p: float) -> Array:
     """Distances of order `p` of the rows i < j of `input`, i by i.  (N, M) -> (N * (N - 1) / 2,)"""
-    n = len(input)
-    parts = [norm_of(input[i] - input[i + 1 :], p) for i in range(n - 1)]
-    return np.concatenate(parts) if parts else np.empty(0, input.dtype)
+    return backend.own_distances(input, p)
 
 
 def _pdist_raw(g: Array, input: Array, out: Array, p: float) -> Array:
-    g, x, norm = up(g, input, out)
-    total, start = np.zeros_like(x), 0
-    for i in range(len(x) - 1):
-        end = start + len(x) - 1 - i
-        part = slope_of(x[i] - x[i + 1 :], norm[start:end], p)
-        part = part * g[start:end, None]
-        total[i] += part.sum(0)
-        total[i + 1 :] -= part
-        start = end
-    return total
+    return backend.own_distances_backward(*up(g, input, out), p)
 
 
 @pdist_op.grad("input", raw=_pdist_raw)

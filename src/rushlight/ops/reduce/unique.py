@@ -45,7 +45,7 @@ def computed(name: str, input: Tensor, array: Array) -> Tensor:
 
 
 def _results(
-    name: str, input: Tensor, found: tuple[Any, Any, Any], return_inverse: bool, return_counts: bool
+    name: str, input: Tensor, found: tuple[Any, ...], return_inverse: bool, return_counts: bool
 ) -> Tensor | tuple[Tensor, ...]:
     values, inverse, counts = found
     results = [computed(name, input, np.ascontiguousarray(values))]
@@ -75,9 +75,11 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
     flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
     keys = flat.astype(np.float32) if flat.dtype.kind == "V" else flat  # as in `_unique`
     order = np.lexsort(keys.T[::-1]) if flat.shape[1] else np.arange(len(flat))
-    first, inverse, counts = runs(flat[order])
-    back = np.empty(len(flat), np.int64)
-    back[order] = inverse
+    first, inverse, counts = runs(flat[order], return_inverse, return_counts)
+    back = None
+    if inverse is not None:
+        back = np.empty(len(flat), np.int64)
+        back[order] = inverse
     found = np.moveaxis(rows[order][first], 0, wrap_dim(dim, array.ndim))
     return _results("unique_dim", input, (found, back, counts), return_inverse, return_counts)
 
@@ -102,14 +104,16 @@ def check_rows(name: str, rows: Array, array: Array) -> None:
         )
 
 
-def runs(rows: Array) -> tuple[Array, ...]:
-    """Of rows, whether each starts a run of equal ones, the number of its run, and the lengths of the runs."""
+def runs(rows: Array, inverse: bool, counts: bool) -> tuple[Array, Array | None, Array | None]:
+    """Of rows, whether each starts a run of equal ones; where wanted, the number of its run, and the lengths of the runs."""
     first = np.ones(len(rows), np.bool_)
-    if len(rows) > 1:
+    if len(rows) > 1 and rows.ndim == 1:
+        np.not_equal(rows[1:], rows[:-1], out=first[1:])
+    elif len(rows) > 1:
         different = rows[1:] != rows[:-1]
         first[1:] = different.reshape(len(rows) - 1, math.prod(rows.shape[1:])).any(axis=1)
-    starts = np.flatnonzero(first)
-    return first, np.cumsum(first) - 1, np.diff(np.append(starts, len(rows)))
+    lengths = np.diff(np.flatnonzero(first), append=len(rows)) if counts else None
+    return first, np.cumsum(first) - 1 if inverse else None, lengths
 
 
 @function(method=True)
@@ -123,10 +127,10 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
     rows = array.reshape(-1) if dim is None else np.moveaxis(array, wrap_dim(dim, array.ndim), 0)
     if dim is not None:
         check_rows("unique_consecutive", rows, array)
-    first, inverse, counts = runs(rows)
+    first, inverse, counts = runs(rows, return_inverse, return_counts)
     found = rows[first]
     if dim is None:
-        inverse = inverse.reshape(array.shape)
+        inverse = None if inverse is None else inverse.reshape(array.shape)
     else:
         found = np.moveaxis(found, 0, wrap_dim(dim, array.ndim))
     return _results("unique_consecutive", input, (found, inverse, counts), return_inverse, return_counts)

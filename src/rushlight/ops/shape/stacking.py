@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -181,11 +180,21 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(raw(input).shape)}")
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = np.array(list(choose(range(raw(input).size), r)), np.int64)
     if r == 0:
         return slice_op(reshape_op(input, (raw(input).size,)), (slice(0, 0), ...))
+    rows = chosen(raw(input).size, r, int(not with_replacement))
     return reshaped(index_select_op(input, rows.reshape(-1), 0), (len(rows), r))
+
+
+def chosen(n: int, r: int, apart: int) -> Array:
+    """All rows of `r` ascending numbers under `n`, each at least `apart` more than that before it, in order.  (M, r)"""
+    rows = np.arange(n)[:, None]
+    for _ in range(r - 1):
+        first = rows[:, -1] + apart
+        counts = np.maximum(n - first, 0)
+        more = np.arange(counts.sum()) + np.repeat(first + counts - np.cumsum(counts), counts)
+        rows = np.concatenate([np.repeat(rows, counts, 0), more[:, None]], 1)
+    return rows
 
 
 Tensor.combinations = combinations  # type: ignore[assignment, method-assign]
