@@ -43,6 +43,24 @@ def is_half(dtype: np.dtype[Any]) -> bool:
     return bool(dtype.itemsize == 2) and (dtype.kind == "f" or dtype.name == "bfloat16")
 
 
+def rows_of(dtype: np.dtype[Any]) -> SimpleNamespace | None:
+    """The native kernels of rows and their sums, which numbers of 16 bits have too: they take `bits`; None where there are none."""
+    if not is_half(dtype):
+        return native(dtype)
+    found = loader._tables
+    return (loader.tables() if found is None else found).get(("f16" if dtype.kind == "f" else "bf16", "rows"))
+
+
+def bits(x: Array) -> Array:
+    """An array as native code takes it: 16-bit floats as unsigned numbers."""
+    return x.view(np.uint16) if is_half(x.dtype) else x
+
+
+def summed_in(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of a row's statistics and sums: float32 of 16 bits."""
+    return FLOAT32 if is_half(dtype) else dtype
+
+
 def summed(subscripts: str, a: Array, b: Array) -> Array:
     """np.einsum of two arrays.  Of empty ones it may give what lies where one begins times 0, which is NaN of NaN."""
     made = np.einsum(subscripts, a, b)
@@ -197,19 +215,43 @@ def in_float32_blocks(kernel: Callable[..., Any], *arrays: Array) -> Array | Non
     """An elementwise kernel on float32 copies of 16-bit arrays of one shape, or of one element, block by block.
 
     The result is rounded to the dtype of the first array.  None where the shapes are others, or the kernel makes no float32.
+    The copies are made in the same memory again: what the kernel is given is its own until it returns.
     """
     shape = max((a.shape for a in arrays), key=lambda s: (math.prod(s), len(s)))
     if any(a.size != 1 and a.shape != shape for a in arrays):
         return None
-    flat = [a.reshape(-1) if a.size != 1 else a.reshape(()) for a in arrays]
+    parts = [_parts_in_float32(a) for a in arrays]
     out = np.empty(math.prod(shape), next(a.dtype for a in arrays if is_half(a.dtype)))
     for start in range(0, out.size, BLOCK):
-        parts = [a[start : start + BLOCK] if a.ndim else a for a in flat]
-        found = kernel(*(widened(a) if is_half(a.dtype) else a for a in parts))
+        found = kernel(*(part(start) for part in parts))
         if found.__class__ is not np.ndarray or found.dtype != FLOAT32:
             return None
         rounded(found, out.dtype, out[start : start + BLOCK])
     return out.reshape(shape)
+
+
+def _parts_in_float32(a: Array) -> Callable[[int], Array]:
+    """What gives the block of an array that begins at a place, 16-bit floats in float32; of one element that each time."""
+    if a.size == 1:
+        one = (widened(a) if is_half(a.dtype) else a).reshape(())
+        return lambda start: one
+    flat = a.reshape(-1)
+    table = _converter(a.dtype) if is_half(a.dtype) and dense(flat) else None
+    if table is None:
+        return lambda start: _wide(flat[start : start + BLOCK])
+    given, room = flat.view(np.uint16), np.empty(min(BLOCK, a.size), FLOAT32)
+
+    def part(start: int) -> Array:
+        some = given[start : start + BLOCK]
+        wide = room[: some.size]
+        table.widen(some, wide, some.size)
+        return wide
+
+    return part
+
+
+def _wide(a: Array) -> Array:
+    return widened(a) if is_half(a.dtype) else a
 
 
 def blocks_of_rows(x: Array) -> list[slice]:

@@ -18,18 +18,19 @@ from numpy import concatenate, empty
 
 from rushlight.kernels.dispatch import (
     BLOCK,
-    FLOAT32,
     Array,
     agree,
+    bits,
     blocks_of_rows,
     contiguous,
     is_half,
-    native,
     rounded,
+    rows_of,
+    summed_in,
     up,
     widened,
 )
-from rushlight.kernels.native.signatures import exports
+from rushlight.kernels.native.signatures import exports_of_rows
 from rushlight.kernels.reference import norms as reference
 
 __all__ = [
@@ -45,7 +46,7 @@ __all__ = [
     "rms_norm_backward",
 ]
 
-exports(
+exports_of_rows(
     # norm.cpp: arrays in, arrays out, extents
     layer_norm="aaaaaa" + "nnd",
     rms_norm="aaaa" + "nnd",
@@ -71,8 +72,16 @@ def _dense(a: Maybe, features: int) -> Maybe:
     return contiguous(a)
 
 
-def _one_dtype(x: Array, *others: Maybe) -> bool:
-    return all(a is None or a.dtype == x.dtype for a in others)
+def _kernels(x: Array, *others: Maybe, g: Maybe = None) -> Any:
+    """The native kernels for `x` and a gradient of its dtype, where all others are of the dtype that is computed in; else None."""
+    wanted = summed_in(x.dtype)
+    fits = all(a is None or a.dtype == wanted for a in others) and (g is None or g.dtype == x.dtype)
+    return rows_of(x.dtype) if fits else None
+
+
+def _room(x: Array, *shapes: Any) -> list[Array]:
+    """Arrays for a result like `x`, and for statistics."""
+    return [empty(x.shape, x.dtype), *(empty(shape, summed_in(x.dtype)) for shape in shapes)]
 
 
 def _lowered(like: tuple[Maybe, ...], arrays: tuple[Maybe, ...]) -> tuple[Maybe, ...]:
@@ -83,8 +92,13 @@ def _lowered(like: tuple[Maybe, ...], arrays: tuple[Maybe, ...]) -> tuple[Maybe,
 
 def _wanted(needs: tuple[bool, ...], x: Array, features: int) -> list[Maybe]:
     """Arrays for the gradients: one like the input, the others one number a feature."""
-    shapes = [x.shape] + [(features,)] * (len(needs) - 1)
-    return [empty(shape, x.dtype) if need else None for shape, need in zip(shapes, needs, strict=True)]
+    kinds = [(x.shape, x.dtype)] + [((features,), summed_in(x.dtype))] * (len(needs) - 1)
+    return [empty(*kind) if need else None for kind, need in zip(kinds, needs, strict=True)]
+
+
+def _given(found: list[Maybe]) -> list[Maybe]:
+    """Arrays for the gradients as native code takes them."""
+    return [None if a is None else bits(a) for a in found]
 
 
 def _wide(g: Array, x: Array, some: slice) -> tuple[Array, Array]:
@@ -110,22 +124,18 @@ def layer_norm(x: Array, weight: Maybe, bias: Maybe, eps: float) -> tuple[Array,
 
     Returns out (R, C), mean (R,) and rstd (R,) = 1 / sqrt(var + eps).
     """
-    if is_half(x.dtype):
-        w, b = up(weight, bias)
-        out, mean, rstd = empty(x.shape, x.dtype), empty(len(x), FLOAT32), empty(len(x), FLOAT32)
-        for some in blocks_of_rows(x):
-            made, mean[some], rstd[some] = layer_norm(widened(x[some]), w, b, eps)
-            rounded(made, out.dtype, out[some])
-        return out, mean, rstd
-    table = native(x.dtype)
-    if table is None or not _one_dtype(x, weight, bias):
-        w, b = up(weight, bias)
+    w, b = up(weight, bias)
+    table = _kernels(x, w, b)
+    if table is None and not is_half(x.dtype):
         return reference.layer_norm(x, w, b, eps)
-    rows, features = x.shape
-    out, mean, rstd = empty(x.shape, x.dtype), empty(rows, x.dtype), empty(rows, x.dtype)
-    table.layer_norm(
-        contiguous(x), _dense(weight, x.shape[1]), _dense(bias, x.shape[1]), out, mean, rstd, rows, features, eps
-    )
+    out, mean, rstd = _room(x, len(x), len(x))
+    if table is not None:
+        by_feature = _dense(w, x.shape[1]), _dense(b, x.shape[1])
+        table.layer_norm(bits(contiguous(x)), *by_feature, bits(out), mean, rstd, *x.shape, eps)
+        return out, mean, rstd
+    for some in blocks_of_rows(x):
+        made, mean[some], rstd[some] = layer_norm(widened(x[some]), w, b, eps)
+        rounded(made, out.dtype, out[some])
     return out, mean, rstd
 
 
@@ -135,33 +145,33 @@ def layer_norm_backward(
     """Gradients of :func:`layer_norm` by x (R, C), weight (C,) and bias (C,), from its input and statistics."""
     agree("layer_norm", x.shape, g)
     agree("layer_norm", x.shape[:1], mean, rstd)
-    if is_half(x.dtype):
-        w = up(weight)[0]
+    w = up(weight)[0]
+    table = _kernels(x, mean, rstd, w, g=g)
+    if table is None and is_half(x.dtype):
         return _backward_of_rows(
             lambda some: layer_norm_backward(*_wide(g, x, some), mean[some], rstd[some], w, needs), x, weight, needs
         )
-    table = native(x.dtype)
-    if table is None or not _one_dtype(x, g, mean, rstd, weight):
-        return reference.layer_norm_backward(g, x, mean, rstd, weight, needs)
+    if table is None:
+        return reference.layer_norm_backward(g, x, mean, rstd, w, needs)
     out = _wanted(needs, x, x.shape[1])
-    stats = contiguous(mean), contiguous(rstd)
-    table.layer_norm_backward(contiguous(g), contiguous(x), *stats, _dense(weight, x.shape[1]), *out, *x.shape)
-    return tuple(out)
+    stats = contiguous(mean), contiguous(rstd), _dense(w, x.shape[1])
+    table.layer_norm_backward(bits(contiguous(g)), bits(contiguous(x)), *stats, *_given(out), *x.shape)
+    return _lowered((x, weight, weight), tuple(out))
 
 
 def rms_norm(x: Array, weight: Maybe, eps: float) -> tuple[Array, Array]:
     """x / sqrt(mean(x^2) + eps) * weight by row.  x: (R, C).  Returns out (R, C) and rstd (R,)."""
-    if is_half(x.dtype):
-        w, out, rstd = up(weight)[0], empty(x.shape, x.dtype), empty(len(x), FLOAT32)
-        for some in blocks_of_rows(x):
-            made, rstd[some] = rms_norm(widened(x[some]), w, eps)
-            rounded(made, out.dtype, out[some])
+    w = up(weight)[0]
+    table = _kernels(x, w)
+    if table is None and not is_half(x.dtype):
+        return reference.rms_norm(x, w, eps)
+    out, rstd = _room(x, len(x))
+    if table is not None:
+        table.rms_norm(bits(contiguous(x)), _dense(w, x.shape[1]), bits(out), rstd, *x.shape, eps)
         return out, rstd
-    table = native(x.dtype)
-    if table is None or not _one_dtype(x, weight):
-        return reference.rms_norm(x, up(weight)[0], eps)
-    out, rstd = empty(x.shape, x.dtype), empty(x.shape[0], x.dtype)
-    table.rms_norm(contiguous(x), _dense(weight, x.shape[1]), out, rstd, *x.shape, eps)
+    for some in blocks_of_rows(x):
+        made, rstd[some] = rms_norm(widened(x[some]), w, eps)
+        rounded(made, out.dtype, out[some])
     return out, rstd
 
 
@@ -171,17 +181,18 @@ def rms_norm_backward(
     """Gradients of :func:`rms_norm` by x (R, C) and weight (C,)."""
     agree("rms_norm", x.shape, g)
     agree("rms_norm", x.shape[:1], rstd)
-    if is_half(x.dtype):
-        w = up(weight)[0]
+    w = up(weight)[0]
+    table = _kernels(x, rstd, w, g=g)
+    if table is None and is_half(x.dtype):
         return _backward_of_rows(
             lambda some: rms_norm_backward(*_wide(g, x, some), rstd[some], w, needs), x, weight, needs
         )
-    table = native(x.dtype)
-    if table is None or not _one_dtype(x, g, rstd, weight):
-        return reference.rms_norm_backward(g, x, rstd, weight, needs)
+    if table is None:
+        return reference.rms_norm_backward(g, x, rstd, w, needs)
     out = _wanted(needs, x, x.shape[1])
-    table.rms_norm_backward(contiguous(g), contiguous(x), contiguous(rstd), _dense(weight, x.shape[1]), *out, *x.shape)
-    return tuple(out)
+    stats = contiguous(rstd), _dense(w, x.shape[1])
+    table.rms_norm_backward(bits(contiguous(g)), bits(contiguous(x)), *stats, *_given(out), *x.shape)
+    return _lowered((x, weight), tuple(out))
 
 
 def _planes(x: Array) -> Array:
@@ -200,20 +211,18 @@ def group_norm(x: Array, groups: int, weight: Maybe, bias: Maybe, eps: float) ->
 
     Returns out (N, C, *S), mean (N, groups) and rstd (N, groups).
     """
-    if is_half(x.dtype):
-        wide, w, b = up(x, weight, bias)
-        out, mean, rstd = group_norm(wide, groups, w, b, eps)
+    w, b = up(weight, bias)
+    table = _kernels(x, w, b)
+    if table is None and is_half(x.dtype):
+        out, mean, rstd = group_norm(widened(x), groups, w, b, eps)
         return rounded(out, x.dtype), mean, rstd
-    table = native(x.dtype)
     flat = _planes(x)
     n, c, s = flat.shape
-    if table is None or not _one_dtype(x, weight, bias):
-        out, mean, rstd = reference.group_norm(flat, groups, weight, bias, eps)
+    if table is None:
+        out, mean, rstd = reference.group_norm(flat, groups, w, b, eps)
         return out.reshape(x.shape), mean, rstd
-    out, mean, rstd = empty(x.shape, x.dtype), empty((n, groups), x.dtype), empty((n, groups), x.dtype)
-    table.group_norm(
-        flat, _dense(weight, x.shape[1]), _dense(bias, x.shape[1]), out, mean, rstd, n, groups, c // groups, s, eps
-    )
+    out, mean, rstd = _room(x, (n, groups), (n, groups))
+    table.group_norm(bits(flat), _dense(w, c), _dense(b, c), bits(out), mean, rstd, n, groups, c // groups, s, eps)
     return out, mean, rstd
 
 
@@ -223,54 +232,58 @@ def group_norm_backward(
     """Gradients of :func:`group_norm` by x (N, C, *S), weight (C,) and bias (C,)."""
     agree("group_norm", x.shape, g)
     agree("group_norm", (len(x), mean.shape[1]), mean, rstd)
-    if is_half(x.dtype):
-        d, wide, w = up(g, x, weight)
+    w = up(weight)[0]
+    table = _kernels(x, mean, rstd, w, g=g)
+    if table is None and is_half(x.dtype):
+        d, wide = up(g, x)
         return _lowered((x, weight, weight), group_norm_backward(d, wide, mean, rstd, w, needs))
-    table = native(x.dtype)
     flat, d = _planes(x), _planes(g)
     n, c, s = flat.shape
-    if table is None or not _one_dtype(x, g, mean, rstd, weight):
-        gx, gw, gb = reference.group_norm_backward(d, flat, mean, rstd, weight, needs)
+    if table is None:
+        gx, gw, gb = reference.group_norm_backward(d, flat, mean, rstd, w, needs)
         return gx if gx is None else gx.reshape(x.shape), gw, gb
-    out = _wanted(needs, x, c)
-    groups = mean.shape[1]
-    stats = contiguous(mean), contiguous(rstd), _dense(weight, x.shape[1])
-    table.group_norm_backward(d, flat, *stats, *out, n, groups, c // groups, s)
-    return tuple(out)
+    out, groups = _wanted(needs, x, c), mean.shape[1]
+    stats = contiguous(mean), contiguous(rstd), _dense(w, c)
+    table.group_norm_backward(bits(d), bits(flat), *stats, *_given(out), n, groups, c // groups, s)
+    return _lowered((x, weight, weight), tuple(out))
 
 
 def batch_stats(x: Array) -> tuple[Array, Array]:
     """Mean (C,) and biased variance (C,) by channel.  x: (N, C, *S); float32 results for 16-bit inputs."""
-    flat = _planes(x)
-    if is_half(x.dtype):
+    flat, table = _planes(x), _kernels(x)
+    if table is None and is_half(x.dtype):
         parts = [batch_stats(widened(flat[:, some])) for some in _blocks_of_channels(flat)]
         return concatenate([mean for mean, _ in parts]), concatenate([var for _, var in parts])
-    table = native(flat.dtype)
     if table is None:
         return reference.batch_stats(flat)
-    mean, var = empty(x.shape[1], flat.dtype), empty(x.shape[1], flat.dtype)
-    table.batch_stats(flat, mean, var, *flat.shape)
+    mean, var = (empty(x.shape[1], summed_in(x.dtype)) for _ in range(2))
+    table.batch_stats(bits(flat), mean, var, *flat.shape)
     return mean, var
 
 
 def batch_apply(x: Array, mean: Array, rstd: Array, weight: Maybe, bias: Maybe, positive: bool = False) -> Array:
     """(x - mean) * rstd * weight + bias by channel, and 0 where that is below if `positive`.  x: (N, C, *S), the others (C,)."""
-    if is_half(x.dtype):
-        found, (w, b) = empty(x.shape, x.dtype), up(weight, bias)
-        for some in _blocks_of_channels(x):
-            w_some, b_some = (None if a is None else a[some] for a in (w, b))
-            mean_some, rstd_some = up(mean[some], rstd[some])
-            made = batch_apply(widened(x[:, some]), mean_some, rstd_some, w_some, b_some, positive)
-            rounded(made, found.dtype, found[:, some])
-        return found
+    m, r, w, b = up(mean, rstd, weight, bias)
+    table = _kernels(x, m, r, w, b)
+    if table is None and is_half(x.dtype):
+        return _apply_to_channels(x, m, r, w, b, positive)
     flat = _planes(x)
-    table = native(x.dtype)
-    if table is None or not _one_dtype(x, mean, rstd, weight, bias):
-        return reference.batch_apply(flat, mean, rstd, weight, bias, positive).reshape(x.shape)
+    if table is None:
+        return reference.batch_apply(flat, m, r, w, b, positive).reshape(x.shape)
     out = empty(x.shape, x.dtype)
-    by_channel = contiguous(mean), contiguous(rstd), _dense(weight, x.shape[1]), _dense(bias, x.shape[1])
-    table.batch_apply(flat, *by_channel, out, *flat.shape, positive)
+    by_channel = contiguous(m), contiguous(r), _dense(w, x.shape[1]), _dense(b, x.shape[1])
+    table.batch_apply(bits(flat), *by_channel, bits(out), *flat.shape, positive)
     return out
+
+
+def _apply_to_channels(x: Array, mean: Array, rstd: Array, weight: Maybe, bias: Maybe, positive: bool) -> Array:
+    """`batch_apply` of 16 bits, some channels at a time in float32."""
+    found = empty(x.shape, x.dtype)
+    for some in _blocks_of_channels(x):
+        w, b = (None if a is None else a[some] for a in (weight, bias))
+        made = batch_apply(widened(x[:, some]), mean[some], rstd[some], w, b, positive)
+        rounded(made, found.dtype, found[:, some])
+    return found
 
 
 def batch_norm_train(x: Array, weight: Maybe, bias: Maybe, eps: float) -> tuple[Array, Array, Array]:
@@ -299,22 +312,30 @@ def batch_norm_backward(
     """
     agree("batch_norm", x.shape, g)
     agree("batch_norm", x.shape[1:2], mean, rstd)
-    if is_half(x.dtype):
-        found = _wanted(needs, x, x.shape[1])
-        for some in _blocks_of_channels(x):
-            m, r, w = mean[some], rstd[some], None if weight is None else up(weight)[0][some]
-            wide = widened(g[:, some]), widened(x[:, some])
-            for i, part in enumerate(batch_norm_backward(*wide, m, r, w, needs, training)):
-                target = found[i]
-                if target is not None:
-                    target[(slice(None), some) if i == 0 else some] = part
-        return _lowered((x, weight, weight), tuple(found))
+    w = up(weight)[0]
+    table = _kernels(x, mean, rstd, w, g=g)
+    if table is None and is_half(x.dtype):
+        return _lowered((x, weight, weight), _backward_of_channels(g, x, mean, rstd, w, needs, training))
     flat, d = _planes(x), _planes(g)
-    table = native(x.dtype)
-    if table is None or not _one_dtype(x, g, mean, rstd, weight):
-        gx, gw, gb = reference.batch_norm_backward(d, flat, mean, rstd, weight, needs, training)
+    if table is None:
+        gx, gw, gb = reference.batch_norm_backward(d, flat, mean, rstd, w, needs, training)
         return gx if gx is None else gx.reshape(x.shape), gw, gb
     out = _wanted(needs, x, x.shape[1])
-    stats = contiguous(mean), contiguous(rstd), _dense(weight, x.shape[1])
-    table.batch_norm_backward(d, flat, *stats, *out, *flat.shape, int(training))
-    return tuple(out)
+    stats = contiguous(mean), contiguous(rstd), _dense(w, x.shape[1])
+    table.batch_norm_backward(bits(d), bits(flat), *stats, *_given(out), *flat.shape, int(training))
+    return _lowered((x, weight, weight), tuple(out))
+
+
+def _backward_of_channels(
+    g: Array, x: Array, mean: Array, rstd: Array, weight: Maybe, needs: Needs, training: bool
+) -> tuple[Maybe, ...]:
+    """`batch_norm_backward` of 16 bits, some channels at a time in float32."""
+    found = _wanted(needs, x, x.shape[1])
+    for some in _blocks_of_channels(x):
+        m, r, w = mean[some], rstd[some], None if weight is None else weight[some]
+        wide = widened(g[:, some]), widened(x[:, some])
+        for i, part in enumerate(batch_norm_backward(*wide, m, r, w, needs, training)):
+            target = found[i]
+            if target is not None:
+                target[(slice(None), some) if i == 0 else some] = part
+    return tuple(found)

@@ -19,6 +19,7 @@ from rushlight.kernels.dispatch import (
     native,
     put,
     rounded,
+    rows_of,
     widened,
 )
 from rushlight.kernels.native.signatures import exports
@@ -53,7 +54,7 @@ def add_row(x: Array, row: Array) -> Array:
 
 def sum_rows(x: Array) -> Array:
     """The sum of the rows.  (R, C) -> (C,)"""
-    if is_half(x.dtype) and x.size > _SMALL:
+    if is_half(x.dtype) and x.size > _SMALL and rows_of(x.dtype) is None:
         return rounded(np.asarray(sum(sum_rows(widened(x[some])) for some in blocks_of_rows(x))), x.dtype)
     return add_up(x, (0,))
 

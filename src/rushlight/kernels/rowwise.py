@@ -17,15 +17,16 @@ from numpy import empty
 from rushlight.kernels.dispatch import (
     Array,
     agree,
+    bits,
     blocks_of_rows,
     contiguous,
     is_half,
-    native,
     rounded,
+    rows_of,
     through_float32,
     widened,
 )
-from rushlight.kernels.native.signatures import exports
+from rushlight.kernels.native.signatures import exports_of_rows
 from rushlight.kernels.reference import rowwise as reference
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["log_softmax", "log_softmax_backward", "softmax", "softmax_backward"]
 
-exports(
+exports_of_rows(
     # softmax.cpp: inputs, output, outer, count, inner
     softmax="aannn",
     log_softmax="aannn",
@@ -74,22 +75,22 @@ def _halves(name: str, axis: int, *arrays: Array) -> Array:
 
 
 def _forward(name: str, x: Array, axis: int) -> Array:
-    table = native(x.dtype)
+    table = rows_of(x.dtype)
     if table is None:
         return _plain(name, x.dtype, axis, x)
     x = contiguous(x)
     out = empty(x.shape, x.dtype)
-    getattr(table, name)(x, out, *_extents(x.shape, axis))
+    getattr(table, name)(bits(x), bits(out), *_extents(x.shape, axis))
     return out
 
 
 def _backward(name: str, g: Array, output: Array, axis: int) -> Array:
     agree(name, g.shape, output)
-    table = native(g.dtype)
+    table = rows_of(g.dtype)
     if table is None or output.dtype != g.dtype:
         return _plain(name, g.dtype, axis, g, output)
     out = empty(g.shape, g.dtype)
-    getattr(table, name)(contiguous(g), contiguous(output), out, *_extents(g.shape, axis))
+    getattr(table, name)(bits(contiguous(g)), bits(contiguous(output)), bits(out), *_extents(g.shape, axis))
     return out
 
 

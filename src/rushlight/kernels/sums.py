@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, dense, native
-from rushlight.kernels.native.signatures import exports
+from rushlight.kernels.dispatch import Array, bits, dense, rounded, rows_of, summed_in
+from rushlight.kernels.native.signatures import exports_of_rows
 from rushlight.kernels.reference.scans import WIDER
 
 __all__ = ["add_up"]
 
-exports(
+exports_of_rows(
     # sums.cpp: input, result, elements before, in and behind the dimension
     sum="aannn",
     sum_of_squares="aannn",
@@ -42,7 +42,7 @@ def add_up(x: Array, axes: Axes, keepdims: bool = False, dtype: type[Any] | None
     other: those are summed in runs.
     """
     own = x.dtype if dtype is None else np.dtype(dtype)
-    found = joined("sum", x, axes, keepdims) if own == x.dtype else None
+    found = joined("sum", x, axes, keepdims, own) if own in (x.dtype, summed_in(x.dtype)) else None
     if found is not None:
         return found
     if x.size <= RUN or not axes or own not in WIDER:
@@ -57,22 +57,25 @@ def add_up(x: Array, axes: Axes, keepdims: bool = False, dtype: type[Any] | None
     return np.asarray(total, own)
 
 
-def joined(kernel: str, x: Array, axes: Axes, keepdims: bool = False) -> Array | None:
+def joined(
+    kernel: str, x: Array, axes: Axes, keepdims: bool = False, dtype: np.dtype[Any] | None = None
+) -> Array | None:
     """A native kernel's reduction of a large gapless array over dimensions that follow one another; None of any other.
 
-    kernel: "sum", "sum_of_squares", "sum_of_sizes" (of real elements), "sum_of_known" (those that are not NaN), "row_products" (of the last dimensions alone)
+    dtype: that of the result, which of 16 bits may be float32. kernel: "sum", "sum_of_squares", "sum_of_sizes" (of real elements), "sum_of_known" (those that are not NaN), "row_products" (of the last dimensions alone)
     """
     if x.size <= SMALL or axes == ():
         return None
-    table = native(x.dtype)
+    table = rows_of(x.dtype)
     extents = None if table is None else _extents(x, axes)
     if extents is None or (kernel == "row_products" and extents[2] != 1):
         return None
     covered = range(x.ndim) if axes is None else {d % x.ndim for d in axes}
     shape = [1 if d in covered else n for d, n in enumerate(x.shape) if keepdims or d not in covered]
-    out = np.empty(shape, x.dtype)
-    getattr(table, kernel)(x if dense(x) else x.T, out, *(extents[:2] if kernel == "row_products" else extents))
-    return out
+    out = np.empty(shape, summed_in(x.dtype))
+    getattr(table, kernel)(bits(x if dense(x) else x.T), out, *(extents[:2] if kernel == "row_products" else extents))
+    wanted = x.dtype if dtype is None else dtype
+    return out if out.dtype == wanted else rounded(out, wanted)
 
 
 def _extents(x: Array, axes: Axes) -> tuple[int, int, int] | None:

@@ -27,7 +27,7 @@ from rushlight.basics import heap
 from rushlight.kernels.native import compiler as compiling
 from rushlight.kernels.native import ufuncs
 from rushlight.kernels.native.compiler import SOURCES, find_compiler
-from rushlight.kernels.native.signatures import ABI, BFLOAT16, BYTES, HALVES, MAPS, SIGNATURES, TILES
+from rushlight.kernels.native.signatures import ABI, BFLOAT16, BYTES, HALVES, MAPS, ROWS, SIGNATURES, TILES
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
@@ -345,6 +345,8 @@ def _open(library: str) -> Tables | None:
         ("bf16", "halves", HALVES, True),
         ("f16", "maps", MAPS, True),
         ("bf16", "maps", MAPS, True),
+        ("f16", "rows", ROWS, True),
+        ("bf16", "rows", ROWS, True),
         ("bf16", "products", BFLOAT16, "avx512_bf16" in cpu.flags()),
         ("bf16", "tiles", TILES, {"amx_tile", "amx_bf16"} <= cpu.flags()),
     ):

@@ -19,9 +19,6 @@ template <class T, class F> static void map2(const T *x, const T *y, T *o, long 
 
 }  // namespace rl
 
-// One exported function per dtype of real numbers, of 16 bits too.
-#define RL_ALL(M) RL_BOTH(M) M(rl::Bf16, bf16) M(rl::F16, f16)
-
 // Kernels of an expression in `v`, or in a gradient `g` and what was saved, `v`, which are numbers of type T.
 #define UNARY(NAME, EXPR)                                                                     \
     template <class S> static void NAME##_all(Array *x_, Array *o_, long n) {                 \

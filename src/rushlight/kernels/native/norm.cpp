@@ -8,33 +8,34 @@
 
 #include "memory.h"
 #include "reduce.h"
+#include "sixteen.h"
 
 namespace rl {
 
 constexpr long kRun = 2048;  // elements added up in their own precision before the sum goes on in double
 
-template <class T, class F> RL_INLINE double sum_of(const T *x, long n, F f) {
+// U: what numbers are in memory, of 16 bits perhaps; T: what is computed with, in which weights and statistics are.
+template <class U, class F> RL_INLINE double sum_of(const U *x, long n, F f) {
     double total = 0;
-    for (long at = 0; at < n; at += kRun) {
-        long end = at + kRun < n ? at + kRun : n;
-        T s = 0;
+    pieces<kRun>(x, n, [&](long, const WideOf<U> *v, long some) {
+        WideOf<U> s = 0;
 #pragma omp simd reduction(+ : s)
-        for (long i = at; i < end; ++i) s += f(x[i]);
+        for (long i = 0; i < some; ++i) s += f(v[i]);
         total += s;
-    }
+    });
     return total;
 }
 
-template <class T> RL_INLINE double sum(const T *x, long n) {
-    return sum_of(x, n, [](T v) { return v; });
+template <class U> RL_INLINE double sum(const U *x, long n) {
+    return sum_of(x, n, [](WideOf<U> v) { return v; });
 }
 
-template <class T> RL_INLINE double sum_squares(const T *x, T mean, long n) {
-    return sum_of(x, n, [=](T v) { return (v - mean) * (v - mean); });
+template <class U> RL_INLINE double sum_squares(const U *x, WideOf<U> mean, long n) {
+    return sum_of(x, n, [=](WideOf<U> v) { return (v - mean) * (v - mean); });
 }
 
-template <class T> RL_INLINE double sum_deviations(const T *x, T mean, long n) {
-    return sum_of(x, n, [=](T v) { return v - mean; });
+template <class U> RL_INLINE double sum_deviations(const U *x, WideOf<U> mean, long n) {
+    return sum_of(x, n, [=](WideOf<U> v) { return v - mean; });
 }
 
 // Whether n elements lie so near to their mean that its rounding counts: a constant is to have no variance.
@@ -43,33 +44,27 @@ template <class T> RL_INLINE bool beside_mean(double squares, double mean, doubl
 }
 
 // The squared deviations from the mean, summed; makes the mean exact where they are lost beside it.
-template <class T> RL_INLINE double spread(const T *x, T &mean, long n) {
+template <class U> RL_INLINE double spread(const U *x, WideOf<U> &mean, long n) {
     double squares = sum_squares(x, mean, n);
-    if (!beside_mean<T>(squares, mean, n)) return squares;
-    mean = (T)(mean + sum_deviations(x, mean, n) / n);
+    if (!beside_mean<WideOf<U>>(squares, mean, n)) return squares;
+    mean = (WideOf<U>)(mean + sum_deviations(x, mean, n) / n);
     return sum_squares(x, mean, n);
 }
 
 // o = (x - mean) * rstd * w + b, w and b per element or absent
-template <class T> static void affine_row(const T *x, T *o, T mean, T rstd, const T *w, const T *b, long n) {
-    if (w && b) {
-#pragma omp simd
-        for (long i = 0; i < n; ++i) o[i] = (x[i] - mean) * rstd * w[i] + b[i];
-    } else if (w) {
-#pragma omp simd
-        for (long i = 0; i < n; ++i) o[i] = (x[i] - mean) * rstd * w[i];
-    } else {
-#pragma omp simd
-        for (long i = 0; i < n; ++i) o[i] = (x[i] - mean) * rstd + (b ? b[i] : T(0));
-    }
+template <class U, class T> static void affine_row(const U *x, U *o, T mean, T rstd, const T *w, const T *b, long n) {
+    if (w && b) turn(x, o, n, [=](long i, T v) { return (v - mean) * rstd * w[i] + b[i]; });
+    else if (w) turn(x, o, n, [=](long i, T v) { return (v - mean) * rstd * w[i]; });
+    else if (b) turn(x, o, n, [=](long i, T v) { return (v - mean) * rstd + b[i]; });
+    else turn(x, o, n, [=](long, T v) { return (v - mean) * rstd + T(0); });
 }
 
 // Rows of length C; without kCenter the mean is taken to be 0 (RMS norm).
-template <class T, bool kCenter>
-static void row_norm(const T *x, const T *w, const T *b, T *o, T *mean, T *rstd, long R, long C, double eps) {
+template <class U, bool kCenter, class T = WideOf<U>>
+static void row_norm(const U *x, const T *w, const T *b, U *o, T *mean, T *rstd, long R, long C, double eps) {
     parallel_for(R, row_grain(C), [=](long begin, long end) {
         for (long r = begin; r < end; ++r) {
-            const T *row = x + r * C;
+            const U *row = x + r * C;
             T m = kCenter ? (T)(sum(row, C) / C) : T(0);
             T s = T(1) / std::sqrt((T)((kCenter ? spread(row, m, C) : sum_squares(row, m, C)) / C) + T(eps));
             if (kCenter) mean[r] = m;
@@ -79,51 +74,56 @@ static void row_norm(const T *x, const T *w, const T *b, T *o, T *mean, T *rstd,
     });
 }
 
-template <class T> struct RowGrads {
-    const T *g, *x, *mean, *rstd, *w;
-    T *gx;
+template <class U, class T = WideOf<U>> struct RowGrads {
+    const U *g, *x;
+    const T *mean, *rstd, *w;
+    U *gx;
     long C;
 
     // One row: its input gradient if wanted, its part of the weights' gradients if wanted.
     template <bool kCenter> void row(long r, T *gw, T *gb) const {
-        const T *d = g + r * C, *v = x + r * C;
+        const U *d = g + r * C, *v = x + r * C;
         T m = kCenter ? mean[r] : T(0), s = rstd[r];
         if (gx) input<kCenter>(d, v, gx + r * C, m, s);
         if (gw)
+            pieces2<kRun>(d, v, C, [&](long at, const T *p, const T *q, long n) {
+                T *to = gw + at;
 #pragma omp simd
-            for (long i = 0; i < C; ++i) gw[i] += d[i] * ((v[i] - m) * s);
+                for (long i = 0; i < n; ++i) to[i] += p[i] * ((q[i] - m) * s);
+            });
         if (gb)
+            pieces<kRun>(d, C, [&](long at, const T *p, long n) {
+                T *to = gb + at;
 #pragma omp simd
-            for (long i = 0; i < C; ++i) gb[i] += d[i];
+                for (long i = 0; i < n; ++i) to[i] += p[i];
+            });
     }
 
-    template <bool kCenter> void input(const T *d, const T *v, T *o, T m, T s) const {
+    template <bool kCenter> void input(const U *d, const U *v, U *o, T m, T s) const {
+        Part<U, kRun> wide_d, wide_v;
+        const T *by = w;
         double first = 0, second = 0;
-        for (long at = 0; at < C; at += kRun) {
-            long end = at + kRun < C ? at + kRun : C;
+        for (long at = 0; at < C; at += kRun) {  // not in a lambda, where GCC leaves two sums scalar
+            const long n = C - at < kRun ? C - at : kRun;
+            const T *a = wide_d(d + at, n), *c = wide_v(v + at, n);
             T p = 0, q = 0;
-            if (w) {
+            if (by) {
+                const T *scale = by + at;
 #pragma omp simd reduction(+ : p, q)
-                for (long i = at; i < end; ++i) p += d[i] * w[i], q += d[i] * w[i] * (v[i] - m);
+                for (long i = 0; i < n; ++i) p += a[i] * scale[i], q += a[i] * scale[i] * (c[i] - m);
             } else {
 #pragma omp simd reduction(+ : p, q)
-                for (long i = at; i < end; ++i) p += d[i], q += d[i] * (v[i] - m);
+                for (long i = 0; i < n; ++i) p += a[i], q += a[i] * (c[i] - m);
             }
             first += p, second += q;
         }
         T a = kCenter ? (T)(first / C) : T(0), b = (T)second * s * s / T(C);
-        if (w) {
-#pragma omp simd
-            for (long i = 0; i < C; ++i) o[i] = s * (d[i] * w[i] - a - (v[i] - m) * b);
-        } else {
-#pragma omp simd
-            for (long i = 0; i < C; ++i) o[i] = s * (d[i] - a - (v[i] - m) * b);
-        }
+        if (by) turn2(d, v, o, C, [=](long i, T p, T q) { return s * (p * by[i] - a - (q - m) * b); });
+        else turn2(d, v, o, C, [=](long, T p, T q) { return s * (p - a - (q - m) * b); });
     }
 };
 
-template <class T, bool kCenter>
-static void row_norm_backward(RowGrads<T> k, T *gw, T *gb, long R) {
+template <class U, bool kCenter, class T = WideOf<U>> static void row_norm_backward(RowGrads<U> k, T *gw, T *gb, long R) {
     long C = k.C, blocks = R * C / 32768;
     blocks = blocks < 1 ? 1 : blocks > 64 ? 64 : blocks;
     long rows = (R + blocks - 1) / blocks;
@@ -145,12 +145,12 @@ static void row_norm_backward(RowGrads<T> k, T *gw, T *gb, long R) {
 }
 
 // x: (N, G, D, S), D channels a group, S positions a channel; w, b: (G * D)
-template <class T>
-static void group_norm(const T *x, const T *w, const T *b, T *o, T *mean, T *rstd, long N, long G, long D, long S,
+template <class U, class T = WideOf<U>>
+static void group_norm(const U *x, const T *w, const T *b, U *o, T *mean, T *rstd, long N, long G, long D, long S,
                        double eps) {
     parallel_for(N * G, row_grain(D * S), [=](long begin, long end) {
         for (long r = begin; r < end; ++r) {
-            const T *row = x + r * D * S;
+            const U *row = x + r * D * S;
             T m = (T)(sum(row, D * S) / (D * S));
             T s = T(1) / std::sqrt((T)(spread(row, m, D * S) / (D * S)) + T(eps));
             mean[r] = m;
@@ -158,30 +158,30 @@ static void group_norm(const T *x, const T *w, const T *b, T *o, T *mean, T *rst
             for (long d = 0; d < D; ++d) {
                 long c = r % G * D + d;
                 T scale = w ? s * w[c] : s, shift = b ? b[c] : T(0);
-                const T *v = row + d * S;
-                T *out = o + r * D * S + d * S;
-#pragma omp simd
-                for (long i = 0; i < S; ++i) out[i] = (v[i] - m) * scale + shift;
+                turn(row + d * S, o + r * D * S + d * S, S, [=](long, T v) { return (v - m) * scale + shift; });
             }
         }
     });
 }
 
 // Two sums over a channel's positions: of g, and of g * (x - mean).
-template <class T> RL_INLINE void channel_sums(const T *g, const T *x, T mean, long S, T &plain, T &dot) {
+template <class U, class T = WideOf<U>>
+RL_INLINE void channel_sums(const U *g, const U *x, T mean, long S, T &plain, T &dot) {
+    Part<U, kRun> wide_g, wide_x;
     double first = 0, second = 0;
     for (long at = 0; at < S; at += kRun) {
-        long end = at + kRun < S ? at + kRun : S;
+        const long n = S - at < kRun ? S - at : kRun;
+        const T *d = wide_g(g + at, n), *v = wide_x(x + at, n);
         T p = 0, q = 0;
 #pragma omp simd reduction(+ : p, q)
-        for (long i = at; i < end; ++i) p += g[i], q += g[i] * (x[i] - mean);
+        for (long i = 0; i < n; ++i) p += d[i], q += d[i] * (v[i] - mean);
         first += p, second += q;
     }
     plain = (T)first, dot = (T)second;
 }
 
-template <class T>
-static void group_norm_backward(const T *g, const T *x, const T *mean, const T *rstd, const T *w, T *gx, T *gw, T *gb,
+template <class U, class T = WideOf<U>>
+static void group_norm_backward(const U *g, const U *x, const T *mean, const T *rstd, const T *w, U *gx, T *gw, T *gb,
                                 long N, long G, long D, long S) {
     Scratch<T> sums(2 * N * G * D);
     T *plain = sums.get(), *dot = plain + N * G * D;
@@ -200,8 +200,7 @@ static void group_norm_backward(const T *g, const T *x, const T *mean, const T *
             for (long d = 0; d < D; ++d) {
                 long at = (r * D + d) * S;
                 T scale = w ? w[r % G * D + d] : T(1);
-#pragma omp simd
-                for (long i = 0; i < S; ++i) gx[at + i] = s * (g[at + i] * scale - a - (x[at + i] - m) * b);
+                turn2(g + at, x + at, gx + at, S, [=](long, T d, T v) { return s * (d * scale - a - (v - m) * b); });
             }
         }
     });
@@ -220,7 +219,7 @@ static void group_norm_backward(const T *g, const T *x, const T *mean, const T *
 
 constexpr long kColumns = 64;  // channels that go down the batch together where S is 1
 
-template <class T> struct Plane {
+struct Plane {
     long N, C, S;
 
     // Calls f(pointer offset, length) for every contiguous run of channel c.
@@ -230,19 +229,24 @@ template <class T> struct Plane {
 };
 
 // Mean and biased variance of `w` neighbouring columns of an (N, C) matrix.
-template <class T> static void column_stats(const T *x, long N, long C, long w, T *mean, T *var) {
+template <class U, class T = WideOf<U>> static void column_stats(const U *x, long N, long C, long w, T *mean, T *var) {
+    Part<U, kColumns> part;
     double m[kColumns] = {}, v[kColumns] = {};
-    for (long n = 0; n < N; ++n)
+    for (long n = 0; n < N; ++n) {
+        const T *row = part(x + n * C, w);
 #pragma omp simd
-        for (long j = 0; j < w; ++j) m[j] += x[n * C + j];
+        for (long j = 0; j < w; ++j) m[j] += row[j];
+    }
     for (long j = 0; j < w; ++j) m[j] /= N;
-    for (long n = 0; n < N; ++n)
+    for (long n = 0; n < N; ++n) {
+        const T *row = part(x + n * C, w);
 #pragma omp simd
-        for (long j = 0; j < w; ++j) v[j] += (x[n * C + j] - m[j]) * (x[n * C + j] - m[j]);
+        for (long j = 0; j < w; ++j) v[j] += (row[j] - m[j]) * (row[j] - m[j]);
+    }
     for (long j = 0; j < w; ++j) mean[j] = (T)m[j], var[j] = (T)(v[j] / N);
 }
 
-template <class T> static void batch_stats(const T *x, T *mean, T *var, long N, long C, long S) {
+template <class U, class T = WideOf<U>> static void batch_stats(const U *x, T *mean, T *var, long N, long C, long S) {
     if (S == 1) {
         long tiles = (C + kColumns - 1) / kColumns;
         parallel_for(tiles, row_grain(N * kColumns), [=](long begin, long end) {
@@ -256,9 +260,9 @@ template <class T> static void batch_stats(const T *x, T *mean, T *var, long N, 
     parallel_for(C, row_grain(N * S), [=](long begin, long end) {
         for (long c = begin; c < end; ++c) {
             double m = 0, v = 0, count = (double)N * S;
-            Plane<T>{N, C, S}.runs(c, [&](long at, long n) { m += sum(x + at, n); });
+            Plane plane{N, C, S};
+            plane.runs(c, [&](long at, long n) { m += sum(x + at, n); });
             m /= count;
-            Plane<T> plane{N, C, S};
             plane.runs(c, [&](long at, long n) { v += sum_squares(x + at, (T)m, n); });
             if (beside_mean<T>(v, m, count)) {
                 double off = 0;
@@ -272,18 +276,17 @@ template <class T> static void batch_stats(const T *x, T *mean, T *var, long N, 
 }
 
 // o = (x - mean) * rstd * w + b per channel, and 0 where that is below if positive
-template <class T>
-static void batch_apply(const T *x, const T *mean, const T *rstd, const T *w, const T *b, T *o, long N, long C, long S,
+template <class U, class T = WideOf<U>>
+static void batch_apply(const U *x, const T *mean, const T *rstd, const T *w, const T *b, U *o, long N, long C, long S,
                         bool positive) {
     if (S == 1) {
         parallel_for(N, row_grain(C), [=](long begin, long end) {
             for (long n = begin; n < end; ++n)
-#pragma omp simd
-                for (long c = 0; c < C; ++c)
-                    o[n * C + c] = (x[n * C + c] - mean[c]) * (w ? rstd[c] * w[c] : rstd[c]) + (b ? b[c] : T(0));
+                turn(x + n * C, o + n * C, C, [=](long c, T v) {
+                    return (v - mean[c]) * (w ? rstd[c] * w[c] : rstd[c]) + (b ? b[c] : T(0));
+                });
             if (positive)
-#pragma omp simd
-                for (long i = begin * C; i < end * C; ++i) o[i] = o[i] <= 0 ? T(0) : o[i];
+                turn(o + begin * C, o + begin * C, (end - begin) * C, [](long, T v) { return v <= 0 ? T(0) : v; });
         });
         return;
     }
@@ -291,25 +294,23 @@ static void batch_apply(const T *x, const T *mean, const T *rstd, const T *w, co
         for (long r = begin; r < end; ++r) {
             long c = r % C;
             T m = mean[c], scale = w ? rstd[c] * w[c] : rstd[c], shift = b ? b[c] : T(0);
-            const T *v = x + r * S;
-            T *out = o + r * S;
-            if (!positive) {
-#pragma omp simd
-                for (long i = 0; i < S; ++i) out[i] = (v[i] - m) * scale + shift;
-            } else {
-#pragma omp simd
-                for (long i = 0; i < S; ++i) {
-                    T found = (v[i] - m) * scale + shift;
-                    out[i] = found <= 0 ? T(0) : found;
-                }
-            }
+            const U *v = x + r * S;
+            U *out = o + r * S;
+            if (!positive) turn(v, out, S, [=](long, T from) { return (from - m) * scale + shift; });
+            else
+                turn(v, out, S, [=](long, T from) {
+                    T found = (from - m) * scale + shift;
+                    return found <= 0 ? T(0) : found;
+                });
         }
     });
 }
 
-template <class T> struct BatchGrads {
-    const T *g, *x, *mean, *rstd, *w;
-    T *gx, *gw, *gb;
+template <class U, class T = WideOf<U>> struct BatchGrads {
+    const U *g, *x;
+    const T *mean, *rstd, *w;
+    U *gx;
+    T *gw, *gb;
     long N, C, S;
     bool training;
 
@@ -326,42 +327,42 @@ template <class T> struct BatchGrads {
     void channel(long c) const {
         double plain = 0, dot = 0;
         T m = mean[c], scale, a, b;
-        Plane<T>{N, C, S}.runs(c, [&](long at, long n) {
+        Plane plane{N, C, S};
+        plane.runs(c, [&](long at, long n) {
             T p, q;
             channel_sums(g + at, x + at, m, n, p, q);
             plain += p, dot += q;
         });
         finish(c, plain, dot, scale, a, b);
         if (!gx) return;
-        Plane<T>{N, C, S}.runs(c, [&](long at, long n) {
-            const T *d = g + at, *v = x + at;
-            T *o = gx + at;
-#pragma omp simd
-            for (long i = 0; i < n; ++i) o[i] = (d[i] - a - (v[i] - m) * b) * scale;
+        plane.runs(c, [&](long at, long n) {
+            const T over = scale, less = a, lean = b;
+            turn2(g + at, x + at, gx + at, n, [=](long, T d, T v) { return (d - less - (v - m) * lean) * over; });
         });
     }
 
     void columns(long first, long width) const {
+        Part<U, kColumns> wide_g, wide_x;
         double plain[kColumns] = {}, dot[kColumns] = {};
         T scale[kColumns], a[kColumns], b[kColumns];
         const T *m = mean + first;
         for (long n = 0; n < N; ++n) {
-            const T *d = g + n * C + first, *v = x + n * C + first;
+            const T *d = wide_g(g + n * C + first, width), *v = wide_x(x + n * C + first, width);
 #pragma omp simd
             for (long j = 0; j < width; ++j) plain[j] += d[j], dot[j] += d[j] * (v[j] - m[j]);
         }
         for (long j = 0; j < width; ++j) finish(first + j, plain[j], dot[j], scale[j], a[j], b[j]);
         if (!gx) return;
+        const T *over = scale, *less = a, *lean = b;
         for (long n = 0; n < N; ++n) {
-            const T *d = g + n * C + first, *v = x + n * C + first;
-            T *o = gx + n * C + first;
-#pragma omp simd
-            for (long j = 0; j < width; ++j) o[j] = (d[j] - a[j] - (v[j] - m[j]) * b[j]) * scale[j];
+            const long at = n * C + first;
+            turn2(g + at, x + at, gx + at, width,
+                  [=](long j, T d, T v) { return (d - less[j] - (v - m[j]) * lean[j]) * over[j]; });
         }
     }
 };
 
-template <class T> static void batch_norm_backward(BatchGrads<T> k) {
+template <class U> static void batch_norm_backward(BatchGrads<U> k) {
     if (k.S != 1) {
         parallel_for(k.C, row_grain(k.N * k.S), [=](long begin, long end) {
             for (long c = begin; c < end; ++c) k.channel(c);
@@ -379,87 +380,99 @@ template <class T> static void batch_norm_backward(BatchGrads<T> k) {
 
 }  // namespace rl
 
-#define ALL(T, S)                                                                                              \
+#define ALL(U, S)                                                                                              \
     RL_EXPORT void rl_layer_norm_##S(Array *x_, Array *w_, Array *b_, Array *o_, Array *mean_, Array *rstd_,   \
                                      long R, long C, double eps) {                                             \
         rl::Call call("layer_norm");                                                                           \
-        const T *x = call.in<T>("input", x_, R, C);                                                            \
+        using T = rl::WideOf<U>;                                                                               \
+        const U *x = call.in<U>("input", x_, R, C);                                                            \
         const T *w = call.maybe_in<T>("weight", w_, C), *b = call.maybe_in<T>("bias", b_, C);                  \
-        T *o = call.out<T>("out", o_, R, C);                                                                   \
+        U *o = call.out<U>("out", o_, R, C);                                                                   \
         T *mean = call.out<T>("mean", mean_, R), *rstd = call.out<T>("rstd", rstd_, R);                        \
-        call.run([=] { rl::row_norm<T, true>(x, w, b, o, mean, rstd, R, C, eps); });                           \
+        call.run([=] { rl::row_norm<U, true>(x, w, b, o, mean, rstd, R, C, eps); });                           \
     }                                                                                                          \
     RL_EXPORT void rl_rms_norm_##S(Array *x_, Array *w_, Array *o_, Array *rstd_, long R, long C,              \
                                    double eps) {                                                               \
         rl::Call call("rms_norm");                                                                             \
-        const T *x = call.in<T>("input", x_, R, C), *w = call.maybe_in<T>("weight", w_, C);                    \
-        T *o = call.out<T>("out", o_, R, C), *rstd = call.out<T>("rstd", rstd_, R);                            \
-        call.run([=] { rl::row_norm<T, false>(x, w, nullptr, o, nullptr, rstd, R, C, eps); });                 \
+        using T = rl::WideOf<U>;                                                                               \
+        const U *x = call.in<U>("input", x_, R, C);                                                            \
+        const T *w = call.maybe_in<T>("weight", w_, C);                                                        \
+        U *o = call.out<U>("out", o_, R, C);                                                                   \
+        T *rstd = call.out<T>("rstd", rstd_, R);                                                               \
+        call.run([=] { rl::row_norm<U, false>(x, w, (const T *)nullptr, o, (T *)nullptr, rstd, R, C, eps); }); \
     }                                                                                                          \
     RL_EXPORT void rl_layer_norm_backward_##S(Array *g_, Array *x_, Array *mean_, Array *rstd_, Array *w_,     \
                                               Array *gx_, Array *gw_, Array *gb_, long R, long C) {            \
         rl::Call call("layer_norm_backward");                                                                  \
-        const T *g = call.in<T>("gradient", g_, R, C), *x = call.in<T>("input", x_, R, C);                     \
+        using T = rl::WideOf<U>;                                                                               \
+        const U *g = call.in<U>("gradient", g_, R, C), *x = call.in<U>("input", x_, R, C);                     \
         const T *mean = call.in<T>("mean", mean_, R), *rstd = call.in<T>("rstd", rstd_, R);                    \
         const T *w = call.maybe_in<T>("weight", w_, C);                                                        \
-        T *gx = call.maybe_out<T>("out", gx_, R, C);                                                           \
+        U *gx = call.maybe_out<U>("out", gx_, R, C);                                                           \
         T *gw = call.maybe_out<T>("weight's", gw_, C), *gb = call.maybe_out<T>("bias's", gb_, C);              \
-        call.run([=] { rl::row_norm_backward<T, true>({g, x, mean, rstd, w, gx, C}, gw, gb, R); });            \
+        call.run([=] { rl::row_norm_backward<U, true>({g, x, mean, rstd, w, gx, C}, gw, gb, R); });            \
     }                                                                                                          \
     RL_EXPORT void rl_rms_norm_backward_##S(Array *g_, Array *x_, Array *rstd_, Array *w_, Array *gx_,         \
                                             Array *gw_, long R, long C) {                                      \
         rl::Call call("rms_norm_backward");                                                                    \
-        const T *g = call.in<T>("gradient", g_, R, C), *x = call.in<T>("input", x_, R, C);                     \
+        using T = rl::WideOf<U>;                                                                               \
+        const U *g = call.in<U>("gradient", g_, R, C), *x = call.in<U>("input", x_, R, C);                     \
         const T *rstd = call.in<T>("rstd", rstd_, R), *w = call.maybe_in<T>("weight", w_, C);                  \
-        T *gx = call.maybe_out<T>("out", gx_, R, C), *gw = call.maybe_out<T>("weight's", gw_, C);              \
+        U *gx = call.maybe_out<U>("out", gx_, R, C);                                                           \
+        T *gw = call.maybe_out<T>("weight's", gw_, C);                                                         \
         call.run([=] {                                                                                         \
-            rl::row_norm_backward<T, false>({g, x, nullptr, rstd, w, gx, C}, gw, (T *)nullptr, R);             \
+            rl::row_norm_backward<U, false>({g, x, nullptr, rstd, w, gx, C}, gw, (T *)nullptr, R);             \
         });                                                                                                    \
     }                                                                                                          \
     RL_EXPORT void rl_group_norm_##S(Array *x_, Array *w_, Array *b_, Array *o_, Array *mean_, Array *rstd_,   \
                                      long N, long G, long D, long P, double eps) {                             \
         rl::Call call("group_norm");                                                                           \
-        const T *x = call.in<T>("input", x_, N, G, D, P);                                                      \
+        using T = rl::WideOf<U>;                                                                               \
+        const U *x = call.in<U>("input", x_, N, G, D, P);                                                      \
         const T *w = call.maybe_in<T>("weight", w_, G, D), *b = call.maybe_in<T>("bias", b_, G, D);            \
-        T *o = call.out<T>("out", o_, N, G, D, P);                                                             \
+        U *o = call.out<U>("out", o_, N, G, D, P);                                                             \
         T *mean = call.out<T>("mean", mean_, N, G), *rstd = call.out<T>("rstd", rstd_, N, G);                  \
-        call.run([=] { rl::group_norm<T>(x, w, b, o, mean, rstd, N, G, D, P, eps); });                         \
+        call.run([=] { rl::group_norm<U>(x, w, b, o, mean, rstd, N, G, D, P, eps); });                         \
     }                                                                                                          \
     RL_EXPORT void rl_group_norm_backward_##S(Array *g_, Array *x_, Array *mean_, Array *rstd_, Array *w_,     \
                                               Array *gx_, Array *gw_, Array *gb_, long N, long G, long D,      \
                                               long P) {                                                        \
         rl::Call call("group_norm_backward");                                                                  \
-        const T *g = call.in<T>("gradient", g_, N, G, D, P), *x = call.in<T>("input", x_, N, G, D, P);         \
+        using T = rl::WideOf<U>;                                                                               \
+        const U *g = call.in<U>("gradient", g_, N, G, D, P), *x = call.in<U>("input", x_, N, G, D, P);         \
         const T *mean = call.in<T>("mean", mean_, N, G), *rstd = call.in<T>("rstd", rstd_, N, G);              \
         const T *w = call.maybe_in<T>("weight", w_, G, D);                                                     \
-        T *gx = call.maybe_out<T>("out", gx_, N, G, D, P);                                                     \
+        U *gx = call.maybe_out<U>("out", gx_, N, G, D, P);                                                     \
         T *gw = call.maybe_out<T>("weight's", gw_, G, D), *gb = call.maybe_out<T>("bias's", gb_, G, D);        \
-        call.run([=] { rl::group_norm_backward<T>(g, x, mean, rstd, w, gx, gw, gb, N, G, D, P); });            \
+        call.run([=] { rl::group_norm_backward<U>(g, x, mean, rstd, w, gx, gw, gb, N, G, D, P); });            \
     }                                                                                                          \
     RL_EXPORT void rl_batch_stats_##S(Array *x_, Array *mean_, Array *var_, long N, long C, long P) {          \
         rl::Call call("batch_stats");                                                                          \
-        const T *x = call.in<T>("input", x_, N, C, P);                                                         \
+        using T = rl::WideOf<U>;                                                                               \
+        const U *x = call.in<U>("input", x_, N, C, P);                                                         \
         T *mean = call.out<T>("mean", mean_, C), *var = call.out<T>("variance", var_, C);                      \
-        call.run([=] { rl::batch_stats<T>(x, mean, var, N, C, P); });                                          \
+        call.run([=] { rl::batch_stats<U>(x, mean, var, N, C, P); });                                          \
     }                                                                                                          \
     RL_EXPORT void rl_batch_apply_##S(Array *x_, Array *mean_, Array *rstd_, Array *w_, Array *b_, Array *o_,  \
                                       long N, long C, long P, int positive) {                                  \
         rl::Call call("batch_apply");                                                                          \
-        const T *x = call.in<T>("input", x_, N, C, P);                                                         \
+        using T = rl::WideOf<U>;                                                                               \
+        const U *x = call.in<U>("input", x_, N, C, P);                                                         \
         const T *mean = call.in<T>("mean", mean_, C), *rstd = call.in<T>("rstd", rstd_, C);                    \
         const T *w = call.maybe_in<T>("weight", w_, C), *b = call.maybe_in<T>("bias", b_, C);                  \
-        T *o = call.out<T>("out", o_, N, C, P);                                                                \
-        call.run([=] { rl::batch_apply<T>(x, mean, rstd, w, b, o, N, C, P, positive); });                      \
+        U *o = call.out<U>("out", o_, N, C, P);                                                                \
+        call.run([=] { rl::batch_apply<U>(x, mean, rstd, w, b, o, N, C, P, positive); });                      \
     }                                                                                                          \
     RL_EXPORT void rl_batch_norm_backward_##S(Array *g_, Array *x_, Array *mean_, Array *rstd_, Array *w_,     \
                                               Array *gx_, Array *gw_, Array *gb_, long N, long C, long P,      \
                                               int training) {                                                  \
         rl::Call call("batch_norm_backward");                                                                  \
-        const T *g = call.in<T>("gradient", g_, N, C, P), *x = call.in<T>("input", x_, N, C, P);               \
+        using T = rl::WideOf<U>;                                                                               \
+        const U *g = call.in<U>("gradient", g_, N, C, P), *x = call.in<U>("input", x_, N, C, P);               \
         const T *mean = call.in<T>("mean", mean_, C), *rstd = call.in<T>("rstd", rstd_, C);                    \
         const T *w = call.maybe_in<T>("weight", w_, C);                                                        \
-        T *gx = call.maybe_out<T>("out", gx_, N, C, P);                                                        \
+        U *gx = call.maybe_out<U>("out", gx_, N, C, P);                                                        \
         T *gw = call.maybe_out<T>("weight's", gw_, C), *gb = call.maybe_out<T>("bias's", gb_, C);              \
-        call.run([=] { rl::batch_norm_backward<T>({g, x, mean, rstd, w, gx, gw, gb, N, C, P, !!training}); }); \
+        call.run([=] { rl::batch_norm_backward<U>({g, x, mean, rstd, w, gx, gw, gb, N, C, P, !!training}); }); \
     }
-RL_BOTH(ALL)
+RL_ALL(ALL)

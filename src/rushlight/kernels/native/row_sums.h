@@ -1,6 +1,6 @@
 // Elements of a row joined, in an order that their number alone decides.
 #pragma once
-#include "common.h"
+#include "sixteen.h"
 
 namespace rl {
 
@@ -28,10 +28,11 @@ template <class T, class F, class J> RL_INLINE T row_joined(const T *x, long n, 
     return lane[0];
 }
 
-template <class T, class F> RL_INLINE double row_sum(const T *x, long n, F f) {
+template <class U, class F> RL_INLINE double row_sum(const U *x, long n, F f) {
     double total = 0;
-    for (long i = 0; i < n; i += kRun)
-        total += row_joined(x + i, n - i < kRun ? n - i : kRun, T(0), f, [](auto a, auto b) { return a + b; });
+    pieces<kRun>(x, n, [&](long, const WideOf<U> *v, long some) {
+        total += row_joined(v, some, WideOf<U>(0), f, [](auto a, auto b) { return a + b; });
+    });
     return total;
 }
 

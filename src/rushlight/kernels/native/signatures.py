@@ -49,6 +49,9 @@ BYTES: dict[str, str] = {
 # ``rl_<name>_bf16`` and ``rl_<name>_f16``: of 16-bit floats as unsigned numbers, computed in float32 and rounded once.
 MAPS: dict[str, str] = {}
 
+# ``rl_<name>_bf16`` and ``rl_<name>_f16`` likewise, of rows: their weights, statistics and sums are float32.
+ROWS: dict[str, str] = {}
+
 # ``rl_<name>_bf16`` on processors that multiply such numbers, and ``rl_<name>_tiles_bf16`` on those that do so by tiles.  product.cpp,
 # tiles.cpp: as `attention`, in and out of bfloat16; and factors, row, what is added, result, panels; which are turned; batch, M, K, N;
 # alpha and beta
@@ -64,3 +67,9 @@ TILES: dict[str, str] = {"leave": ">n"} | {f"{name}_tiles": letters for name, le
 def exports(**letters: str) -> None:
     """Declare the functions of a family."""
     SIGNATURES.update(letters)
+
+
+def exports_of_rows(**letters: str) -> None:
+    """Declare the functions of a family that there are for 16 bits, too."""
+    exports(**letters)
+    ROWS.update(letters)

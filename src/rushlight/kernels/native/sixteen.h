@@ -162,6 +162,24 @@ template <class S, long N> struct Part {
     }
 };
 
+// f(where it begins, numbers, how many) of the pieces of a row, up to N long, in the precision that is computed in.
+template <long N, class U, class F> RL_INLINE void pieces(const U *x, long n, F f) {
+    Part<U, N> part;
+    for (long at = 0; at < n; at += N) {
+        const long some = n - at < N ? n - at : N;
+        f(at, part(x + at, some), some);
+    }
+}
+
+// The same of two rows.
+template <long N, class U, class F> RL_INLINE void pieces2(const U *x, const U *y, long n, F f) {
+    Part<U, N> first, second;
+    for (long at = 0; at < n; at += N) {
+        const long some = n - at < N ? n - at : N;
+        f(at, first(x + at, some), second(y + at, some), some);
+    }
+}
+
 // o[i] = f(i, x[i]) of a row; `o` may be `x`.
 template <class S, class F> RL_INLINE void turn(const S *x, S *o, long n, F f) {
     if constexpr (kPlain<S>) {
@@ -198,3 +216,6 @@ template <class S, class F> RL_INLINE void turn2(const S *x, const S *y, S *o, l
 }
 
 }  // namespace rl
+
+// One exported function per dtype of real numbers, of 16 bits too.
+#define RL_ALL(M) RL_BOTH(M) M(rl::Bf16, bf16) M(rl::F16, f16)

@@ -2,11 +2,20 @@
 //
 // Rows (inner == 1) are worked one by one while they lie in cache.  Otherwise tiles of neighbouring columns
 // go down the axis together, so that memory is read along lines.
+#include "memory.h"
 #include "reduce.h"
+#include "sixteen.h"
 
 namespace rl {
 
 constexpr long kTile = 128;
+
+// U: what numbers are in memory, of 16 bits perhaps; T: what is computed with.
+constexpr long kPiece = 1024;  // numbers of 16 bits that are in float32 at a time
+
+template <class U> struct Row {  // of numbers to be read in pieces, plain ones in one
+    static constexpr long kLong = kPlain<U> ? std::numeric_limits<long>::max() : kPiece;
+};
 
 template <class T> static void softmax_row(const T *x, T *o, long n) {
     T m = row_max(x, n), s = 0;
@@ -21,43 +30,59 @@ template <class T> static void softmax_row(const T *x, T *o, long n) {
     for (long i = 0; i < n; ++i) o[i] *= scale;
 }
 
-template <class T> static void log_softmax_row(const T *x, T *o, long n) {
-    T m = row_max(x, n), s = 0;
-#pragma omp simd reduction(+ : s)
-    for (long i = 0; i < n; ++i) s += rl::exp(x[i] - m);
-    T l = rl::log(s);
-#pragma omp simd
-    for (long i = 0; i < n; ++i) o[i] = x[i] - m - l;
+template <class U, class T = WideOf<U>> static void log_softmax_row(const U *x, U *o, T *, long n) {
+    T m = -infinity<T>(), s = 0;
+    pieces<Row<U>::kLong>(x, n, [&](long, const T *v, long some) {
+        const T found = row_max(v, some);
+        m = found > m ? found : m;
+    });
+    pieces<Row<U>::kLong>(x, n, [&](long, const T *v, long some) {
+        T part = 0;
+        const T most = m;
+#pragma omp simd reduction(+ : part)
+        for (long i = 0; i < some; ++i) part += rl::exp(v[i] - most);
+        s += part;
+    });
+    const T most = m, l = rl::log(s);
+    turn(x, o, n, [=](long, T v) { return v - most - l; });
 }
 
-template <class T> static void softmax_backward_row(const T *g, const T *y, T *o, long n) {
+template <class U, class T = WideOf<U>> static void softmax_backward_row(const U *g, const U *y, U *o, long n) {
     T s = 0;
-#pragma omp simd reduction(+ : s)
-    for (long i = 0; i < n; ++i) s += g[i] * y[i];
-#pragma omp simd
-    for (long i = 0; i < n; ++i) o[i] = (g[i] - s) * y[i];
+    pieces2<Row<U>::kLong>(g, y, n, [&](long, const T *d, const T *v, long some) {
+        T part = 0;
+#pragma omp simd reduction(+ : part)
+        for (long i = 0; i < some; ++i) part += d[i] * v[i];
+        s += part;
+    });
+    turn2(g, y, o, n, [=](long, T d, T v) { return (d - s) * v; });
 }
 
-template <class T> static void log_softmax_backward_row(const T *g, const T *y, T *o, long n) {
+template <class U, class T = WideOf<U>> static void log_softmax_backward_row(const U *g, const U *y, U *o, long n) {
     T s = 0;
-#pragma omp simd reduction(+ : s)
-    for (long i = 0; i < n; ++i) s += g[i];
-#pragma omp simd
-    for (long i = 0; i < n; ++i) o[i] = g[i] - rl::exp(y[i]) * s;
+    pieces<Row<U>::kLong>(g, n, [&](long, const T *d, long some) {
+        T part = 0;
+#pragma omp simd reduction(+ : part)
+        for (long i = 0; i < some; ++i) part += d[i];
+        s += part;
+    });
+    turn2(g, y, o, n, [=](long, T d, T v) { return d - rl::exp(v) * s; });
 }
 
-// The largest of each column and the sum of exponentials above it, for `w` columns of an (n, inner) matrix.
-template <class T, bool kStore>
-static void tile_sums(const T *x, T *o, long n, long inner, long w, T *m, T *s) {
+// The largest of each column and the sum of exponentials above it, for `w` columns of an (n, inner) matrix; those are stored
+// where there is a place, of rows `pitch` apart.
+template <class U, bool kStore, class T = WideOf<U>>
+static void tile_sums(const U *x, T *o, long n, long inner, long pitch, long w, T *m, T *s) {
+    Part<U, kTile> part;
     for (long j = 0; j < w; ++j) m[j] = -infinity<T>(), s[j] = 0;
     for (long i = 0; i < n; ++i) {
-        const T *row = x + i * inner;
+        const T *row = part(x + i * inner, w);
 #pragma omp simd
         for (long j = 0; j < w; ++j) m[j] = row[j] > m[j] ? row[j] : m[j];
     }
     for (long i = 0; i < n; ++i) {
-        const T *row = x + i * inner;
-        T *out = o + i * inner;
+        const T *row = part(x + i * inner, w);
+        T *out = o + i * pitch;
 #pragma omp simd
         for (long j = 0; j < w; ++j) {
             T e = rl::exp(row[j] - m[j]);
@@ -67,84 +92,115 @@ static void tile_sums(const T *x, T *o, long n, long inner, long w, T *m, T *s) 
     }
 }
 
-template <class T> static void softmax_tile(const T *x, T *o, long n, long inner, long w) {
+// room: for exponentials of 16-bit numbers, (n, w); those of others are where the result will be.
+template <class U, class T = WideOf<U>> static void softmax_tile(const U *x, U *o, T *room, long n, long inner, long w) {
     T m[kTile], s[kTile];
-    tile_sums<T, true>(x, o, n, inner, w, m, s);
-    for (long j = 0; j < w; ++j) s[j] = T(1) / s[j];
-    for (long i = 0; i < n; ++i)
+    if constexpr (kPlain<U>) {
+        tile_sums<U, true>(x, o, n, inner, inner, w, m, s);
+        for (long j = 0; j < w; ++j) s[j] = T(1) / s[j];
+        for (long i = 0; i < n; ++i)
 #pragma omp simd
-        for (long j = 0; j < w; ++j) o[i * inner + j] *= s[j];
+            for (long j = 0; j < w; ++j) o[i * inner + j] *= s[j];
+    } else {
+        tile_sums<U, true>(x, room, n, inner, w, w, m, s);
+        for (long j = 0; j < w; ++j) s[j] = T(1) / s[j];
+        for (long i = 0; i < n; ++i) {
+            T *row = room + i * w;
+#pragma omp simd
+            for (long j = 0; j < w; ++j) row[j] *= s[j];
+            narrow(row, o + i * inner, w);
+        }
+    }
 }
 
-template <class T> static void log_softmax_tile(const T *x, T *o, long n, long inner, long w) {
+template <class U, class T = WideOf<U>> static void softmax_row(const U *x, U *o, T *room, long n) {
+    if constexpr (kPlain<U>) {
+        softmax_row(x, o, n);
+    } else {
+        widen(x, room, n);
+        softmax_row<T>(room, room, n);
+        narrow(room, o, n);
+    }
+}
+
+template <class U, class T = WideOf<U>> static void log_softmax_tile(const U *x, U *o, T *, long n, long inner, long w) {
     T m[kTile], s[kTile];
-    tile_sums<T, false>(x, o, n, inner, w, m, s);
+    tile_sums<U, false>(x, (T *)nullptr, n, inner, 0, w, m, s);
     for (long j = 0; j < w; ++j) s[j] = rl::log(s[j]);
+    const T *most = m, *l = s;
     for (long i = 0; i < n; ++i)
-#pragma omp simd
-        for (long j = 0; j < w; ++j) o[i * inner + j] = x[i * inner + j] - m[j] - s[j];
+        turn(x + i * inner, o + i * inner, w, [=](long j, T v) { return v - most[j] - l[j]; });
 }
 
-template <class T, bool kLog> static void backward_tile(const T *g, const T *y, T *o, long n, long inner, long w) {
+template <class U, bool kLog, class T = WideOf<U>>
+static void backward_tile(const U *g, const U *y, U *o, long n, long inner, long w) {
+    Part<U, kTile> wide_g, wide_y;
     T s[kTile];
     for (long j = 0; j < w; ++j) s[j] = 0;
-    for (long i = 0; i < n; ++i)
+    for (long i = 0; i < n; ++i) {
+        const T *d = wide_g(g + i * inner, w), *v = kLog ? nullptr : wide_y(y + i * inner, w);
 #pragma omp simd
-        for (long j = 0; j < w; ++j) s[j] += kLog ? g[i * inner + j] : g[i * inner + j] * y[i * inner + j];
+        for (long j = 0; j < w; ++j) s[j] += kLog ? d[j] : d[j] * v[j];
+    }
+    const T *sums = s;
     for (long i = 0; i < n; ++i)
-#pragma omp simd
-        for (long j = 0; j < w; ++j) {
-            long k = i * inner + j;
-            o[k] = kLog ? g[k] - rl::exp(y[k]) * s[j] : (g[k] - s[j]) * y[k];
-        }
+        turn2(g + i * inner, y + i * inner, o + i * inner, w,
+              [=](long j, T d, T v) { return kLog ? d - rl::exp(v) * sums[j] : (d - sums[j]) * v; });
 }
 
-// Runs `row(offset)` for every row, or `tile(offset, width)` for every tile of columns.
-template <class Row, class Tile> static void sweep(long outer, long n, long inner, Row row, Tile tile) {
+// Runs `row(offset, room)` for every row, or `tile(offset, width, room)` for every tile of columns; room: for the numbers of
+// either in T, if it is asked for.
+template <class T, class Row, class Tile>
+static void sweep(long outer, long n, long inner, bool rooms, Row row, Tile tile) {
     if (n == 0 || inner == 0) return;
     if (inner == 1) {
         parallel_for(outer, row_grain(n), [=](long begin, long end) {
-            for (long i = begin; i < end; ++i) row(i * n);
+            Scratch<T> room(rooms ? n : 0, false);
+            for (long i = begin; i < end; ++i) row(i * n, room.get());
         });
         return;
     }
-    long tiles = (inner + kTile - 1) / kTile;
-    parallel_for(outer * tiles, row_grain(n * (inner < kTile ? inner : kTile)), [=](long begin, long end) {
+    const long tiles = (inner + kTile - 1) / kTile, widest = inner < kTile ? inner : kTile;
+    parallel_for(outer * tiles, row_grain(n * widest), [=](long begin, long end) {
+        Scratch<T> room(rooms ? n * widest : 0, false);
         for (long i = begin; i < end; ++i) {
             long first = i % tiles * kTile;
-            tile(i / tiles * n * inner + first, inner - first < kTile ? inner - first : kTile);
+            tile(i / tiles * n * inner + first, inner - first < kTile ? inner - first : kTile, room.get());
         }
     });
 }
 
 }  // namespace rl
 
-#define FORWARD(NAME, T, S)                                                                                \
+#define FORWARD(NAME, ROOM, U, S)                                                                          \
     RL_EXPORT void rl_##NAME##_##S(Array *x_, Array *o_, long outer, long n, long inner) {                 \
         rl::Call call(#NAME);                                                                              \
-        const T *x = call.in<T>("input", x_, outer, n, inner);                                             \
-        T *o = call.out<T>("out", o_, outer, n, inner);                                                    \
+        using T = rl::WideOf<U>;                                                                           \
+        const U *x = call.in<U>("input", x_, outer, n, inner);                                             \
+        U *o = call.out<U>("out", o_, outer, n, inner);                                                    \
         call.run([=] {                                                                                     \
-            rl::sweep(outer, n, inner, [=](long at) { rl::NAME##_row(x + at, o + at, n); },                \
-                      [=](long at, long w) { rl::NAME##_tile(x + at, o + at, n, inner, w); });             \
+            rl::sweep<T>(                                                                                  \
+                outer, n, inner, ROOM && !rl::kPlain<U>,                                                   \
+                [=](long at, T *room) { rl::NAME##_row(x + at, o + at, room, n); },                        \
+                [=](long at, long w, T *room) { rl::NAME##_tile(x + at, o + at, room, n, inner, w); });    \
         });                                                                                                \
     }
-#define BACKWARD(NAME, LOG, T, S)                                                                          \
+#define BACKWARD(NAME, LOG, U, S)                                                                          \
     RL_EXPORT void rl_##NAME##_##S(Array *g_, Array *y_, Array *o_, long outer, long n, long inner) {      \
         rl::Call call(#NAME);                                                                              \
-        const T *g = call.in<T>("gradient", g_, outer, n, inner);                                          \
-        const T *y = call.in<T>("output", y_, outer, n, inner);                                            \
-        T *o = call.out<T>("out", o_, outer, n, inner);                                                    \
+        using T = rl::WideOf<U>;                                                                           \
+        const U *g = call.in<U>("gradient", g_, outer, n, inner);                                          \
+        const U *y = call.in<U>("output", y_, outer, n, inner);                                            \
+        U *o = call.out<U>("out", o_, outer, n, inner);                                                    \
         call.run([=] {                                                                                     \
-            rl::sweep(outer, n, inner, [=](long at) { rl::NAME##_row(g + at, y + at, o + at, n); },        \
-                      [=](long at, long w) {                                                               \
-                          rl::backward_tile<T, LOG>(g + at, y + at, o + at, n, inner, w);                  \
-                      });                                                                                  \
+            rl::sweep<T>(                                                                                  \
+                outer, n, inner, false, [=](long at, T *) { rl::NAME##_row(g + at, y + at, o + at, n); },  \
+                [=](long at, long w, T *) { rl::backward_tile<U, LOG>(g + at, y + at, o + at, n, inner, w); }); \
         });                                                                                                \
     }
-#define ALL(T, S)                                \
-    FORWARD(softmax, T, S)                       \
-    FORWARD(log_softmax, T, S)                   \
-    BACKWARD(softmax_backward, false, T, S)      \
-    BACKWARD(log_softmax_backward, true, T, S)
-RL_BOTH(ALL)
+#define ALL(U, S)                                \
+    FORWARD(softmax, true, U, S)                 \
+    FORWARD(log_softmax, false, U, S)            \
+    BACKWARD(softmax_backward, false, U, S)      \
+    BACKWARD(log_softmax_backward, true, U, S)
+RL_ALL(ALL)

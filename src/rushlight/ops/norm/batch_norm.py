@@ -20,6 +20,7 @@ from rushlight.dispatch.keeping.shown import always
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine import inplace
+from rushlight.kernels.dispatch import up
 from rushlight.levels import owned
 from rushlight.ops.elementwise.floats import constant, require, widened
 from rushlight.ops.norm.normalization import (
@@ -38,8 +39,9 @@ F = "nn.functional"
 
 
 def reciprocal_deviation(variance: Array, eps: float) -> Array:
-    """1 / sqrt(variance + eps) of an array."""
-    return np.asarray(1 / np.sqrt(variance + variance.dtype.type(eps)))
+    """1 / sqrt(variance + eps) of an array, in float32 of 16 bits."""
+    (wide,) = up(variance)
+    return np.asarray(1 / np.sqrt(wide + wide.dtype.type(eps)))
 
 
 @op(
@@ -107,6 +109,7 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, eps: float, needs: tuple[
     ns=None,
     name="native_batch_norm_eval",
     saved_as={"training": always(False), "running_mean": "mean", "running_var": "variance"},
+    half=None,
     shape=shapes.dense,
     repeatable=True,
     batch=families.by_known_channels,
@@ -124,13 +127,12 @@ def _eval_raw(
 ) -> object:
     if variance is None:
         return None, None, bias_gradient(g, (0, *range(2, g.ndim)))
-    wide = variance.astype(np.float32) if variance.dtype.itemsize == 2 else variance
-    rstd = reciprocal_deviation(wide, eps)
+    rstd = reciprocal_deviation(variance, eps)
     if not needs[1]:  # without the input, which frozen weights make unnecessary
         gx = backend.batch_apply(g, np.zeros_like(rstd), rstd, weight, None) if needs[0] else None
         gb = bias_gradient(g, (0, *range(2, g.ndim))) if needs[2] else None
         return gx, None, gb
-    mean = mean.astype(wide.dtype, copy=False)
+    mean = mean.astype(rstd.dtype, copy=False)
     return backend.batch_norm_backward(g, input, mean, rstd, weight, needs, False)
 
 

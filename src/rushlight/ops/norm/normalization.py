@@ -279,6 +279,7 @@ NAMESPACES[""]["rms_norm"] = rms_norm
     ns=None,
     name="native_group_norm",
     saved_as={"result1": "mean", "result2": "rstd", "group": "groups"},
+    half=None,
     aux=("mean", "rstd"),
     repeatable=True,
     batch=families.by_groups,
@@ -288,7 +289,7 @@ NAMESPACES[""]["rms_norm"] = rms_norm
 )
 def group_norm_op(input: Array, weight: Array | None, bias: Array | None, groups: int, eps: float) -> tuple[Array, ...]:
     """Normalisation over groups of channels.  (N, C, *), (C,), (C,) -> (N, C, *)"""
-    require(input.dtype.kind == "f", "group_norm", input)
+    require(is_float(input.dtype), "group_norm", input)
     made, *statistics = backend.group_norm(input, groups, weight, bias, eps)
     return (made if input.flags.c_contiguous else kept_order(made, input)), *statistics
 

@@ -17,6 +17,7 @@ from rushlight.dispatch.named import linalg, named
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import function, op
+from rushlight.kernels.dispatch import FLOAT32, is_half, widened
 from rushlight.kernels.sums import joined
 from rushlight.ops.elementwise.shared import keep, nothing, number
 from rushlight.ops.reduce.sums import axes, cast_first, count, fold, fold_of, tensor_argument, unsqueezed
@@ -35,8 +36,21 @@ def sizes_of(x: Array) -> Array:
     return np.asarray(np.abs(x))
 
 
+SUMS = {1: "sum_of_sizes", 2: "sum_of_squares"}  # what a kernel adds up for a norm
+
+
+def norm_of_halves(x: Array, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
+    """The p-norm of 16 bits, in float32 and rounded."""
+    total = joined(SUMS[int(p)], x, dim, keepdim, FLOAT32) if p in SUMS else None
+    if total is None:
+        return np.asarray(norm_of(widened(x), p, dim, keepdim)).astype(x.dtype)
+    return np.asarray(np.sqrt(total) if p == 2 else total).astype(x.dtype)
+
+
 def norm_of(x: Array, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
     """The p-norm of an array over `dim`."""
+    if is_half(x.dtype):
+        return norm_of_halves(x, p, dim, keepdim)
     if p == 0:
         return fold_of(np.add, lambda a: (a != 0).astype(x.real.dtype), x, dim, keepdim)
     if np.isinf(p):
@@ -75,6 +89,7 @@ def squares(a: Array) -> Array:
     aten_gradient="norm",
     ns=None,
     name="linalg_vector_norm",
+    half=None,
     saved_as={"ord": "p"},
     complex_half="widens",
     shape=shapes.reduction,

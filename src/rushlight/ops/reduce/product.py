@@ -11,6 +11,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
+from rushlight.kernels.dispatch import is_half, widened
 from rushlight.kernels.sums import joined
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.reduce.scan import cumprod_op
@@ -31,13 +32,18 @@ if TYPE_CHECKING:
     autocast="float32",
     ns=None,
     name="prod",
+    half=None,
     shape=shapes.reduction,
     batch=families.shifted,
 )
 def prod_op(input: Array, dim: int, keepdim: bool) -> Array:
     """Product along `dim`.  (*) -> (*)"""
     found = joined("row_products", input, (dim,), keepdim) if input.ndim else None
-    return fold(np.multiply, input, (dim,), keepdim, dtype=input.dtype) if found is None else found
+    if found is not None:
+        return found
+    if is_half(input.dtype):
+        return fold(np.multiply, widened(input), (dim,), keepdim).astype(input.dtype)
+    return fold(np.multiply, input, (dim,), keepdim, dtype=input.dtype)
 
 
 @prod_op.grad("input")

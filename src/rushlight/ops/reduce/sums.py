@@ -60,6 +60,9 @@ def fold(ufunc: Any, x: Array, dim: Any, keepdim: bool = False, **options: Any) 
             rows: Any = np.einsum("ij->i", x.reshape(-1, length))
             return rows.reshape(keep_shape(x.shape, dim) if keepdim else left(x.shape, dim))
     if ufunc is np.add and x.size > BLOCK and x.dtype in HALVES and options == {"dtype": FLOAT32}:
+        found = joined("sum", x, dim, keepdim, FLOAT32)
+        if found is not None:
+            return found
         return fold_of(ufunc, widened, x, dim, keepdim)
     if ufunc is np.add and x.size > SMALL and "where" not in options:
         return packed(add_up(x, dim, keepdim, options.get("dtype")))
