@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, dense, native
+from rushlight.kernels.dispatch import Array, contiguous, dense, native
 from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import scans as reference
 
@@ -20,6 +20,7 @@ exports(
     running_extreme="aaannni",
 )
 
+BLOCK = 1 << 16  # elements of an array with gaps that are copied together
 _KERNELS: dict[Any, str] = {np.add: "running_sum", np.multiply: "running_product"}
 
 
@@ -29,11 +30,13 @@ def running(ufunc: np.ufunc, x: Array, dim: int, reverse: bool = False) -> Array
     (*) -> (*)
     """
     name = _KERNELS.get(ufunc)
-    table = native(x.dtype) if name and x.ndim and x.size and dense(x) else None
+    table = native(x.dtype) if name and x.ndim and x.size and (dense(x) or dim % x.ndim) else None
     if table is None:
         return reference.running(ufunc, x, dim, reverse)
-    out = np.empty(x.shape, x.dtype)
-    getattr(table, str(name))(x, out, *_extents(x, dim), int(reverse))
+    out, step = np.empty(x.shape, x.dtype), len(x) if dense(x) else max(1, BLOCK * len(x) // x.size)
+    for i in range(0, len(x), step):  # what has gaps, piece by piece
+        part = contiguous(x[i : i + step])
+        getattr(table, str(name))(part, out[i : i + step], *_extents(part, dim), int(reverse))
     return out
 
 

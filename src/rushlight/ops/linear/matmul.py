@@ -127,7 +127,7 @@ dot_op.costs(lambda input: 2 * math.prod(input.shape))
                                                                "vec2": lambda g, input: mv_op(transpose_op(g, 0, 1), conj(input))}, complex_half="widens", batch=families.outer)  # fmt: skip
 def outer_op(input: Array, vec2: Array) -> Array:
     """All products.  (M), (N) -> (M, N)"""
-    return np.multiply(input[:, None], vec2[None, :])
+    return np.asarray(backend.column_by_row(input[:, None], vec2[None, :]))
 
 
 @outer_op.shape

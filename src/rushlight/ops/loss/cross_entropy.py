@@ -69,7 +69,7 @@ def nll_op(input: Array, target: Array, weight: Array | None, reduction: str, ig
     """-input[target] * weight[target] by row, reduced.  (N, C, *), (N, *), (C,) -> () or (N, *)"""
     dtype = wide(input.dtype)
     safe, w = row_weights(target, weight, input.shape[1], ignore_index, dtype)
-    loss = np.take_along_axis(input, np.expand_dims(safe, 1), 1).squeeze(1).astype(dtype)
+    loss = backend.gather_along(input, np.expand_dims(safe, 1), 1).squeeze(1).astype(dtype, copy=False)
     loss[w == 0] = 0  # also where the input is infinite
     loss *= -w
     if reduction == "mean":
@@ -105,7 +105,7 @@ def nll_backward(grad: Array, target: Array, weight: Array | None, shape: tuple[
         np.divide(w, total, out=w, where=True if total else target != ignore_index)  # of what is ignored, 0 stays 0
     w *= -grad.astype(dtype, copy=False)
     out = np.zeros(shape, grad.dtype)
-    np.put_along_axis(out, np.expand_dims(safe, 1), np.expand_dims(w.astype(grad.dtype, copy=False), 1), 1)
+    backend.put_along(out, np.expand_dims(safe, 1), 1, np.expand_dims(w.astype(grad.dtype, copy=False), 1))
     return out
 
 

@@ -152,7 +152,11 @@ def std_op(input: Array, dim: tuple[int, ...] | None, correction: float, keepdim
     return np.sqrt(divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction))
 
 
-@std_op.grad("input")
+def _std_raw(g: Array, input: Array, out: Array, dim: tuple[int, ...], correction: float, keepdim: bool) -> Array:
+    return _var_raw(np.asarray(of_root(g, out)), input, dim, correction, keepdim)
+
+
+@std_op.grad("input", raw=_std_raw)
 def _(
     g: Array | Tensor,
     input: Array | Tensor,

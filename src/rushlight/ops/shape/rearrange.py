@@ -55,8 +55,10 @@ def _(g: Array, input_shape: tuple[int, ...], repeats: tuple[int, ...]) -> Array
     shape = (*[1] * (len(repeats) - len(input_shape)), *input_shape)
     if 0 in repeats:
         return np.zeros(input_shape, raw(g).dtype)
-    parts = reshape_op(g, tuple(k for n, r in zip(shape, repeats, strict=True) for k in (r, n)))
-    return reshape_op(sum_op(parts, tuple(range(0, 2 * len(shape), 2)), False), input_shape) if shape else g
+    spread = [(k, i) for pair in zip(repeats, shape, strict=True) for i, k in enumerate(pair) if k != 1]
+    again = tuple(d for d, (_, i) in enumerate(spread) if not i)
+    parts = sum_op(reshape_op(g, tuple(k for k, _ in spread)), again, False) if again else g
+    return reshape_op(parts, input_shape)
 
 
 @function(method=True, ns="Tensor")

@@ -239,6 +239,9 @@ def _(
     return as_strided_read(g, input_shape, size, stride, offset, own)
 
 
+NARROW = 16  # elements beside each other from which on they are added up together
+
+
 # Windows -------------------------------------------------------------------------------------------
 
 
@@ -262,6 +265,11 @@ def unfold_adjoint(input: Array, shape: tuple[int, ...], dim: int, size: int, st
     if step >= size and n:  # the windows are apart
         view_at_windows = unfold_op.op.forward(out, dim, size, step)
         view_at_windows[...] = input
+        return out
+    if step < NARROW:  # each place of a window at once
+        for k in range(size if n else 0):
+            beside = out[(*lead, slice(k, k + step * n, step))]
+            beside += input[..., k]
         return out
     for start in range(0, size if n else 0, step):  # parts of windows that lie beside each other
         part = input[..., start : start + step]
