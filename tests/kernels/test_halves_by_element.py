@@ -9,13 +9,14 @@ import pytest
 from ml_dtypes import bfloat16
 
 import rushlight.kernels as k
+from rushlight.kernels.dispatch import of_half_and_number
 from rushlight.kernels.native.signatures import MAPS
 
 NUMBERS: dict[str, tuple[float, ...]] = {
     "gelu": (1,), "gelu_backward": (0,), "softplus": (2.0, 3.0), "softplus_backward": (2.0, 3.0), "elu": (1.5, 2.0, 0.5),
     "elu_backward": (1.5, 2.0, 0.5), "elu_backward_of_input": (1.5, 2.0, 0.5), "logit_backward": (0.25, 0.75, np.nan),
     "clamp": (-0.5, 0.75), "between_backward": (-0.5, 0.75), "leaky_relu": (0.25,), "leaky_relu_backward": (0.25,),
-    "huber": (0.5, 2.0), "huber_slope": (0.5, 2.0), "lerp": (0.75,), "hardshrink": (0.5,), "finite": (1.0, 2.0, -2.0),
+    "huber": (0.5, 2.0), "huber_slope": (0.5, 2.0), "lerp": (0.75,), "scaled_sum": (0.75,), "hardshrink": (0.5,), "finite": (1.0, 2.0, -2.0),
 }  # fmt: skip
 NAMES = sorted(name for name in MAPS if name != "relu_backward_mask")
 
@@ -48,3 +49,17 @@ def test_kernels_of_elements(name: str, kind: Any) -> None:
 def test_gradients_behind_a_mask(kind: Any) -> None:
     g, mask = numbers(0, 5001, kind), np.random.default_rng(0).random(5001) < 0.5
     np.testing.assert_array_equal(k.relu_backward(g, mask).view(np.uint16), np.where(mask, g, kind(0)).view(np.uint16))
+
+
+@pytest.mark.parametrize("kind", [bfloat16, np.float16])
+@pytest.mark.parametrize("fn", [np.add, np.subtract, np.multiply, np.divide])
+def test_a_number_that_16_bits_do_not_hold(fn: Any, kind: Any) -> None:
+    x = numbers(0, 5001, kind)
+    for first in (False, True):
+        found = of_half_and_number(fn, x, 0.1, first)
+        wide = x.astype(np.float32)
+        with np.errstate(all="ignore"):
+            want = (fn(np.float32(0.1), wide) if first else fn(wide, np.float32(0.1))).astype(kind)
+        if found is not None:
+            np.testing.assert_array_equal(found.astype(np.float32), want.astype(np.float32))
+    assert of_half_and_number(np.maximum, x, 0.1, False) is None

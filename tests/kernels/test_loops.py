@@ -87,6 +87,19 @@ def test_what_depends_on_what_was_written_is_done_in_order(kind: Any) -> None:
     assert x[-1] == 4 and x[0] == 2
 
 
+@EACH
+def test_the_greatest_and_the_least_of_rows(kind: Any) -> None:
+    loader.tables()
+    x = numbers(3, (9, 3001), kind)
+    x[4:] = np.where(np.isnan(x[4:].astype(np.float32)), kind(0), x[4:])
+    x[7, 2999], x[8, 700] = np.nan, -np.inf
+    for fn in (np.maximum, np.minimum):
+        for axis in (0, 1, None):
+            for part in (x, x[4:7], x[:, :600], x[:, ::2]):
+                want = fn.reduce(part.astype(np.float32), axis=axis)
+                np.testing.assert_array_equal(np.asarray(fn.reduce(part, axis=axis)).astype(np.float32), want)
+
+
 def test_sums_of_float16_are_those_of_numpy() -> None:
     """In float32, rounded once: to add number by number would stay at 2048."""
     loader.tables()

@@ -15,7 +15,7 @@ from rushlight.basics.dtypes import is_complex, real_of
 from rushlight.basics.eights import EIGHTS, FINITE, computes, refuse
 from rushlight.basics.errors import explained
 from rushlight.dispatch.dims import two_sizes
-from rushlight.kernels.dispatch import SMALL, in_float32_blocks, of_halves, recast, rounded, widened
+from rushlight.kernels.dispatch import SMALL, in_float32_blocks, of_half_and_number, of_halves, recast, rounded, widened
 from rushlight.kernels.native import ufuncs
 
 if TYPE_CHECKING:
@@ -249,6 +249,9 @@ def beside_number(fn: Callable[..., Any] | np.ufunc, a: Array, b: Array | comple
         if x.__class__ is ndarray and x.dtype in HALVES and is_number(n, bool(x.ndim)):
             number = np.asarray(n).astype(FLOAT32)
             if number.astype(x.dtype) != number:
+                made = of_half_and_number(fn, x, float(number), x is b) if x.flags.c_contiguous else None
+                if made is not None:
+                    return made
                 out = np.empty_like(x, order="C")
                 fn(*((x, number) if x is a else (number, x)), out=out, casting="unsafe", dtype=FLOAT32)
                 return out

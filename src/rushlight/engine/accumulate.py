@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.basics import dtypes
 from rushlight.basics.eights import refuse
 from rushlight.basics.handles import Hooks
 from rushlight.basics.state import modes, special
@@ -38,6 +39,9 @@ def same_layout(g: Array, like: Array) -> bool:
     return g.strides == like.strides and is_dense(like)
 
 
+BFLOAT16 = dtypes.bfloat16.numpy.num
+
+
 def is_dense(a: Array) -> bool:
     """Whether `a` fills its memory without gaps or overlap."""
     if a.flags.c_contiguous or a.flags.f_contiguous:
@@ -61,6 +65,8 @@ def owned_copy(g: Array, like: Array) -> Array:
         if same_layout(g, like):
             return g
     if like.flags.c_contiguous or not is_dense(like):
+        if g.dtype.num == BFLOAT16:  # numbers that NumPy copies one by one
+            return np.array(g.view(np.uint16), order="C", subok=False).view(g.dtype)
         return np.array(g, order="C", subok=False)
     out = np.empty_like(like)
     out[...] = g

@@ -135,6 +135,21 @@ def of_halves(fn: np.ufunc, x: Any, y: Any, out: Array | None = None) -> Array |
     return made
 
 
+def of_half_and_number(fn: Any, x: Array, number: float, first: bool) -> Array | None:
+    """A sum, difference, product or quotient of a 16-bit array and a number of float32, natively; None of any other.
+
+    first: whether the number comes before the array.
+    """
+    table = _converter(x.dtype) if fn in PAIRED and gapless(x) and x.size > SMALL else None
+    if table is None:
+        return None
+    turned = first and fn in (np.subtract, np.divide)
+    made = np.empty_like(x)
+    kernel = getattr(table, f"number_{fn.__name__}" if turned else f"{fn.__name__}_number")
+    kernel(x.view(np.uint16), made.view(np.uint16), x.size, number)
+    return made
+
+
 def recast(x: Array, dtype: np.dtype[Any]) -> Array:
     """``x.astype(dtype, copy=False)``, between 16 bits and float32 by native code."""
     if x.size > SMALL and x.dtype != dtype:

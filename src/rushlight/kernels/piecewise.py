@@ -36,6 +36,7 @@ __all__ = [
     "lerp",
     "lerp_each",
     "not_0_backward",
+    "scaled_sum",
     "sign",
 ]
 
@@ -111,6 +112,13 @@ def lerp(x: Array, end: Array, weight: float) -> Array:
         return np.add(x, step, out=step)
     step *= 1 - weight
     return np.subtract(end, step, out=step)
+
+
+@each()
+def scaled_sum(x: Array, other: Array, factor: float) -> Array:
+    """x + factor * other."""
+    out = np.asarray(other * other.dtype.type(factor))
+    return np.add(x, out, out=out)
 
 
 @each()

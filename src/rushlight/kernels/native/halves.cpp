@@ -23,11 +23,30 @@ template <class S, class F> void joined(const S *x, const S *y, S *o, long n, F 
         T *o = call.pair_out<T>("out", o_, n);                                                           \
         call.run([=] { rl::joined(x, y, o, n, [](float a, float b) { return a SIGN b; }); });            \
     }
+// Beside one number, which float32 holds and 16 bits need not.
+#define BESIDE(NAME, T, S, EXPR)                                                                         \
+    RL_EXPORT void rl_##NAME##_##S(Array *x_, Array *o_, long n, double number) {                        \
+        rl::Call call(#NAME);                                                                            \
+        const T *x = call.pair_in<T>("input", x_, n);                                                    \
+        T *o = call.pair_out<T>("out", o_, n);                                                           \
+        const float b = (float)number;                                                                   \
+        call.run([=] {                                                                                   \
+            rl::parallel_for(n, rl::kGrain, [=](long from, long to) {                                    \
+                rl::turn(x + from, o + from, to - from, [=](long, float a) { return EXPR; });            \
+            });                                                                                          \
+        });                                                                                              \
+    }
 #define HALVES(T, S)                                                                                     \
     PAIR(add, T, S, +)                                                                                   \
     PAIR(subtract, T, S, -)                                                                              \
     PAIR(multiply, T, S, *)                                                                              \
     PAIR(divide, T, S, /)                                                                                \
+    BESIDE(add_number, T, S, a + b)                                                                      \
+    BESIDE(subtract_number, T, S, a - b)                                                                 \
+    BESIDE(multiply_number, T, S, a * b)                                                                 \
+    BESIDE(divide_number, T, S, a / b)                                                                   \
+    BESIDE(number_subtract, T, S, b - a)                                                                 \
+    BESIDE(number_divide, T, S, b / a)                                                                   \
     RL_EXPORT void rl_widen_##S(Array *x_, Array *o_, long n) {                                          \
         rl::Call call("widen");                                                                          \
         const T *x = call.pair_in<T>("input", x_, n);                                                    \

@@ -53,6 +53,32 @@ template <class S, class F> void pairs(char **args, const Size *count, const Siz
         at<S>(args[2], i * step[2]) = narrowed<S>(f(widened(at<S>(args[0], i * step[0])), widened(at<S>(args[1], i * step[1]))));
 }
 
+// The greatest or the least of a row without gaps and of what is there: in any order the same.
+template <class S, class F> bool greatest(char **args, Size n, const Size *step, F f) {
+    if (args[0] != args[2] || step[0] || step[2] || step[1] != (Size)sizeof(S) || n < kAtOnce) return false;
+    const auto *x = reinterpret_cast<const S *>(args[1]);
+    constexpr long kLanes = 64;
+    float lane[kLanes];
+    for (long k = 0; k < kLanes; ++k) lane[k] = widened(at<S>(args[0], 0));
+    pieces<kAtOnce>(x, n, [&](long, const float *v, long some) {
+        long i = 0;
+        for (; i + kLanes <= some; i += kLanes)
+#pragma omp simd
+            for (long k = 0; k < kLanes; ++k) lane[k] = f(lane[k], v[i + k]);
+#pragma omp simd
+        for (long k = 0; k < some - i; ++k) lane[k] = f(lane[k], v[i + k]);
+    });
+    for (long width = kLanes / 2; width > 0; width /= 2)
+#pragma omp simd
+        for (long k = 0; k < width; ++k) lane[k] = f(lane[k], lane[k + width]);
+    at<S>(args[2], 0) = narrowed<S>(lane[0]);
+    return true;
+}
+
+template <class S, class F> void extremes(char **args, const Size *count, const Size *step, Former former, F f) {
+    if (!greatest<S>(args, count[0], step, f)) pairs<S>(args, count, step, former, f);
+}
+
 template <class S, class F> void singles(char **args, const Size *count, const Size *step, Former former, F f) {
     char *x = args[0], *o = args[1];
     const Size n = count[0];
@@ -155,8 +181,8 @@ LOOP(add, pairs, (float x, float y), x + y)
 LOOP(subtract, pairs, (float x, float y), x - y)
 LOOP(multiply, pairs, (float x, float y), x * y)
 LOOP(true_divide, pairs, (float x, float y), x / y)
-QUIET(maximum, pairs, (float x, float y), rl::larger<S>(x, y))
-QUIET(minimum, pairs, (float x, float y), rl::smaller<S>(x, y))
+QUIET(maximum, extremes, (float x, float y), rl::larger<S>(x, y))
+QUIET(minimum, extremes, (float x, float y), rl::smaller<S>(x, y))
 LOOP(negative, singles, (float x), -x)
 LOOP(absolute, singles, (float x), std::fabs(x))
 LOOP(square, singles, (float x), x * x)

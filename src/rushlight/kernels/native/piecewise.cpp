@@ -117,6 +117,14 @@ BINARY(hardswish_backward, rl::hardswish_slope(g, v))
         U *o = call.pair_out<U>("out", o_, n);                                                              \
         call.run([=] { rl::lerp(x, end, o, n, (T)weight); });                                               \
     }                                                                                                       \
+    RL_EXPORT void rl_scaled_sum_##S(Array *x_, Array *y_, Array *o_, long n, double factor) {                \
+        rl::Call call("scaled_sum");                                                                        \
+        using T = rl::WideOf<U>;                                                                            \
+        const U *x = call.pair_in<U>("input", x_, n), *y = call.pair_in<U>("other", y_, n);                 \
+        U *o = call.pair_out<U>("out", o_, n);                                                              \
+        const T a = (T)factor;                                                                              \
+        call.run([=] { rl::map2(x, y, o, n, [=](T v, T w) { return v + a * w; }); });                       \
+    }                                                                                                       \
     RL_EXPORT void rl_hardshrink_##S(Array *x_, Array *o_, long n, double limit) {                          \
         rl::Call call("hardshrink");                                                                        \
         using T = rl::WideOf<U>;                                                                            \

@@ -12,9 +12,13 @@ ABI = 39
 # twister.cpp: state, output, elements; the first number, how far they reach and where they end.  (Its Python is imported when it is asked for.)
 SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
 
-# ``rl_<name>_bf16`` and ``rl_<name>_f16``: 16-bit floats as unsigned numbers.  halves.cpp: input, output, elements; two inputs, output, elements
+# ``rl_<name>_bf16`` and ``rl_<name>_f16``: 16-bit floats as unsigned numbers.  halves.cpp: input, output, elements; two inputs, output, elements; input,
+# output, elements, a number on either side
 HALVES: dict[str, str] = {"widen": "aan", "narrow": "aan"} | dict.fromkeys(
     ("add", "subtract", "multiply", "divide"), "aaan"
+)
+HALVES |= dict.fromkeys(
+    ("add_number", "subtract_number", "multiply_number", "divide_number", "number_subtract", "number_divide"), "aand"
 )
 
 # ``rl_<name>_bytes``.  digest.cpp, crc32.cpp: bytes, how many, where to start; returns the digest.  twister.cpp: state, where words or exponential

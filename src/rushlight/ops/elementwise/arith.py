@@ -15,7 +15,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.shown import always
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, inplace_of, publish, publish_inplace
-from rushlight.kernels.dispatch import of_halves
+from rushlight.kernels.dispatch import is_half, of_halves, up
 from rushlight.kernels.rows import add_large
 from rushlight.ops.elementwise.old_orders import in_old_order
 from rushlight.ops.elementwise.shared import factor, in_blocks, require_tensors, result_type_of
@@ -124,14 +124,24 @@ def add(input: Array, other: Array) -> Array:
 add.large(add_large)
 
 
-@elementwise(aten=("add.Tensor(input, other, *, alpha=1)",), linear=True, name="add_scaled", promote="arith", ns=None,
+@elementwise(aten=("add.Tensor(input, other, *, alpha=1)",), linear=True, name="add_scaled", promote="arith", half=None, ns=None,
              grads={"input": lambda g: g, "other": lambda g, alpha: by(g, conj(alpha))}, complex_half="widens")  # fmt: skip
 def add_scaled(input: Array, other: Array, alpha: int) -> Array:
     """input + alpha * other, broadcast.  (*), (*) -> (*)"""
+    if is_half(input.dtype):
+        return _scaled_sum_of_halves(input, other, alpha)
     scaled = backend.multiply(other, cast(alpha, other.dtype))
     if scaled.__class__ is np.ndarray and input.shape == scaled.shape:
         return backend.add(input, scaled, out=scaled)
     return backend.add(input, scaled)
+
+
+def _scaled_sum_of_halves(input: Array, other: Array, alpha: float) -> Array:
+    """`add_scaled` of 16 bits: in float32, rounded once."""
+    if input.shape == other.shape and input.dtype == other.dtype and input.ndim:
+        return backend.scaled_sum(input, other, float(alpha))
+    x, y = up(input, other)
+    return np.asarray(x + y * np.float32(alpha)).astype(input.dtype)
 
 
 def _add_into(x: Array, *rest: Array | float) -> None:

@@ -16,6 +16,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.plan import held_number
 from rushlight.dispatch.registry import elementwise, function, publish_inplace
+from rushlight.kernels.dispatch import in_float32_blocks, is_half, rounded, up
 from rushlight.ops.elementwise.arith import by, conj, own_conj
 from rushlight.ops.elementwise.convert import cast, to_dtype
 from rushlight.ops.elementwise.floats import is_float
@@ -116,7 +117,26 @@ QUICK: dict[Any, Any] = {
 ROOTS: dict[Any, Any] = {0.5: np.sqrt, -0.5: lambda x: np.true_divide(1, np.sqrt(x))}
 
 
+ONCE = (1, 2, -1)  # exponents of which a power is rounded once
+
+
+def _power_of_halves(x: Array, exponent: Array | float) -> Array:
+    """Powers of 16 bits: in float32, rounded once."""
+    by: Any = exponent.item() if exponent.__class__ is ndarray and not np.ndim(exponent) else exponent
+    if by.__class__ is not ndarray and by in ONCE:
+        return np.asarray(QUICK[by](x)).astype(x.dtype, copy=False)
+    if exponent.__class__ is ndarray:
+        found = in_float32_blocks(_power, x, exponent)
+        wide = up(x, exponent)
+    else:
+        found = in_float32_blocks(lambda a: _power(a, exponent), x)
+        wide = [*up(x), exponent]
+    return rounded(np.asarray(_power(*wide)), x.dtype) if found is None else found
+
+
 def _power(x: Array, exponent: Array | float) -> Array:
+    if is_half(x.dtype):
+        return _power_of_halves(x, exponent)
     if x.dtype.kind in "iu":
         return _integer_power(x, exponent)
     by: Any = exponent
@@ -136,6 +156,10 @@ def _no_roots(x: Array, exponent: object, out: Any) -> Array:
     half = exponent == 0.5
     if not np.any(half):
         return out
+    if np.ndim(half) == 0:
+        out = np.abs(out, out=out if out.__class__ is ndarray else None)
+        below = x == -np.inf
+        return np.where(below, out.dtype.type(np.inf), out) if np.any(below) else out
     out = np.where(half, np.abs(out), out)
     return np.where(half & (x == -np.inf), out.dtype.type(np.inf), out)
 
@@ -231,7 +255,7 @@ def log_of(x: complex) -> complex:
     ns=None,
     inplace=False,
     refuse="b",
-    half="float32",
+    half=None,
     knows_numbers=True,
     takes_number=held_number,
 )

@@ -17,6 +17,7 @@ from rushlight.dispatch.keeping.sides import of_zero
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, op, publish_inplace
 from rushlight.dispatch.results import named
+from rushlight.kernels.dispatch import in_float32_blocks, is_half, up
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.convert import to_dtype
 from rushlight.ops.elementwise.power import pow_op
@@ -185,6 +186,7 @@ def frac(input: Array) -> Array:
     aten=("round(input, *, decimals=0)",),
     promote="arith",
     refuse="bc",
+    half=None,
     ns=None,
     name="round",
     inplace=False,
@@ -200,6 +202,13 @@ def round_op(input: Array, decimals: int) -> Array:
         return input.copy()
     if not decimals:
         return np.rint(input)
+    if is_half(input.dtype):
+        found = in_float32_blocks(lambda x: _to_places(x, decimals), input)
+        return _to_places(up(input)[0], decimals).astype(input.dtype) if found is None else found
+    return _to_places(input, decimals)
+
+
+def _to_places(input: Array, decimals: int) -> Array:
     scale = input.dtype.type(10.0 ** np.abs(decimals))
     out = np.asarray(input * scale if decimals > 0 else input / scale)
     np.rint(out, out=out)

@@ -14,6 +14,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.plan import held_number
 from rushlight.dispatch.registry import elementwise, function, publish_inplace
+from rushlight.kernels.dispatch import in_float32_blocks, is_half, up
 from rushlight.ops.elementwise.arith import by, conj
 from rushlight.ops.elementwise.complex_log import complex_logaddexp
 from rushlight.ops.elementwise.power import in_dtype
@@ -137,12 +138,23 @@ def _between(x: Array, end: Array, weight: Array) -> Array:
     return np.where(near, x + step * weight, end - step * (1 - weight))
 
 
-@elementwise(aten=("lerp.Scalar", "lerp.Tensor"), promote="arith", half="float32", ns=None, name="lerp", inplace=False, refuse="bi",
+@elementwise(aten=("lerp.Scalar", "lerp.Tensor"), promote="arith", half=None, ns=None, name="lerp", inplace=False, refuse="bi",
              grads={"input": lambda g, weight: by(g, conj(1 - weight)), "end": lambda g, weight: by(g, conj(weight)),
                     "weight": lambda g, input, end: g * conj(end - input)}, exact=True, takes_number=held_number)  # fmt: skip
 def lerp_op(input: Array, end: Array, weight: Array) -> Array:
     """input + weight * (end - input), broadcast; `weight` may be a number.  (*), (*), (*) -> (*)"""
+    if is_half(input.dtype):
+        return _between_halves(input, end, weight)
     return _between(input, end, weight)
+
+
+def _between_halves(x: Array, end: Array, weight: Array) -> Array:
+    """`_between` of 16 bits: in float32, rounded once."""
+    if x.shape == end.shape and x.ndim and np.ndim(weight) == 0:
+        return backend.lerp(x, end, float(weight))
+    arrays = [a if isinstance(a, np.ndarray) else np.asarray(a, np.float32) for a in (x, end, weight)]
+    found = in_float32_blocks(_between, *arrays)
+    return np.asarray(_between(*up(*arrays))).astype(x.dtype) if found is None else found
 
 
 def _lerp_into(x: Array, end: Array, weight: Array) -> None:

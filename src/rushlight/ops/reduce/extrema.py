@@ -99,14 +99,14 @@ def min_dim(input: Array, dim: int, keepdim: bool) -> tuple[Array, ...]:
     return pick("argmin", input, dim, keepdim)
 
 
-@op(aten=("amax(input, dim=None, keepdim=False)",), aten_gradient="extreme", ns=None, name="amax",
+@op(aten=("amax(input, dim=None, keepdim=False)",), aten_gradient="extreme", ns=None, half=None, name="amax",
     grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.reduction, batch=families.shifted)  # fmt: skip
 def amax_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """The largest element over `dim`.  (*) -> (*)"""
     return fold(np.maximum, input, dim, keepdim)
 
 
-@op(aten=("amin(input, dim=None, keepdim=False)",), aten_gradient="extreme", ns=None, name="amin",
+@op(aten=("amin(input, dim=None, keepdim=False)",), aten_gradient="extreme", ns=None, half=None, name="amin",
     grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.reduction, batch=families.shifted)  # fmt: skip
 def amin_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """The smallest element over `dim`.  (*) -> (*)"""
@@ -116,6 +116,7 @@ def amin_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
 @op(
     aten=("max",),
     ns=None,
+    half=None,
     grads={"input": lambda g, input, out: alike(g, input, out)},
     shape=shapes.number,
     batch=families.greatest,
@@ -128,6 +129,7 @@ def max_all(input: Array) -> Array:
 @op(
     aten=("min",),
     ns=None,
+    half=None,
     grads={"input": lambda g, input, out: alike(g, input, out)},
     shape=shapes.number,
     batch=families.least,
@@ -234,6 +236,7 @@ def amin(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = Fa
     aten=("aminmax(input, *, dim=None, keepdim=False)",),
     ns=None,
     name="aminmax",
+    half=None,
     outputs=("min", "max"),
     shape=shapes.two_reductions,
     batch=families.shifted,

@@ -19,6 +19,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import FLOAT32, packed, widened
+from rushlight.kernels.native.ufuncs import TAKEN
 from rushlight.kernels.sums import SMALL, add_up, joined
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import keep
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from rushlight.basics.dtypes import dtype
 
 BLOCK = 1 << 16  # elements worked on at a time where a temporary of the input's size would be needed
+EXTREMES = (np.maximum, np.minimum)  # which NumPy does of 16 bits number by number, where it has no loops of ours
 SHORT = 64  # rows so short are added up by einsum, many times faster than by add.reduce, and as exactly
 
 
@@ -64,6 +66,8 @@ def fold(ufunc: Any, x: Array, dim: Any, keepdim: bool = False, **options: Any) 
         if found is not None:
             return found
         return fold_of(ufunc, widened, x, dim, keepdim)
+    if ufunc in EXTREMES and x.dtype in HALVES and (ufunc.__name__, x.dtype.num) not in TAKEN:
+        return fold(ufunc, widened(x), dim, keepdim, **options).astype(x.dtype)
     if ufunc is np.add and x.size > SMALL and "where" not in options:
         return packed(add_up(x, dim, keepdim, options.get("dtype")))
     return packed(np.asarray(ufunc.reduce(x, axis=dim if x.ndim else None, keepdims=keepdim, **options)))
