@@ -72,3 +72,23 @@ def test_nan_and_infinity_stay_in_their_rows_and_columns() -> None:
 def test_the_sweep_reaches_the_kernel() -> None:
     for m, k, n in sweep_cases.PRODUCTS:
         assert matrices._natively(drawn(m, k), drawn(k, n), None) is not None, (m, k, n)
+
+
+@pytest.mark.parametrize("columns", [48, 50, 112, 250, 1008, 1200])
+@pytest.mark.parametrize("rows, steps", [(8, 4100), (37, 900), (16, 2100), (96, 130), (97, 128)])
+def test_few_rows_by_a_right_factor_that_is_not_packed(rows: int, steps: int, columns: int) -> None:
+    a, wide, row = drawn(rows, steps), drawn(steps, columns + 3), drawn(columns)
+    b = wide[:, 2:-1]  # rows that begin anywhere
+    found = matrices._natively(a, b, row)
+    assert found is not None or rows * steps * columns < matrices._SMALL
+    if found is not None:
+        np.testing.assert_allclose(found, a.astype("f8") @ b.astype("f8") + row, rtol=1e-4, atol=1e-3)
+        tall = matrices._natively(np.concatenate([a] * 20), b, row)
+        np.testing.assert_array_equal(found, tall[:rows])  # of which the right factor is packed: the same sums
+
+
+def test_small_products_are_taken_where_memory_runs_along_the_sum() -> None:
+    a = drawn(32, 128)
+    assert matrices._natively(a, drawn(128, 128).T, None) is not None
+    assert matrices._natively(a, drawn(128, 128), None) is None
+    assert matrices._natively(a, drawn(10, 128).T, None) is None  # few columns

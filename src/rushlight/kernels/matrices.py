@@ -26,6 +26,7 @@ exports(
 
 _SMALL = 3 << 18  # multiplications up to which the call of NumPy's costs less
 _LARGE = 1 << 16  # elements of a matrix from which on it is made of copies
+_SMALL_TURNED = 1 << 17  # the same where memory runs along the sum in both factors
 _FEW = 8  # rows or columns below which a product does little but read its factors
 
 
@@ -63,7 +64,7 @@ def _natively(a: Array, b: Array, row: Array | None) -> Array | None:
     if a.ndim < 2 or b.ndim < 2 or a.dtype != b.dtype:
         return None
     rows, steps, columns = a.shape[-2], a.shape[-1], b.shape[-1]
-    if rows < _FEW or columns < _FEW or steps != b.shape[-2] or a.size * columns < _SMALL:
+    if rows < _FEW or columns < _FEW or steps != b.shape[-2] or (a.size * columns < _SMALL and _small(a, b)):
         return None
     table = native(a.dtype)
     if table is None or not _pays(a.dtype):
@@ -75,6 +76,11 @@ def _natively(a: Array, b: Array, row: Array | None) -> Array | None:
         return None
     found = _multiplied(table, left, right, None)
     return None if found is None else found.reshape(*a.shape[:-1], columns)
+
+
+def _small(a: Array, b: Array) -> bool:
+    """Whether BLAS is the faster one for factors of fewer multiplications than `_SMALL`."""
+    return a.size * b.shape[-1] < _SMALL_TURNED or b.strides[-2] != b.itemsize or b.shape[-1] < 2 * _FEW
 
 
 @cache

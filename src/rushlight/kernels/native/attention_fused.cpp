@@ -44,7 +44,7 @@ static void multiply(const T *a, long lda, long count, const T *b, long depth, l
     for (long p = 0; p * kWide<T> < columns; ++p)
         for (long i = 0; i < count; i += kRows) {
             Rows<T> rows(a, lda, i, count);
-            product<T, false>(rows.at, b + p * depth * kWide<T>, steps, columns - p * kWide<T>,
+            product<T, kByRows>(rows.at, b + p * depth * kWide<T>, steps, columns - p * kWide<T>,
                               out + i * pitch + p * kWide<T>, pitch, false);
         }
 }
@@ -55,7 +55,7 @@ static void add_products(const T *strips, long columns, const T *b, long steps, 
     for (long p = 0; p * kWide<T> < width; ++p)
         for (long i = 0; i < columns; i += kRows) {
             const T *strip = strips + i * steps;
-            product<T, true>(&strip, b + p * steps * kWide<T>, steps, width - p * kWide<T>,
+            product<T, kByPanels>(&strip, b + p * steps * kWide<T>, steps, width - p * kWide<T>,
                              out + i * pitch + p * kWide<T>, pitch, true);
         }
 }

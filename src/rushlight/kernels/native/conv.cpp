@@ -80,10 +80,10 @@ template <class T> struct Forward {
             bool side_by_side = to.at[j + columns - 1] - to.at[j] == columns - 1;
             T *rows_at = y + (to.image * s.O + o) * L;
             if (side_by_side && row_end - i >= kRows && columns % kLanes<T> == 0) {
-                product<T, false>(a.at, packed, steps, columns, rows_at + to.at[j], L, k > 0);
+                product<T, kByRows>(a.at, packed, steps, columns, rows_at + to.at[j], L, k > 0);
                 continue;
             }
-            product<T, false>(a.at, packed, steps, columns, out, kWide<T>, false);
+            product<T, kByRows>(a.at, packed, steps, columns, out, kWide<T>, false);
             put(out, std::min((long)kRows, row_end - i), columns, to.at + j, side_by_side, L, rows_at, k > 0);
         }
     }
@@ -161,7 +161,7 @@ template <class T> struct InputGradient {
         for (long i = 0; i < m; i += kRows) {
             const T *a[kRows] = {left + i * steps}, *b = right;
             for (long j = 0; j < columns; j += kWide<T>, b += steps * kWide<T>)
-                product<T, true>(a, b, steps, columns - j, to + i * pitch + j, pitch, add);
+                product<T, kByPanels>(a, b, steps, columns - j, to + i * pitch + j, pitch, add);
         }
     }
 
@@ -240,7 +240,7 @@ template <class T> struct WeightGradient {
                 turn(group * outputs + o + j, width, first, columns, right);
                 for (long i = 0; i < tiles; ++i) {
                     Rows<T> a(left, kStrip, i * kRows, count);
-                    product<T, false>(a.at, right, columns, width, sums + (i * panels + p) * kRows * kWide<T>, kWide<T>,
+                    product<T, kByRows>(a.at, right, columns, width, sums + (i * panels + p) * kRows * kWide<T>, kWide<T>,
                                       first > 0);
                 }
             }

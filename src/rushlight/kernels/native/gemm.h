@@ -32,12 +32,21 @@ template <> struct Vector<double> {
     typedef double type __attribute__((vector_size(kBytes), aligned(8), may_alias));
 };
 
-// out (R, kWide), a row every `pitch`, = or += rows of A (each `steps` numbers, `lda` apart; with kPacked R numbers a step) times
-// b (steps, kPanel), of which NV vectors count.  ahead: how far behind these rows those lie that are read next, 0 if that is not known.
-template <class T, int NV, bool kPacked, int kPanel = kWide<T>, int R = kRows>
-static __attribute__((noinline)) void tile(const T *const *a, const T *b, long steps, T *out, long pitch, bool add, long ahead = 0) {
+// How a tile reads its factors.
+enum Reads {
+    kByRows,    // rows of A where they lie, of B a panel
+    kByPanels,  // of A kRows numbers a step, of B a panel
+    kInPlace,   // rows of A and of B where they lie
+};
+constexpr long kAhead = 8;  // steps: how far ahead rows of B are asked for that lie apart
+
+// out (R, kWide), a row every `pitch`, = or += rows of A (each `steps` numbers) times b (steps, kPanel), of which NV vectors count.
+// apart: of kByRows, how far behind these rows of A those lie that are read next, 0 if that is not known; of kInPlace, between two rows of B.
+template <class T, int NV, Reads kReads, int kPanel = kWide<T>, int R = kRows>
+static __attribute__((noinline)) void tile(const T *const *a, const T *b, long steps, T *out, long pitch, bool add, long apart = 0) {
     typedef typename Vector<T>::type V;
     constexpr int L = kLanes<T>;
+    constexpr bool kPacked = kReads == kByPanels, kLies = kReads == kInPlace;
     V sum[R][NV];
 #pragma GCC unroll 8
     for (int i = 0; i < R; ++i)
@@ -46,15 +55,19 @@ static __attribute__((noinline)) void tile(const T *const *a, const T *b, long s
     const T *row[R];
 #pragma GCC unroll 8
     for (int i = 0; i < R; ++i) row[i] = a[kPacked ? 0 : i];
+    const long step = kLies ? apart : kPanel;
     for (long begin = 0, end; begin < steps; begin = end) {
-        end = kPacked || !ahead || steps - begin < L ? steps : begin + L;
-        if (!kPacked && ahead)
+        end = kReads != kByRows || !apart || steps - begin < L ? steps : begin + L;
+        if (kReads == kByRows && apart)
 #pragma GCC unroll 8
-            for (int i = 0; i < R; ++i) __builtin_prefetch(row[i] + begin + ahead);
+            for (int i = 0; i < R; ++i) __builtin_prefetch(row[i] + begin + apart);
         for (long k = begin; k < end; ++k) {
             V right[NV];
 #pragma GCC unroll 3
-            for (int v = 0; v < NV; ++v) right[v] = *reinterpret_cast<const V *>(b + k * kPanel + v * L);
+            for (int v = 0; v < NV; ++v) right[v] = *reinterpret_cast<const V *>(b + k * step + v * L);
+            if (kLies)
+#pragma GCC unroll 3
+                for (int v = 0; v < NV; ++v) __builtin_prefetch(b + (k + kAhead) * step + v * L);
 #pragma GCC unroll 8
             for (int i = 0; i < R; ++i) {
                 T left = kPacked ? row[0][k * R + i] : row[i][k];
@@ -73,11 +86,11 @@ static __attribute__((noinline)) void tile(const T *const *a, const T *b, long s
 }
 
 // The tile for a panel of `columns` columns.
-template <class T, bool kPacked>
-RL_INLINE void product(const T *const *a, const T *b, long steps, long columns, T *out, long pitch, bool add, long ahead = 0) {
-    if (columns > 2 * kLanes<T>) tile<T, 3, kPacked>(a, b, steps, out, pitch, add, ahead);
-    else if (columns > kLanes<T>) tile<T, 2, kPacked>(a, b, steps, out, pitch, add, ahead);
-    else tile<T, 1, kPacked>(a, b, steps, out, pitch, add, ahead);
+template <class T, Reads kReads>
+RL_INLINE void product(const T *const *a, const T *b, long steps, long columns, T *out, long pitch, bool add, long apart = 0) {
+    if (columns > 2 * kLanes<T>) tile<T, 3, kReads>(a, b, steps, out, pitch, add, apart);
+    else if (columns > kLanes<T>) tile<T, 2, kReads>(a, b, steps, out, pitch, add, apart);
+    else tile<T, 1, kReads>(a, b, steps, out, pitch, add, apart);
 }
 
 // Pointers to kRows rows from `first` on; rows past `count` stand for the last.

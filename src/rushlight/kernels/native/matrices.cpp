@@ -16,6 +16,8 @@ constexpr long kPanels = 10;                                            // of a 
 template <class T> constexpr long kBlock = kPanels * 1536 / sizeof(T);  // steps times panels of a block: 737 KB with AVX-512
 template <class T> constexpr long kNarrow = 3 * kWide<T>;               // columns for which another pass over the left factor pays
 constexpr long kTall = 8 * kRows;                                       // rows for which packing the right factor again pays
+constexpr long kFew = 2 * kRows;                                        // rows up to which it never does
+constexpr long kSome = 12 * kRows, kNear = 4096;                        // up to which it does not if its own are fewer bytes apart
 constexpr long kShared = 1L << 21;                                      // multiplications from which on threads share a product
 
 // to (16, 8) = or += from (8, 16) transposed, rows a pitch apart; where there is nothing for it, false.
@@ -61,6 +63,34 @@ template <class T> static void transpose(const T *from, long pitch, long rows, l
         for (long j = 0; j < columns; ++j) to[j * to_pitch + i] = add ? to[j * to_pitch + i] + from[i * pitch + j] : from[i * pitch + j];
 }
 
+// How many of `columns` columns (steps side by side in memory) of `rows` vectors went to a panel by a faster way than `transpose`.
+template <class T> RL_INLINE long pack_lanes(const T *, long, long, T *) { return 0; }
+#if defined(__AVX512F__)
+// 16 vectors, four steps at a time: a register takes four steps of the vectors i, i + 4, i + 8 and i + 12, so that only four by four
+// numbers within 128 bits are left to be transposed.
+RL_INLINE long pack_lanes(const float *from, long pitch, long steps, float *to) {
+    long s = 0;
+    for (; s + 4 <= steps; s += 4, to += 4 * kWide<float>) {
+        __m512 row[4];
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) {
+            const float *at = from + i * pitch + s;
+            row[i] = _mm512_castps128_ps512(_mm_loadu_ps(at));
+            row[i] = _mm512_mask_broadcast_f32x4(row[i], 0x00f0, _mm_loadu_ps(at + 4 * pitch));
+            row[i] = _mm512_mask_broadcast_f32x4(row[i], 0x0f00, _mm_loadu_ps(at + 8 * pitch));
+            row[i] = _mm512_mask_broadcast_f32x4(row[i], 0xf000, _mm_loadu_ps(at + 12 * pitch));
+        }
+        const __m512d low0 = _mm512_castps_pd(_mm512_unpacklo_ps(row[0], row[1])), high0 = _mm512_castps_pd(_mm512_unpackhi_ps(row[0], row[1]));
+        const __m512d low1 = _mm512_castps_pd(_mm512_unpacklo_ps(row[2], row[3])), high1 = _mm512_castps_pd(_mm512_unpackhi_ps(row[2], row[3]));
+        _mm512_storeu_ps(to, _mm512_castpd_ps(_mm512_unpacklo_pd(low0, low1)));
+        _mm512_storeu_ps(to + kWide<float>, _mm512_castpd_ps(_mm512_unpackhi_pd(low0, low1)));
+        _mm512_storeu_ps(to + 2 * kWide<float>, _mm512_castpd_ps(_mm512_unpacklo_pd(high0, high1)));
+        _mm512_storeu_ps(to + 3 * kWide<float>, _mm512_castpd_ps(_mm512_unpackhi_pd(high0, high1)));
+    }
+    return s;
+}
+#endif
+
 template <class T> struct Product {
     Matrix<const T> a, b;  // (M, K), (K, N)
     const T *bias;         // of the columns of out, or nullptr
@@ -71,28 +101,53 @@ template <class T> struct Product {
     // Columns [first, first + some) of the right factor, for some steps, as (steps, kWide), with zeros at the end.
     void pack_panel(long k, long steps, long first, long some, T *to) const {
         const T *from = b.at(k, first);
-        if (some < kWide<T>) std::fill(to, to + steps * kWide<T>, T(0));
-        if (!b.turned)
-            for (long s = 0; s < steps; ++s) std::copy_n(from + s * b.pitch, some, to + s * kWide<T>);
-        else
-            for (long s = 0; s < steps; s += 64)  // as many as stay in the first-level cache
-                transpose(from + s, b.pitch, some, std::min(64L, steps - s), to + s * kWide<T>, kWide<T>, false);
+        if (some % kLanes<T>) std::fill(to, to + steps * kWide<T>, T(0));
+        if (b.turned) return pack_turned(from, steps, some, to);
+        if (some == kWide<T>) return pack_lying<kWide<T>>(from, steps, some, to);
+        pack_lying<0>(from, steps, some, to);
+    }
+
+    // kCount: how many columns, where the compiler shall know.
+    template <int kCount> void pack_lying(const T *from, long steps, long some, T *to) const {
+        for (long s = 0; s < steps; ++s) std::copy_n(from + s * b.pitch, kCount ? kCount : some, to + s * kWide<T>);
+    }
+
+    void pack_turned(const T *from, long steps, long some, T *to) const {
+        for (long s = 0; s < steps; s += 64) {  // as many as stay in the first-level cache
+            const long here = std::min(64L, steps - s);
+            for (long c = 0, wide = 0; c < some; c += wide) {
+                wide = std::min<long>(some - c, kLanes<T>);
+                const T *block = from + s + c * b.pitch;
+                T *panel = to + s * kWide<T> + c;
+                const long done = wide == kLanes<T> ? pack_lanes(block, b.pitch, here, panel) : 0;
+                transpose(block + done, b.pitch, wide, here - done, panel + done * kWide<T>, kWide<T>, false);
+            }
+        }
     }
 
     // kRows numbers a step; rows past `count` stand for the last.
     void pack_rows(long k, long steps, long first, long count, T *to) const {
         const T *from = a.at(first, k);
-        for (long s = 0; s < steps; ++s, from += a.pitch, to += kRows) {
-            if (count >= kRows) std::copy_n(from, kRows, to);
-            else
-                for (long i = 0; i < kRows; ++i) to[i] = from[std::min(i, count - 1)];
-        }
+        if (count >= kRows)
+            for (long s = 0; s < steps; ++s) std::copy_n(from + s * a.pitch, kRows, to + s * kRows);
+        else
+            for (long s = 0; s < steps; ++s)
+                for (long i = 0; i < kRows; ++i) to[s * kRows + i] = from[s * a.pitch + std::min(i, count - 1)];
     }
 
     // Some rows and columns of out.
     struct Place {
         long row, rows, column, columns;
     };
+
+    template <class F> static void each_panel(Place at, F act) {
+        for (long c = 0; c < at.columns; c += kWide<T>)
+            act(Place{at.row, at.rows, at.column + c, std::min<long>(kWide<T>, at.columns - c)});
+    }
+
+    template <class F> static void each_strip(Place at, F act) {
+        for (long i = 0; i < at.rows; i += kRows) act(Place{at.row + i, std::min<long>(kRows, at.rows - i), at.column, at.columns});
+    }
 
     // Of a tile that is not written as it is made: what counts of it, into its place, along out's rows.
     void put(const T *edge, Place at, bool add) const {
@@ -102,18 +157,20 @@ template <class T> struct Product {
             for (long j = 0; j < at.columns; ++j) to[j] = add ? to[j] + edge[j] : edge[j];
     }
 
-    template <bool kPacked> void tile_of(const T *const *left, const T *right, long steps, Place at, bool add, long ahead) const {
+    template <Reads kReads>
+    void tile_of(const T *const *left, const T *right, long steps, Place at, bool add, long apart) const {
         if (!across && at.rows == kRows && at.columns % kLanes<T> == 0)
-            return product<T, kPacked>(left, right, steps, at.columns, out + at.row * pitch + at.column, pitch, add, ahead);
+            return product<T, kReads>(left, right, steps, at.columns, out + at.row * pitch + at.column, pitch, add, apart);
         T edge[kRows * kWide<T>];
-        product<T, kPacked>(left, right, steps, at.columns, edge, kWide<T>, false, ahead);
+        product<T, kReads>(left, right, steps, at.columns, edge, kWide<T>, false, apart);
         put(edge, at, add);
     }
 
-    template <bool kPacked> void strip(const T *const *left, const T *right, long steps, Place at, bool add) const {
-        for (long c = 0; c < at.columns; c += kWide<T>)
-            tile_of<kPacked>(left, right + c * steps, steps, {at.row, at.rows, at.column + c, std::min<long>(kWide<T>, at.columns - c)}, add,
-                             c == 0 ? kRows * a.pitch : 0);
+    template <Reads kReads> void strip(const T *const *left, const T *right, long steps, Place at, bool add) const {
+        each_panel(at, [&](Place panel) {
+            tile_of<kReads>(left, right, steps, panel, add, panel.column == at.column ? kRows * a.pitch : 0);
+            right += kWide<T> * steps;
+        });
     }
 
     void add_bias(Place at) const {
@@ -126,17 +183,15 @@ template <class T> struct Product {
 
     // Some steps of a block.
     void add_steps(Place block, long k, long steps, const T *right, T *packed) const {
-        for (long i = 0; i < block.rows; i += kRows) {
-            const Place at{block.row + i, std::min<long>(kRows, block.rows - i), block.column, block.columns};
+        each_strip(block, [&](Place at) {
             if (packed) {
                 pack_rows(k, steps, at.row, at.rows, packed);
-                strip<true>(&packed, right, steps, at, k > 0);
+                strip<kByPanels>(&packed, right, steps, at, k > 0);
             } else {
-                const Rows<T> left(a.at(at.row, k), a.pitch, 0, at.rows);
-                strip<false>(left.at, right, steps, at, k > 0);
+                strip<kByRows>(Rows<T>(a.at(at.row, k), a.pitch, 0, at.rows).at, right, steps, at, k > 0);
             }
             if (bias && k + steps == a.columns) add_bias(at);
-        }
+        });
     }
 
     void run(Place block) const {
@@ -144,10 +199,33 @@ template <class T> struct Product {
         T *packed = a.turned ? scratch<T, 1>(deep * kRows) : nullptr;
         for (long k = 0; k < a.columns; k += deep) {
             const long steps = std::min(deep, a.columns - k);
-            for (long c = 0; c < block.columns; c += kWide<T>)
-                pack_panel(k, steps, block.column + c, std::min<long>(kWide<T>, block.columns - c), right + c * steps);
+            T *to = right;
+            each_panel(block, [&](Place at) {
+                pack_panel(k, steps, at.column, at.columns, to);
+                to += kWide<T> * steps;
+            });
             add_steps(block, k, steps, right, packed);
         }
+    }
+
+    // For few rows to pack the right factor does not pay: its rows are read where they lie, all but those of a last narrow panel.
+    void run_few(Place block) const {
+        T *last = scratch<T, 0>(deep * kWide<T>);
+        for (long k = 0; k < a.columns; k += deep) {
+            const long steps = std::min(deep, a.columns - k);
+            each_panel(block, [&](Place panel) {
+                if (panel.columns % kLanes<T> == 0) return add_in_place(panel, k, steps);
+                pack_panel(k, steps, panel.column, panel.columns, last);
+                add_steps(panel, k, steps, last, nullptr);
+            });
+        }
+    }
+
+    void add_in_place(Place panel, long k, long steps) const {
+        each_strip(panel, [&](Place at) {
+            tile_of<kInPlace>(Rows<T>(a.at(at.row, k), a.pitch, 0, at.rows).at, b.at(k, at.column), steps, at, k > 0, b.pitch);
+        });
+        if (bias && k + steps == a.columns) add_bias(panel);
     }
 };
 
@@ -163,7 +241,8 @@ template <class T> struct Cut {
         deep = std::min(steps, kBlock<T> / ceil_div(ceil_div(columns, fewest), kWide<T>));
         const bool few = columns < 2 * kNarrow<T> && rows < 2 * kTall;  // nothing to cut: then rather narrow columns than one thread
         broad = std::max(fewest, std::min(wanted, columns / (few ? 2 * kWide<T> : kNarrow<T>)));
-        wide = ceil_div(ceil_div(columns, broad), kWide<T>) * kWide<T>;
+        const long unit = columns < 2 * kNarrow<T> ? kLanes<T> : kWide<T>;  // of a few panels one more is a large part
+        wide = ceil_div(ceil_div(columns, broad), unit) * unit;
         broad = ceil_div(columns, wide);
         high = std::max(1L, std::min(ceil_div(wanted, broad), rows / kTall));
         tall = ceil_div(ceil_div(rows, high), kRows) * kRows;
@@ -204,13 +283,15 @@ template <class T> long multiply_all(const char *name, Array *a_, Array *b_, Arr
         a = transposed(a), b = transposed(b);
     }
     const Cut<T> cut(a.rows, b.columns, a.columns, batch);
+    const bool few = !a.turned && !b.turned && (a.rows <= kFew || (a.rows <= kSome && b.pitch * (long)sizeof(T) < kNear));
     call.run([&] {
         const long work = cut.tall * cut.wide * a.columns;
         parallel_for(batch * cut.blocks(), 1 + kShared / (work + 1), [&](long begin, long end) {
             for (long i = begin; i < end; ++i) {
                 const long one = i / cut.blocks();
                 const Product<T> product{a.one(one), b.one(one), bias, out + one * size, pitch, cut.deep, across};
-                product.run(cut.block(i % cut.blocks(), a.rows, b.columns));
+                const auto block = cut.block(i % cut.blocks(), a.rows, b.columns);
+                few ? product.run_few(block) : product.run(block);
             }
         });
     });

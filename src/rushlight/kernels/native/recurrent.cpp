@@ -51,9 +51,9 @@ template <class T> struct Blocks {
     template <int NV>
     static void some(const T *const *rows, long count, const T *panel, long depth, T *found, long pitch) {
         constexpr int W = NV * kLanes<T>;
-        if (count > 4) tile<T, NV, false, W>(rows, panel, depth, found, pitch, false);
-        else if (count > 1) tile<T, NV, false, W, 4>(rows, panel, depth, found, pitch, false);
-        else tile<T, NV, false, W, 1>(rows, panel, depth, found, pitch, false);
+        if (count > 4) tile<T, NV, kByRows, W>(rows, panel, depth, found, pitch, false);
+        else if (count > 1) tile<T, NV, kByRows, W, 4>(rows, panel, depth, found, pitch, false);
+        else tile<T, NV, kByRows, W, 1>(rows, panel, depth, found, pitch, false);
     }
 };
 

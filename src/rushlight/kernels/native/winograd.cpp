@@ -235,7 +235,7 @@ struct Forward : Tiles {
             for (long p = 0; p < kPoints; ++p)
                 for (long i = 0; i < some; i += kRows) {
                     const float *a[kRows] = {u + p * pitch_w + i * channels + c * kRows};
-                    product<float, true>(a, v + p * pitch_x, steps, count, m + p * pitch_y + i * kTiles, kTiles, c > 0);
+                    product<float, kByPanels>(a, v + p * pitch_x, steps, count, m + p * pitch_y + i * kTiles, kTiles, c > 0);
                 }
         }
         bool finite = true;
@@ -356,9 +356,9 @@ struct WeightGradient : Tiles {
     // Those of kRows outputs at one point.
     void sums_of(const float *outputs, const float *inputs, long count, float *to, bool add) const {
         const float *a[kRows] = {outputs};
-        if (panel == kLanes<float>) return tile<float, 1, true, kLanes<float>>(a, inputs, count, to, width, add);
+        if (panel == kLanes<float>) return tile<float, 1, kByPanels, kLanes<float>>(a, inputs, count, to, width, add);
         for (long c = 0; c < channels; c += panel)
-            product<float, true>(a, inputs + c * kTiles, count, channels - c, to + c, width, add);
+            product<float, kByPanels>(a, inputs + c * kTiles, count, channels - c, to + c, width, add);
     }
 
     // Row i of the sums as the weights' gradients of output o; whether all are finite.
