@@ -12,6 +12,7 @@ from rushlight.kernels.native import loader, ufuncs
 
 SPECIAL = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1e-40, -1e-40, 3e38, 6e-8, 7e-5, 65504, 1, -1], np.float32)  # fmt: skip
 EACH = pytest.mark.parametrize("kind", [bfloat16, np.float16])
+WARNS = pytest.mark.skipif(not loader.tables(), reason="no native kernels here: the loops of ml_dtypes warn")
 
 
 def numbers(seed: int, shape: tuple[int, ...], kind: Any) -> Any:
@@ -88,6 +89,7 @@ def test_what_depends_on_what_was_written_is_done_in_order(kind: Any) -> None:
 
 
 @EACH
+@WARNS
 def test_the_greatest_and_the_least_of_rows(kind: Any) -> None:
     loader.tables()
     x = numbers(3, (9, 3001), kind)
@@ -108,7 +110,7 @@ def test_sums_of_float16_are_those_of_numpy() -> None:
 
 
 @EACH
-@pytest.mark.skipif(not loader.tables(), reason="the loops of ml_dtypes warn")
+@WARNS
 def test_not_a_number_is_no_reason_to_warn(kind: Any) -> None:
     loader.tables()
     x = np.full(5000, np.nan, kind)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, contiguous, dense, native
-from rushlight.kernels.gather import index_add_rows
+from rushlight.kernels.gather import JOINS, index_add_rows
 from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import along as reference
 from rushlight.kernels.reference.along import along, element_index
@@ -27,7 +27,6 @@ exports(
 
 _SMALL = 64  # elements up to which NumPy's call costs less
 _INT64 = np.dtype(np.int64)
-_JOINS = {"prod": 1, "amax": 2, "amin": 3}
 _WIDTHS: dict[int, np.dtype[Any]] = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}
 
 
@@ -87,7 +86,7 @@ def join_along(x: Array, index: Array, dim: int, values: Array, how: str) -> Non
         reference.join_along(whole, index, dim, values, how)
     else:
         given = contiguous(values)
-        _check(table.join_along(whole, index, given, *_extents(x, index, dim), _JOINS[how]), index, x.shape[dim])
+        _check(table.join_along(whole, index, given, *_extents(x, index, dim), JOINS[how]), index, x.shape[dim])
     if whole is not x:
         x[...] = whole
 
