@@ -40,25 +40,29 @@ def native(dtype: np.dtype[Any]) -> SimpleNamespace | None:
 
 def is_half(dtype: np.dtype[Any]) -> bool:
     """Whether ``dtype`` is float16 or bfloat16."""
-    return bool(dtype.itemsize == 2) and (dtype.kind == "f" or dtype.name == "bfloat16")
+    if dtype.itemsize != 2:  # of most calls: no more is asked
+        return False
+    return dtype.kind == "f" or dtype.name == "bfloat16"
 
 
 def rows_of(dtype: np.dtype[Any]) -> SimpleNamespace | None:
     """The native kernels of rows and their sums, which numbers of 16 bits have too: they take `bits`; None where there are none."""
-    if not is_half(dtype):
-        return native(dtype)
     found = loader._tables
-    return (loader.tables() if found is None else found).get(("f16" if dtype.kind == "f" else "bf16", "rows"))
+    if found is None:
+        found = loader.tables()
+    if dtype.itemsize != 2 or not is_half(dtype):
+        return found.get(dtype)
+    return found.get(("f16" if dtype.kind == "f" else "bf16", "rows"))
 
 
 def bits(x: Array) -> Array:
     """An array as native code takes it: 16-bit floats as unsigned numbers."""
-    return x.view(np.uint16) if is_half(x.dtype) else x
+    return x.view(np.uint16) if x.itemsize == 2 and is_half(x.dtype) else x
 
 
 def summed_in(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of a row's statistics and sums: float32 of 16 bits."""
-    return FLOAT32 if is_half(dtype) else dtype
+    return FLOAT32 if dtype.itemsize == 2 and is_half(dtype) else dtype
 
 
 def summed(subscripts: str, a: Array, b: Array) -> Array:

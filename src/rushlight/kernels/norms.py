@@ -75,13 +75,18 @@ def _dense(a: Maybe, features: int) -> Maybe:
 def _kernels(x: Array, *others: Maybe, g: Maybe = None) -> Any:
     """The native kernels for `x` and a gradient of its dtype, where all others are of the dtype that is computed in; else None."""
     wanted = summed_in(x.dtype)
-    fits = all(a is None or a.dtype == wanted for a in others) and (g is None or g.dtype == x.dtype)
-    return rows_of(x.dtype) if fits else None
+    if g is not None and g.dtype != x.dtype:
+        return None
+    for a in others:
+        if a is not None and a.dtype != wanted:
+            return None
+    return rows_of(x.dtype)
 
 
 def _room(x: Array, *shapes: Any) -> list[Array]:
     """Arrays for a result like `x`, and for statistics."""
-    return [empty(x.shape, x.dtype), *(empty(shape, summed_in(x.dtype)) for shape in shapes)]
+    kind = summed_in(x.dtype)
+    return [empty(x.shape, x.dtype), *[empty(shape, kind) for shape in shapes]]
 
 
 def _lowered(like: tuple[Maybe, ...], arrays: tuple[Maybe, ...]) -> tuple[Maybe, ...]:
@@ -97,8 +102,9 @@ def _wanted(needs: tuple[bool, ...], x: Array, features: int) -> list[Maybe]:
 
 
 def _given(found: list[Maybe]) -> list[Maybe]:
-    """Arrays for the gradients as native code takes them."""
-    return [None if a is None else bits(a) for a in found]
+    """Arrays for the gradients as native code takes them: that by the input may be of 16 bits."""
+    first, *others = found
+    return [None if first is None else bits(first), *others]
 
 
 def _wide(g: Array, x: Array, some: slice) -> tuple[Array, Array]:
