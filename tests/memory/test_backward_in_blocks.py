@@ -159,9 +159,8 @@ def test_padding_s_backward_makes_its_gradient_alone_and_the_same_bits(mode, mon
     for fn in forms:
         g = torch.randn(fn(images).shape)
         found = gradients(fn, [images], g)
-        with (
-            monkeypatch.context() as patch
-        ):  # the whole laid out as rows, which are added in the order of the indices too
+        with monkeypatch.context() as patch:
+            # The whole laid out as rows, which are added in the order of the indices, too.
             patch.setattr(
                 index_select,
                 "_add_slices",

@@ -43,9 +43,10 @@ __all__ = [
     "index_join_slices",
 ]
 
+JOINS = {"sum": 0, "prod": 1, "amax": 2, "amin": 3, "last": 4}  # as gather.cpp and along.cpp number them
+
 exports(
-    # gather.cpp
-    # and how they are joined
+    # gather.cpp: destination, its rows, values, extents and how they are joined
     index_join_rows="aaannnnn>n",
     # destination, its rows, table, rows of it, factors or None
     add_rows_of="aaaaannnn>n",
@@ -107,7 +108,7 @@ def index_add_rows(dst: Array, idx: Array, src: Array) -> Array:
         raise ValueError(f"index_add_rows: expected a source of shape {(len(idx), width)}, got {src.shape}")
     table = native(dst.dtype)
     if table is not None and src.dtype == dst.dtype and dense(dst):
-        _refuse_row(idx, table.index_join_rows(dst, idx, contiguous(src), 1, rows, len(idx), width, 0), rows)
+        _refuse_row(idx, table.index_join_rows(dst, idx, contiguous(src), 1, rows, len(idx), width, JOINS["sum"]), rows)
         return dst
     _refuse_row(idx, _first_outside(idx, rows), rows)
     if is_half(dst.dtype):
@@ -123,7 +124,7 @@ def index_add_slices(dst: Array, idx: Array, src: Array) -> Array:
     table = native(dst.dtype)
     if table is not None and src.dtype == dst.dtype and dense(dst):
         outer, rows, width = dst.shape
-        outside = table.index_join_rows(dst, _int64(idx), contiguous(src), outer, rows, len(idx), width, 0)
+        outside = table.index_join_rows(dst, _int64(idx), contiguous(src), outer, rows, len(idx), width, JOINS["sum"])
         _refuse_row(idx, outside, rows)
         return dst
     front = np.ascontiguousarray(dst.swapaxes(0, 1)).reshape(dst.shape[1], -1)
@@ -133,7 +134,6 @@ def index_add_slices(dst: Array, idx: Array, src: Array) -> Array:
     return dst
 
 
-JOINS = {"prod": 1, "amax": 2, "amin": 3, "last": 4}
 _WIDTHS: dict[int, np.dtype[Any]] = {4: FLOAT32, 8: np.dtype(np.float64)}
 
 

@@ -25,8 +25,8 @@ exports(
 )
 
 _SMALL = 3 << 18  # multiplications up to which the call of NumPy's costs less
-_LARGE = 1 << 16  # elements of a matrix from which on it is made of copies
 _SMALL_TURNED = 1 << 17  # the same where memory runs along the sum in both factors
+_LARGE = 1 << 16  # elements of a matrix from which on it is made of copies
 _FEW = 8  # rows or columns below which a product does little but read its factors
 
 

@@ -86,9 +86,8 @@ def keep(grad: Array, mask: Array) -> Array:
 
 def limited(x: Array, low: Any, high: Any, out: Array | None = None) -> Any:
     """min(max(x, low), high), NaN where any is; bounds are numbers or arrays, either may be None."""
-    if (
-        x.size > SMALL and (x.dtype.kind == "f" or is_half(x.dtype)) and np.ndim(low) == np.ndim(high) == 0
-    ):  # that of None too
+    numbers = np.ndim(low) == np.ndim(high) == 0  # None, too
+    if x.size > SMALL and (x.dtype.kind == "f" or is_half(x.dtype)) and numbers:
         bounds = -math.inf if low is None else float(low), math.inf if high is None else float(high)
         if not any(map(math.isnan, bounds)):
             return backend.clamp(x, *bounds, out=out)
