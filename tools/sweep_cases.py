@@ -289,6 +289,14 @@ def gathers() -> Iterator[Case]:
         yield Case(f"embedding_backward {(rows, n, width)}",
                    lambda r, m=n, c=width, i=index: [r.standard_normal((m, c)), i(r)],
                    lambda K, g, i, a=rows: K.embedding_backward(g, i, a, 0), loose=4)  # fmt: skip
+    for o, c, i in ((0, 3, 2), (1, 5, 1), (2, 7, 33), (3, 5, 300)):
+        target = _indices(o * i, c)
+        yield Case(f"cross_entropy {(o, c, i)}",
+                   lambda g, a=(o, c, i), t=target: [g.standard_normal(a), t(g), g.random(a[1])],
+                   lambda K, x, t, w: K.cross_entropy(x, t, w, 2, 0.1)[:2])  # fmt: skip
+        yield Case(f"cross_entropy_backward {(o, c, i)}",
+                   lambda g, a=(o, c, i), t=target: [g.random(a[0] * a[2]), g.standard_normal(a), g.random(a[0] * a[2]) + 3, t(g), g.random(a[1])],
+                   lambda K, g, x, z, t, w: K.cross_entropy_backward(g, x, _wide(z), t, w, 2, 0.1))  # fmt: skip
     for r, c in ((0, 3), (1, 1), (7, 33), (33, 7), (65, 257)):
         for smoothing in (0.0, 0.1):
             target = _indices(r, c)

@@ -171,6 +171,38 @@ def test_cross_entropy(
     close(K.cross_entropy_backward(g[:1], x, lse, target, weight, -100, smoothing), leaf.grad, dtype, 400)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2"])
+@pytest.mark.parametrize(
+    ("shape", "smoothing"), [((2, 5, 300), 0.0), ((3, 7, 9), 0.2), ((0, 3, 4), 0.0), ((4, 6, 1), 0.1)]
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cross_entropy_down_columns(
+    path: str, rng: np.random.Generator, dtype: str, shape: tuple[int, ...], smoothing: float, weighted: bool
+) -> None:
+    eps = np.finfo(dtype).eps
+    x = (rng.standard_normal(shape) * 3).astype(dtype)
+    classes, count = shape[1], shape[0] * shape[2]
+    target = rng.integers(0, classes, count)
+    target[::7] = -100
+    x.swapaxes(1, 2).reshape(-1, classes)[::7] = np.inf
+    weight = rng.random(classes).astype(dtype) if weighted else None
+    rows = np.ascontiguousarray(x.swapaxes(1, 2)).reshape(-1, classes)
+    loss, lse, sums = K.cross_entropy(x, target, weight, -100, smoothing)
+    for a, b in zip((loss, lse, sums), K.cross_entropy(rows, target, weight, -100, smoothing), strict=True):
+        np.testing.assert_allclose(a, b, 40 * eps, 40 * eps)
+    for g in (np.ones(1, dtype), rng.random(count).astype(dtype)):
+        want = K.cross_entropy_backward(g, rows, lse, target, weight, -100, smoothing)
+        over = x.copy()
+        found = K.cross_entropy_backward(g, over, lse, target, weight, -100, smoothing, over)
+        assert found is over
+        want = want.reshape(shape[0], shape[2], classes).swapaxes(1, 2)
+        np.testing.assert_allclose(found.astype("f8"), want.astype("f8"), 40 * eps, 40 * eps)
+    if count:
+        target[1] = classes
+        with pytest.raises(IndexError, match="out of bounds"):
+            K.cross_entropy(x, target, weight, -100, smoothing)
+
+
 def test_cross_entropy_refuses_classes_outside(path: str) -> None:
     x = np.zeros((3, 4), "f4")
     for bad in (4, -1):

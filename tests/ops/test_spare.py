@@ -66,6 +66,9 @@ SHAPED: dict[str, Callable[[Head], Any]] = {
     "flat": lambda head: F.cross_entropy(head.layer(head.x.reshape(-1, WIDTH)), head.y),
     "views of views": lambda head: F.cross_entropy(head.logits().flatten(0, 1).view(4, -1, CLASSES).flatten(0, 1), head.y),
     "matmul": lambda head: F.cross_entropy((head.x.view(-1, WIDTH) @ head.layer.weight.T) + head.layer.bias, head.y),
+    "images": lambda head: F.cross_entropy(
+        (head.layer.weight @ head.x.transpose(1, 2)) + head.layer.bias[:, None], head.y.view(4, -1)
+    ),
     "smoothed": lambda head: F.cross_entropy(head.logits().view(-1, CLASSES), head.y, label_smoothing=0.1),
     "each": lambda head: F.cross_entropy(head.logits().view(-1, CLASSES), head.y, reduction="none").square().sum(),
 }  # fmt: skip

@@ -50,8 +50,8 @@ exports(
     index_join_rows="aaannnnn>n",
     # destination, its rows, table, rows of it, factors or None
     add_rows_of="aaaaannnn>n",
-    cross_entropy="aaaaaa" + "nnnd" + ">n",
-    cross_entropy_backward="aaaaaa" + "nnnnd" + ">n",
+    cross_entropy="aaaaaa" + "nnnnd" + ">n",
+    cross_entropy_backward="aaaaaa" + "nnnnnd" + ">n",
     dropout_backward="aaand",
     # grid.cpp: N, C, L, D, and the sizes of an image, 1 before the second of two
     grid_linear="aaa" + "nnnnnnn",
@@ -80,8 +80,19 @@ def _refuse_row(idx: Array, at: int, rows: int) -> None:
         raise IndexError(f"index_add_rows: expected indices in [0, {rows}), got {idx[at]} at position {at}")
 
 
+def _extents(x: Array) -> tuple[int, int, int]:
+    """Of logits (R, C) or (O, C, I): O, C and I, 1 of the former."""
+    return x.shape[0], x.shape[1], 1 if x.ndim == 2 else x.shape[2]
+
+
+def _as_rows(x: Array) -> Array:
+    """Logits (O, C, I) as a matrix (O * I, C), which is a copy where I is not 1."""
+    return x if x.ndim == 2 else x.swapaxes(1, 2).reshape(-1, x.shape[1])
+
+
 def _check_sizes(x: Array, target: Array, weight: Maybe) -> None:
-    if target.shape != x.shape[:1] or (weight is not None and weight.shape != x.shape[1:]):
+    rows, classes, inner = _extents(x)
+    if target.shape != (rows * inner,) or (weight is not None and weight.shape != (classes,)):
         got = f"target {target.shape}, weight {None if weight is None else weight.shape}"
         raise ValueError(f"cross_entropy: {got} do not fit logits of shape {x.shape}: expected one target a row")
 
@@ -192,7 +203,7 @@ def cross_entropy(
 ) -> tuple[Array, Array, Array]:
     """Loss of each row, without the logarithms of the probabilities in memory.
 
-    logits: (R, C), target: (R,) integers, weight: (C,).  Returns losses (R,), each already times its class's
+    logits: (R, C), or (O, C, I) of R = O * I, target: (R,) integers, weight: (C,).  Returns losses (R,), each already times its class's
     weight and 0 where the target is ``ignore_index``; lse (R,), the logarithm of the sum of e^logits, which
     the gradient needs (float32 for 16-bit inputs); and (2,) in float64: the sum of the losses, and that of the
     weights of the rows that count (without weights their number).  IndexError for targets outside [0, C).
@@ -200,7 +211,7 @@ def cross_entropy(
     target = _int64(target)
     _check_sizes(logits, target, weight)
     if is_half(logits.dtype):
-        w, sums = up(weight)[0], np.zeros(2)
+        w, sums, logits = up(weight)[0], np.zeros(2), _as_rows(logits)
         loss, lse = np.empty(len(logits), logits.dtype), np.empty(len(logits), FLOAT32)
         for some in blocks_of_rows(logits):
             wide = widened(logits[some])
@@ -214,13 +225,12 @@ def _cross_entropy(x: Array, target: Array, weight: Maybe, ignore: int, smoothin
     table = native(x.dtype)
     if table is None or (weight is not None and weight.dtype != x.dtype):
         _refuse_target(target, _first_outside(target, x.shape[1], ignore), x.shape[1], ignore)
-        return reference.cross_entropy(x, target, weight, ignore, smoothing)
-    rows, classes = x.shape
-    loss, lse, sums = np.empty(rows, x.dtype), np.empty(rows, x.dtype), np.empty(2)
+        return reference.cross_entropy(_as_rows(x), target, weight, ignore, smoothing)
+    loss, lse, sums = np.empty(len(target), x.dtype), np.empty(len(target), x.dtype), np.empty(2)
     dense = None if weight is None else contiguous(weight)
-    at = table.cross_entropy(contiguous(x), target, dense, loss, lse, sums, rows, classes, ignore, smoothing)
+    at = table.cross_entropy(contiguous(x), target, dense, loss, lse, sums, *_extents(x), ignore, smoothing)
     if at >= 0:
-        _refuse_target(target, at, classes, ignore)
+        _refuse_target(target, at, x.shape[1], ignore)
     return loss, lse, sums
 
 
@@ -234,30 +244,40 @@ def cross_entropy_backward(
     label_smoothing: float = 0.0,
     out: Maybe = None,
 ) -> Array:
-    """Gradient (R, C) of :func:`cross_entropy` by the logits; g: (R,), the gradient of each row's loss, or (1,).
+    """Gradient, of the shape of the logits, of :func:`cross_entropy` by them; g: (R,), the gradient of each row's loss, or (1,).
 
     `out`, of the shape and dtype of logits and C-contiguous, is written instead of a new array; it may be logits.
     """
     target = _int64(target)
     _check_sizes(logits, target, weight)
-    if is_half(logits.dtype):
-        d, sums, w = up(g, lse, weight)
-        found = np.empty(logits.shape, logits.dtype) if out is None else out
-        for some in blocks_of_rows(logits):
-            rows = d[some] if len(d) == len(logits) else d, widened(logits[some]), sums[some], target[some]
-            rounded(cross_entropy_backward(*rows, w, ignore_index, label_smoothing), found.dtype, found[some])
-        return found
-    table, dtype, (rows, classes) = native(logits.dtype), logits.dtype, logits.shape
-    if table is None or g.dtype != dtype or lse.dtype != dtype or (weight is not None and weight.dtype != dtype):
-        _refuse_target(target, _first_outside(target, classes, ignore_index), classes, ignore_index)
-        return reference.cross_entropy_backward(g, logits, lse, target, weight, ignore_index, label_smoothing, out)
+    table, dtype = native(logits.dtype), logits.dtype
+    if table is None or any(x is not None and x.dtype != dtype for x in (g, lse, weight)):
+        return _by_rows(g, logits, lse, target, weight, ignore_index, label_smoothing, out)
     out = np.empty(logits.shape, dtype) if out is None else out
     dense = None if weight is None else contiguous(weight)
-    at = table.cross_entropy_backward(contiguous(g), contiguous(logits), contiguous(lse), target, dense, out, rows,
-                                      classes, int(len(g) == rows), ignore_index, label_smoothing)  # fmt: skip
+    at = table.cross_entropy_backward(contiguous(g), contiguous(logits), contiguous(lse), target, dense, out, *_extents(logits),
+                                      int(len(g) == len(target)), ignore_index, label_smoothing)  # fmt: skip
     if at >= 0:
-        _refuse_target(target, at, classes, ignore_index)
+        _refuse_target(target, at, logits.shape[1], ignore_index)
     return out
+
+
+def _by_rows(
+    g: Array, x: Array, lse: Array, target: Array, weight: Maybe, ignore: int, smoothing: float, out: Maybe
+) -> Array:
+    """`cross_entropy_backward` without a kernel, logits of 16 bits some rows at a time."""
+    if x.ndim > 2:
+        rows = cross_entropy_backward(g, _as_rows(x), lse, target, weight, ignore, smoothing)
+        return put(rows.reshape(x.shape[0], x.shape[2], x.shape[1]).swapaxes(1, 2), out)
+    if not is_half(x.dtype):
+        _refuse_target(target, _first_outside(target, x.shape[1], ignore), x.shape[1], ignore)
+        return reference.cross_entropy_backward(g, x, lse, target, weight, ignore, smoothing, out)
+    d, sums, w = up(g, lse, weight)
+    found = np.empty(x.shape, x.dtype) if out is None else out
+    for some in blocks_of_rows(x):
+        rows_of = d[some] if len(d) == len(x) else d, widened(x[some]), sums[some], target[some]
+        rounded(cross_entropy_backward(*rows_of, w, ignore, smoothing), found.dtype, found[some])
+    return found
 
 
 def dropout(x: Array, p: float, state: Array, order: Order = None, out: Maybe = None) -> tuple[Array, Array]:

@@ -1,6 +1,7 @@
 // Rows added by index, cross entropy from logits, dropout with one bit a mask element.
 #include <cmath>
 
+#include "columns.h"
 #include "reduce.h"
 
 namespace rl {
@@ -79,17 +80,20 @@ static void add_rows_of(T *dst, const int64_t *to, const T *table, const int64_t
     });
 }
 
+// Of logits (O, C, I), a row for each of (O, I).
 template <class T> struct Entropy {
     const T *x, *w;
     const int64_t *target;
-    long R, C, ignore;
+    long R, C, I, ignore;  // R rows, which are O * I
     T smoothing, weight_sum;
+
+    T weight(long t) const { return w ? w[t] : T(1); }
 
     T loss(long r, T lse) const {
         long t = target[r];
         if (t == ignore) return 0;
         const T *row = x + r * C;
-        T out = (lse - row[t]) * (w ? w[t] : T(1)) * (T(1) - smoothing);
+        T out = (lse - row[t]) * weight(t) * (T(1) - smoothing);
         if (smoothing == 0) return out;
         T s = 0;
         if (w) {
@@ -104,12 +108,12 @@ template <class T> struct Entropy {
 
     // The losses together, and the weights of the rows that count.
     void sums(const T *losses, double *to) const {
-        double loss = 0, weight = 0;
+        double loss = 0, sum = 0;
         for (long r = 0; r < R; ++r) {
             loss += losses[r];
-            if (target[r] != ignore) weight += w ? w[target[r]] : T(1);
+            if (target[r] != ignore) sum += weight(target[r]);
         }
-        to[0] = loss, to[1] = weight;
+        to[0] = loss, to[1] = sum;
     }
 
     void gradient(long r, T g, T lse, T *o) const {
@@ -119,7 +123,7 @@ template <class T> struct Entropy {
             return;
         }
         const T *row = x + r * C;
-        T direct = g * (w ? w[t] : T(1)) * (T(1) - smoothing), spread = g * smoothing / T(C);
+        T direct = g * weight(t) * (T(1) - smoothing), spread = g * smoothing / T(C);
         T scale = direct + spread * weight_sum;
         if (w && spread != 0) {
 #pragma omp simd
@@ -130,9 +134,62 @@ template <class T> struct Entropy {
         }
         o[t] -= direct;
     }
+
+    // f(first row, where its logits begin, how many) of rows that lie beside each other.
+    template <class F> void tiles(F f) const {
+        const long each = ceil_div(I, kTile);
+        parallel_for(R / I * each, row_grain(C * std::min(I, kTile)), [&](long begin, long end) {
+            for (long i = begin; i < end; ++i) {
+                const long first = i % each * kTile, o = i / each;
+                f(o * I + first, o * C * I + first, std::min(I - first, kTile));
+            }
+        });
+    }
+
+    void tile_losses(long first, const T *from, long many, T *loss, T *lse) const {
+        T m[kTile], s[kTile];
+        tile_sums<T, false>(from, (T *)nullptr, C, I, 0, many, m, s);
+        for (long j = 0; j < many; ++j) {
+            const long t = target[first + j];
+            lse[j] = m[j] + rl::log(s[j]);
+            loss[j] = t == ignore ? T(0) : (lse[j] - from[t * I + j]) * weight(t) * (T(1) - smoothing);
+            s[j] = 0;
+        }
+        if (smoothing == 0) return;
+        for (long c = 0; c < C; ++c) {
+            const T by = weight(c), *row = from + c * I;
+#pragma omp simd
+            for (long j = 0; j < many; ++j) s[j] += by * (lse[j] - row[j]);
+        }
+        for (long j = 0; j < many; ++j) loss[j] += target[first + j] == ignore ? T(0) : s[j] * (smoothing / T(C));
+    }
+
+    // every: how far the gradients of losses lie apart, 0 where all have one.
+    void tile_gradient(long first, long from, long many, const T *g, long every, const T *lse, T *o) const {
+        T direct[kTile], spread[kTile], scale[kTile];
+        for (long j = 0; j < many; ++j) {
+            const long t = target[first + j];
+            const T d = t == ignore ? T(0) : g[j * every];
+            direct[j] = t == ignore ? T(0) : d * weight(t) * (T(1) - smoothing), spread[j] = d * smoothing / T(C);
+            scale[j] = t == ignore ? -infinity<T>() : direct[j] + spread[j] * weight_sum;
+        }
+        for (long c = 0; c < C; ++c) {
+            const T by = smoothing == 0 ? T(1) : weight(c), *row = x + from + c * I;
+            T *to = o + from + c * I;
+#pragma omp simd
+            for (long j = 0; j < many; ++j) {
+                const T v = rl::exp(row[j] - lse[j]) * scale[j] - spread[j] * by;
+                to[j] = scale[j] == -infinity<T>() ? T(0) : v;
+            }
+        }
+        for (long j = 0; j < many; ++j)
+            if (target[first + j] != ignore) o[from + target[first + j] * I + j] -= direct[j];
+    }
 };
 
-template <class T> static void cross_entropy(Entropy<T> k, T *loss, T *lse) {
+template <class T> static void cross_entropy(const Entropy<T> &k, T *loss, T *lse) {
+    if (k.I != 1)
+        return k.tiles([&](long r, long at, long many) { k.tile_losses(r, k.x + at, many, loss + r, lse + r); });
     parallel_for(k.R, row_grain(k.C), [=](long begin, long end) {
         for (long r = begin; r < end; ++r) {
             const T *row = k.x + r * k.C;
@@ -142,6 +199,14 @@ template <class T> static void cross_entropy(Entropy<T> k, T *loss, T *lse) {
             lse[r] = m + rl::log(s);
             loss[r] = k.loss(r, lse[r]);
         }
+    });
+}
+
+template <class T> static void cross_entropy_backward(const Entropy<T> &k, const T *g, long every, const T *lse, T *o) {
+    if (k.I != 1)
+        return k.tiles([&](long r, long at, long many) { k.tile_gradient(r, at, many, g + r * every, every, lse + r, o); });
+    parallel_for(k.R, row_grain(k.C), [=](long begin, long end) {
+        for (long r = begin; r < end; ++r) k.gradient(r, g[r * every], lse[r], o + r * k.C);
     });
 }
 
@@ -171,8 +236,8 @@ template <class T> static void dropout_backward(const T *g, const uint8_t *bits,
 }
 
 template <class T>
-static Entropy<T> entropy(Call &call, Array *x, Array *t, Array *w, long R, long C, long ignore, double smoothing) {
-    return {call.in<T>("logits", x, R, C), call.maybe_in<T>("weight", w, C), call.in<int64_t>("target", t, R), R, C,
+static Entropy<T> entropy(Call &call, Array *x, Array *t, Array *w, long O, long C, long I, long ignore, double smoothing) {
+    return {call.in<T>("logits", x, O, C, I), call.maybe_in<T>("weight", w, C), call.in<int64_t>("target", t, O * I), O * I, C, I,
             ignore, (T)smoothing, (T)C};
 }
 
@@ -213,14 +278,14 @@ template <class T> static void add_weights(Entropy<T> &k) {
         return outside;                                                                                        \
     }                                                                                                          \
     RL_EXPORT long rl_cross_entropy_##S(Array *x, Array *t, Array *w, Array *loss_, Array *lse_, Array *sums_, \
-                                        long R, long C, long ignore, double smoothing) {                       \
+                                        long O, long C, long I, long ignore, double smoothing) {               \
         rl::Call call("cross_entropy");                                                                        \
-        rl::Entropy<T> k = rl::entropy<T>(call, x, t, w, R, C, ignore, smoothing);                             \
-        T *loss = call.out<T>("loss", loss_, R), *lse = call.out<T>("lse", lse_, R);                           \
+        rl::Entropy<T> k = rl::entropy<T>(call, x, t, w, O, C, I, ignore, smoothing);                          \
+        T *loss = call.out<T>("loss", loss_, k.R), *lse = call.out<T>("lse", lse_, k.R);                       \
         double *sums = call.out<double>("sums", sums_, 2);                                                     \
         long outside = -1;                                                                                     \
         call.run([&] {                                                                                         \
-            outside = rl::first_outside(k.target, R, C, ignore);                                               \
+            outside = rl::first_outside(k.target, k.R, C, ignore);                                             \
             if (outside >= 0) return;                                                                          \
             rl::add_weights(k);                                                                                \
             rl::cross_entropy<T>(k, loss, lse);                                                                \
@@ -229,20 +294,18 @@ template <class T> static void add_weights(Entropy<T> &k) {
         return outside;                                                                                        \
     }                                                                                                          \
     RL_EXPORT long rl_cross_entropy_backward_##S(Array *g_, Array *x, Array *lse_, Array *t, Array *w,         \
-                                                 Array *o_, long R, long C, long every, long ignore,           \
+                                                 Array *o_, long O, long C, long I, long every, long ignore,   \
                                                  double smoothing) {                                           \
         rl::Call call("cross_entropy_backward");                                                               \
-        rl::Entropy<T> k = rl::entropy<T>(call, x, t, w, R, C, ignore, smoothing);                             \
-        const T *g = call.in<T>("gradient", g_, every ? R : 1), *lse = call.in<T>("lse", lse_, R);             \
-        T *o = call.out<T>("out", o_, R, C);                                                                   \
-        long outside = -1, step = every ? 1 : 0;                                                               \
+        rl::Entropy<T> k = rl::entropy<T>(call, x, t, w, O, C, I, ignore, smoothing);                          \
+        const T *g = call.in<T>("gradient", g_, every ? k.R : 1), *lse = call.in<T>("lse", lse_, k.R);         \
+        T *o = call.out<T>("out", o_, O, C, I);                                                                \
+        long outside = -1;                                                                                     \
         call.run([&] {                                                                                         \
-            outside = rl::first_outside(k.target, R, C, ignore);                                               \
+            outside = rl::first_outside(k.target, k.R, C, ignore);                                             \
             if (outside >= 0) return;                                                                          \
             rl::add_weights(k);                                                                                \
-            rl::parallel_for(R, rl::row_grain(C), [=](long begin, long end) {                                  \
-                for (long r = begin; r < end; ++r) k.gradient(r, g[r * step], lse[r], o + r * C);              \
-            });                                                                                                \
+            rl::cross_entropy_backward<T>(k, g, every ? 1 : 0, lse, o);                                        \
         });                                                                                                    \
         return outside;                                                                                        \
     }                                                                                                          \

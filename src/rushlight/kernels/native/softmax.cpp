@@ -2,13 +2,11 @@
 //
 // Rows (inner == 1) are worked one by one while they lie in cache.  Otherwise tiles of neighbouring columns
 // go down the axis together, so that memory is read along lines.
+#include "columns.h"
 #include "memory.h"
 #include "reduce.h"
-#include "sixteen.h"
 
 namespace rl {
-
-constexpr long kTile = 128;
 
 // U: what numbers are in memory, of 16 bits perhaps; T: what is computed with.
 constexpr long kPiece = 1024;  // numbers of 16 bits that are in float32 at a time
@@ -67,29 +65,6 @@ template <class U, class T = WideOf<U>> static void log_softmax_backward_row(con
         s += part;
     });
     turn2(g, y, o, n, [=](long, T d, T v) { return d - rl::exp(v) * s; });
-}
-
-// The largest of each column and the sum of exponentials above it, for `w` columns of an (n, inner) matrix; those are stored
-// where there is a place, of rows `pitch` apart.
-template <class U, bool kStore, class T = WideOf<U>>
-static void tile_sums(const U *x, T *o, long n, long inner, long pitch, long w, T *m, T *s) {
-    Part<U, kTile> part;
-    for (long j = 0; j < w; ++j) m[j] = -infinity<T>(), s[j] = 0;
-    for (long i = 0; i < n; ++i) {
-        const T *row = part(x + i * inner, w);
-#pragma omp simd
-        for (long j = 0; j < w; ++j) m[j] = row[j] > m[j] ? row[j] : m[j];
-    }
-    for (long i = 0; i < n; ++i) {
-        const T *row = part(x + i * inner, w);
-        T *out = o + i * pitch;
-#pragma omp simd
-        for (long j = 0; j < w; ++j) {
-            T e = rl::exp(row[j] - m[j]);
-            if (kStore) out[j] = e;
-            s[j] += e;
-        }
-    }
 }
 
 // room: for exponentials of 16-bit numbers, (n, w); those of others are where the result will be.

@@ -190,16 +190,17 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
 
 
 def class_rows(x: Array) -> Array:
-    """(N, C, *) as a matrix with a row for each (N, *)."""
+    """(N, C, *) as a matrix with a row for each (N, *) where these lie in memory so, else as (N, C, I)."""
     if x.ndim == 2:
         return x
-    return np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+    last = np.moveaxis(x, 1, -1)
+    return last.reshape(-1, x.shape[1]) if last.flags.c_contiguous else x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
 
 
 def by_class(rows: Array, shape: tuple[int, ...]) -> Array:
     """The inverse of `class_rows`, for inputs of that shape."""
-    if len(shape) == 2:
-        return rows
+    if len(shape) == 2 or rows.ndim == 3:
+        return rows.reshape(shape)
     return np.moveaxis(rows.reshape(shape[0], *shape[2:], shape[1]), -1, 1)
 
 
@@ -251,7 +252,7 @@ def _cross_entropy_raw(g: Array, input_spare: Array | None, input: Array, target
     each = g.reshape(-1) / g.dtype.type(total or math.nan)
     each = each if each.dtype is lse.dtype else each.astype(lse.dtype)
     rows = backend.cross_entropy_backward(each, class_rows(input), lse, target.reshape(-1), _of_dtype(weight, lse.dtype),
-                                     ignore_index, label_smoothing, input_spare if input.ndim == 2 else None)  # fmt: skip
+                                     ignore_index, label_smoothing, None if input_spare is None else class_rows(input_spare))  # fmt: skip
     return by_class(rows, input.shape)
 
 
