@@ -26,7 +26,7 @@ from rushlight.storage import storage_of
 from rushlight.tensor import Tensor, alias, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 OF_THE_NODE = frozenset(
     {"metadata", "next_functions", "register_hook", "register_prehook", "_input_metadata", "_sequence_nr"}
@@ -130,7 +130,7 @@ class FunctionCtx:
             return self.to_save
         if self._saved is None:
             freed(self) if not self._accessed else accessed(self)
-        found = tuple(self._unpack(entry) for entry in self._saved)
+        found = tuple([self._unpack(entry) for entry in self._saved])
         if self._function.clear_saved_tensors_on_access:
             self._saved, self._accessed = None, True
         return found
@@ -202,6 +202,14 @@ def accessed(ctx: FunctionCtx) -> NoReturn:
 def ends(edge: Any) -> bool:
     """Whether an edge leads to an input of a function transformation that is a constant to those outside."""
     return getattr(edge, "leaf_like", False) and edge.edges == (None,)
+
+
+def leads(edges: Any) -> bool:
+    """Whether any edge leads somewhere."""
+    for edge in edges:
+        if edge is not None:
+            return True
+    return False
 
 
 def among(x: object, some: Any) -> bool:
@@ -296,16 +304,15 @@ class FunctionNode(Node):
         wanted: the mask of edges that lead somewhere. Of a function transformation what it captured is a constant.
         """
         ctx = self.ctx
-        if ctx.materialize_grads:
-            shapes, kinds = (self.shape, self.dtype) if self.count != 1 else ([self.shape], [self.dtype])
-            for k, g in enumerate(grads):
-                if g is None and shapes[k] is not None:
-                    grads[k] = wrap(np.zeros(shapes[k], kinds[k]))
+        if ctx.materialize_grads and among(None, grads):
+            self.materialize(grads)
         fn = ctx._function
-        if fn.backward is not Function.backward and fn.vjp is not Function.vjp:
+        backward = fn.backward
+        if backward is Function.backward:
+            backward = fn.vjp
+        elif fn.vjp is not Function.vjp:
             raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
                                "implement one of them.")  # fmt: skip
-        backward = fn.vjp if fn.backward is Function.backward else fn.backward
         former, ctx._node = ctx._node, self
         grad = set_mode("grad", create and modes.grad)
         try:
@@ -314,12 +321,27 @@ class FunctionNode(Node):
             set_mode("grad", grad)
             ctx._node = former
         given = list(results) if isinstance(results, (tuple, list)) else [results]
-        captures = modes.transform is not None
-        edges = [
-            None if (not wanted >> i & 1 if captures else ends(edge)) else edge for i, edge in enumerate(self.edges)
-        ]
-        found = check_gradients(self.name(), given, edges, ctx._tensors)
+        edges = self.open_edges(wanted)
+        found = check_gradients(ctx, given, edges, ctx._tensors)
+        if edges is self.edges:
+            return found
         return [r if edge is own else None for r, edge, own in zip(found, edges, self.edges, strict=True)]
+
+    def materialize(self, grads: list[Any]) -> None:
+        """Put zeros where no gradient arrived for an output that is a tensor."""
+        shapes, kinds = (self.shape, self.dtype) if self.count != 1 else ([self.shape], [self.dtype])
+        for k, g in enumerate(grads):
+            if g is None and shapes[k] is not None:
+                grads[k] = wrap(np.zeros(shapes[k], kinds[k]))
+
+    def open_edges(self, wanted: int) -> Sequence[Any]:
+        """The edges, with None for those that lead nowhere; themselves, where all lead somewhere."""
+        if modes.transform is not None:
+            return [edge if wanted >> i & 1 else None for i, edge in enumerate(self.edges)]
+        for edge in self.edges:
+            if ends(edge):
+                return [None if ends(edge) else edge for edge in self.edges]
+        return self.edges  # type: ignore[no-any-return]
 
 
 # The engine's own attributes, set without asking `__setattr__` whose they are.
@@ -426,12 +448,11 @@ class Function:
                 if kwargs:
                     refuse_keywords(cls, kwargs, "inside vmap")
                 return function_vmap.apply(level, cls, args)
-        tensors, grad = tuple([isinstance(x, Tensor) for x in args]), modes.grad
-        edges = tuple([edge_of(x) if grad and t else None for x, t in zip(args, tensors, strict=True)])
-        ctx = FunctionCtx(cls, tuple([t and x.requires_grad for x, t in zip(args, tensors, strict=True)]))
+        edges, needed, tensors = places(args)
+        ctx = FunctionCtx(cls, needed)
         ctx._tensors = tensors
-        if Rows.composed and grad:
-            refuse_composed(cls, args, ctx.needs_input_grad)
+        if Rows.composed and modes.grad:
+            refuse_composed(cls, args, needed)
         node = cls._node_class(ctx, edges)
         if modes.levels:
             return cls._in_levels(node, args, kwargs)
@@ -470,6 +491,17 @@ class Function:
         finally:
             ctx.saved_for_forward = ()  # outputs among them lead to the node, which keeps `ctx`
         return result
+
+
+def places(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[bool, ...], tuple[bool, ...]]:
+    """Of each argument of forward the edge, where a graph is recorded, whether it requires grad, and whether it is a tensor."""
+    edges, needed, tensors, grad = [], [], [], modes.grad
+    for x in args:
+        is_tensor = isinstance(x, Tensor)
+        tensors.append(is_tensor)
+        edges.append(edge_of(x) if grad and is_tensor else None)
+        needed.append(is_tensor and x.requires_grad)
+    return tuple(edges), tuple(needed), tuple(tensors)
 
 
 def _positional(fn: Callable[..., Any]) -> int:
@@ -522,7 +554,7 @@ def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
             return finish_one(node, output)
     several = isinstance(output, (tuple, list))
     outputs = list(output) if several else [output]
-    recorded = modes.grad and bool([edge for edge in node.edges if edge is not None])
+    recorded = modes.grad and leads(node.edges)
     if recorded:
         check_saved(ctx.to_save)  # before anything has its place in the graph
     ctx.dirty_tensors = check_dirty(ctx, args, outputs, recorded) if ctx.dirty_tensors else ()
@@ -560,7 +592,7 @@ def finish_one(node: FunctionNode, out: Tensor) -> Tensor:
     _set_count(node, 1)
     _set_shape(node, array.shape)
     _set_dtype(node, array.dtype)
-    if modes.grad and [edge for edge in node.edges if edge is not None]:
+    if modes.grad and leads(node.edges):
         check_saved(ctx.to_save)
         if modes.anomaly is not None:
             anomaly.note(node)

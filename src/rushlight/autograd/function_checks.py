@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rushlight.autograd.function import FunctionCtx
 
 
-def check_gradients(name: str, results: list[Any], edges: Any, tensors: Sequence[Tensor]) -> list[Any]:
+def check_gradients(ctx: FunctionCtx, results: list[Any], edges: Any, tensors: Sequence[Tensor]) -> list[Any]:
     """What a backward returned, one gradient or None for each argument of forward.
 
     tensors: which arguments were tensors, None where that is not known. Raises RuntimeError for what does not fit.
@@ -30,25 +30,26 @@ def check_gradients(name: str, results: list[Any], edges: Any, tensors: Sequence
     if len(results) != count:
         raise explained(
             RuntimeError(
-                f"function {name} returned an incorrect number of gradients (expected {count}, got {len(results)})"
+                f"function {ctx.name()} returned an incorrect number of gradients (expected {count}, got {len(results)})"
             ),
             "gradients-of-a-function",
         )
-    for i, (r, edge) in enumerate(zip(results, edges, strict=True)):
+    for i, r in enumerate(results):
         if r is None:
             continue
         if tensors is not None and not tensors[i]:
             raise RuntimeError(
-                f"function {name} returned a gradient different than None at position {i + 1}, but the corresponding forward "
+                f"function {ctx.name()} returned a gradient different than None at position {i + 1}, but the corresponding forward "
                 "input was not a Variable"
             )
         if not isinstance(r, Tensor):
             raise RuntimeError(
-                f"function {name} returned a gradient of type {type(r).__name__} at position {i + 1}: expected Variable or "
+                f"function {ctx.name()} returned a gradient of type {type(r).__name__} at position {i + 1}: expected Variable or "
                 f"None (got {type(r).__name__})"
             )
+        edge = edges[i]
         if edge is not None and edge.__class__ is not Severed:  # else it goes nowhere
-            check_fits(name, i, r, edge)
+            check_fits(ctx, i, r, edge)
     return results
 
 
@@ -61,18 +62,18 @@ def check_saved(values: Any) -> None:
             )
 
 
-def check_fits(name: str, i: int, r: Tensor, edge: Any) -> None:
+def check_fits(ctx: FunctionCtx, i: int, r: Tensor, edge: Any) -> None:
     """Raise RuntimeError unless gradient `i` can be summed to the shape of its argument and is as real as that."""
     like = edge._array if isinstance(edge, Tensor) else edge
     have, shape = r._array.shape, like.shape
     if have != shape and not fits(have, shape):
         raise RuntimeError(
-            f"Function {name} returned an invalid gradient at index {i} - got {list(have)} but expected shape compatible "
+            f"Function {ctx.name()} returned an invalid gradient at index {i} - got {list(have)} but expected shape compatible "
             f"with {list(shape)}"
         )
     if is_complex(r._array.dtype) and not is_complex(like.dtype):
         raise RuntimeError(
-            f"Function {name} returned an invalid gradient at index {i} - got {r.dtype} but the argument is real: return "
+            f"Function {ctx.name()} returned an invalid gradient at index {i} - got {r.dtype} but the argument is real: return "
             "its real part"
         )
 

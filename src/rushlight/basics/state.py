@@ -124,24 +124,27 @@ def set_mode(name: str, value: object) -> Any:
     if former is value:
         return former
     default = DEFAULTS[name]
-    change = (value != default) - (former != default)
-    if change:
-        _count(values["counted"], change, change if name == "observers" else 0)
-        values["odd"] += change
-    values[name] = value
     odd = values["odd"]
-    unrecorded = not values["grad"] and odd - values["inference"] + values["forward_grad"] == 2
-    values["way"] = RECORDED if not odd else 0 if not unrecorded else INFERENCE if values["inference"] else UNRECORDED
+    change = (value != default) - (former != default)
+    values[name] = value
+    if change:
+        odd = values["odd"] = odd + change
+        counted = values["counted"]
+        counted.count += change
+        with special.lock:
+            special.count += change
+            if name == "observers":
+                counted.observing += change
+                special.observing += change
+    values["way"] = RECORDED if not odd else 0 if values["grad"] else UNRECORDED if odd == 1 else _way_without_grad(values)
     return former
 
 
-def _count(counted: _Counted, change: int, observing: int) -> None:
-    """Note that so many modes more differ from their default, and so many more observers are there."""
-    with special.lock:
-        special.count += change
-        special.observing += observing
-    counted.count += change
-    counted.observing += observing
+def _way_without_grad(values: dict[str, Any]) -> int:
+    """What several modes that differ from their defaults are to an operator, one of them that no graph is recorded."""
+    if values["odd"] - values["inference"] + values["forward_grad"] != 2:
+        return 0
+    return INFERENCE if values["inference"] else UNRECORDED
 
 
 # What hooks and custom functions may set within a backward run, and what ends with it.

@@ -11,7 +11,7 @@ from numpy import ndarray
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
-from rushlight.basics.state import Setting, modes, special
+from rushlight.basics.state import modes, set_mode, special
 from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.storage import storage_of
 from rushlight.tensor import LEAF, Tensor, twin, wrap
@@ -193,6 +193,8 @@ def outer_edges(tensor: Tensor, own: bool) -> tuple[Any, ...]:
     own: whether the tensor is a result of the node that keeps them: that node gives its edge itself.
     """
     edges = [None if own else place(tensor)]
+    if tensor._held.__class__ is ndarray:
+        return tuple(edges)
     while getattr(tensor._array, "interpreted", False):
         tensor = tensor._array.tensor
         edges.append(place(tensor))
@@ -267,7 +269,8 @@ def pack(tensor: Tensor, hooks: tuple[Any, ...]) -> tuple[Any, list[Any]]:
     storage, value = storage_of(tensor), tensor
     version = storage.version
     stages: list[Any] = []
-    with Setting("grad", False):
+    grad = set_mode("grad", False)
+    try:
         for pair in hooks:
             stage = None
             if isinstance(value, Tensor) or pair.__class__ is Anything:
@@ -275,6 +278,8 @@ def pack(tensor: Tensor, hooks: tuple[Any, ...]) -> tuple[Any, list[Any]]:
             else:
                 value, stage = through(pair[0], value)
             stages.append(stage)
+    finally:
+        set_mode("grad", grad)
     if storage.version != version:
         raise RuntimeError(
             "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot "

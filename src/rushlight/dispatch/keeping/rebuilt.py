@@ -49,7 +49,7 @@ def rebuilt(tensor: Tensor, op: Op, inputs: Sequence[Any], statics: tuple[Any, .
     if tensor._array.nbytes < LARGE or not switch.on:
         return tensor
     base = tensor if tensor._view is None else tensor._view.base
-    if changes_unseen(base._held):
+    if repeatable(base._edge) is None or changes_unseen(base._held):
         return tensor
     own, beside = 3 * products(op, inputs, statics) / tensor._array.size, passed(base)
     search = Search(SHARE * (own + beside[0]))
@@ -58,6 +58,13 @@ def rebuilt(tensor: Tensor, op: Op, inputs: Sequence[Any], statics: tuple[Any, .
         return tensor
     beside[0] = max(0.0, beside[0] - max(0.0, found.cost / SHARE - own))  # the next adapter has what is left
     return found.saver(base, tensor)
+
+
+def repeatable(edge: Edge) -> OpNode | None:
+    """The node that an edge leads to, where its operator is one whose result may be made again."""
+    node: Any = edge.node if edge.__class__ is Port and edge.nr == 0 else edge
+    plan = getattr(node, "plan", None)
+    return node if plan is not None and plan.op.again and node.saved is not None else None
 
 
 def products(op: Op, inputs: Sequence[Any], statics: tuple[Any, ...]) -> float:
@@ -187,13 +194,10 @@ class Search:
 
     def found(self, edge: Edge, tensor: Tensor | None, depth: int) -> Found | None:
         """How the result that `edge` leads to can be made again.  tensor: that, where it is known."""
-        node: Any = edge.node if edge.__class__ is Port and edge.nr == 0 else edge
-        plan = getattr(node, "plan", None)
-        if plan is None or node.saved is None:
+        node = repeatable(edge)
+        if node is None:
             return None
-        cost = plan.op.again
-        if not cost:
-            return None
+        plan, cost = node.plan, node.plan.op.again
         if plan.op.cheap:
             self.room += SHARE * product_before(node)
         if cost > self.room or (depth == 0 and not plan.op.cheap):
