@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from rushlight.autograd.function_arguments import by_position, places, positional, refuse_keywords, with_defaults
 from rushlight.autograd.function_checks import RawSaved, check_dirty, check_gradients, check_saved, refuse_composed
 from rushlight.basics import events
 from rushlight.basics.caller import warn
@@ -436,7 +437,7 @@ class Function:
             cls._node_class = type(
                 f"{cls.__name__}Backward", (FunctionNode,), {"__slots__": (), "__module__": "torch.autograd.function"}
             )
-        if cls.setup_context is not Function.setup_context and (kwargs or len(args) < _positional(cls.forward)):
+        if cls.setup_context is not Function.setup_context and (kwargs or len(args) < positional(cls.forward)):
             args, kwargs = with_defaults(cls, args, kwargs), {}
         elif kwargs:
             args, kwargs = by_position(cls, args, kwargs)
@@ -491,59 +492,6 @@ class Function:
         finally:
             ctx.saved_for_forward = ()  # outputs among them lead to the node, which keeps `ctx`
         return result
-
-
-def places(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[bool, ...], tuple[bool, ...]]:
-    """Of each argument of forward the edge, where a graph is recorded, whether it requires grad, and whether it is a tensor."""
-    edges, needed, tensors, grad = [], [], [], modes.grad
-    for x in args:
-        is_tensor = isinstance(x, Tensor)
-        tensors.append(is_tensor)
-        edges.append(edge_of(x) if grad and is_tensor else None)
-        needed.append(is_tensor and x.requires_grad)
-    return tuple(edges), tuple(needed), tuple(tensors)
-
-
-def _positional(fn: Callable[..., Any]) -> int:
-    return int(fn.__code__.co_argcount) if hasattr(fn, "__code__") else 0
-
-
-def with_defaults(cls: type[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """All arguments of forward by position, its defaults included.
-
-    Raises NotImplementedError for one that can be given by keyword only: setup_context would not be told of it.
-    """
-    import inspect
-
-    bound = inspect.signature(cls.forward).bind(*args, **kwargs)
-    if bound.kwargs:
-        refuse_keywords(cls, bound.kwargs, "where setup_context is overridden")
-    bound.apply_defaults()
-    return bound.args
-
-
-def by_position(
-    cls: type[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments of a forward that takes ctx, those by position first: tensors have gradients there, whichever way they came.
-
-    Raises NotImplementedError for a tensor that requires grad and can be given by keyword only.
-    """
-    import inspect
-
-    bound = inspect.signature(cls.forward).bind(None, *args, **kwargs)
-    lost = {k: v for k, v in bound.kwargs.items() if isinstance(v, Tensor) and v.requires_grad}
-    if lost and modes.grad:
-        refuse_keywords(cls, lost, "of tensors that require grad")
-    return bound.args[1:], bound.kwargs
-
-
-def refuse_keywords(cls: type[Any], kwargs: dict[str, Any], where: str) -> NoReturn:
-    """Raise NotImplementedError for arguments that are given by keyword where they would get lost."""
-    raise NotImplementedError(
-        f"{cls.__name__}.apply(): kwarg-only Tensor args, and other arguments by keyword alone, are not possible {where}: got "
-        f"{', '.join(kwargs)}. Give them by position"
-    )
 
 
 def finish(node: FunctionNode, args: tuple[Any, ...], output: Any) -> Any:
