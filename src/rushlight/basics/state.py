@@ -136,7 +136,9 @@ def set_mode(name: str, value: object) -> Any:
             if name == "observers":
                 counted.observing += change
                 special.observing += change
-    values["way"] = RECORDED if not odd else 0 if values["grad"] else UNRECORDED if odd == 1 else _way_without_grad(values)
+    values["way"] = (
+        RECORDED if not odd else 0 if values["grad"] else UNRECORDED if odd == 1 else _way_without_grad(values)
+    )
     return former
 
 

@@ -40,7 +40,9 @@ class Spec:
 
     def __init__(self, kind: type | None, context: Any, below: tuple[Spec, ...]):
         self.kind, self.context, self.below = kind, context, tuple(below)
-        self.count: int = 1 if kind is None else sum(child.count for child in below)
+        self.count = 1 if kind is None else 0
+        for child in self.below:
+            self.count += child.count
 
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, Spec) and self.kind is other.kind and self.context == other.context
@@ -134,6 +136,17 @@ class LeafSpec(Spec):
 LEAF = LeafSpec()
 
 
+# What an object of a kind needs beside its children to be built again.
+CONTEXTS: dict[type, Callable[[Any], Any]] = {
+    tuple: lambda tree: None,
+    list: lambda tree: None,
+    dict: list,
+    OrderedDict: list,
+    defaultdict: lambda tree: [tree.default_factory, [*tree]],
+    deque: lambda tree: tree.maxlen,
+}
+
+
 def is_namedtuple(tree: object) -> bool:
     """Whether a tree is a named tuple."""
     return isinstance(tree, tuple) and hasattr(tree, "_fields")
@@ -142,16 +155,11 @@ def is_namedtuple(tree: object) -> bool:
 def children_of(tree: Any) -> tuple[type | None, Any, list[Any]]:
     """The kind, context and children of the top of a tree; the kind of a leaf is None."""
     kind = type(tree)
-    if kind is tuple or kind is list:
-        return kind, None, list(tree)
+    context_of = CONTEXTS.get(kind)
+    if context_of is not None:
+        return kind, context_of(tree), list(tree.values() if issubclass(kind, dict) else tree)
     if is_namedtuple(tree):
         return kind, None if hasattr(kind, "n_sequence_fields") else kind, list(tree)
-    if kind is dict or kind is OrderedDict:
-        return kind, list(tree), list(tree.values())
-    if kind is defaultdict:
-        return kind, [tree.default_factory, [*tree]], [*tree.values()]
-    if kind is deque:
-        return kind, tree.maxlen, list(tree)
     if kind in REGISTERED:
         children, context = REGISTERED[kind].flatten_fn(tree)
         return kind, context, list(children)
@@ -176,7 +184,7 @@ def _flatten(tree: object, leaves: list[Any], is_leaf: Callable[[Any], bool] | N
     if kind is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
         return LEAF
-    return Spec(kind, context, tuple(_flatten(child, leaves, is_leaf) for child in children))
+    return Spec(kind, context, tuple([_flatten(child, leaves, is_leaf) for child in children]))
 
 
 def keys_of(kind: type, context: Any) -> list[Any]:

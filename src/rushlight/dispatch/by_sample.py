@@ -34,8 +34,10 @@ def level_of(args: list[Any] | tuple[Any, ...]) -> SampleLevel | None:
     found, tensors = None, [x for x in tree_leaves(args) if isinstance(x, Tensor)]
     for place, level in enumerate(modes.levels):
         duals = [dual for dual in modes.levels[place + 1 :] if hasattr(dual, "tangent_of")]
-        if any(belongs(x, level, duals) for x in tensors):
-            found = level
+        for x in tensors:
+            if belongs(x, level, duals):
+                found = level
+                break
     return found
 
 
@@ -44,7 +46,7 @@ def belongs(x: Tensor, level: Level, duals: list[Any]) -> bool:
     array = x._array
     if type(array) is BatchedArray and array.level is level:
         return True
-    return any(belongs(t, level, duals) for dual in duals if (t := dual.tangent_of(x)) is not None)
+    return bool(duals) and any(belongs(t, level, duals) for dual in duals if (t := dual.tangent_of(x)) is not None)
 
 
 def attempt(fn: Callable[..., Any], again: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

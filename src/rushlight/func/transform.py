@@ -174,10 +174,11 @@ class Transform:
 
     def inputs(self, args: Sequence[Any], outer: bool | None = None) -> Any:
         """The tensors of a tree of arguments, marked.  outer: as in `marked`; None for what the mode outside says."""
-        made = tree.tree_map(lambda x: marked(x, self.outer if outer is None else outer), args)
-        self.pairs += zip(tree.tree_leaves(made), tree.tree_leaves(args), strict=True)
-        self.marks += [x._edge for x in tree.tree_leaves(made)]
-        return made
+        given, spec = tree.tree_flatten(args)
+        made = [marked(x, self.outer if outer is None else outer) for x in given]
+        self.pairs += zip(made, given, strict=True)
+        self.marks += [x._edge for x in made]
+        return tree.tree_unflatten(made, spec)
 
     def close(self) -> None:
         """The transformation is over: to others its inputs are as good as constants."""

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 def formula(fn: Callable[..., Any], op: Op, args: list[Any]) -> Any:
     """A gradient formula on tensors that may be batched: one that looks at values runs sample after sample."""
-    level = level_of(args)
-    if level is None:
-        return fn(*args)
     try:
         return fn(*args)
     except DataDependent:
+        level = level_of(args)
+        if level is None:
+            raise
         return by_samples(level, lambda *rows: formula(fn, op, list(rows)), args, f"the gradient of {op.name}")
 
 
