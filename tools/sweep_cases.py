@@ -289,6 +289,20 @@ def gathers() -> Iterator[Case]:
         yield Case(f"embedding_backward {(rows, n, width)}",
                    lambda r, m=n, c=width, i=index: [r.standard_normal((m, c)), i(r)],
                    lambda K, g, i, a=rows: K.embedding_backward(g, i, a, 0), loose=4)  # fmt: skip
+    for mode, padding in (
+        ("nearest", "zeros"),
+        ("bilinear", "zeros"),
+        ("bicubic", "zeros"),
+        ("bicubic", "border"),
+        ("bicubic", "reflection"),
+    ):
+        for shape, points in (((2, 3, 5, 6), 37), ((1, 9, 1, 4), 300)):
+            yield Case(f"grid_sample {mode} {padding} {shape} {points}",
+                       lambda r, a=shape, n=points: [r.standard_normal(a), r.random((2, a[0], n)) * 9 - 2],
+                       lambda K, x, w, h=(mode, padding, False): K.grid_sample(x, w, h), loose=100)  # fmt: skip
+            yield Case(f"grid_sample_backward {mode} {padding} {shape} {points}",
+                       lambda r, a=shape, n=points: [r.standard_normal((*a[:2], n)), r.standard_normal(a), r.random((2, a[0], n)) * 9 - 2],
+                       lambda K, g, x, w, h=(mode, padding, False), a=shape: K.grid_sample_backward(g, x, w, a, (True, True), h), loose=100)  # fmt: skip
     for o, c, i in ((0, 3, 2), (1, 5, 1), (2, 7, 33), (3, 5, 300)):
         target = _indices(o * i, c)
         yield Case(f"cross_entropy {(o, c, i)}",

@@ -96,18 +96,53 @@ def scale_by_bits(x: Array, bits: Array, scale: float) -> Array:
     return out
 
 
-def corners(where: Array, spatial: tuple[int, ...]) -> Iterator[tuple[Array, Array, list[Array]]]:
-    """Of the 2^D elements around points (D, N, L): places in a plane, whether they lie in it, and weights by dimension, each (N, L)."""
-    base = np.floor(where)
-    sizes = np.asarray(spatial, where.dtype)[:, None, None]
-    low = np.where((base >= -1) & (base < sizes), base, -2).astype(np.int64)  # of NaN too
-    for bits in itertools.product((0, 1), repeat=len(spatial)):
+How = tuple[str, str, bool]
+Tap = tuple[Array, Array, Array]  # where an element lies in a dimension, its weight there, and how that changes
+
+
+def _cubics(t: Array) -> Iterator[tuple[Array, Array]]:
+    """The weights of four neighbours at a fraction of the way from the second to the third, and how they change."""
+    a = -0.75
+    for x, sign in ((t + 1, 1), (t, 1), (1 - t, -1), (2 - t, -1)):
+        far = x > 1
+        near = ((a + 2) * x - (a + 3)) * x * x + 1, (3 * (a + 2) * x - 2 * (a + 3)) * x
+        other = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a, (3 * a * x - 10 * a) * x + 8 * a
+        yield (
+            np.where(far, other[0], near[0]).astype(t.dtype),
+            (sign * np.where(far, other[1], near[1])).astype(t.dtype),
+        )
+
+
+def _moved(at: Array, size: int, padding: str, align: bool) -> Array:
+    """Elements of a dimension, those outside moved inside."""
+    if padding == "reflection":
+        low, span = (0.0, size - 1) if align else (-0.5, size)
+        away = abs(at - low)
+        turns = np.floor(away / max(span, 1))
+        rest = away - turns * span
+        at = np.where(turns % 2 == 0, rest, span - rest) + low if span else at * 0
+    return at if padding == "zeros" else np.nan_to_num(at.clip(0, size - 1))
+
+
+def _taps(x: Array, size: int, how: How) -> list[Tap]:
+    mode, padding, align = how
+    one, base = np.ones_like(x), np.rint(x) if mode == "nearest" else np.floor(x)
+    if mode == "nearest":
+        return [(base, one, 0 * one)]
+    if mode == "bilinear":
+        return [(base, base + 1 - x, -one), (base + 1, x - base, one)]
+    return [(_moved(base + i - 1, size, padding, align), *w) for i, w in enumerate(_cubics(x - base))]
+
+
+def taps(where: Array, spatial: tuple[int, ...], how: How) -> Iterator[tuple[Array, Array, list[Array], list[Array]]]:
+    """Of elements around points (D, N, L): places in a plane, whether they lie in it, weights by dimension and their slopes, each (N, L)."""
+    for each in itertools.product(*(_taps(x, size, how) for x, size in zip(where, spatial, strict=True))):
         places: Any = 0
         inside: Any = True
-        for i, bit, size in zip(low, bits, spatial, strict=True):
-            inside = inside & (i + bit >= 0) & (i + bit < size)
-            places = places * size + np.clip(i + bit, 0, size - 1)
-        yield places, inside, [x - b if bit else b + 1 - x for x, b, bit in zip(where, base, bits, strict=True)]
+        for (i, _, _), size in zip(each, spatial, strict=True):
+            inside = inside & (i >= 0) & (i < size)  # of NaN too
+            places = places * size + np.where((i >= 0) & (i < size), i, 0).astype(np.int64)
+        yield places, inside, [w for _, w, _ in each], [s for _, _, s in each]
 
 
 def _at(x: Array, places: Array, inside: Array) -> Array:
@@ -116,27 +151,25 @@ def _at(x: Array, places: Array, inside: Array) -> Array:
     return np.where(inside[:, None], values, np.zeros((), x.dtype))
 
 
-def grid_linear(x: Array, where: Array) -> Array:
+def grid_sample(x: Array, where: Array, how: How) -> Array:
     out = np.zeros((*x.shape[:2], where.shape[2]), x.dtype)
-    for places, inside, weights in corners(where, x.shape[2:]):
+    for places, inside, weights, _ in taps(where, x.shape[2:], how):
         out += _at(x, places, inside) * np.prod(weights, axis=0)[:, None]
     return out
 
 
-def grid_linear_backward(
-    g: Array, x: Array | None, where: Array, shape: tuple[int, ...], needs: tuple[bool, bool]
+def grid_sample_backward(
+    g: Array, x: Array | None, where: Array, shape: tuple[int, ...], needs: tuple[bool, bool], how: How
 ) -> tuple[Array | None, Array | None]:
     of_x = np.zeros((*shape[:2], math.prod(shape[2:])), g.dtype) if needs[0] else None
     of_where = np.zeros(where.shape, g.dtype) if needs[1] else None
     images, channels = np.ogrid[: shape[0], : shape[1]]
-    for bits, (places, inside, weights) in zip(
-        itertools.product((-1, 1), repeat=len(where)), corners(where, shape[2:]), strict=True
-    ):
+    for places, inside, weights, slopes in taps(where, shape[2:], how):
         if of_x is not None:
             kept = np.where(inside[:, None], g * np.prod(weights, axis=0)[:, None], 0)
             np.add.at(of_x, (images[..., None], channels[..., None], places[:, None]), kept)
         if of_where is not None and x is not None:
             total = (g * _at(x, places, inside)).sum(1)
-            for d, sign in enumerate(bits):
-                of_where[d] += sign * total * math.prod(weights[:d] + weights[d + 1 :])
+            for d, slope in enumerate(slopes):
+                of_where[d] += slope * total * math.prod(weights[:d] + weights[d + 1 :])
     return None if of_x is None else of_x.reshape(shape), of_where

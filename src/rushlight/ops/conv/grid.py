@@ -1,6 +1,6 @@
 """Sampling at the points of a grid.
 
-Linear interpolation has a kernel; its higher derivatives, and the other modes, are composed of gathers and products.
+Interpolation has a kernel; its higher derivatives are composed of gathers and products.
 
 Legend: N images, C channels, S input sizes, L grid sizes, D spatial dimensions (2 or 3).
 """
@@ -25,13 +25,13 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.clamp import where as choose
 from rushlight.ops.elementwise.shared import keep
-from rushlight.ops.index.masked import masked_fill
 from rushlight.ops.index.scatter import gather_adjoint, gather_op
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.join import cat_op
 from rushlight.ops.shape.reshape import broadcast, reshape_op, select_op
 from rushlight.tensor import Tensor, wrap
 
+How = tuple[str, str, bool]  # mode, padding, whether corners are aligned
 MODES = ("bilinear", "nearest", "bicubic")
 CORNERS = ("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
            "align_corners=True if the old behavior is desired.")  # fmt: skip
@@ -73,34 +73,10 @@ def picked(input: object, at: object, inside: object) -> Any:
     return keep(gather_op(input, broadcast(at, shape), 2), broadcast(inside, shape))
 
 
-@op(ns=None, name="grid_corner", masks=("at", "inside"))
-def weighed(input: Array, weight: Array, at: Array, inside: Array) -> Array:
-    """`picked` times weights, which keeps no element of its own.  (N, C, S), (N, 1, L), (N, 1, L), (N, 1, L) -> (N, C, L)"""
-    values = picked(input, at, inside)
-    values *= weight
-    return np.asarray(values)
-
-
-@weighed.shape
-def _(input: Array, weight: Array, at: Array, inside: Array) -> list[shapes.Made]:
-    return [shapes.Made((*input.shape[:2], at.shape[2]), input.dtype)]
-
-
-@weighed.grad("input")
-def _(g: Any, input_shape: tuple[int, ...], weight: Any, at: Any, inside: Any) -> Any:
-    shape = raw(g).shape
-    return gather_adjoint(keep(g * weight, broadcast(inside, shape)), broadcast(at, shape), input_shape, 2)
-
-
-@weighed.grad("weight")
-def _(g: object, input: object, at: object, inside: object) -> Any:
-    return sum_op(g * picked(input, at, inside), (1,), True)
-
-
-@op(ns=None, name="grid_linear")
-def interpolated(input: Array, where: Array) -> Array:
-    """Linear interpolation between the 2^D elements around each point.  input: (N, C, *S), where: (D, N, L) positions -> (N, C, L)"""
-    return backend.grid_linear(input, where)
+@op(ns=None, name="grid_points")
+def interpolated(input: Array, where: Array, how: How) -> Array:
+    """Interpolation of the elements around each point.  input: (N, C, *S), where: (D, N, L) positions -> (N, C, L)"""
+    return backend.grid_sample(input, where, how)
 
 
 @interpolated.shape
@@ -108,24 +84,25 @@ def _(input: Array, where: Array) -> list[shapes.Made]:
     return [shapes.Made((*input.shape[:2], where.shape[2]), input.dtype)]
 
 
-def _raw(g: Array, input: Array, where: Array, input_shape: tuple[int, ...], needs: tuple[bool, bool]) -> Any:
-    return backend.grid_linear_backward(g, input, where, input_shape, needs)
+def _raw(g: Array, input: Array, where: Array, input_shape: tuple[int, ...], how: How, needs: tuple[bool, bool]) -> Any:
+    return backend.grid_sample_backward(g, input, where, input_shape, needs, how)
 
 
 @interpolated.grad("input", "where", raw=_raw, uses={"input": "where", "where": "input where"})
-def _(g: Any, input: Any, where: Tensor, input_shape: tuple[int, ...], needs: tuple[bool, bool]) -> tuple[Any, Any]:
+def _(g: Any, input: Any, where: Tensor, input_shape: tuple[int, ...], how: How,
+      needs: tuple[bool, bool]) -> tuple[Any, Any]:  # fmt: skip
     n, c, *spatial = input_shape
     shape, flat_shape = (n, c, where.shape[2]), (n, c, math.prod(spatial))
     of_input: Any = None
-    of_where: Any = None
-    for bits, at, inside, parts in around(where, tuple(spatial)):
+    of_where: Any = wrap(np.zeros_like(raw(where))) if needs[1] and how[0] == "nearest" else None
+    for at, inside, parts, slopes in around(where, tuple(spatial), how):
         if needs[0]:
             kept = keep(g * product(parts), broadcast(inside, shape))
             of_input = plus(of_input, gather_adjoint(kept, broadcast(at, shape), flat_shape, 2))
-        if needs[1]:
+        if needs[1] and how[0] != "nearest":
             along = sum_op(g * picked(reshape_op(input, flat_shape), at, inside), (1,), True)
-            slopes = [(along if bit else -along) * product(parts[:d] + parts[d + 1 :]) for d, bit in enumerate(bits)]
-            of_where = plus(of_where, cat_op(tuple([reshape_op(x, (1, *where.shape[1:])) for x in slopes]), 0))
+            changes = [along * slope * product(parts[:d] + parts[d + 1 :]) for d, slope in enumerate(slopes)]
+            of_where = plus(of_where, cat_op(tuple([reshape_op(x, (1, *where.shape[1:])) for x in changes]), 0))
     return None if of_input is None else reshape_op(of_input, input_shape), of_where
 
 
@@ -139,14 +116,26 @@ def product(factors: list[Tensor]) -> Any:
     return functools.reduce(operator.mul, factors) if factors else 1
 
 
-def around(where: Tensor, spatial: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Tensor, Tensor, list[Tensor]]]:
-    """Of the elements around points (D, N, L): which side they are on, their places, whether these are inside, and weights by dimension (N, 1, L)."""
-    low = [np.floor(x) for x in raw(where)]
-    moved = [reshape_op(select_op(where, (i,)), (where.shape[1], 1, where.shape[2])) for i in range(len(spatial))]
-    for bits in itertools.product((0, 1), repeat=len(spatial)):
-        at, inside = places([integers(b + bit) for b, bit in zip(low, bits, strict=True)], spatial)
-        parts = [x - wrap(b[:, None]) if bit else wrap(b[:, None] + 1) - x for x, b, bit in zip(moved, low, bits, strict=True)]  # fmt: skip
-        yield bits, at, inside, parts
+def around(where: Tensor, spatial: tuple[int, ...], how: How) -> Iterator[tuple[Tensor, Tensor, list[Any], list[Any]]]:
+    """Of the elements around points (D, N, L): their places, whether these are inside, weights by dimension and their slopes (N, 1, L)."""
+    flat = (where.shape[1], 1, where.shape[2])
+    each = [neighbours(reshape_op(select_op(where, (i,)), flat), size, how) for i, size in enumerate(spatial)]
+    for chosen in itertools.product(*each):
+        at, inside = places([index for index, _, _ in chosen], spatial)
+        yield at, inside, [part for _, part, _ in chosen], [slope for _, _, slope in chosen]
+
+
+def neighbours(x: Any, size: int, how: How) -> list[tuple[Array, Any, Any]]:
+    """Of the elements around positions (N, 1, L) in a dimension: which they are (N, L), their weights and the slopes of these."""
+    mode, padding, align = how
+    base = np.rint(raw(x)) if mode == "nearest" else np.floor(raw(x))
+    low = base[:, 0]
+    if mode == "nearest":
+        return [(integers(low), 1, 0)]
+    if mode == "bilinear":
+        return [(integers(low), wrap(base + 1) - x, -1), (integers(low + 1), x - wrap(base), 1)]
+    index = [integers(raw(placed(wrap(low + (i - 1)), size, padding, align))) for i in range(4)]
+    return list(zip(index, *cubic_of(x - wrap(base)), strict=True))
 
 
 def places(index: list[Any], spatial: tuple[int, ...]) -> tuple[Tensor, Tensor]:
@@ -160,54 +149,13 @@ def places(index: list[Any], spatial: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     return wrap(flat.reshape(shape)), wrap(inside.reshape(shape))
 
 
-def corner(input: Tensor, index: list[Any], weight: Tensor | None = None) -> Tensor:
-    """Elements of input (N, C, *S) at integer positions `index`, one array (N, *L) for each dimension, times weights (N, *L): (N, C, *L)."""
-    n, c, *spatial = input.shape
-    flat, (at, inside) = reshape_op(input, (n, c, math.prod(spatial))), places(index, tuple(spatial))
-    found = picked(flat, at, inside) if weight is None else weighed(flat, reshape_op(weight, at.shape), at, inside)
-    return reshape_op(found, (n, c, *index[0].shape[1:]))
-
-
 def integers(x: Array) -> Array:
     """Float positions as int64; what is not finite goes far outside."""
     return np.where(np.isfinite(x), np.clip(x, -(1 << 40), 1 << 40), -(1 << 40)).astype(np.int64)
 
 
-def linear(input: Tensor, where: list[Any], padding: str, align: bool) -> Any:
-    """Interpolation between the 2^D corners around each point."""
-    n, c, *spatial = input.shape
-    inner = [placed(x, s, padding, align) for x, s in zip(where, spatial, strict=True)]
-    points = cat_op(tuple([reshape_op(x, (1, n, math.prod(x.shape[1:]))) for x in inner]), 0)
-    return reshape_op(interpolated(input, points), (n, c, *where[0].shape[1:]))
-
-
-def nearest(input: Any, where: list[Any], padding: str, align: bool) -> Any:
-    """The nearest element, ties to even."""
-    spatial = input.shape[2:]
-    index = [integers(np.rint(placed(x, s, padding, align)._array)) for x, s in zip(where, spatial, strict=True)]
-    # The positions are constants here, yet the grid takes part in the graph, with a gradient of zero.
-    point = sum(where)
-    zero = masked_fill(point, wrap(np.ones(point.shape, np.bool_)), 0.0)
-    return corner(input, index) + zero.unsqueeze(1)
-
-
-def cubic(input: Any, where: list[Any], padding: str, align: bool) -> Any:
-    """Bicubic interpolation of the 16 elements around each point."""
-    low = [np.floor(x._array) for x in where]
-    weights = [cubic_of(x - wrap(b)) for x, b in zip(where, low, strict=True)]
-    total: Any = None
-    spatial = input.shape[2:]
-    for i, j in itertools.product(range(4), repeat=2):
-        index = []
-        for shift, base, size in zip((i, j), low, spatial, strict=True):
-            at = placed(wrap(base + (shift - 1)), size, padding, align)
-            index.append(integers(at._array))
-        total = plus(total, corner(input, index, weights[0][i] * weights[1][j]))
-    return total
-
-
-def cubic_of(t: Any) -> list[Any]:
-    """The four cubic weights at fraction t, as tensors."""
+def cubic_of(t: Any) -> tuple[list[Any], list[Any]]:
+    """The four cubic weights at fraction t, and their slopes, as tensors."""
     a = -0.75
 
     def near(x: Any) -> Any:
@@ -216,7 +164,14 @@ def cubic_of(t: Any) -> list[Any]:
     def far(x: Any) -> Any:
         return ((x * a - 5 * a) * x + 8 * a) * x - 4 * a
 
-    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+    def near_slope(x: Any) -> Any:
+        return (x * (3 * (a + 2)) - 2 * (a + 3)) * x
+
+    def far_slope(x: Any) -> Any:
+        return (x * (3 * a) - 10 * a) * x + 8 * a
+
+    slopes = [far_slope(t + 1), near_slope(t), -near_slope(1 - t), -far_slope(2 - t)]
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)], slopes
 
 
 @per_sample
@@ -225,7 +180,11 @@ def sample(input: Tensor, grid: Tensor, mode: str, padding: str, align: bool) ->
     d = len(input.shape) - 2
     coordinates = [grid.select(-1, d - 1 - i) for i in range(d)]  # x is the last dimension
     where = [unnormalize(x, s, align) for x, s in zip(coordinates, input.shape[2:], strict=True)]
-    return {"bilinear": linear, "nearest": nearest, "bicubic": cubic}[mode](input, where, padding, align)
+    if mode != "bicubic":  # whose elements are moved one by one
+        where = [placed(x, s, padding, align) for x, s in zip(where, input.shape[2:], strict=True)]
+    n, c, *_ = input.shape
+    points = cat_op(tuple([reshape_op(x, (1, n, math.prod(x.shape[1:]))) for x in where]), 0)
+    return reshape_op(interpolated(input, points, (mode, padding, align)), (n, c, *where[0].shape[1:]))
 
 
 def check(input: Tensor, grid: Tensor, mode: str) -> None:
