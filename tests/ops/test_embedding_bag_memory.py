@@ -1,5 +1,6 @@
-"""Bags of embeddings: their rows are added some at a time, with the bits of all at once."""
+"""Bags of embeddings: their rows are added some at a time, with the bits of all at once; maxima of bags."""
 
+import numpy as np
 import pytest
 
 import rushlight as torch
@@ -67,3 +68,25 @@ def test_what_a_graph_makes_again_from_a_table_is_made_before_a_step_changes_its
     torch.optim.SGD([table], 0.1).step()
     (found,) = torch.autograd.grad(product.sum(), wide)
     assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("shape", [(50, 7, 200, 30), (9, 3, 500, 4), (40, 64, 3000, 700), (5, 2, 0, 3)], ids=str)
+def test_maxima_are_pytorchs(shape):
+    """Bags of many sizes, empty ones and equal numbers among them; a NaN counts where it is the first of its bag."""
+    oracle, (rows, width, count, bags) = pytest.importorskip("torch"), shape
+    draw = np.random.default_rng(3)
+    table = draw.integers(-5, 5, (rows, width)).astype("f4")
+    table[draw.integers(0, rows, 5), draw.integers(0, width, 5)] = np.nan
+    table[0] = -np.inf
+    index, starts = draw.integers(0, rows, count), np.sort(draw.integers(0, count + 1, bags))
+    starts[0] = 0
+    found = []
+    for library in (oracle, torch):
+        leaf = library.from_numpy(table.copy()).requires_grad_()
+        out = library.nn.functional.embedding_bag(
+            library.from_numpy(index), leaf, library.from_numpy(starts), mode="max"
+        )
+        g = library.from_numpy(np.arange(bags * width, dtype="f4").reshape(bags, width))
+        found.append((out.detach().numpy(), library.autograd.grad(out, leaf, g)[0].numpy()))
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_array_equal(ours, theirs)

@@ -194,3 +194,16 @@ def test_nan_differs_from_itself_to_mode() -> None:
     assert torch.tensor([nan, nan, nan, 2.0]).mode().values.item() == 2
     assert torch.tensor([nan, 3.0, nan, 3.0, 1.0]).mode().values.item() == 3
     assert torch.tensor([nan, nan]).mode().values.isnan()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (-5, 3), (1e6, 1e6 + 10)])
+@pytest.mark.parametrize("bins", [3, 100, 999])
+def test_bins_of_even_edges_are_those_of_a_search(dtype: type, low: float, high: float, bins: int) -> None:
+    edges = np.linspace(low, high, bins + 1).astype(dtype)
+    beside = [np.nextafter(edges, dtype(side)) for side in (low - 1, high + 1)]
+    x = np.concatenate([edges, *beside, DRAW.uniform(low, high, 3000).astype(dtype), [np.nan, np.inf, -np.inf]])
+    inside = x[(x >= edges[0]) & (x <= edges[-1])]
+    place = np.minimum(np.searchsorted(edges, inside, "right") - 1, bins - 1)
+    hist = torch.histogram(torch.from_numpy(x.astype(dtype)), torch.from_numpy(edges)).hist
+    assert np.array_equal(hist.numpy(), np.bincount(place, minlength=bins))

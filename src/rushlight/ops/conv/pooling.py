@@ -467,8 +467,8 @@ def fractional_indices(x: Array, u: Array, kernel: tuple[int, ...], out: tuple[i
     lead, window = x.shape[:2], math.prod(kernel)
     flat = np.broadcast_to(flat, (*lead, *out, *kernel)).reshape(*lead, *out, window)
     rows = flat.reshape(*lead, math.prod(out) * window)
-    values = np.take_along_axis(x.reshape(*lead, math.prod(spatial)), rows, -1).reshape(flat.shape)
-    return np.take_along_axis(flat, values.argmax(-1)[..., None], -1)[..., 0]
+    values = backend.gather_along(x.reshape(*lead, math.prod(spatial)), rows, 2).reshape(flat.shape)
+    return np.asarray(backend.gather_along(flat, values.argmax(-1)[..., None], flat.ndim - 1)[..., 0])
 
 
 # Unpooling -------------------------------------------------------------------------------------------

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from rushlight.dispatch.rules import Making
 
 F = "nn.functional"
+BAGS = 1 << 14  # numbers of bags that are made together
+FEW = 2  # how many times as many members as there are bags a bag may have for these to be made together
 
 
 @op(ns=None, name="embedding_bag", masks=("indices", "bag"))
@@ -136,13 +138,40 @@ def bag_max_op(weight: Array, indices: Array, bag: Array, bags: int) -> tuple[Ar
     kind = np.int32 if len(weight) < 1 << 31 else np.int64
     out, chosen = np.zeros((bags, width), weight.dtype), np.full((bags, width), -1, kind)
     limits = np.searchsorted(bag, np.arange(bags + 1))
-    for b in range(bags):
-        own = indices[limits[b] : limits[b + 1]]
-        if len(own):
-            rows = rows_of("embedding_bag", weight, own)
-            at = rows.argmax(0)
-            out[b], chosen[b] = rows[at, np.arange(width)], own[at]
+    some = max(1, BAGS // max(1, width))
+    for b in range(0, bags, some):
+        part = slice(b, min(b + some, bags))
+        _put_maxima(out[part], chosen[part], weight, indices, limits[part], np.diff(limits[b : part.stop + 1]))
     return out, chosen
+
+
+def _put_maxima(out: Array, chosen: Array, weight: Array, indices: Array, starts: Array, sizes: Array) -> None:
+    """The maxima of some bags, and which rows they are of: all first members are compared with all second ones, and so on."""
+    if sizes.max() > FEW * len(sizes):
+        return _put_maxima_by_bag(out, chosen, weight, indices, starts, sizes)
+    order = np.argsort(-sizes, kind="stable")  # so that bags that have a k-th member come first
+    order = order[: np.count_nonzero(sizes)]
+    best, which = weight[:0], np.zeros((len(order), weight.shape[1]), np.int32)
+    for k in range(int(sizes.max())):
+        many = np.count_nonzero(sizes > k)
+        rows = rows_of("embedding_bag", weight, indices[starts[order[:many]] + k])
+        if k == 0:
+            best = rows
+            continue
+        former = best[:many]
+        greater = rows > former  # which a NaN is not, nor what comes after one that is the first
+        backend.choose(greater, rows, former, former)
+        backend.choose(greater, np.full(1, k, np.int32), which[:many], which[:many])
+    out[order], chosen[order] = best, indices[starts[order, None] + which]
+
+
+def _put_maxima_by_bag(out: Array, chosen: Array, weight: Array, indices: Array, starts: Array, sizes: Array) -> None:
+    """`_put_maxima` of bags of which one has most members."""
+    for b in np.flatnonzero(sizes):
+        own = indices[starts[b] : starts[b] + sizes[b]]
+        rows = rows_of("embedding_bag", weight, own)
+        at = np.where(np.isnan(rows[0]), 0, np.where(np.isnan(rows), -np.inf, rows).argmax(0))
+        out[b], chosen[b] = rows[at, np.arange(weight.shape[1])], own[at]
 
 
 bag_max_op.grad("weight")(lambda g, chosen, weight_shape: put_rows(g, chosen, weight_shape[0]))
@@ -155,8 +184,10 @@ def put_rows(grad: Array, chosen: Array, count: int) -> Array:
     step = max(1, BLOCK // max(1, grad.shape[1]))
     for start in range(0, len(grad), step):
         some, given = chosen[start : start + step], grad[start : start + step]
-        i, j = np.nonzero(some >= 0)
-        np.add.at(out, (some[i, j], j), given[i, j])
+        none = some < 0
+        if none.any():
+            some, given = np.where(none, 0, some), np.where(none, 0, given)
+        backend.add_along(out, np.ascontiguousarray(some, np.int64), 0, given)
     return out
 
 

@@ -60,6 +60,8 @@ def histc(input: Tensor, bins: int = 100, min: Tensor | complex = 0, max: Tensor
     return made(np.bincount(place, minlength=bins).astype(array.dtype))
 
 
+BLOCK = 1 << 16  # points that are counted together
+
 _histogram, _histogramdd = named("histogram", "hist", "bin_edges"), named("histogramdd", "hist", "bin_edges")
 
 
@@ -92,20 +94,52 @@ def edges_of(name: str, x: Array, bins: Tensor | int, span: object) -> Array:
 
 def binned(x: Array, edges: list[Any], weights: Any, density: bool) -> Array:
     """Weights of points (N, D) summed in the cells between edges."""
-    counts, inside = [len(e) - 1 for e in edges], np.ones(len(x), np.bool_)
-    flat = np.zeros(len(x), np.int64)
-    for d, e in enumerate(edges):
-        place = np.searchsorted(e, x[:, d], "right") - 1
-        place[x[:, d] == e[-1]] = counts[d] - 1
-        inside &= (place >= 0) & (place < counts[d]) & ~np.isnan(x[:, d])
-        flat = flat * counts[d] + place
-    w = None if weights is None else weights.reshape(-1)[inside].astype(np.float64)
-    found = np.bincount(flat[inside], w, math.prod(counts)).astype(x.dtype).reshape(counts)
+    counts = [len(e) - 1 for e in edges]
+    w = None if weights is None else weights.reshape(-1)
+    total = np.zeros(math.prod(counts), np.int64 if w is None else np.float64)
+    for i in range(0, len(x), BLOCK):
+        _count(total, x[i : i + BLOCK], edges, None if w is None else w[i : i + BLOCK])
+    found = total.astype(x.dtype).reshape(counts)
     if density:
         found = found / found.sum()
         for d, e in enumerate(edges):
             found = found / np.diff(e).reshape([-1 if i == d else 1 for i in range(len(edges))])
     return found.astype(x.dtype)
+
+
+def _count(total: Array, x: Array, edges: list[Any], weights: Any) -> None:
+    """Adds to each cell its points (N, D), or their weights."""
+    flat: Any = 0
+    inside: Any = True
+    for d, e in enumerate(edges):
+        column = np.ascontiguousarray(x[:, d])
+        inside = inside & (column >= e[0]) & (column <= e[-1])  # not NaN
+        flat = flat * (len(e) - 1) + bin_of(column, e)
+    if inside.all():
+        inside = slice(None)
+    w = None if weights is None else weights[inside].astype(np.float64)
+    total += np.bincount(flat[inside], w, len(total)).astype(total.dtype, copy=False)
+
+
+def bin_of(x: Array, edges: Array) -> Array:
+    """The bin (N,) of each of the numbers between the first and the last edge; any bin for others.
+
+    Where edges are evenly spaced but for rounding, their number is computed, and set right where an edge lies between: no search.
+    """
+    bins = len(edges) - 1
+    step = (float(edges[-1]) - float(edges[0])) / bins
+    with np.errstate(all="ignore"):
+        even = step > 0 and abs(np.diff(edges.astype(np.float64)) - step).max() < step / 4 and x.size > bins
+    if not even or not math.isfinite(step):
+        return np.minimum(np.searchsorted(edges[:-1], x, "right") - 1, bins - 1).clip(0)
+    place = x.astype(np.float64)
+    place -= float(edges[0])
+    place *= 1 / step
+    with np.errstate(invalid="ignore"):
+        at = np.fmin(np.fmax(place, 0, out=place), bins - 1, out=place).astype(np.int64)
+    at -= (x < edges[at]) & (at > 0)
+    at += (x >= edges[at + 1]) & (at < bins - 1)
+    return at
 
 
 def check_weights(name: str, x: Array, weights: Any, shape: tuple[int, ...]) -> Any:
