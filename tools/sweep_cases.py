@@ -195,7 +195,9 @@ def rowwise() -> Iterator[Case]:
         yield Case(f"add_row {(r, c)}", normal((r, c), (c,)), lambda K, x, y: K.add_row(x, y), (0,), r > 300)
         yield Case(f"add_row of one {(r, c)}", normal((r, c), (1,)), lambda K, x, y: K.add_row(x, y), (0,), r > 300)
         yield Case(f"sum_rows {(r, c)}", normal((r, c)), lambda K, x: K.sum_rows(x), slow=r > 300)
-        yield Case(f"add_large {(r, c)}", normal((r, c), (r, c)), lambda K, x, y: K.add_large(x, y), slow=r > 300)
+        yield Case(
+            f"broadcast {(r, c)}", normal((r, c), (r, c)), lambda K, x, y: K.broadcast(np.add)(x, y[:1]), slow=r > 300
+        )
 
 
 def norms() -> Iterator[Case]:

@@ -18,6 +18,7 @@ ADDRESSES = {
     "autograd/profiler/collector.py": "names blocks of memory",
     "kernels/allocator.py": "events of the allocator, with the room for them",
     "kernels/traced.py": "the functions that NumPy asks for blocks",
+    "kernels/native/divided.py": "gives NumPy loops, as ufuncs.py does",
     "kernels/native/loader.py": "proves the layout of arrays, and shows Python's functions",
     "kernels/native/ufuncs.py": "gives NumPy loops, which it hands addresses itself",
     "ops/create/interchange.py": "reads what a DLPack capsule says of its numbers",

@@ -23,20 +23,46 @@ def test_rows(path: str, rng: np.random.Generator, shape: Any, dtype: str) -> No
     np.testing.assert_array_equal(K.add_row(turned, row), want)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
-@pytest.mark.parametrize("size", [5, 400_000])
-def test_sums_of_large_arrays(path: str, rng: np.random.Generator, size: int, dtype: str) -> None:
-    x, y = (rng.integers(-99, 99, (size, 2)).astype(dtype) for _ in range(2))
-    np.testing.assert_array_equal(K.add_large(x, y), x + y)
-    np.testing.assert_array_equal(K.add_large(x, y[:1]), x + y[:1])
-    np.testing.assert_array_equal(K.add_large(x, 3), x + 3)
-    np.testing.assert_array_equal(K.add_large(x[::2], y[::2]), (x + y)[::2])
-    turned = x.copy(order="F"), y.copy(order="F")
-    np.testing.assert_array_equal(K.add_large(*turned), x + y)
-    np.testing.assert_array_equal(K.add_large(turned[0], y), x + y)
-    want = x + y
-    assert K.add_large(x, y, x) is x
-    np.testing.assert_array_equal(x, want)
+BROADCAST = [
+    ((200, 1, 16), (1, 200, 16)),
+    ((16384, 1), (64,)),
+    ((16384, 64), (64,)),
+    ((16384, 64), (16384, 1)),
+    ((64, 1, 32, 40), (1, 9, 1, 40)),
+    ((100, 4, 1, 20), (1, 4, 9, 1)),
+    ((1, 300, 5), (200, 1, 5)),
+    ((40000,), (5, 1)),
+    ((7, 1), (1, 7)),
+    ((2, 1, 1, 2, 1, 2, 1, 2, 1000), (1, 2, 2, 1, 2, 1, 2, 1, 1)),
+    ((0, 1, 60000), (4, 60000)),
+]
+
+
+@pytest.mark.parametrize(
+    ("ufunc", "dtype"),
+    [(np.add, "f4"), (np.subtract, "f8"), (np.multiply, "f4"), (np.true_divide, "f4"), (np.add, "i8")],
+)
+@pytest.mark.parametrize(("left", "right"), BROADCAST)
+def test_broadcast(path: str, rng: np.random.Generator, left: Any, right: Any, ufunc: np.ufunc, dtype: str) -> None:
+    kernel = K.broadcast(ufunc)
+    x, y = (rng.integers(1, 99, shape).astype(dtype) for shape in (left, right))
+    for a in (x, x.copy(order="F"), np.repeat(x, 2, -1)[..., ::2], x[..., ::-1], x[:1]):
+        np.testing.assert_array_equal(kernel(a, y), ufunc(a, y))
+        np.testing.assert_array_equal(kernel(y, a), ufunc(y, a))
+    np.testing.assert_array_equal(kernel(x, 3), ufunc(x, 3))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_broadcast_into_the_first(path: str, rng: np.random.Generator, order: Any) -> None:
+    kernel, others = K.broadcast(np.subtract), (rng.standard_normal(70), rng.standard_normal((400, 1)))
+    parts = (lambda x: x[3], lambda x: x[:, :1], lambda x: x[::400])
+    for pick in (*parts, *(lambda x, other=other: other for other in others)):
+        x = np.asarray(rng.standard_normal((400, 70)), order=order)
+        want = x - pick(x)
+        assert kernel(x, pick(x), out=x) is x
+        np.testing.assert_array_equal(x, want)
+    with pytest.raises(ValueError, match=r"mismatch|broadcast"):
+        kernel(x, x[0, :3])
 
 
 def test_large_tensors_add() -> None:

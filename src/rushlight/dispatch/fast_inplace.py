@@ -11,6 +11,7 @@ from rushlight.basics.state import RECORDED, special, way_of
 from rushlight.engine import inplace
 from rushlight.engine.node import Severed, edge_of, next_seq
 from rushlight.engine.saved import Constant
+from rushlight.kernels.rows import LARGE
 from rushlight.storage import dependents
 from rushlight.tensor import Tensor
 
@@ -42,7 +43,7 @@ def changed_at_once(op: Op, ufunc: str, target: Tensor, other: Any) -> bool:
             if node is None:
                 return False
     try:
-        getattr(backend, ufunc)(x, y, out=x)
+        (op.large if op.large is not None and x.nbytes >= LARGE else getattr(backend, ufunc))(x, y, out=x)
     except ValueError:  # the sizes do not fit: the general path raises
         return False
     inplace.written(target, op.writes)

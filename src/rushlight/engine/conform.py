@@ -13,7 +13,6 @@ from rushlight.basics.state import modes
 from rushlight.engine.deferred import Deferred
 from rushlight.engine.rows import Rows
 from rushlight.kernels.dispatch import recast
-from rushlight.kernels.rows import LARGE, add_large
 from rushlight.kernels.sums import add_up
 from rushlight.storage import Reshaped
 from rushlight.tensor import Tensor
@@ -150,8 +149,6 @@ def add_arrays(total: Any, g: Any) -> Any:
     if getrefcount(total) <= Holders.buffer and total.base is None and total.flags.writeable:
         if g.__class__ is not ndarray:
             return g.into(total)
-        if total.nbytes > LARGE:
-            return add_large(total, g, total)
         total += g
         return total
     return total.plus(g) if total.__class__ is Rows else np.asarray(total + np.asarray(g))

@@ -1,10 +1,11 @@
-"""A row added to every row of a matrix, the sum of a matrix's rows (what a bias needs), and sums of large arrays.
+"""A row added to every row of a matrix, the sum of a matrix's rows (what a bias needs), and arithmetic of arrays that are broadcast.
 
 NumPy's own where it is the faster: for small matrices, other dtypes and layouts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,8 @@ from rushlight.kernels.dispatch import (
     Array,
     blocks_of_rows,
     dense,
-    gapless,
-    in_float32_blocks,
     is_half,
     native,
-    put,
     rounded,
     rows_of,
     widened,
@@ -25,12 +23,11 @@ from rushlight.kernels.dispatch import (
 from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.sums import add_up
 
-__all__ = ["add_large", "add_row", "sum_rows"]
+__all__ = ["add_row", "broadcast", "sum_rows"]
 
 exports(
     # rows.cpp: matrix, row, rows, columns
     add_row="aann",
-    add="aaan",
 )
 
 _SMALL = 1 << 16  # elements up to which NumPy's call costs less
@@ -59,18 +56,33 @@ def sum_rows(x: Array) -> Array:
     return add_up(x, (0,))
 
 
-LARGE = 1 << 20  # bytes from which on threads pay for a sum, which does nothing but read and write memory
+LARGE = 1 << 12  # bytes of the first of two arrays from which on it pays to look whether they are broadcast
+_SPREAD = 1 << 14  # elements of a result from which on NumPy, which goes row by row, takes longer
 
 
-def add_large(x: Array, y: Any, out: Array | None = None) -> Any:
-    """x + y on all threads where they are alike; else as NumPy does it.  (*), (*) -> (*)"""
-    alike = y.__class__ is np.ndarray and y.shape == x.shape and y.dtype is x.dtype and y.strides == x.strides
-    found = in_float32_blocks(np.add, x, y) if alike and is_half(x.dtype) and gapless(x) else None
-    if found is not None:
-        return put(found, out)
-    table = native(x.dtype) if alike and gapless(x) and y.flags.aligned and (out is None or out is x) else None
-    if table is None:
-        return np.add(x, y, out=out)
-    result = np.empty_like(x) if out is None else out
-    table.add(x, y, result, x.size)
-    return result
+def broadcast(plain: np.ufunc) -> Callable[..., Any]:
+    """A kernel in the place of NumPy's function of two, for large arrays that are broadcast; all else is left to NumPy's.
+
+    NumPy calls its loop for every row, which takes as long as 100 numbers do, and on one thread.
+    """
+    name = f"{plain.__name__}_across"
+    exports(**{name: "aaa>n"})
+
+    def run(x: Array, y: Any, out: Array | None = None) -> Any:
+        table = native(x.dtype) if y.__class__ is np.ndarray and y.shape != x.shape and y.dtype is x.dtype else None
+        if table is None or x.ndim + y.ndim < 3 or not (x.flags.aligned and y.flags.aligned):
+            return plain(x, y, out=out)
+        both = np.broadcast(x, y)
+        if both.size < _SPREAD or not (out is None or _takes(out, y, both.shape)):
+            return plain(x, y, out=out)
+        result = np.empty(both.shape, x.dtype) if out is None else out
+        return result if getattr(table, name)(x, y, result) else plain(x, y, out=result)
+
+    run.__name__ = run.__qualname__ = name
+    run.__doc__ = f"As :obj:`numpy.{plain.__name__}`; `out` may be the first.  (*), (*) -> (*)"
+    return run
+
+
+def _takes(out: Array, y: Array, shape: tuple[int, ...]) -> bool:
+    """Whether the first operand may take the result while `y` is read."""
+    return out.shape == shape and out.flags.carray and not np.may_share_memory(out, y)

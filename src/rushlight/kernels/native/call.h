@@ -212,6 +212,10 @@ class Call {
         if (down == size || rows == 1) return {data, batch, rows, columns, apart / size, across / size, true};
         return {};
     }
+    // An array to be read as its shape and strides say.
+    template <class T> const T *spread(const char *name, const Array *a) {
+        return holds<T>(name, a, false) ? static_cast<const T *>(a->data) : nullptr;
+    }
     // Of all elements, and of an axis; -1 if there is none.
     long size(const char *name, const Array *a) { return is_array(name, a) ? product(a) : -1; }
     long size(const char *name, const Array *a, int axis) {

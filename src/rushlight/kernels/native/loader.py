@@ -25,7 +25,7 @@ import numpy as np
 from rushlight import cpu
 from rushlight.basics import heap
 from rushlight.kernels.native import compiler as compiling
-from rushlight.kernels.native import ufuncs
+from rushlight.kernels.native import divided, ufuncs
 from rushlight.kernels.native.compiler import SOURCES, find_compiler
 from rushlight.kernels.native.signatures import ABI, BFLOAT16, BYTES, HALVES, MAPS, ROWS, SIGNATURES, TILES
 
@@ -355,6 +355,7 @@ def _open(library: str) -> Tables | None:
                 found[suffix, what] = _bind(lib, suffix, signatures)
     _library = lib
     ufuncs.install(lib)
+    divided.install(lib)
     lib.rl_set_threads(_threads or default_threads())
     return found
 

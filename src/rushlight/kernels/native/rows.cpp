@@ -1,4 +1,4 @@
-// A row added to every row of a matrix, and sums of large arrays.
+// A row added to every row of a matrix, and arithmetic of arrays that are broadcast.
 #include "common.h"
 
 namespace rl {
@@ -13,11 +13,96 @@ template <class T> static void add_row(T *x, const T *row, long R, long C) {
     });
 }
 
-template <class T> static void add(const T *x, const T *y, T *o, long n) {
-    parallel_for(n, 4 * kGrain, [=](long begin, long end) {
-#pragma omp simd
-        for (long i = begin; i < end; ++i) o[i] = x[i] + y[i];
+// Axes of a result in C order, and how far apart elements of both operands lie on each; those that can be one are.
+struct Axes {
+    static constexpr int kMost = 8;
+    int count = 0;
+    long size[kMost], x[kMost], y[kMost];
+
+    void add(long n, long dx, long dy) {
+        if (n == 1) return;
+        const int last = count - 1;
+        if (count && x[last] == dx * n && y[last] == dy * n) {
+            size[last] *= n, x[last] = dx, y[last] = dy;
+        } else {
+            size[count] = n, x[count] = dx, y[count] = dy, ++count;
+        }
+    }
+    bool inner(long dx, long dy) const { return x[count - 1] == dx && y[count - 1] == dy; }
+    long rows() const {
+        long found = 1;
+        for (int i = 0; i + 1 < count; ++i) found *= size[i];
+        return found;
+    }
+};
+
+// How far apart elements of `a` lie on an axis of what it is broadcast to; -1 where it does not go with it.
+template <class T> static long distance(const Array *a, const Array *o, int axis) {
+    const int own = axis - (o->dims - a->dims);
+    if (own < 0 || a->shape[own] == 1) return 0;
+    const long bytes = a->strides[own];
+    return a->shape[own] != o->shape[axis] || bytes < 0 || bytes % (long)sizeof(T) ? -1 : bytes / (long)sizeof(T);
+}
+
+template <class T> static bool axes_of(const Array *x, const Array *y, const Array *o, Axes &found) {
+    if (o->dims > Axes::kMost || x->dims > o->dims || y->dims > o->dims) return false;
+    for (int i = 0; i < o->dims; ++i) {
+        const long dx = distance<T>(x, o, i), dy = distance<T>(y, o, i);
+        if (dx < 0 || dy < 0) return false;
+        found.add(o->shape[i], dx, dy);
+    }
+    return found.count > 1;
+}
+
+// Where a row of the result begins in both operands, row by row.
+struct Rows {
+    const Axes &axes;
+    long at[Axes::kMost], x = 0, y = 0;
+
+    Rows(const Axes &of, long row) : axes(of) {
+        for (int i = axes.count - 2; i >= 0; --i) {
+            at[i] = row % axes.size[i], row /= axes.size[i];
+            x += at[i] * axes.x[i], y += at[i] * axes.y[i];
+        }
+    }
+    void next() {
+        for (int i = axes.count - 2; i >= 0; --i) {
+            x += axes.x[i], y += axes.y[i];
+            if (++at[i] < axes.size[i]) return;
+            at[i] = 0, x -= axes.size[i] * axes.x[i], y -= axes.size[i] * axes.y[i];
+        }
+    }
+};
+
+// f(row of x, row of y, row of the result) for each row.
+template <class T, class F> static void each_row(const Axes &axes, const T *x, const T *y, T *o, F f) {
+    const long C = axes.size[axes.count - 1];
+    parallel_for(axes.rows(), 2 * row_grain(C), [=, &axes](long begin, long end) {
+        Rows row(axes, begin);
+        for (long r = begin; r < end; ++r, row.next()) f(x + row.x, y + row.y, o + r * C);
     });
+}
+
+template <class T, class F> static void across(const Axes &axes, const T *x, const T *y, T *o, F f) {
+    const long C = axes.size[axes.count - 1];
+    if (axes.inner(1, 1)) {
+        each_row(axes, x, y, o, [=](const T *a, const T *b, T *to) {
+#pragma omp simd
+            for (long c = 0; c < C; ++c) to[c] = f(a[c], b[c]);
+        });
+    } else if (axes.inner(1, 0)) {
+        each_row(axes, x, y, o, [=](const T *a, const T *b, T *to) {
+            const T one = *b;
+#pragma omp simd
+            for (long c = 0; c < C; ++c) to[c] = f(a[c], one);
+        });
+    } else {
+        each_row(axes, x, y, o, [=](const T *a, const T *b, T *to) {
+            const T one = *a;
+#pragma omp simd
+            for (long c = 0; c < C; ++c) to[c] = f(one, b[c]);
+        });
+    }
 }
 
 }  // namespace rl
@@ -28,11 +113,25 @@ template <class T> static void add(const T *x, const T *y, T *o, long n) {
         T *x = call.out<T>("input", x_, R, C);                                                       \
         const T *row = call.in<T>("row", row_, C);                                                   \
         call.run([=] { rl::add_row<T>(x, row, R, C); });                                             \
-    }                                                                                                \
-    RL_EXPORT void rl_add_##S(Array *x_, Array *y_, Array *o_, long n) {                             \
-        rl::Call call("add");                                                                        \
-        const T *x = call.pair_in<T>("input", x_, n), *y = call.pair_in<T>("other", y_, n);          \
-        T *o = call.pair_out<T>("out", o_, n);                                                       \
-        call.run([=] { rl::add<T>(x, y, o, n); });                                                   \
     }
 RL_BOTH(ALL)
+
+// Two arrays that are broadcast to the result, which lies in C order: 1; or 0, of which nothing was done, where rows have gaps or there
+// are no rows.
+#define ACROSS(T, S, NAME, EXPR)                                                                     \
+    RL_EXPORT long rl_##NAME##_across_##S(Array *x_, Array *y_, Array *o_) {                         \
+        rl::Call call(#NAME "_across");                                                              \
+        const T *x = call.spread<T>("input", x_), *y = call.spread<T>("other", y_);                  \
+        T *o = call.out<T>("out", o_, call.size("out", o_));                                         \
+        rl::Axes axes;                                                                               \
+        if (!x || !y || !o || !rl::axes_of<T>(x_, y_, o_, axes)) return call.run([] {}), 0;          \
+        if (!axes.inner(1, 1) && !axes.inner(1, 0) && !axes.inner(0, 1)) return 0;                   \
+        call.run([=, &axes] { rl::across(axes, x, y, o, [](T v, T w) { return EXPR; }); });          \
+        return 1;                                                                                    \
+    }
+#define EACH(T, S)                      \
+    ACROSS(T, S, add, v + w)            \
+    ACROSS(T, S, subtract, v - w)       \
+    ACROSS(T, S, multiply, v * w)       \
+    ACROSS(T, S, divide, v / w)
+RL_BOTH(EACH)

@@ -32,7 +32,7 @@ REGISTER, REPLACE = 2, 30  # the places of both functions in the table of NumPy'
 def install(lib: Any) -> bool:
     """Give NumPy the loops of a library; whether it took them. Without them all is as it was, and slower."""
     with contextlib.suppress(AttributeError, ImportError, ValueError, OSError):
-        table = _interface()
+        table = interface()
         for give, number in ((_register(table), BFLOAT16), (_replace(table), FLOAT16)):
             for name, kinds in _signatures(number):
                 if not give(lib, name, kinds):
@@ -47,7 +47,8 @@ def _signatures(number: int) -> list[tuple[str, list[int]]]:
     return [(name, kinds) for names, kinds in shapes for name in names]
 
 
-def _interface() -> Any:
+def interface() -> Any:
+    """The table of NumPy's C interface for ufuncs."""
     import ctypes
 
     inner: Any = importlib.import_module("numpy._core._multiarray_umath")

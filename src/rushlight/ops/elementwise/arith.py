@@ -10,13 +10,13 @@ from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.basics.dtypes import COMPLEX_KINDS
 from rushlight.dispatch import call, costs
-from rushlight.dispatch.compute import cast, fitted
+from rushlight.dispatch.compute import LARGEST, cast, fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.shown import always
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, inplace_of, publish, publish_inplace
 from rushlight.kernels.dispatch import is_half, of_halves, up
-from rushlight.kernels.rows import add_large
+from rushlight.kernels.rows import broadcast
 from rushlight.ops.elementwise.old_orders import in_old_order
 from rushlight.ops.elementwise.shared import factor, in_blocks, require_tensors, result_type_of
 from rushlight.overrides.public import Unnoticed, public_of, retried
@@ -121,39 +121,55 @@ def add(input: Array, other: Array) -> Array:
     """input + other, broadcast.  (*), (*) -> (*)"""
 
 
-add.large(add_large)
+add.large(broadcast(np.add))
 
 
 @elementwise(aten=("add.Tensor(input, other, *, alpha=1)",), linear=True, name="add_scaled", promote="arith", half=None, ns=None,
              grads={"input": lambda g: g, "other": lambda g, alpha: by(g, conj(alpha))}, complex_half="widens")  # fmt: skip
 def add_scaled(input: Array, other: Array, alpha: int) -> Array:
     """input + alpha * other, broadcast.  (*), (*) -> (*)"""
-    if is_half(input.dtype):
-        return _scaled_sum_of_halves(input, other, alpha)
-    scaled = backend.multiply(other, cast(alpha, other.dtype))
-    if scaled.__class__ is np.ndarray and input.shape == scaled.shape:
-        return backend.add(input, scaled, out=scaled)
-    return backend.add(input, scaled)
-
-
-def _scaled_sum_of_halves(input: Array, other: Array, alpha: float) -> Array:
-    """`add_scaled` of 16 bits: in float32, rounded once."""
-    if input.shape == other.shape and input.dtype == other.dtype and input.ndim:
+    if _pairs(input, other):
         return backend.scaled_sum(input, other, float(alpha))
-    x, y = up(input, other)
-    return np.asarray(x + y * np.float32(alpha)).astype(input.dtype)
+    if is_half(input.dtype):  # in float32, rounded once
+        x, y = up(input, other)
+        return np.asarray(x + y * np.float32(alpha)).astype(input.dtype)
+    scaled = backend.multiply(other, cast(alpha, other.dtype))
+    return backend.add(input, scaled, out=scaled if getattr(scaled, "shape", None) == input.shape else None)
 
 
-def _add_into(x: Array, *rest: Array | float) -> None:
+def _pairs(x: Array, y: Array) -> bool:
+    """Whether there is a kernel for the arrays: they have one shape and one dtype of real numbers."""
+    return x.shape == y.shape and x.dtype == y.dtype and bool(x.ndim) and (x.dtype.kind == "f" or is_half(x.dtype))
+
+
+def _plus_scaled(x: Array, *rest: Any) -> None:
     other, alpha = rest
     x += other * alpha
 
 
-add_scaled.into(in_blocks(add_scaled.op, _add_into))
+_add_in_blocks = in_blocks(add_scaled.op, _plus_scaled)
+
+
+def _add_into(x: Array, *rest: Any) -> None:
+    other, alpha = rest
+    if other.__class__ is np.ndarray and _pairs(x, other):
+        backend.scaled_sum(x, other, float(alpha), out=x)
+    else:
+        _add_in_blocks(x, other, alpha)
+
+
+add_scaled.into(_add_into)
+
+
+def _takes_fractions(x: Any) -> bool:
+    """Whether `x` is an array of float32 or float64 numbers."""
+    return x.__class__ is np.ndarray and x.dtype.kind == "f" and x.dtype.itemsize > 2
 
 
 def check_alpha(alpha: Any, *operands: object) -> float:
     """`alpha` as a number.  Raises RuntimeError where its kind is above that of the result."""
+    if alpha.__class__ is float and -LARGEST <= alpha <= LARGEST and _takes_fractions(raw(operands[0])):
+        return alpha
     alpha = factor("alpha", alpha)
     category = result_type_of(*operands).category
     if isinstance(alpha, bool):
@@ -247,6 +263,9 @@ def sub(input: Array, other: Array) -> Array:
     """input - other, broadcast.  (*), (*) -> (*)"""
 
 
+sub.large(broadcast(np.subtract))
+
+
 @elementwise(
     aten=("rsub.Tensor", "rsub.Scalar"),
     linear=True,
@@ -334,6 +353,9 @@ def mul(input: Array, other: Array) -> Array:
     >>> torch.mul(torch.tensor([1.0, 2.0]), 3)
     tensor([3., 6.])
     """
+
+
+mul.large(broadcast(np.multiply))
 
 
 # Products and quotients that are added ---------------------------------------------------------------
