@@ -67,6 +67,49 @@ def test_singles(name: str, kind: Any) -> None:
 
 
 @EACH
+@pytest.mark.parametrize("name", ufuncs.FUNCTIONS)
+@WARNS
+def test_functions_of_every_number(name: str, kind: Any) -> None:
+    loader.tables()
+    every, fn = np.arange(1 << 16, dtype=np.uint16).view(kind), getattr(np, name)
+    with np.errstate(all="ignore"):
+        want = bits(wanted(name, every))
+        np.testing.assert_array_equal(bits(fn(every)), want)
+        np.testing.assert_array_equal(bits(fn(every[::-3])), want[::-3])
+        np.testing.assert_array_equal(bits(fn(every.reshape(256, 256).T)), want.reshape(256, 256).T)
+        own = every.copy()
+        np.testing.assert_array_equal(bits(fn(own[:3000], out=own[:3000])), want[:3000])
+
+
+@EACH
+@pytest.mark.parametrize("name", ufuncs.FUNCTIONS_OF_TWO)
+@WARNS
+def test_functions_of_two(name: str, kind: Any) -> None:
+    loader.tables()
+    x, y = numbers(0, (70, 1700), kind), numbers(1, (70, 1700), kind)
+    with np.errstate(all="ignore"):
+        for a, b in ((x, y), (x, y[3, 7]), (x[2, 9], y), (x, y[0]), (x, y[:, :1]), (x[:, ::2], y[:, ::-2]), (x.T, y.T)):
+            np.testing.assert_array_equal(bits(getattr(np, name)(a, b)), bits(wanted(name, a, b)))
+
+
+@EACH
+@WARNS
+def test_functions_of_two_along_rows_and_of_what_they_wrote(kind: Any) -> None:
+    loader.tables()
+    x = np.abs(numbers(3, (3, 2500), kind)[:, 20:])
+    for name in ("logaddexp", "fmax", "hypot"):
+        fn, wide = getattr(np, name), x.astype(np.float32)
+        np.testing.assert_array_equal(bits(fn.reduce(x, axis=1)), bits(fn.reduce(wide, axis=1).astype(kind)))
+        np.testing.assert_array_equal(
+            bits(fn.reduce(x[:, ::2], axis=1)), bits(fn.reduce(wide[:, ::2], axis=1).astype(kind))
+        )
+        step, own = x[0, :1].copy(), fn.accumulate(x[0])
+        for i in range(1, 100):
+            step = fn(step, x[0, i : i + 1])
+            assert bits(step) == bits(own[i : i + 1])
+
+
+@EACH
 def test_every_number_of_16_bits_is_read_and_written_as_it_is(kind: Any) -> None:
     loader.tables()
     every = np.arange(1 << 16, dtype=np.uint16).view(kind)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 from rushlight import kernels as K
 from rushlight.kernels.pointwise import two_variables
@@ -104,3 +105,35 @@ def test_what_is_not_alike_is_left_to_numpy(path: str, rng: np.random.Generator,
     np.testing.assert_allclose(
         wide, plain(x.T, y.T, dtype="f8") if name in ("copysign", "hypot") else plain(x.T, y.T), rtol=1e-5, atol=1e-6
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float16, bfloat16])
+@pytest.mark.parametrize("name", [*DIVISIONS, "copysign", "hypot", "logaddexp", "logaddexp2"])
+def test_numbers_of_16_bits_are_computed_in_float32(path: str, rng: np.random.Generator, name: str, dtype: Any) -> None:
+    x, y = ((rng.standard_normal(70000) * 4).astype(dtype) for _ in range(2))
+    few = np.array([nan, inf, -inf, 0.0, -0.0, 1.0, -3.0, 0.1, 6e-8, 6e4], np.float32).astype(dtype)
+    x[:100], y[:100] = np.repeat(few, 10), np.tile(few, 10)
+    fn = getattr(K, name)
+    for a, b in (
+        (x, y),
+        (x[::-1], y),
+        (x[:3000:3], y[:1000]),
+        (x[40:49], y[40:49]),
+        (x.reshape(7, -1), y[:10000]),
+        (x, y[200:201]),
+    ):
+        want = np.asarray(getattr(np, name)(a.astype("f4"), b.astype("f4"))).astype(dtype)
+        found = fn(a, b)
+        assert found.dtype == dtype
+        same(found, want, 0 if name in EXACT else 1)
+    if name in DIVISIONS:
+        for number in (0.3, -3, np.array(0.3, "f4")):
+            same(fn(x, number), getattr(np, name)(x.astype("f4"), np.float32(number)).astype(dtype), 0)
+
+
+def same(found: Array, want: Array, most: int) -> None:
+    """At most so many numbers lie between both: where what float32 makes is near the middle of two."""
+    np.testing.assert_array_equal(np.isnan(found.astype("f4")), np.isnan(want.astype("f4")))
+    number = ~np.isnan(want.astype("f4"))
+    apart = np.abs(found.view(np.int16)[number].astype(int) - want.view(np.int16)[number].astype(int))
+    assert apart.max() <= most and (apart > 0).mean() < 0.001

@@ -16,6 +16,7 @@ from rushlight.kernels.dispatch import (
     DENSE,
     Array,
     alike,
+    bits,
     gapless,
     in_float32_blocks,
     is_half,
@@ -24,7 +25,7 @@ from rushlight.kernels.dispatch import (
     put,
     through_float32,
 )
-from rushlight.kernels.native import loader
+from rushlight.kernels.native import loader, ufuncs
 from rushlight.kernels.native.signatures import MAPS, exports
 
 if TYPE_CHECKING:
@@ -85,32 +86,53 @@ def each(sixteen: bool = True, small: int = 0) -> Callable[[Reference], Kernel]:
     return declare
 
 
-def paired(plain: np.ufunc, by_number: bool = False) -> Callable[..., Any]:
+def paired(plain: np.ufunc, by_number: bool = False, sixteen: bool = True) -> Callable[..., Any]:
     """A kernel in the place of NumPy's function of two, whose native twin has its name, for large arrays alike.
 
     All else, small and broadcast arrays among it, is left to NumPy's.  by_number: there is a twin, with ``_by`` at its name, of an array and
-    one number, too.
+    one number, too.  sixteen: they take numbers of 16 bits.
     """
     name = plain.__name__
-    exports(**{name: "aaan"}, **({f"{name}_by": "aand"} if by_number else {}))
+    signatures = {name: "aaan"} | ({f"{name}_by": "aand"} if by_number else {})
+    exports(**signatures)
+    if sixteen:
+        MAPS.update(signatures)
 
     def run(x: Any, y: Any, out: Array | None = None) -> Any:
-        table = native(x.dtype) if x.__class__ is ndarray and x.size >= PAIRED and x.dtype.kind == "f" else None
+        table = _table_of_pairs(x, sixteen)
         if table is None or not gapless(x) or not (out is None or like(x, out)):
-            return plain(x, y, out=out)
+            return _by_numpy(plain, x, y, out, sixteen)
         if like(x, y):
             target = empty_like(x) if out is None else _target(out, x, y)
-            getattr(table, name)(x, y, target, x.size)
+            getattr(table, name)(bits(x), bits(y), bits(target), x.size)
         elif by_number and _one(y, x):
             target = empty_like(x) if out is None else _target(out, x)
-            getattr(table, f"{name}_by")(x, target, x.size, float(y) if y.__class__ is not ndarray else y.item())
+            getattr(table, f"{name}_by")(
+                bits(x), bits(target), x.size, float(y.item() if y.__class__ is ndarray else y)
+            )
         else:
-            return plain(x, y, out=out)
+            return _by_numpy(plain, x, y, out, sixteen)
         return put(target, out)
 
     run.__name__ = run.__qualname__ = name
     run.__doc__ = f"As :obj:`numpy.{name}`.  (*), (*) -> (*)"
     return run
+
+
+def _table_of_pairs(x: Any, sixteen: bool) -> Any:
+    if x.__class__ is not ndarray or x.size < PAIRED:
+        return None
+    if x.itemsize == 2:
+        return maps_of(x.dtype) if sixteen and is_half(x.dtype) else None
+    return native(x.dtype) if x.dtype.kind == "f" else None
+
+
+def _by_numpy(plain: np.ufunc, x: Any, y: Any, out: Array | None, sixteen: bool) -> Any:
+    """NumPy's function; of 16 bits in float32, beside a number or where NumPy goes number by number and may warn."""
+    half = sixteen and x.__class__ is ndarray and is_half(x.dtype)
+    if not half or (y.__class__ is ndarray and y.dtype == x.dtype and (plain.__name__, x.dtype.num) in ufuncs.TAKEN):
+        return plain(x, y, out=out)
+    return put(through_float32(plain, x.dtype, x, y), out)
 
 
 def like(x: Array, y: Any) -> bool:
@@ -125,7 +147,7 @@ def like(x: Array, y: Any) -> bool:
 def _one(y: Any, x: Array) -> bool:
     """Whether `y` is a number beside an array of the dtype of `x`, or an array of one that leaves its shape."""
     if y.__class__ is ndarray:
-        return bool(y.size == 1 and y.ndim <= x.ndim and y.dtype == x.dtype)
+        return bool(y.size == 1 and y.ndim <= x.ndim and (y.dtype == x.dtype or (not y.ndim and x.itemsize == 2)))
     return y.__class__ is float or y.__class__ is int
 
 

@@ -34,14 +34,16 @@ constexpr long kSome = 64;
 
 // f of numbers, divisors and what is left: some at a time, of which those that are rare are computed one by one.
 // y: a divisor for each number, or nullptr where all have `one`, which is written out: loops for its sign or for 0 are not made.
-template <class T, class F> static void divided(const T *x, const T *y, T one, T *o, long n, F f) {
+template <class U, class F, class T = WideOf<U>> static void divided(const U *x, const U *y, T one, U *o, long n, F f) {
     parallel_for(n, kGrain / 4, [=](long begin, long end) {
-        T rest[kSome], same[kSome];
+        Part<U, kSome> numbers, divisors;
+        T rest[kSome], same[kSome], made[kPlain<U> ? 1 : kSome];
         for (long k = 0; k < kSome; ++k) same[k] = one;
         for (long start = begin; start < end; start += kSome) {
             const long count = end - start < kSome ? end - start : kSome;
-            const T *from = x + start, *by = y ? y + start : same;
-            T *to = o + start;
+            const T *from = numbers(x + start, count), *by = y ? divisors(y + start, count) : same;
+            T *to = made;
+            if constexpr (kPlain<U>) to = o + start;
             int any = 0;
 #pragma omp simd reduction(| : any)
             for (long k = 0; k < count; ++k) {
@@ -56,6 +58,7 @@ template <class T, class F> static void divided(const T *x, const T *y, T one, T
             }
 #pragma omp simd
             for (long k = 0; k < count; ++k) to[k] = f(from[k], by[k], rest[k]);
+            if constexpr (!kPlain<U>) narrow(made, o + start, count);
         }
     });
 }
@@ -80,21 +83,23 @@ template <class T> RL_INLINE T quotient(T x, T y, T rest) {
 
 }  // namespace rl
 
-#define DIVISION(NAME, F, T, S)                                                                            \
+#define DIVISION(NAME, F, U, S)                                                                            \
     RL_EXPORT void rl_##NAME##_##S(Array *x_, Array *y_, Array *o_, long n) {                              \
         rl::Call call(#NAME);                                                                              \
-        const T *x = call.pair_in<T>("input", x_, n), *y = call.pair_in<T>("other", y_, n);                \
-        T *o = call.pair_out<T>("out", o_, n);                                                             \
+        using T = rl::WideOf<U>;                                                                           \
+        const U *x = call.pair_in<U>("input", x_, n), *y = call.pair_in<U>("other", y_, n);                \
+        U *o = call.pair_out<U>("out", o_, n);                                                             \
         call.run([=] { rl::divided(x, y, T(0), o, n, [](T a, T b, T r) { return rl::F(a, b, r); }); }); \
     }                                                                                                      \
     RL_EXPORT void rl_##NAME##_by_##S(Array *x_, Array *o_, long n, double y) {                            \
         rl::Call call(#NAME "_by");                                                                        \
-        const T *x = call.pair_in<T>("input", x_, n);                                                      \
-        T *o = call.pair_out<T>("out", o_, n);                                                             \
-        call.run([=] { rl::divided(x, (const T *)nullptr, (T)y, o, n, [](T a, T b, T r) { return rl::F(a, b, r); }); }); \
+        using T = rl::WideOf<U>;                                                                           \
+        const U *x = call.pair_in<U>("input", x_, n);                                                      \
+        U *o = call.pair_out<U>("out", o_, n);                                                             \
+        call.run([=] { rl::divided(x, (const U *)nullptr, (T)y, o, n, [](T a, T b, T r) { return rl::F(a, b, r); }); }); \
     }
-#define ALL(T, S)                           \
-    DIVISION(fmod, truncated, T, S)         \
-    DIVISION(remainder, floored, T, S)      \
-    DIVISION(floor_divide, quotient, T, S)
-RL_BOTH(ALL)
+#define ALL(U, S)                           \
+    DIVISION(fmod, truncated, U, S)         \
+    DIVISION(remainder, floored, U, S)      \
+    DIVISION(floor_divide, quotient, U, S)
+RL_ALL(ALL)

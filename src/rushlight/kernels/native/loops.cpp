@@ -3,22 +3,11 @@
 #include <cfenv>
 #include <cmath>
 
+#include "loops.h"
 #include "maps.h"
 
 namespace rl {
 namespace {
-
-using Size = intptr_t;
-
-// The loop that NumPy had, and what it is called with.
-struct Former {
-    void (*loop)(char **, const Size *, const Size *, void *);
-    void *data;
-    explicit operator bool() const { return loop; }
-    void operator()(char **args, const Size *count, const Size *step) const { loop(args, count, step, data); }
-};
-
-template <class S> inline S &at(char *base, Size offset) { return *reinterpret_cast<S *>(base + offset); }
 
 // Whether what is written is an input itself, or apart from it: elements may be taken together then.
 inline bool apart(const char *to, const char *from, Size bytes) { return to == from || to + bytes <= from || from + bytes <= to; }
@@ -45,10 +34,9 @@ template <class S, class F> bool pairs_together(char **args, Size n, const Size 
     return true;
 }
 
-template <class S, class F> void pairs(char **args, const Size *count, const Size *step, Former former, F f) {
+template <class S, class F> void pairs(char **args, const Size *count, const Size *step, F f) {
     const Size n = count[0];
     if (pairs_together<S>(args, n, step, f)) return;
-    if (former) return former(args, count, step);
     for (Size i = 0; i < n; ++i)
         at<S>(args[2], i * step[2]) = narrowed<S>(f(widened(at<S>(args[0], i * step[0])), widened(at<S>(args[1], i * step[1]))));
 }
@@ -75,18 +63,16 @@ template <class S, class F> bool greatest(char **args, Size n, const Size *step,
     return true;
 }
 
-template <class S, class F> void extremes(char **args, const Size *count, const Size *step, Former former, F f) {
-    if (!greatest<S>(args, count[0], step, f)) pairs<S>(args, count, step, former, f);
+template <class S, class F> void extremes(char **args, const Size *count, const Size *step, F f) {
+    if (!greatest<S>(args, count[0], step, f)) pairs<S>(args, count, step, f);
 }
 
-template <class S, class F> void singles(char **args, const Size *count, const Size *step, Former former, F f) {
+template <class S, class F> void singles(char **args, const Size *count, const Size *step, F f) {
     char *x = args[0], *o = args[1];
     const Size n = count[0];
     constexpr Size kSize = sizeof(S);
     if (step[0] == kSize && step[1] == kSize && apart(o, x, n * kSize))
         map1(reinterpret_cast<const S *>(x), reinterpret_cast<S *>(o), n, f);
-    else if (former)
-        former(args, count, step);
     else
         for (Size i = 0; i < n; ++i) at<S>(o, i * step[1]) = narrowed<S>(f(widened(at<S>(x, i * step[0]))));
 }
@@ -118,7 +104,7 @@ template <class S, class F> void truths_together(const S *a, const S *b, float o
     });
 }
 
-template <class S, class F> void truths(char **args, const Size *count, const Size *step, Former former, F f) {
+template <class S, class F> void truths(char **args, const Size *count, const Size *step, F f) {
     const Size n = count[0], sx = step[0], sy = step[1], so = step[2];
     auto *o = reinterpret_cast<uint8_t *>(args[2]);
     constexpr Size kSize = sizeof(S);
@@ -126,19 +112,15 @@ template <class S, class F> void truths(char **args, const Size *count, const Si
     const bool far = so == 1 && apart(args[2], args[0], n * kSize) && apart(args[2], args[1], n * kSize);
     if (far && sx == kSize && (sy == kSize || sy == 0))
         truths_together(a, sy ? b : nullptr, widened(*b), o, n, f);
-    else if (former)
-        former(args, count, step);
     else
         for (Size i = 0; i < n; ++i) o[i * so] = f(widened(at<S>(args[0], i * sx)), widened(at<S>(args[1], i * sy)));
 }
 
-template <class S, class F> void kinds(char **args, const Size *count, const Size *step, Former former, F f) {
+template <class S, class F> void kinds(char **args, const Size *count, const Size *step, F f) {
     const Size n = count[0], sx = step[0], so = step[1];
     auto *o = reinterpret_cast<uint8_t *>(args[1]);
     if (so == 1 && sx == (Size)sizeof(S) && apart(args[1], args[0], n * sx))
         truths_together(reinterpret_cast<const S *>(args[0]), (const S *)nullptr, 0, o, n, [=](float v, float) { return f(v); });
-    else if (former)
-        former(args, count, step);
     else
         for (Size i = 0; i < n; ++i) o[i * so] = f(widened(at<S>(args[0], i * sx)));
 }
@@ -157,32 +139,40 @@ template <class S> RL_INLINE float smaller(float x, float y) {
 }  // namespace
 }  // namespace rl
 
-// For each a place for the loop that NumPy had for float16, which is called for all but rows without gaps (sums among it).
 // Comparisons with NaN raise a flag, for which NumPy would warn: it looks at flags when a loop is through.
-#define FORMER(NAME)                                                                                          \
-    extern "C" {                                                                                              \
-    __attribute__((visibility("default"))) decltype(rl::Former::loop) rl_former_##NAME = nullptr;             \
-    }
-#define BOTH(NAME, KIND, PARAMETERS, EXPR, AFTER)                                                             \
-    FORMER(NAME)                                                                                              \
+#define LOOPS(NAME, KIND, PARAMETERS, EXPR, AFTER)                                                            \
     RL_EXPORT void rl_loop_##NAME##_bf16(char **args, const intptr_t *n, const intptr_t *step, void *) {      \
         using S = rl::Bf16;                                                                                   \
-        rl::KIND<S>(args, n, step, {}, [] PARAMETERS { return EXPR; });                                       \
+        rl::KIND<S>(args, n, step, [] PARAMETERS { return EXPR; });                                           \
         AFTER;                                                                                                \
     }                                                                                                         \
-    RL_EXPORT void rl_loop_##NAME##_f16(char **args, const intptr_t *n, const intptr_t *step, void *data) {   \
+    RL_EXPORT void rl_loop_##NAME##_f16(char **args, const intptr_t *n, const intptr_t *step, void *) {       \
         using S = rl::F16;                                                                                    \
-        rl::KIND<S>(args, n, step, {rl_former_##NAME, data}, [] PARAMETERS { return EXPR; });                 \
+        rl::KIND<S>(args, n, step, [] PARAMETERS { return EXPR; });                                           \
         AFTER;                                                                                                \
     }
-#define QUIET(NAME, KIND, PARAMETERS, EXPR) BOTH(NAME, KIND, PARAMETERS, EXPR, std::feclearexcept(FE_INVALID))
-#define LOOP(NAME, KIND, PARAMETERS, EXPR) BOTH(NAME, KIND, PARAMETERS, EXPR, )
-LOOP(add, pairs, (float x, float y), x + y)
-LOOP(subtract, pairs, (float x, float y), x - y)
-LOOP(multiply, pairs, (float x, float y), x * y)
-LOOP(true_divide, pairs, (float x, float y), x / y)
+#define QUIET(NAME, KIND, PARAMETERS, EXPR) LOOPS(NAME, KIND, PARAMETERS, EXPR, std::feclearexcept(FE_INVALID))
+#define LOOP(NAME, KIND, PARAMETERS, EXPR) LOOPS(NAME, KIND, PARAMETERS, EXPR, )
+// For each a place for the loop that NumPy had for float16, which is called for sums of rows.
+#define SUMS(NAME, EXPR)                                                                                      \
+    extern "C" {                                                                                              \
+    __attribute__((visibility("default"))) rl::Former rl_former_##NAME = {nullptr, nullptr};                  \
+    }                                                                                                         \
+    RL_EXPORT void rl_loop_##NAME##_bf16(char **args, const intptr_t *n, const intptr_t *step, void *) {      \
+        rl::pairs<rl::Bf16>(args, n, step, [](float x, float y) { return EXPR; });                            \
+    }                                                                                                         \
+    RL_EXPORT void rl_loop_##NAME##_f16(char **args, const intptr_t *n, const intptr_t *step, void *data) {   \
+        const bool sum = rl_former_##NAME && args[0] == args[2] && !step[0] && !step[2];                      \
+        if (sum) return rl_former_##NAME.loop(args, n, step, data);                                           \
+        rl::pairs<rl::F16>(args, n, step, [](float x, float y) { return EXPR; });                             \
+    }
+SUMS(add, x + y)
+SUMS(subtract, x - y)
+SUMS(multiply, x * y)
+SUMS(true_divide, x / y)
 QUIET(maximum, extremes, (float x, float y), rl::larger<S>(x, y))
 QUIET(minimum, extremes, (float x, float y), rl::smaller<S>(x, y))
+LOOP(copysign, pairs, (float x, float y), std::copysign(x, y))
 LOOP(negative, singles, (float x), -x)
 LOOP(absolute, singles, (float x), std::fabs(x))
 LOOP(square, singles, (float x), x * x)
@@ -201,3 +191,8 @@ QUIET(not_equal, truths, (float x, float y), x != y)
 QUIET(isnan, kinds, (float x), x != x)
 QUIET(isinf, kinds, (float x), std::fabs(x) == rl::infinity<float>())
 QUIET(isfinite, kinds, (float x), std::fabs(x) < rl::infinity<float>())
+QUIET(signbit, kinds, (float x), std::signbit(x))
+QUIET(logical_not, kinds, (float x), x == 0)
+QUIET(logical_and, truths, (float x, float y), (x != 0) & (y != 0))
+QUIET(logical_or, truths, (float x, float y), (x != 0) | (y != 0))
+QUIET(logical_xor, truths, (float x, float y), (x != 0) != (y != 0))

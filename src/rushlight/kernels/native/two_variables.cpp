@@ -52,17 +52,20 @@ template <class T> RL_INLINE T nextafter(T x, T y) {
 
 }  // namespace rl
 
-#define PAIR(NAME, T, S, EXPR)                                                                    \
+#define PAIR(NAME, U, S, EXPR)                                                                    \
     RL_EXPORT void rl_##NAME##_##S(Array *x_, Array *y_, Array *o_, long n) {                     \
         rl::Call call(#NAME);                                                                     \
-        const T *x = call.pair_in<T>("input", x_, n), *y = call.pair_in<T>("other", y_, n);       \
-        T *o = call.pair_out<T>("out", o_, n);                                                    \
+        using T = rl::WideOf<U>;                                                                  \
+        const U *x = call.pair_in<U>("input", x_, n), *y = call.pair_in<U>("other", y_, n);       \
+        U *o = call.pair_out<U>("out", o_, n);                                                    \
         call.run([=] { rl::map2(x, y, o, n, [](T a, T b) -> T { return EXPR; }); });              \
     }
-#define ALL(T, S)                                   \
-    PAIR(logaddexp, T, S, rl::logaddexp(a, b))      \
-    PAIR(logaddexp2, T, S, rl::logaddexp2(a, b))    \
-    PAIR(hypot, T, S, rl::hypot(a, b))              \
-    PAIR(copysign, T, S, std::copysign(a, b))       \
-    PAIR(nextafter, T, S, rl::nextafter(a, b))
-RL_BOTH(ALL)
+#define ALL(U, S)                                   \
+    PAIR(logaddexp, U, S, rl::logaddexp(a, b))      \
+    PAIR(logaddexp2, U, S, rl::logaddexp2(a, b))    \
+    PAIR(hypot, U, S, rl::hypot(a, b))              \
+    PAIR(copysign, U, S, std::copysign(a, b))
+RL_ALL(ALL)
+// Of 16 bits the next number is none of float32.
+PAIR(nextafter, float, f32, rl::nextafter(a, b))
+PAIR(nextafter, double, f64, rl::nextafter(a, b))

@@ -4,7 +4,7 @@ NumPy knows bfloat16 by the loops that ml_dtypes registers, which go number by n
 takes eight times as long as that of float32 ones, of float16 thirty times.  Formulas, optimizers and whoever else writes `a + b` call
 those loops, so that they are exchanged here, once, by functions of NumPy's C interface: `PyUFunc_RegisterLoopForType`, which takes the
 place of a loop that is there, and for NumPy's own dtypes `PyUFunc_ReplaceLoopBySignature`, which tells the loop that was there: ours
-hand on to it what is not a row without gaps.  See docs/decisions/0021-loops-of-bfloat16.md.
+hand on to it sums of rows.  See docs/decisions/0021-loops-of-bfloat16.md.
 """
 
 from __future__ import annotations
@@ -18,10 +18,24 @@ from ml_dtypes import bfloat16
 
 __all__ = ["TAKEN", "install"]
 
-PAIRS = ("add", "subtract", "multiply", "true_divide", "maximum", "minimum")
+SUMS = ("add", "subtract", "multiply", "true_divide")  # whose loops over rows that become one number stay NumPy's
+PAIRS = (*SUMS, "maximum", "minimum", "copysign")
 SINGLES = ("negative", "absolute", "square", "sqrt", "reciprocal", "floor", "ceil", "trunc", "rint")
-TRUTHS = ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal")
-KINDS = ("isnan", "isinf", "isfinite")
+TRUTHS = (
+    *("greater", "greater_equal", "less", "less_equal", "equal", "not_equal"),
+    *("logical_and", "logical_or", "logical_xor"),
+)
+KINDS = ("isnan", "isinf", "isfinite", "signbit", "logical_not")
+
+# Those of borrowed.cpp, which call NumPy's loops over float32.
+FUNCTIONS = (
+    *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"),
+    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "deg2rad", "rad2deg"),
+)
+FUNCTIONS_OF_TWO = (
+    *("power", "arctan2", "hypot", "logaddexp", "logaddexp2", "fmax", "fmin", "fmod", "remainder", "floor_divide"),
+)
+BORROWED = FUNCTIONS + FUNCTIONS_OF_TWO
 
 BFLOAT16, FLOAT16, BOOL = (np.dtype(t).num for t in (bfloat16, np.float16, np.bool_))
 TAKEN: set[tuple[str, int]] = set()  # the ufuncs that have them, and of which dtype
@@ -33,8 +47,11 @@ def install(lib: Any) -> bool:
     """Give NumPy the loops of a library; whether it took them. Without them all is as it was, and slower."""
     with contextlib.suppress(AttributeError, ImportError, ValueError, OSError):
         table = interface()
+        lent = [name for name in BORROWED if _lend(lib, name)]
         for give, number in ((_register(table), BFLOAT16), (_replace(table), FLOAT16)):
             for name, kinds in _signatures(number):
+                if name in BORROWED and name not in lent:
+                    continue
                 if not give(lib, name, kinds):
                     return False
                 TAKEN.add((name, number))
@@ -43,7 +60,8 @@ def install(lib: Any) -> bool:
 
 def _signatures(number: int) -> list[tuple[str, list[int]]]:
     """The ufuncs, and the dtypes of their arguments and results."""
-    shapes = ((PAIRS, [number] * 3), (SINGLES, [number] * 2), (TRUTHS, [number, number, BOOL]), (KINDS, [number, BOOL]))
+    pairs, singles = PAIRS + FUNCTIONS_OF_TWO, SINGLES + FUNCTIONS
+    shapes = ((pairs, [number] * 3), (singles, [number] * 2), (TRUTHS, [number, number, BOOL]), (KINDS, [number, BOOL]))
     return [(name, kinds) for names, kinds in shapes for name in names]
 
 
@@ -55,6 +73,31 @@ def interface() -> Any:
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     return ctypes.cast(pointer(inner._UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))
+
+
+def _lend(lib: Any, name: str) -> bool:
+    """Show a library NumPy's loop of a ufunc over float32, and what that is called with; whether it was found.
+
+    They lie in the ufunc, whose layout NumPy publishes: head, number of inputs, results, both, kind; loops, what they are called with,
+    how many there are, room, name.
+    """
+    import ctypes
+
+    ufunc = getattr(np, name)
+    head, pointer = id(ufunc) + object.__basicsize__, ctypes.c_void_p
+    _, _, loops, data, _, called = (pointer * 6).from_address(head)
+    wanted = "f" * ufunc.nin
+    operands = [each.partition("->")[0] for each in ufunc.types]
+    counts = tuple((ctypes.c_int * 3).from_address(head))
+    if counts != (ufunc.nin, 1, ufunc.nin + 1) or wanted not in operands:
+        return False
+    if not called or ctypes.string_at(called) != name.encode():
+        return False
+    place = operands.index(wanted)
+    lent = (pointer * 2).in_dll(lib, f"rl_wide_{name}")
+    for i, table in enumerate((loops, data)):
+        lent[i] = (pointer * (place + 1)).from_address(table)[place] if table else None
+    return True
 
 
 def _loop(lib: Any, name: str, suffix: str) -> Any:
@@ -86,7 +129,7 @@ def _replace(table: Any) -> Any:
     replace = kind(table[REPLACE] or 0)
 
     def give(lib: Any, name: str, kinds: list[int]) -> bool:
-        former = ctypes.c_void_p.in_dll(lib, f"rl_former_{name}")
+        former = ctypes.c_void_p.in_dll(lib, f"rl_former_{name}") if name in SUMS else ctypes.c_void_p()
         signature = (ctypes.c_int * len(kinds))(*kinds)
         return bool(
             former.value or replace(getattr(np, name), _loop(lib, name, "f16"), signature, ctypes.byref(former)) == 0

@@ -110,7 +110,7 @@ def refuse_zero(name: str, input: Array, other: Array | int) -> None:
                            "floating-point dtype for infinities, or replace the zeros")  # fmt: skip
 
 
-@elementwise(aten=("div.Tensor_mode(input, other, *, rounding_mode='floor')",), promote="arith", ns=None, name="div_floor", saved_as={"rounding_mode": always("floor")}, refuse="bc",
+@elementwise(aten=("div.Tensor_mode(input, other, *, rounding_mode='floor')",), promote="arith", ns=None, name="div_floor", half=None, saved_as={"rounding_mode": always("floor")}, refuse="bc",
              grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)}, numbers=True, exact=True)  # fmt: skip
 def div_floor(input: Array, other: Array) -> Array:
     """The quotient rounded down.  (*), (*) -> (*)"""
@@ -137,7 +137,7 @@ def _refused(name: str) -> Callable[..., Any]:
     return formula
 
 
-@elementwise(aten=("floor_divide(input, other)",), promote="arith", refuse="bc",
+@elementwise(aten=("floor_divide(input, other)",), promote="arith", half=None, refuse="bc",
              grads={"input": _refused("floor_divide"), "other": _refused("floor_divide")}, numbers=True, exact=True)  # fmt: skip
 def floor_divide(input: Array, other: Array) -> Array:
     """The quotient rounded down, broadcast: Python's //.  (*), (*) -> (*).  RuntimeError for integers by zero.
@@ -191,7 +191,7 @@ publish_inplace(div_, "div", "", ("divide",))
 # Remainders ------------------------------------------------------------------------------------------
 
 
-@elementwise(aten=("remainder.Tensor", "remainder.Scalar"), promote="arith", refuse="bc",
+@elementwise(aten=("remainder.Tensor", "remainder.Scalar"), promote="arith", half=None, refuse="bc",
              grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_floor(input, other)})  # fmt: skip
 def remainder(input: Array, other: Array) -> Array:
     """What floored division leaves, with the sign of `other`: Python's %.  (*), (*) -> (*)
@@ -206,7 +206,7 @@ def remainder(input: Array, other: Array) -> Array:
     return backend.remainder(input, other)
 
 
-@elementwise(aten=("fmod.Tensor", "fmod.Scalar"), promote="arith", refuse="bc",
+@elementwise(aten=("fmod.Tensor", "fmod.Scalar"), promote="arith", half=None, refuse="bc",
              grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_trunc(input, other)})  # fmt: skip
 def fmod(input: Array, other: Array) -> Array:
     """What truncated division leaves, with the sign of `input`: C's fmod.  (*), (*) -> (*)

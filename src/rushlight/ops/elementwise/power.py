@@ -331,7 +331,7 @@ def float_power_(input: Tensor, exponent: Tensor | complex) -> Tensor:
 publish_inplace(float_power_, "float_power", "", ())
 
 
-@elementwise(promote="arith", refuse="bic", strict=True)
+@elementwise(promote="arith", half=None, refuse="bic", strict=True)
 def hypot(input: Array, other: Array) -> Array:
     """sqrt(input^2 + other^2), broadcast, without overflow.  (*), (*) -> (*)"""
     return backend.hypot(input, other)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # atan2 -----------------------------------------------------------------------------------------------
 
 
-@elementwise(promote="float", half="float32", aliases=("arctan2",), refuse="c", strict=True)
+@elementwise(promote="float", ufunc="arctan2", half="float32", aliases=("arctan2",), refuse="c", strict=True)
 def atan2(input: Array, other: Array) -> Array:
     """The angle of the point (other, input) in (-pi, pi], broadcast.  (*), (*) -> (*)"""
     return np.arctan2(input, other)
@@ -48,7 +48,7 @@ atan2.grad("other")(lambda g, input, other: _slope(g, other, input, -1))
 # Logarithms of sums ----------------------------------------------------------------------------------
 
 
-@elementwise(promote="arith", half="float32", refuse="bi", strict=True, inplace=False)
+@elementwise(promote="arith", half=None, refuse="bi", strict=True, inplace=False)
 def logaddexp(input: Array, other: Array) -> Array:
     """log(e^input + e^other), broadcast, without overflow.  (*), (*) -> (*)"""
     if input.dtype.kind != "c":
@@ -60,7 +60,7 @@ logaddexp.grad("input")(lambda g, input, other: g / conj(exp(other - input) + 1)
 logaddexp.grad("other")(lambda g, input, other: g / conj(exp(input - other) + 1))
 
 
-@elementwise(promote="arith", half="float32", refuse="bic", strict=True, inplace=False)
+@elementwise(promote="arith", half=None, refuse="bic", strict=True, inplace=False)
 def logaddexp2(input: Array, other: Array) -> Array:
     """log2(2^input + 2^other), broadcast, without overflow.  (*), (*) -> (*)"""
     return backend.logaddexp2(input, other)

@@ -66,7 +66,7 @@ exp.grad("input")(lambda g, out: by(g, conj(out)))
 exp.into(inplace_kernel(exp.op, _exp))
 
 
-@elementwise()
+@elementwise(half=None)
 def exp2(input: Array) -> Array:
     """2 to the power of each element.  input: (*) -> (*); keeps its result for the backward."""
     return backend.exp2(input) if input.dtype.kind != "c" else np.exp(_scaled(input, LN2))
@@ -80,7 +80,7 @@ def _scaled(x: Array, factor: float) -> Array:
     return out
 
 
-exp2.grad("input")(lambda g, out: times(g, own_conj(out * LN2)))
+exp2.grad("input")(lambda g, out: times(g, own_conj(by(out, LN2))))
 
 
 @elementwise(ufunc="expm1", grads={"input": lambda g, out: times(g, own_conj(out + 1))}, foreach=True)
@@ -107,17 +107,17 @@ def log(input: Array) -> Array:
 log.into(inplace_kernel(log.op, _log))
 
 
-@elementwise(ufunc="log2", grads={"input": lambda g, input: over(g, own_conj(input * LN2))}, foreach=True)
+@elementwise(ufunc="log2", grads={"input": lambda g, input: over(g, own_conj(by(input, LN2)))}, foreach=True)
 def log2(input: Array) -> Array:
     """Logarithm to base 2.  input: (*) -> (*); -inf at 0, NaN below."""
 
 
-@elementwise(ufunc="log10", grads={"input": lambda g, input: over(g, own_conj(input * LN10))}, foreach=True)
+@elementwise(ufunc="log10", grads={"input": lambda g, input: over(g, own_conj(by(input, LN10)))}, foreach=True)
 def log10(input: Array) -> Array:
     """Logarithm to base 10.  input: (*) -> (*); -inf at 0, NaN below."""
 
 
-@elementwise(grads={"input": lambda g, input: over(g, own_conj(input + 1))}, foreach=True)
+@elementwise(half=None, grads={"input": lambda g, input: over(g, own_conj(input + 1))}, foreach=True)
 def log1p(input: Array) -> Array:
     """log(1 + input), exact near 0.  input: (*) -> (*), -inf at -1 and NaN below"""
     return np.log1p(input) if input.dtype.kind != "c" else complex_log1p(input)
@@ -344,14 +344,14 @@ def _(g: Array | Tensor, input: Any, eps: float | None) -> Any:
 
 
 @elementwise(refuse="c", refusal=complex_refused(RuntimeError, "deg2rad is not supported for complex tensors"),
-             grads={"input": lambda g: g * (math.pi / 180)})  # fmt: skip
+             grads={"input": lambda g: by(g, math.pi / 180)})  # fmt: skip
 def deg2rad(input: Array) -> Array:
     """Degrees as radians.  input: (*) -> (*)"""
     return input * (math.pi / 180)
 
 
 @elementwise(refuse="c", refusal=complex_refused(RuntimeError, "rad2deg is not supported for complex tensors"),
-             grads={"input": lambda g: g * (180 / math.pi)})  # fmt: skip
+             grads={"input": lambda g: by(g, 180 / math.pi)})  # fmt: skip
 def rad2deg(input: Array) -> Array:
     """Radians as degrees.  input: (*) -> (*)"""
     return input * (180 / math.pi)
