@@ -239,7 +239,7 @@ def in_float32_blocks(kernel: Callable[..., Any], *arrays: Array) -> Array | Non
     shape = max((a.shape for a in arrays), key=lambda s: (math.prod(s), len(s)))
     if any(a.size != 1 and a.shape != shape for a in arrays):
         return None
-    parts = [_parts_in_float32(a) for a in arrays]
+    parts = [parts_in_float32(a) for a in arrays]
     out = np.empty(math.prod(shape), next(a.dtype for a in arrays if is_half(a.dtype)))
     for start in range(0, out.size, BLOCK):
         found = kernel(*(part(start) for part in parts))
@@ -249,7 +249,7 @@ def in_float32_blocks(kernel: Callable[..., Any], *arrays: Array) -> Array | Non
     return out.reshape(shape)
 
 
-def _parts_in_float32(a: Array) -> Callable[[int], Array]:
+def parts_in_float32(a: Array) -> Callable[[int], Array]:
     """What gives the block of an array that begins at a place, 16-bit floats in float32; of one element that each time."""
     if a.size == 1:
         one = (widened(a) if is_half(a.dtype) else a).reshape(())

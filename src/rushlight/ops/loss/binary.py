@@ -18,7 +18,7 @@ from rushlight.dispatch.dims import common_shape
 from rushlight.dispatch.keeping.blocks import in_blocks
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
-from rushlight.kernels.dispatch import up
+from rushlight.kernels.dispatch import recast, up
 from rushlight.ops.elementwise.floats import still, widened
 from rushlight.ops.loss.loss import check_tensors, folded, reduced, reduction_of, share
 
@@ -121,15 +121,16 @@ def softplus_of_minus(x: Array) -> Array:
 
 
 @op(aten=("binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=1)",), autocast="float32", ns=None, name="binary_cross_entropy_with_logits", promote="arith", refuse="bic",
-    broadcasts=("pos_weight", "target", "input", "weight"), shape=shapes.loss, batch=families.pairs_of_elements)  # fmt: skip
+    broadcasts=("pos_weight", "target", "input", "weight"), half=None, shape=shapes.loss, batch=families.pairs_of_elements)  # fmt: skip
 def logits_op(input: Array, target: Array, weight: Array | None, pos_weight: Array | None,
               reduction: str) -> Array:  # fmt: skip
     """Binary cross entropy of sigmoid(input), reduced.  (*), (*), broadcast, broadcast -> () or (*)"""
     if weight is None and pos_weight is None:
         return folded(lambda x, t: softplus_of_minus(x) + (1 - t) * x, reduction, input, target)
-    log_weight = 1 if pos_weight is None else (pos_weight - 1) * target + 1
-    out = np.asarray(softplus_of_minus(input) * log_weight + (1 - target) * input)
-    return folded(lambda values: values, reduction, out if weight is None else np.asarray(out * weight))
+    x, t, w, pw = up(input, target, weight, pos_weight)
+    log_weight = 1 if pw is None else (pw - 1) * t + 1
+    out = np.asarray(softplus_of_minus(x) * log_weight + (1 - t) * x)
+    return recast(folded(lambda values: values, reduction, out if w is None else np.asarray(out * w)), input.dtype)
 
 
 def _logits_raw(
@@ -252,6 +253,7 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
     autocast="float32",
     ns=None,
     name="soft_margin_loss",
+    half=None,
     promote="arith",
     refuse="bic",
     broadcasts=("input", "target"),

@@ -6,6 +6,7 @@ Each is one operator with its reduction, so that no array of losses outlives it;
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
-from rushlight.kernels.dispatch import up
+from rushlight.kernels.dispatch import BLOCK, in_float32_blocks, is_half, parts_in_float32, through_float32, up
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.floats import widened
 from rushlight.ops.elementwise.power import in_dtype
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 F = "nn.functional"
 REDUCTIONS = ("none", "mean", "sum")
-BLOCK = 65536
 
 
 def reduction_of(reduction: str, size_average: object = None, reduce: object = None) -> str:
@@ -78,17 +78,27 @@ def require_castable(name: str, input: Tensor, target: Tensor) -> None:
 def folded(fn: Callable[..., Any], reduction: str, *arrays: Array) -> Array:
     """The losses fn(*arrays) reduced: of equally shaped arrays block by block, so that they are never all in memory."""
     if reduction == "none":
-        return fn(*arrays)
-    shape = arrays[0].shape
+        return of_halves(fn, *arrays)
+    shape, half = arrays[0].shape, is_half(arrays[0].dtype)
     if arrays[0].size > BLOCK and all(a.shape == shape and a.flags.c_contiguous for a in arrays):
-        flat = [a.reshape(-1) for a in arrays]
-        parts = (fn(*(a[i : i + BLOCK] for a in flat)) for i in range(0, arrays[0].size, BLOCK))
-        count, dtype, total = arrays[0].size, np.result_type(*arrays), sum(float(np.add.reduce(p)) for p in parts)
+        blocks = [parts_in_float32(a) for a in arrays]
+        parts = (fn(*[block(i) for block in blocks]) for i in range(0, arrays[0].size, BLOCK))
+        count, total = arrays[0].size, sum(float(np.add.reduce(p)) for p in parts)
+        dtype = arrays[0].dtype if half else np.result_type(*arrays)
     else:
-        values = np.asarray(fn(*arrays))
-        count, dtype, total = values.size, values.dtype, np.add.reduce(values, axis=None)
+        values = np.asarray(fn(*up(*arrays)))
+        count, total = values.size, np.add.reduce(values, axis=None)
+        dtype = arrays[0].dtype if half else values.dtype
     with np.errstate(all="ignore"):
         return np.asarray(np.divide(total, count if reduction == "mean" else 1), dtype)
+
+
+def of_halves(fn: Callable[..., Any], *arrays: Array) -> Any:
+    """fn(*arrays) of each element: of 16 bits in float32, block by block where they are of one shape, and rounded."""
+    if not is_half(arrays[-1].dtype):
+        return fn(*arrays)
+    found = in_float32_blocks(fn, *arrays)
+    return through_float32(fn, arrays[-1].dtype, *arrays) if found is None else found
 
 
 def reduced(values: Tensor, reduction: str) -> Tensor:
@@ -120,6 +130,7 @@ def both(d: Array | Tensor, needs: tuple[bool, ...]) -> tuple[Any, Any]:
     autocast="float32",
     ns=None,
     name="mse_loss",
+    half=None,
     promote="arith",
     refuse="bic",
     broadcasts=("input", "target"),
@@ -137,10 +148,13 @@ def _square(x: Array, t: Array) -> Array:
 
 
 def _mse_raw(g: Array, input: Array, target: Array, reduction: str, needs: tuple[bool, ...]) -> tuple[Array, ...]:
-    g, x, t = up(g, input, target)
+    return both(of_halves(partial(_mse_slope, 2 * share(reduction, input, target)), g, input, target), needs)
+
+
+def _mse_slope(factor: float, g: Array, x: Array, t: Array) -> Array:
     d = np.asarray(x - t)
-    d *= g * d.dtype.type(2 * share(reduction, x, t))
-    return both(d, needs)
+    d *= g * d.dtype.type(factor)
+    return d
 
 
 @mse_op.grad("input", "target", raw=_mse_raw)
@@ -180,6 +194,7 @@ def check_weight(name: str, weight: Tensor, input: Tensor) -> None:
     autocast="float32",
     ns=None,
     name="l1_loss",
+    half=None,
     promote="arith",
     refuse="bic",
     broadcasts=("input", "target"),
@@ -194,14 +209,18 @@ def l1_op(input: Array, target: Array, reduction: str) -> Array:
 
 def _l1_raw(g: Array, input: Array, target: Array, reduction: str, needs: tuple[bool, ...]) -> tuple[Array, ...]:
     if input.dtype == np.int8:  # see `sides`
-        (g,) = up(g)
-        d = input.astype(g.dtype)
+        factor = share(reduction, input)
+        d = of_halves(lambda signs, g: signs.astype(g.dtype) * (g * g.dtype.type(factor)), input, g)
     else:
-        g, x, t = up(g, input, target)
-        d = np.asarray(x - t)
-        backend.sign(d, out=d)  # 0 of NaN, as the slope of abs
-    d *= g * d.dtype.type(share(reduction, d))
+        d = of_halves(partial(_l1_slope, share(reduction, input, target)), g, input, target)
     return both(d, needs)
+
+
+def _l1_slope(factor: float, g: Array, x: Array, t: Array) -> Array:
+    d = np.asarray(x - t)
+    backend.sign(d, out=d)  # 0 of NaN, as the slope of abs
+    d *= g * d.dtype.type(factor)
+    return d
 
 
 @l1_op.grad("input", "target", raw=_l1_raw)
@@ -241,12 +260,15 @@ def _huber_slopes(
 def _huber_raw(
     g: Array, x: Array, t: Array, reduction: str, delta: float, scale: float, needs: tuple[bool, ...]
 ) -> tuple[Array, ...]:
-    g, x, t = up(g, x, t)
     factor = scale * share(reduction, x, t)
-    if g.ndim:
+    if not g.ndim:
+        return both(backend.huber_slope(x, t, delta, factor * float(g)), needs)
+
+    def slope(g: Array, x: Array, t: Array) -> Array:
         d = backend.huber_slope(x, t, delta, factor)
-        return both(np.multiply(d, g, out=d), needs)
-    return both(backend.huber_slope(x, t, delta, factor * float(g)), needs)
+        return np.multiply(d, g, out=d)
+
+    return both(of_halves(slope, g, x, t), needs)
 
 
 def _huber_formula(
@@ -267,6 +289,7 @@ def _huber_formula(
     },
     ns=None,
     name="smooth_l1_loss",
+    half=None,
     promote="arith",
     refuse="bic",
     broadcasts=("input", "target"),
@@ -275,7 +298,13 @@ def _huber_formula(
 )
 def smooth_l1_op(input: Array, target: Array, reduction: str, beta: float) -> Array:
     """d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, reduced.  (*), (*) -> () or (*)"""
-    return folded(lambda x, t: backend.huber(x, t, beta, 1 / beta), reduction, input, target)
+    return _huber(input, target, reduction, beta, 1 / beta)
+
+
+def _huber(input: Array, target: Array, reduction: str, delta: float, scale: float) -> Array:
+    if reduction == "none":
+        return backend.huber(input, target, delta, scale)
+    return folded(lambda x, t: backend.huber(x, t, delta, scale), reduction, input, target)
 
 
 @smooth_l1_op.grad("input", "target", raw=_huber_slopes)
@@ -311,6 +340,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
     autocast="float32",
     ns=None,
     name="huber_loss",
+    half=None,
     promote="arith",
     refuse="bic",
     broadcasts=("input", "target"),
@@ -319,7 +349,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
 )
 def huber_op(input: Array, target: Array, reduction: str, delta: float) -> Array:
     """d^2 / 2 where |d| < delta, else delta * (|d| - delta / 2), reduced.  (*), (*) -> () or (*)"""
-    return folded(lambda x, t: backend.huber(x, t, delta, 1.0), reduction, input, target)
+    return _huber(input, target, reduction, delta, 1.0)
 
 
 @huber_op.grad("input", "target",
@@ -360,6 +390,7 @@ def huber_loss(
 @op(
     ns=None,
     name="kl_div",
+    half=None,
     promote="float",
     refuse="c",
     broadcasts=("target", "input"),
