@@ -52,7 +52,6 @@ ndarray = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 NUMBERS = (int, float, bool, complex)
 OPERANDS = (Tensor, int, float, complex, ndarray, np.generic)
-new = object.__new__
 observed: Any = None  # the module of that name, which imports this one and puts itself here
 
 
@@ -247,7 +246,7 @@ def make_node(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], edges: tu
             if edge.__class__ is Severed:  # a gradient that goes nowhere: nothing is saved for it
                 mask &= ~(1 << i)
     plan = op.plan(mask, len(flat))
-    node = new(op.node_type())
+    node = op.new_node()
     node.seq, node.edges, node.extra, node.plan, node.statics = next_seq(), edges, None, plan, statics
     node.saved, node.versions = save_inputs(plan, flat, statics)
     if plan.save_inputs:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 from rushlight.backends.numpy import backend
 from rushlight.basics.arrays import Array as Array
+from rushlight.basics.makers import maker
 from rushlight.dispatch.costs import Counted
 from rushlight.dispatch.families import Family
 from rushlight.dispatch.plan import Formula, FullNode, Plan, SeveralOutputs, arguments
@@ -129,7 +130,7 @@ class Op:
         None  # its public function without the look at modes, and that without recording: made by `quick`
     )
     unrecorded: Callable[..., Any] | None = None
-    MADE: ClassVar = frozenset({"call", "node_class", "slim_class", "written", "unwatched", "unrecorded"})
+    MADE: ClassVar = frozenset({"call", "node_class", "slim_class", "new_node", "written", "unwatched", "unrecorded"})
     SETTINGS: ClassVar[dict[str, Any]]  # what may be said by keyword and is kept as it is
 
     # What follows from the forward and from what is said.
@@ -327,6 +328,11 @@ class Op:
         if self.node_class is None:
             self.node_class = self.node_subclass(FullNode if self.out_count == 1 else SeveralOutputs)
         return self.node_class
+
+    def new_node(self) -> FullNode:
+        """A node of this operator with nothing in it."""
+        self.new_node = maker(self.node_type())  # type: ignore[method-assign]  # from now on called in its place
+        return self.new_node()
 
     def node_subclass(self, base: type[N]) -> type[N]:
         """A subclass of `base` that bears the name of this operator's nodes."""

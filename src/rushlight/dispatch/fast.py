@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.basics.makers import maker
 from rushlight.basics.state import modes
 from rushlight.dispatch.call import (
     OPERANDS,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
 ndarray = np.ndarray
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
-new = object.__new__
 NOTHING = (None,) * 16
 
 
@@ -127,10 +127,10 @@ def record(op: Op, table: dict[Any, Any], t: Tensor, inputs: tuple[Any, ...], st
     result = t._held
     if result.dtype.kind in "biu":
         return
-    plan, node_type = table.get(mask) or entry(op, table, mask, len(inputs))
+    plan, new_node = table.get(mask) or entry(op, table, mask, len(inputs))
     if plan is None:
         return
-    node = node_type()
+    node = new_node()
     node.seq, node.extra, node.plan, node.statics, node.edges = next_seq(), None, plan, statics, edges
     node.shape, node.dtype = result.shape, result.dtype
     node.versions = node.outs = None
@@ -153,10 +153,10 @@ def record(op: Op, table: dict[Any, Any], t: Tensor, inputs: tuple[Any, ...], st
     t._edge = node
 
 
-def entry(op: Op, table: dict[Any, Any], mask: int, count: int) -> tuple[Plan | None, type[OpNode] | None]:
-    """Plan and class of the nodes for the inputs in `mask`, kept in `table`; (None, None) without a gradient."""
+def entry(op: Op, table: dict[Any, Any], mask: int, count: int) -> tuple[Plan | None, Callable[[], OpNode] | None]:
+    """Plan and maker of the nodes for the inputs in `mask`, kept in `table`; (None, None) without a gradient."""
     covered = mask & op.target_mask
-    found = (op.plan(covered, count), op.node_type()) if covered else (None, None)
+    found = (op.plan(covered, count), maker(op.node_type())) if covered else (None, None)
     table[mask] = found
     return found
 

@@ -61,7 +61,7 @@ def recorded(op: Op, target: Tensor, other: Any, y: Any) -> FullNode | None:
     if edge is None or edge.__class__ is Severed:
         return None
     inplace.check(target, True)
-    node = op.node_type()()
+    node = op.new_node()
     node.seq, node.edges, node.extra, node.plan, node.statics = next_seq(), (edge, None), None, plan, ()
     node.saved, node.versions, node.outs, node.aux = (None, None), None, None, None
     if plan.save_inputs:

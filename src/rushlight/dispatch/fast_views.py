@@ -74,7 +74,7 @@ def link(t: Tensor, op: Op, of: Tensor, edge: Edge, statics: tuple[Any, ...]) ->
     """Put `t`, made by an operator on one tensor that saves nothing of it, into the graph."""
     plan = op.plans.get((1, 1)) or op.plan(1, 1)
     array = t._held
-    t._edge = node = op.node_type()()
+    t._edge = node = op.new_node()
     node.seq, node.extra, node.plan, node.statics = next_seq(), None, plan, statics
     node.edges = (of if edge is LEAF else edge,)
     node.shape, node.dtype = array.shape, array.dtype
@@ -114,7 +114,7 @@ def several(op: Op, of: Tensor, arrays: list[Any], statics: tuple[Any, ...]) -> 
     edge = of._edge if of._view is None else edge_of(of)
     if edge is None:
         return None
-    node = op.node_type()()
+    node = op.new_node()
     node.seq, node.extra, node.plan, node.statics = next_seq(), None, op.plans.get((1, 1)) or op.plan(1, 1), statics
     node.edges = (of if edge is LEAF else edge,)
     node.count, node.shape, node.dtype = len(arrays), [a.shape for a in arrays], [a.dtype for a in arrays]
@@ -144,7 +144,7 @@ def joined(op: Op, tensors: Sequence[Any], array: Array, statics: tuple[Any, ...
         bit += bit
     if mask:
         n = len(edges)
-        t._edge = node = op.node_type()()
+        t._edge = node = op.new_node()
         node.seq, node.extra, node.plan, node.statics = next_seq(), None, op.plan(mask, n), statics
         node.edges, node.shape, node.dtype = tuple(edges), array.shape, array.dtype
         node.saved, node.versions, node.outs, node.aux = (None,) * n, None, None, None

@@ -306,9 +306,14 @@ def as_function(edge: Node | Tensor | None) -> tuple[Any, int]:
 
 def edge_of(tensor: Tensor) -> Any:
     """Where gradients of `tensor` go: None, itself if it is a leaf, a node or a port."""
-    if tensor._view is not None:
-        Tensor._refresh(tensor)
-        if tensor._edge is None and tensor._view.base._edge is not None and tensor.requires_grad:
+    info, edge = tensor._view, tensor._edge
+    if info is not None:
+        base = info.base._edge
+        if (edge is None or edge is LEAF) and base is None:
+            return None if edge is None else tensor
+        if info.version != tensor._storage.version:
+            Tensor._refresh(tensor)
+            edge = tensor._edge
+        if edge is None and tensor.requires_grad:
             return Severed(tensor._held)
-    edge = tensor._edge
     return tensor if edge is LEAF else edge

@@ -167,23 +167,24 @@ class Run:
                 node = heappop(ready)[1]
                 own = records[node]
             if node.extra is not None or (ends and node in ends):
-                stop: Node = node
-                return stop
+                return node  # type: ignore[no-any-return]
             g, own[1] = own[1], None
-            plan, wanted = None, EVERY if masks is None else masks[node]
+            plan = node.plan
             if g is None and not node.runs_without_grad:
                 grads = [None] * len(node.edges)
             else:
-                plan = node.plan
+                wanted = EVERY if masks is None else masks[node]
                 grads = node.run(g, wanted) if plan is None or wanted != EVERY else plan.full(node, g)
                 g = None
                 if grads.__class__ is not list:
                     grads = list(grads)
             if not keep:
-                if plan is not None and plan.slim:
-                    node.saved = None
-                else:
+                if plan is None:
                     node.release()
+                else:
+                    node.saved = None
+                    if not plan.slim:
+                        node.outs = node.aux = None
             edges, node = node.edges, None
             if plan is not None and plan.order is not None:
                 edges, grads = plan.order(edges), list(plan.order(grads))
