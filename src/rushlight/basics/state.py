@@ -136,17 +136,13 @@ def set_mode(name: str, value: object) -> Any:
             if name == "observers":
                 counted.observing += change
                 special.observing += change
-    values["way"] = (
-        RECORDED if not odd else 0 if values["grad"] else UNRECORDED if odd == 1 else _way_without_grad(values)
-    )
+    if not odd:
+        values["way"] = RECORDED
+    elif values["grad"] or odd - values["inference"] + values["forward_grad"] != 2:
+        values["way"] = 0
+    else:
+        values["way"] = INFERENCE if values["inference"] else UNRECORDED
     return former
-
-
-def _way_without_grad(values: dict[str, Any]) -> int:
-    """What several modes that differ from their defaults are to an operator, one of them that no graph is recorded."""
-    if values["odd"] - values["inference"] + values["forward_grad"] != 2:
-        return 0
-    return INFERENCE if values["inference"] else UNRECORDED
 
 
 # What hooks and custom functions may set within a backward run, and what ends with it.
