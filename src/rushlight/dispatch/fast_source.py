@@ -280,7 +280,16 @@ def call(*args, **kwargs):
         if out is not None:
             return slow(op, args[:{n}], out, args[{n}:])
     {names} = args
+    {array}
     tensors, mask, kind = False, 0, None
+"""
+
+# One array, of which formulas make the gradients that no graph records.
+ARRAY = """
+if a0.__class__ is ndarray and (a0.dtype is F32 or a0.dtype is F64):
+    x0 = a0
+    {result}
+    return result if result.__class__ is ndarray else asarray(result)
 """
 
 INPUT = """
@@ -342,17 +351,9 @@ def fixed_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
     n, count = len(op.tensors), len(op.names)
     names = [f"a{i}" for i in range(count)]
     inputs, statics = (f"({''.join(f'{a}, ' for a in part)})" for part in (names[:n], names[n:]))
-    source = HEAD.format(count=count, n=n, names="".join(f"{a}, " for a in names))
     forget = " = ".join([*(f"x{i}" for i in range(n)), "None"])
     same = " or kind is not None" if op.promote is not None else ""
     plain = ' and d.kind not in "biu"' if takes_all(op) else ""
-    for i in range(n):
-        memory = "_held" if op.view else "_array"  # views are made of memory: see `fast.note_view`
-        source += INPUT.format(
-            i=i, unrecorded=unrecorded_here("", 12), bit=1 << i, inputs=inputs, statics=statics, memory=memory
-        )
-        if not op.free >> i & 1:
-            source += DTYPE.format(i=i, unlike=same, plain=plain, inputs=inputs, statics=statics, forget=forget)
     arrays = ", ".join(f"x{i}" for i in range(n))
     compared = ", ".join(f"x{i}" for i in op.broadcasts)
     values = ", ".join([arrays, *names[n:]])
@@ -367,6 +368,15 @@ def fixed_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
         result = f"result = {forward}"
     if op.aux:
         result += "\naux = result[1:]\nresult = result[0]"
+    alone = indented(ARRAY.format(result=indented(result, 4)), 4) if n == 1 and not op.aux else ""
+    source = HEAD.format(count=count, n=n, names="".join(f"{a}, " for a in names), array=alone)
+    for i in range(n):
+        memory = "_held" if op.view else "_array"  # views are made of memory: see `fast.note_view`
+        source += INPUT.format(
+            i=i, unrecorded=unrecorded_here("", 12), bit=1 << i, inputs=inputs, statics=statics, memory=memory
+        )
+        if not op.free >> i & 1:
+            source += DTYPE.format(i=i, unlike=same, plain=plain, inputs=inputs, statics=statics, forget=forget)
     source += TAIL.format(result=indented(result, 4))
     if op.view:
         source += f"    if a0.__class__ is not ndarray:\n        note_view(op, t, a0, {statics})\n"
