@@ -32,13 +32,14 @@ def in_c_order(arrays: list[Any] | tuple[Array, ...]) -> bool:
 
 def concatenated(arrays: list[Any], dim: int) -> Array:
     """Arrays of one dtype one after another, in C order; images with channels last stay so."""
-    if in_c_order(arrays) or all(a.ndim in RANKS and has_format(a, RANKS[a.ndim]) for a in arrays):
+    if in_c_order(arrays):
         return np.concatenate(arrays, dim)
-    first = arrays[0].shape
-    if not -len(first) <= dim < len(first) or any(a.ndim != len(first) for a in arrays):
+    shape, ndim = [*arrays[0].shape], arrays[0].ndim
+    if not -ndim <= dim < ndim or [None for a in arrays if a.ndim != ndim]:
         return np.concatenate(arrays, dim)  # which says what is wrong
-    shape = list(first)
-    shape[dim] = sum(a.shape[dim] for a in arrays)
+    if ndim in RANKS and all(has_format(a, RANKS[ndim]) for a in arrays):
+        return np.concatenate(arrays, dim)
+    shape[dim] = sum([a.shape[dim] for a in arrays])
     return np.concatenate(arrays, dim, out=np.empty(shape, arrays[0].dtype))
 
 
