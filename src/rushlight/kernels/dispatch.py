@@ -162,12 +162,26 @@ def recast(x: Array, dtype: np.dtype[Any]) -> Array:
         if x.dtype == FLOAT32 and is_half(dtype):
             return rounded(x, dtype)
     if x.itemsize == 1 or dtype.itemsize == 1:
+        if dtype.kind == "b" and is_half(x.dtype):
+            return as_truths(x)
+        if x.dtype.kind == "b" and is_half(dtype):
+            return chosen_bits(x, np.ones((), dtype))
         x = of_eights(x, dtype)
     if 0 in x.strides and x.dtype != dtype and x.size > 1:
         out = ordered(x, dtype)
         np.copyto(out, x, casting="unsafe")
         return out
     return x.astype(dtype, copy=False)
+
+
+def chosen_bits(mask: Array, number: Array) -> Array:
+    """A 16-bit number where a mask of 0 and 1 is 1, else 0: by its bits, where NumPy would convert one by one.  (*), () -> (*)"""
+    return np.multiply(mask, number.view(np.uint16), dtype=np.uint16).view(number.dtype)
+
+
+def as_truths(x: Array) -> Array:
+    """``x.astype(bool)``, which of 16 bits NumPy does number by number."""
+    return np.not_equal(x, 0) if is_half(x.dtype) else x.astype(np.bool_, copy=False)
 
 
 def of_eights(x: Array, dtype: np.dtype[Any]) -> Array:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rushlight.kernels.dispatch import chosen_bits, is_half
+
 Array = NDArray[Any]
 
 BLOCK = 65536
@@ -92,7 +94,8 @@ def scale_by_bits(x: Array, bits: Array, scale: float) -> Array:
     for start in range(0, x.size, BLOCK):
         stop = min(start + BLOCK, x.size)
         keep = np.unpackbits(bits[start // 8 : (stop + 7) // 8], count=stop - start, bitorder="little")
-        target[start:stop] = flat[start:stop] * (keep * x.dtype.type(scale))
+        number = np.array(scale, x.dtype)
+        target[start:stop] = flat[start:stop] * (chosen_bits(keep, number) if is_half(x.dtype) else keep * number)
     return out
 
 

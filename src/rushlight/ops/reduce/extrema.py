@@ -16,7 +16,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.dispatch.results import named
-from rushlight.kernels.dispatch import packed
+from rushlight.kernels.dispatch import is_half, packed, recast
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import keep, plain
 from rushlight.ops.index.raw_indices import gather_along, put_along
@@ -56,7 +56,8 @@ def shared(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: t
         hit = cast(hit, raw(g).dtype)
         return unsqueezed(g, shape, dim, keepdim) / sum_op(hit, dim, True) * hit
     many = fold(np.add, hit, dim, True, dtype=np.intp)
-    return unsqueezed(g, shape, dim, keepdim) / many.astype(raw(g).dtype) * hit
+    part = unsqueezed(g, shape, dim, keepdim) / many.astype(raw(g).dtype)
+    return part * (recast(hit, part.dtype) if is_half(part.dtype) else hit)
 
 
 def alike(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor) -> Array:

@@ -18,7 +18,7 @@ from rushlight.dispatch.dims import numpy_names, wrap_dims
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import function, op
-from rushlight.kernels.dispatch import FLOAT32, packed, widened
+from rushlight.kernels.dispatch import FLOAT32, as_truths, packed, widened
 from rushlight.kernels.native.ufuncs import TAKEN
 from rushlight.kernels.sums import SMALL, add_up, joined
 from rushlight.ops.elementwise.convert import cast
@@ -248,7 +248,7 @@ def truth_op(input: Array, which: str, dim: tuple[int, ...] | None, keepdim: boo
     if input.dtype == np.bool_:  # which stops at the first that decides
         found = getattr(np, which).reduce(input, axis=dim, keepdims=keepdim)
     else:
-        found = fold_of(getattr(np, which), lambda x: x.astype(np.bool_), input, dim, keepdim)
+        found = fold_of(getattr(np, which), as_truths, input, dim, keepdim)
     return packed(np.asarray(found, np.uint8 if input.dtype == np.uint8 else np.bool_))
 
 
@@ -285,7 +285,7 @@ def count_op(input: Array, dim: tuple[int, ...]) -> Array:
     """The number of elements that are not zero, over `dim`.  (*) -> (*) of int64"""
     if dim is None or input.dtype == np.bool_:
         return packed(np.asarray(np.count_nonzero(input, axis=dim), np.int64))
-    return fold_of(np.add, lambda x: x.astype(np.bool_), input, dim, False)
+    return fold_of(np.add, as_truths, input, dim, False)
 
 
 @function(method=True)
