@@ -32,6 +32,7 @@ from rushlight.ops.shape.reshape import broadcast, reshape_op, select_op
 from rushlight.tensor import Tensor, wrap
 
 How = tuple[str, str, bool]  # mode, padding, whether corners are aligned
+NEAREST: How = ("nearest", "zeros", False)
 MODES = ("bilinear", "nearest", "bicubic")
 CORNERS = ("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
            "align_corners=True if the old behavior is desired.")  # fmt: skip
@@ -94,16 +95,45 @@ def _(g: Any, input: Any, where: Tensor, input_shape: tuple[int, ...], how: How,
     n, c, *spatial = input_shape
     shape, flat_shape = (n, c, where.shape[2]), (n, c, math.prod(spatial))
     of_input: Any = None
-    of_where: Any = wrap(np.zeros_like(raw(where))) if needs[1] and how[0] == "nearest" else None
+    of_where: Any = None
     for at, inside, parts, slopes in around(where, tuple(spatial), how):
         if needs[0]:
             kept = keep(g * product(parts), broadcast(inside, shape))
             of_input = plus(of_input, gather_adjoint(kept, broadcast(at, shape), flat_shape, 2))
-        if needs[1] and how[0] != "nearest":
+        if needs[1]:
             along = sum_op(g * picked(reshape_op(input, flat_shape), at, inside), (1,), True)
             changes = [along * slope * product(parts[:d] + parts[d + 1 :]) for d, slope in enumerate(slopes)]
             of_where = plus(of_where, cat_op(tuple([reshape_op(x, (1, *where.shape[1:])) for x in changes]), 0))
     return None if of_input is None else reshape_op(of_input, input_shape), of_where
+
+
+@op(ns=None, name="grid_nearest")
+def nearest_op(input: Array, where: Array) -> Array:
+    """The elements nearest to points, ties to even.  input: (N, C, *S), where: (D, N, L) positions -> (N, C, L)"""
+    return backend.grid_sample(input, where, NEAREST)
+
+
+@nearest_op.shape
+def _(input: Array, where: Array) -> list[shapes.Made]:
+    return [shapes.Made((*input.shape[:2], where.shape[2]), input.dtype)]
+
+
+def _nearest_raw(g: Array, where: Array, input_shape: tuple[int, ...]) -> Any:
+    return backend.grid_sample_backward(g, None, where, input_shape, (True, False), NEAREST)[0]
+
+
+@nearest_op.grad("input", raw=_nearest_raw)
+def _(g: Any, where: Tensor, input_shape: tuple[int, ...]) -> Any:
+    shape, flat_shape = raw(g).shape, (*input_shape[:2], math.prod(input_shape[2:]))
+    [(at, inside, _, _)] = around(where, tuple(input_shape[2:]), NEAREST)
+    found = gather_adjoint(keep(g, broadcast(inside, shape)), broadcast(at, shape), flat_shape, 2)
+    return reshape_op(found, input_shape)
+
+
+@nearest_op.grad("where")
+def _(g: Any, where_shape: tuple[int, ...]) -> Any:
+    zeros = np.zeros(where_shape, raw(g).dtype)
+    return zeros if isinstance(g, np.ndarray) else wrap(zeros)
 
 
 def plus(total: Any, x: Any) -> Any:
@@ -184,7 +214,9 @@ def sample(input: Tensor, grid: Tensor, mode: str, padding: str, align: bool) ->
         where = [placed(x, s, padding, align) for x, s in zip(where, input.shape[2:], strict=True)]
     n, c, *_ = input.shape
     points = cat_op(tuple([reshape_op(x, (1, n, math.prod(x.shape[1:]))) for x in where]), 0)
-    return reshape_op(interpolated(input, points, (mode, padding, align)), (n, c, *where[0].shape[1:]))
+    nearest = mode == NEAREST[0]
+    found = nearest_op(input, points) if nearest else interpolated(input, points, (mode, padding, align))
+    return reshape_op(found, (n, c, *where[0].shape[1:]))
 
 
 def check(input: Tensor, grid: Tensor, mode: str) -> None:

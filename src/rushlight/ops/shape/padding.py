@@ -1,4 +1,4 @@
-"""Padding: constant by slices, the other modes by an index for each padded dimension."""
+"""Padding: constant by slices, the other modes by slices that repeat others, or by an index for each dimension where some are cut."""
 
 from __future__ import annotations
 
@@ -70,15 +70,72 @@ def constant_pad_nd(input: Tensor, pad: int | Sequence[int], value: complex | No
 def sources(mode: str, n: int, before: int, after: int) -> Array:
     """For each position of a padded dimension of size n, the position in the input that it repeats."""
     at = np.arange(-before, n + after)
-    if mode == "replicate":
-        return at.clip(0, n - 1)
     if mode == "circular":
         # What negative padding cuts is gone before the rest wraps around.
         first, kept = max(-before, 0), n - max(-before, 0) - max(-after, 0)
-        return first + (at - first) % kept
+        return first + repeated(mode, kept, at - first)
+    return repeated(mode, n, at)
+
+
+def repeated(mode: str, n: int, at: Array) -> Array:
+    """The elements of a dimension of size n that positions, also outside of it, repeat."""
+    if mode == "replicate":
+        return at.clip(0, n - 1)
+    if mode == "circular":
+        return at % n
     period = max(2 * (n - 1), 1)
     folded = np.abs(at) % period
     return np.where(folded >= n, period - folded, folded)
+
+
+def borders(mode: str, n: int, before: int, after: int) -> list[tuple[int, int]]:
+    """Which positions of a dimension of size n are outside of it, counted from the first that is, and which elements they repeat."""
+    at = np.concatenate([np.arange(-before, 0), np.arange(n, n + after)])
+    return list(zip((at + before).tolist(), repeated(mode, n, at).tolist(), strict=True))
+
+
+def _padded(shape: tuple[int, ...], pads: tuple[tuple[int, ...], ...], sign: int = 1) -> tuple[int, ...]:
+    return tuple(n + sign * sum(p) for n, p in zip(shape, pads, strict=True))
+
+
+@op(ns=None, name="pad_repeated", half=None, linear=True, complex_half="moves", batch=families.shifted)
+def repeated_op(input: Array, pads: tuple[Any, ...], mode: str) -> Array:
+    """Pads ((before, after), ...) that repeat slices of the input.  (*S) -> (*(S + before + after))"""
+    out: Any = np.empty(_padded(input.shape, pads), input.dtype)
+    inner = _slices(pads, input.shape)[1]
+    out[inner] = input
+    for d in reversed(range(out.ndim)):  # what lies before it is padded later, and what follows is whole
+        for to, of in borders(mode, input.shape[d], *pads[d]):
+            out[(*inner[:d], to)] = out[(*inner[:d], of + pads[d][0])]
+    return out
+
+
+@op(ns=None, linear=True, batch=families.shifted)
+def repeated_adjoint(input: Array, pads: tuple[Any, ...], mode: str) -> Array:
+    """Pads added where they are from: the adjoint of `repeated_op`.  (*(S + before + after)) -> (*S)"""
+    for d, (b, a) in enumerate(pads):
+        if b or a:
+            n = input.shape[d] - b - a
+            lead: Any = (slice(None),) * d
+            out: Any = input[(*lead, slice(b, b + n))].copy()
+            for at, to in borders(mode, n, b, a):
+                out[(*lead, to)] += input[(*lead, at)]
+            input = out
+    return input
+
+
+@repeated_op.shape
+def _(input: Array, pads: tuple[tuple[int, ...], ...]) -> list[shapes.Made]:
+    return [shapes.Made(_padded(input.shape, pads), input.dtype)]
+
+
+@repeated_adjoint.shape
+def _(input: Array, pads: tuple[tuple[int, ...], ...]) -> list[shapes.Made]:
+    return [shapes.Made(_padded(input.shape, pads, -1), input.dtype)]
+
+
+repeated_op.grad("input")(lambda g, pads, mode: repeated_adjoint(g, pads, mode))
+repeated_adjoint.grad("input")(lambda g, pads, mode: repeated_op(g, pads, mode))
 
 
 def check(mode: str, input: Tensor, pads: tuple[tuple[int, ...], ...], count: int) -> None:
@@ -120,11 +177,14 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: complex | None =
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     pads = pairs("pad", pad, len(input.shape))
     check(mode, input, pads, len(pad) // 2)
+    if not any(map(any, pads)):
+        return input.clone()
+    if min(map(min, pads)) >= 0 and 0 not in input.shape:
+        padded = repeated_op(input, pads, mode)
+        return padded if mode == "circular" else in_order_of(padded, input)
     given = input
     for d, (b, a) in enumerate(pads):
         if b or a:
             index = wrap(sources(mode, input.shape[d], b, a).astype(np.int64))
             input = input.index_select(d, index)
-    if not any(map(any, pads)):
-        return input.clone()
     return input if mode == "circular" else in_order_of(input, given)
