@@ -37,6 +37,7 @@ from rushlight.engine.saved import (
 )
 from rushlight.engine.views import make_view
 from rushlight.kernels.dispatch import recast
+from rushlight.kernels.pointwise.copies import move
 from rushlight.overrides import fitting
 from rushlight.overrides.public import unfit
 from rushlight.signs import to_hold, turn, turned
@@ -460,7 +461,7 @@ def write(name: str, target: Array, value: Array) -> None:
     if value.shape != target.shape:
         raise RuntimeError(f"{name}: output with shape {list(target.shape)} doesn't match the broadcast shape "
                            f"{list(value.shape)}")  # fmt: skip
-    target[...] = recast(value, target.dtype) if target.dtype in EIGHTS else value
+    move(recast(value, target.dtype) if target.dtype in EIGHTS else value, target)
 
 
 def check_single_writes(name: str, array: Array) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from rushlight.dispatch.options import dense_order
 from rushlight.dispatch.registry import NAMESPACES
 from rushlight.kernels.dispatch import ordered
+from rushlight.kernels.pointwise.copies import LARGE, copied, move
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +36,7 @@ contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
+NUMPY_2_0 = np.__version__.startswith("2.0.")  # whose reshape() has no copy=
 _RANK = {channels_last: 4, channels_last_3d: 5}
 
 
@@ -83,9 +85,17 @@ def turned_back(array: Array, order: Sequence[int]) -> Array:
 
 def copied_like(array: Array, like: Array) -> Array:
     """A copy of `array` whose elements lie in the order of `like`, of its shape and dtype."""
-    out = empty_in_format(like, like.dtype, None)
-    out[...] = array
-    return out
+    return move(array, empty_in_format(like, like.dtype, None))
+
+
+def in_shape(array: Array, shape: Sequence[int]) -> Array:
+    """The elements in another shape: a view where strides allow, else a copy."""
+    if array.nbytes < LARGE or array.flags.c_contiguous or NUMPY_2_0:
+        return array.reshape(shape)
+    try:
+        return array.reshape(shape, copy=False)
+    except ValueError:
+        return copied(array).reshape(shape)
 
 
 def in_order(shape: tuple[int, ...], strides: tuple[int, ...], step: int) -> bool:

@@ -15,6 +15,7 @@ from rushlight.basics.handles import Hooks
 from rushlight.basics.state import modes, special
 from rushlight.engine.conform import Holders, tensor_functions
 from rushlight.engine.rows import Rows
+from rushlight.kernels.pointwise.copies import LARGE, copied, move
 from rushlight.signs import to_hold
 from rushlight.storage import bump, dependents, refuse_inference, settle
 from rushlight.tensor import LEAF, Tensor, wrap
@@ -65,12 +66,12 @@ def owned_copy(g: Array, like: Array) -> Array:
         if same_layout(g, like):
             return g
     if like.flags.c_contiguous or not is_dense(like):
+        if g.nbytes >= LARGE:
+            return copied(g)
         if g.dtype.num == BFLOAT16:  # numbers that NumPy copies one by one
             return np.array(g.view(np.uint16), order="C", subok=False).view(g.dtype)
         return np.array(g, order="C", subok=False)
-    out = np.empty_like(like)
-    out[...] = g
-    return out
+    return move(g, np.empty_like(like))
 
 
 def owns_memory(g: Array) -> bool:

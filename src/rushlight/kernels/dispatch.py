@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from rushlight.basics import eights
 from rushlight.kernels.native import loader
+from rushlight.kernels.pointwise.copies import copied
 
 if TYPE_CHECKING:
     pass
@@ -319,7 +320,7 @@ def gapless(x: Array) -> bool:
 
 def contiguous(x: Array) -> Array:
     """``x`` itself if C-contiguous and aligned, else a copy of the same shape that is (0-d stays 0-d)."""
-    return x if x.flags.num & DENSE == DENSE else x.copy(order="C")
+    return x if x.flags.num & DENSE == DENSE else copied(x)
 
 
 def agree(kernel: str, shape: tuple[int, ...], *arrays: Array | None) -> None:

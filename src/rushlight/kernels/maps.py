@@ -27,6 +27,7 @@ from rushlight.kernels.dispatch import (
 )
 from rushlight.kernels.native import loader, ufuncs
 from rushlight.kernels.native.signatures import MAPS, exports
+from rushlight.kernels.pointwise.copies import copied
 
 if TYPE_CHECKING:
     import numpy as np
@@ -159,7 +160,7 @@ def map_one(kernel: Reference, x: Array, out: Array | None, *numbers: object) ->
     if not gapless(x):
         if x.ndim > 2 and out is None:
             return in_memory_order(lambda y: map_one(kernel, y, None, *numbers), x)
-        x = x.copy(order="C")
+        x = copied(x)
     target = empty_like(x) if out is None else _target(out, x)
     getattr(table, kernel.__name__)(x, target, x.size, *numbers)
     return put(target, out)
@@ -173,7 +174,7 @@ def in_memory_order(run: Callable[..., Array], first: Array, *others: Array) -> 
     order = memory_order(first)
     turned = first.transpose(order)
     if not gapless(turned):
-        turned = turned.copy(order="C")
+        turned = copied(turned)
     return run(turned, *[x.transpose(order) for x in others]).transpose(argsort(order))
 
 

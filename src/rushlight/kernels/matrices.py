@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.kernels.dispatch import Array, contiguous, native
 from rushlight.kernels.native.signatures import exports
+from rushlight.kernels.pointwise.copies import copied
 from rushlight.kernels.products import of_halves
 from rushlight.kernels.reference import triangles as reference
 from rushlight.kernels.rows import add_row
@@ -119,7 +120,7 @@ def _ready(a: Array) -> Array:
     size = a.itemsize
     plain = columns == size and rows >= size * a.shape[-1] and not rows % size
     turned = rows == size and columns >= size * a.shape[-2] and not columns % size
-    return a if plain or turned else a.copy(order="C")
+    return a if plain or turned else copied(a)
 
 
 def substitutes(dtype: np.dtype[Any]) -> bool:

@@ -65,6 +65,7 @@ template <> struct Kind<uint16_t> {
     static bool of(const Descr *d) { return d->kind == 'u'; }
 };
 template <> struct Kind<uint32_t> : Kind<uint16_t> {};
+template <> struct Kind<uint64_t> : Kind<uint16_t> {};
 template <> struct Kind<uint8_t> {
     static bool of(const Descr *d) { return d->kind == 'u' || d->kind == 'b'; }
 };
@@ -212,9 +213,9 @@ class Call {
         if (down == size || rows == 1) return {data, batch, rows, columns, apart / size, across / size, true};
         return {};
     }
-    // An array to be read as its shape and strides say.
-    template <class T> const T *spread(const char *name, const Array *a) {
-        return holds<T>(name, a, false) ? static_cast<const T *>(a->data) : nullptr;
+    // An array that lies as its shape and strides say.  const T are only read.
+    template <class T> T *spread(const char *name, const Array *a) {
+        return holds<std::remove_const_t<T>>(name, a, !std::is_const<T>::value) ? static_cast<T *>(a->data) : nullptr;
     }
     // Of all elements, and of an axis; -1 if there is none.
     long size(const char *name, const Array *a) { return is_array(name, a) ? product(a) : -1; }

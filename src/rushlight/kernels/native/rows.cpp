@@ -121,7 +121,7 @@ RL_BOTH(ALL)
 #define ACROSS(T, S, NAME, EXPR)                                                                     \
     RL_EXPORT long rl_##NAME##_across_##S(Array *x_, Array *y_, Array *o_) {                         \
         rl::Call call(#NAME "_across");                                                              \
-        const T *x = call.spread<T>("input", x_), *y = call.spread<T>("other", y_);                  \
+        const T *x = call.spread<const T>("input", x_), *y = call.spread<const T>("other", y_);      \
         T *o = call.out<T>("out", o_, call.size("out", o_));                                         \
         rl::Axes axes;                                                                               \
         if (!x || !y || !o || !rl::axes_of<T>(x_, y_, o_, axes)) return call.run([] {}), 0;          \

@@ -7,7 +7,7 @@ Raise ``ABI`` when the meaning of one changes.
 
 from __future__ import annotations
 
-ABI = 45
+ABI = 46
 
 # twister.cpp: state, output, elements; the first number, how far they reach and where they end.  (Its Python is imported when it is asked for.)
 SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
@@ -27,7 +27,7 @@ HALVES |= dict.fromkeys(
 # bit; numbers that become normal ones, how many times 16.  draws.cpp: state, a normal number that waits, parameters in whose place
 # numbers go (normal ones have none), how many; state, trials, chances, how many.  entropy.cpp: elements, how many, bytes of each, which bytes are
 # coded; lengths of codes, bytes of streams; the codes and the other bytes; words, a bit for each that is not 0, those that are not.
-# choose.cpp: a mask, elements where it is set and where it is not, result; how often the mask repeats, its size, bytes of an element, how many there are of both
+# copies.cpp: elements, where they go; whether they went.  choose.cpp: a mask, elements where it is set and where it is not, result; how often the mask repeats, its size, bytes of an element, how many there are of both
 BYTES: dict[str, str] = {
     "digest": "anu>n",
     "crc32": "anu>n",
@@ -48,6 +48,7 @@ BYTES: dict[str, str] = {
     "squeeze_words": "annaan",
     "spread_words": "annnaa",
     "choose": "aaaa" + "nnnnn",
+    "copy": "aa>n",
 }
 
 # ``rl_<name>_bf16`` and ``rl_<name>_f16``: of 16-bit floats as unsigned numbers, computed in float32 and rounded once.

@@ -29,6 +29,7 @@ from rushlight.dispatch.keeping.unmade import Unmade
 from rushlight.dispatch.options import META, check_device, no_values, numpy_dtype
 from rushlight.dispatch.registry import function, op
 from rushlight.engine.conform import cast_array, tensor_functions
+from rushlight.kernels.pointwise.copies import copied, move
 from rushlight.tensor import Tensor, alias, wrap
 
 if TYPE_CHECKING:
@@ -54,12 +55,10 @@ def copy(input: Array, format: memory_format | None = None) -> Array:
     """A copy of the elements in a memory format.  input: (*) -> (*)"""
     if format is None or format is preserve_format:
         if input.flags.c_contiguous:
-            return input.copy()
+            return copied(input)
         if 0 not in input.strides:
-            return np.array(input, order="K", subok=False)
-    out = empty_in_format(input, input.dtype, format)
-    out[...] = input
-    return out
+            return move(input, np.empty_like(input, subok=False))
+    return move(input, empty_in_format(input, input.dtype, format))
 
 
 @copy.shape
@@ -82,7 +81,7 @@ def _(input: Array, format: object) -> list[shapes.Made]:
 )
 def cast(input: Array, dtype: dtype | None) -> Array:
     """The elements in another NumPy dtype.  input: (*) -> (*)"""
-    return converted(input, dtype) if dtype != input.dtype else input.copy()
+    return converted(input, dtype) if dtype != input.dtype else copied(input)
 
 
 @cast.shape

@@ -17,6 +17,7 @@ from rushlight.dispatch.formats import channels_last, channels_last_3d, has_form
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
+from rushlight.kernels.pointwise.copies import LARGE, move
 from rushlight.ops.shape.reshape import reshape_op, slice_op
 from rushlight.overrides.public import Unnoticed, public_of, retried, unfit
 from rushlight.tensor import Tensor
@@ -32,7 +33,8 @@ def in_c_order(arrays: list[Any] | tuple[Array, ...]) -> bool:
 
 def concatenated(arrays: list[Any], dim: int) -> Array:
     """Arrays of one dtype one after another, in C order; images with channels last stay so."""
-    if in_c_order(arrays):
+    large = arrays[0].nbytes >= LARGE
+    if not large and in_c_order(arrays):
         return np.concatenate(arrays, dim)
     shape, ndim = [*arrays[0].shape], arrays[0].ndim
     if not -ndim <= dim < ndim or [None for a in arrays if a.ndim != ndim]:
@@ -40,16 +42,35 @@ def concatenated(arrays: list[Any], dim: int) -> Array:
     if ndim in RANKS and all(has_format(a, RANKS[ndim]) for a in arrays):
         return np.concatenate(arrays, dim)
     shape[dim] = sum([a.shape[dim] for a in arrays])
-    return np.concatenate(arrays, dim, out=np.empty(shape, arrays[0].dtype))
+    out = np.empty(shape, arrays[0].dtype)
+    return joined_into(out, arrays, dim) if large else np.concatenate(arrays, dim, out=out)
+
+
+def joined_into(out: Array, arrays: list[Any] | tuple[Array, ...], dim: int) -> Array:
+    """Arrays one after another in `out`, whose sizes but that of `dim` they are to have."""
+    front, start, sizes = np.moveaxis(out, dim, 0), 0, {a.shape[:dim] + a.shape[dim:][1:] for a in arrays}
+    if len(sizes) > 1:
+        return np.concatenate(arrays, dim, out=out)  # which says what is wrong
+    for a in arrays:
+        move(np.moveaxis(a, dim, 0), front[start : start + a.shape[dim]])
+        start += a.shape[dim]
+    return out
 
 
 def stacked(arrays: list[Any] | tuple[Array, ...], dim: int) -> Array:
     """Arrays of one shape and dtype side by side along a new dimension, in C order."""
     shape = list(arrays[0].shape)
-    if in_c_order(arrays) or not -len(shape) - 1 <= dim <= len(shape):
+    large = arrays[0].nbytes >= LARGE
+    if (not large and in_c_order(arrays)) or not -len(shape) - 1 <= dim <= len(shape):
         return np.stack(arrays, dim)
-    shape.insert(dim if dim >= 0 else dim + len(shape) + 1, len(arrays))
-    return np.stack(arrays, dim, out=np.empty(shape, arrays[0].dtype))
+    place = dim if dim >= 0 else dim + len(shape) + 1
+    shape.insert(place, len(arrays))
+    out = np.empty(shape, arrays[0].dtype)
+    if not large or any(a.shape != arrays[0].shape for a in arrays):
+        return np.stack(arrays, place, out=out)
+    for a, part in zip(arrays, np.moveaxis(out, place, 0), strict=True):
+        move(a, part)
+    return out
 
 
 RANKS = {4: channels_last, 5: channels_last_3d}

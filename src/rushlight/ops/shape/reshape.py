@@ -12,7 +12,7 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import by_keyword, listed, sizes
 from rushlight.dispatch.fast_views import at_once, made_copy, made_view, shares
-from rushlight.dispatch.formats import contiguous_format, viewable
+from rushlight.dispatch.formats import NUMPY_2_0, contiguous_format, in_shape, viewable
 from rushlight.dispatch.keeping.shown import SELECT, SLICE, unsqueezed
 from rushlight.dispatch.keeping.unmade import Unmade, come_true, shaped, unseen
 from rushlight.dispatch.operands import raw
@@ -24,8 +24,6 @@ from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-_NUMPY_2_0 = np.__version__.startswith("2.0.")
 
 
 @op(aten_call="expanded", ns=None, name="expand", view=True, half=None, linear=True,
@@ -102,7 +100,7 @@ tensor_functions["expand"] = broadcast
     grads={"input": lambda g, input_shape: reshape_op(g, input_shape)}, batch=families.shifted)  # fmt: skip
 def reshape_op(input: Array, shape: tuple[int, ...]) -> Array:
     """The elements in another shape: a view where strides allow, else a copy.  (*) -> shape"""
-    return input.reshape(shape)
+    return in_shape(input, shape)
 
 
 @reshape_op.shape
@@ -110,7 +108,7 @@ def _(input: Array, shape: tuple[int, ...]) -> list[shapes.Made] | None:
     if input.flags.c_contiguous:
         return None
     try:
-        if _NUMPY_2_0:  # reshape() has no copy= there, and setting a shape is deprecated since
+        if NUMPY_2_0:  # setting a shape is deprecated since
             input.view().shape = shape
         else:
             np.reshape(input, shape, copy=False)
@@ -174,7 +172,7 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     if at_once(input):
         array = input._held
         try:
-            result = array.reshape(shape)
+            result = in_shape(array, shape)
             usual = result.shape == shape or min(shape) >= -1
         except (TypeError, ValueError):
             usual = False

@@ -1,0 +1,39 @@
+"""Elements moved from array to array, on all threads and, where their axes are in another order, by squares: NumPy goes one by one.
+
+The native twin is in copies.cpp.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rushlight.basics.arrays import Array
+from rushlight.kernels.native import loader
+
+__all__ = ["copied", "move"]
+
+LARGE = 1 << 17  # bytes from which on the call pays
+WORDS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
+
+def move(x: Array, out: Array) -> Array:
+    """out[...] = x; `out`.  x: what broadcasts to the shape of `out`, of any dtype  ->  (*)"""
+    if out.nbytes < LARGE or x.dtype != out.dtype or not _moved(x, out):
+        out[...] = x
+    return out
+
+
+def copied(x: Array) -> Array:
+    """A copy in C order.  (*) -> (*)"""
+    return move(x, np.empty(x.shape, x.dtype)) if x.nbytes >= LARGE and x.__class__ is np.ndarray else x.copy(order="C")
+
+
+def _moved(x: Array, out: Array) -> bool:
+    """Whether the native twin copied elements of one dtype."""
+    word, kernels = WORDS.get(out.itemsize), loader.tables().get(("bytes", "digests"))
+    if word is None or kernels is None or out.dtype.hasobject or not (x.flags.aligned and out.flags.behaved):
+        return False
+    if np.may_share_memory(x, out):
+        return False
+    given = x if x.shape == out.shape else np.broadcast_to(x, out.shape)
+    return bool(kernels.copy(given.view(word), out.view(word)))
