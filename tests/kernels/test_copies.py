@@ -27,7 +27,9 @@ def drawn(rng: np.random.Generator, dtype: Any) -> tuple[Any, Any]:
     x = rng.integers(0, 2 if dtype == "?" else 200, tuple(2 * shape + 2)).astype(dtype)
     for axis, size in enumerate(shape):
         step, start = rng.choice([1, 1, 2, -1]), rng.integers(0, 2)
-        x = np.moveaxis(np.moveaxis(x, axis, 0)[start : start + size * abs(step) : abs(step)][:: np.sign(step)], 0, axis)
+        x = np.moveaxis(
+            np.moveaxis(x, axis, 0)[start : start + size * abs(step) : abs(step)][:: np.sign(step)], 0, axis
+        )
     if rng.random() < 0.3:
         x = np.broadcast_to(x[:1], x.shape)
     if rng.random() < 0.5:
@@ -92,7 +94,9 @@ def test_what_does_not_fit(path: str, rng: np.random.Generator) -> None:
 def test_tensors(size: int) -> None:
     x = rushlight.randn(4, size, 5, 7)
     y = x.numpy()
-    np.testing.assert_array_equal(x.permute(0, 2, 1, 3).reshape(4, 5, -1).numpy(), y.transpose(0, 2, 1, 3).reshape(4, 5, -1))
+    np.testing.assert_array_equal(
+        x.permute(0, 2, 1, 3).reshape(4, 5, -1).numpy(), y.transpose(0, 2, 1, 3).reshape(4, 5, -1)
+    )
     np.testing.assert_array_equal(x.permute(3, 1, 0, 2).contiguous().numpy(), y.transpose(3, 1, 0, 2))
     for dim in (0, 2, -1):
         np.testing.assert_array_equal(rushlight.cat([x, x.flip(1)], dim).numpy(), np.concatenate([y, y[:, ::-1]], dim))

@@ -49,6 +49,7 @@ def test_broadcast(path: str, rng: np.random.Generator, left: Any, right: Any, u
     for a in (x, x.copy(order="F"), np.repeat(x, 2, -1)[..., ::2], x[..., ::-1], x[:1]):
         np.testing.assert_array_equal(kernel(a, y), ufunc(a, y))
         np.testing.assert_array_equal(kernel(y, a), ufunc(y, a))
+        assert kernel(a, y).strides == ufunc(a, y).strides
     np.testing.assert_array_equal(kernel(x, 3), ufunc(x, 3))
 
 

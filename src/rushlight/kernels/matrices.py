@@ -12,7 +12,7 @@ from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.pointwise.copies import copied
 from rushlight.kernels.products import of_halves
 from rushlight.kernels.reference import triangles as reference
-from rushlight.kernels.rows import add_row
+from rushlight.kernels.rows import add_row, broadcast
 
 __all__ = ["column_by_row", "matmul", "substitute", "substitutes"]
 
@@ -25,9 +25,10 @@ exports(
     substitute="aai>n",
 )
 
+_multiply = broadcast(np.multiply)
 _SMALL = 3 << 18  # multiplications up to which the call of NumPy's costs less
 _SMALL_TURNED = 1 << 17  # the same where memory runs along the sum in both factors
-_LARGE = 1 << 16  # elements of a matrix from which on it is made of copies
+_LARGE = 1 << 16  # elements of a result from which on it is no product
 _FEW = 8  # rows or columns below which a product does little but read its factors
 
 
@@ -52,12 +53,8 @@ def matmul(a: Array, b: Array, out: Any = None, row: Array | None = None) -> Any
 
 
 def column_by_row(a: Array, b: Array, out: Any = None) -> Any:
-    """a * b, of which NumPy makes a large matrix in half the time from copies of the row.  a: (*, M, 1), b: (*, 1, N) -> (*, M, N)"""
-    if a.ndim != 2 or b.ndim != 2 or a.dtype != b.dtype or a.size * b.size < _LARGE:
-        return np.multiply(a, b, out=out)
-    found = np.empty((len(a), b.shape[1]), a.dtype) if out is None else out
-    np.copyto(found, b)
-    return np.multiply(found, a, out=found)
+    """a * b, of which nothing is added up.  a: (*, M, 1), b: (*, 1, N) -> (*, M, N)"""
+    return _multiply(a, b, out=out)
 
 
 def _natively(a: Array, b: Array, row: Array | None) -> Array | None:

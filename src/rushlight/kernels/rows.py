@@ -61,7 +61,7 @@ _SPREAD = 1 << 14  # elements of a result from which on NumPy, which goes row by
 
 
 def broadcast(plain: np.ufunc) -> Callable[..., Any]:
-    """A kernel in the place of NumPy's function of two, for large arrays that are broadcast; all else is left to NumPy's.
+    """A kernel in the place of NumPy's function of two, for large arrays that are broadcast or have gaps between rows; all else is left to NumPy's.
 
     NumPy calls its loop for every row, which takes as long as 100 numbers do, and on one thread.
     """
@@ -69,20 +69,35 @@ def broadcast(plain: np.ufunc) -> Callable[..., Any]:
     exports(**{name: "aaa>n"})
 
     def run(x: Array, y: Any, out: Array | None = None) -> Any:
-        table = native(x.dtype) if y.__class__ is np.ndarray and y.shape != x.shape and y.dtype is x.dtype else None
-        if table is None or x.ndim + y.ndim < 3 or not (x.flags.aligned and y.flags.aligned):
+        table = native(x.dtype) if y.__class__ is np.ndarray and y.dtype is x.dtype and _by_rows(x, y) else None
+        if table is None:
             return plain(x, y, out=out)
         both = np.broadcast(x, y)
-        if both.size < _SPREAD or not (out is None or _takes(out, y, both.shape)):
+        if both.size < _SPREAD or not (out is None or _takes(out, x, y, both.shape)):
             return plain(x, y, out=out)
         result = np.empty(both.shape, x.dtype) if out is None else out
-        return result if getattr(table, name)(x, y, result) else plain(x, y, out=result)
+        if getattr(table, name)(x, y, result):
+            return result
+        del result
+        return plain(x, y, out=out)
 
     run.__name__ = run.__qualname__ = name
     run.__doc__ = f"As :obj:`numpy.{plain.__name__}`; `out` may be the first.  (*), (*) -> (*)"
     return run
 
 
-def _takes(out: Array, y: Array, shape: tuple[int, ...]) -> bool:
-    """Whether the first operand may take the result while `y` is read."""
-    return out.shape == shape and out.flags.carray and not np.may_share_memory(out, y)
+def _by_rows(x: Array, y: Array) -> bool:
+    """Whether NumPy goes row by row, since arrays are broadcast or have gaps."""
+    a, b = x.flags, y.flags
+    return (
+        (x.shape != y.shape or not (a.c_contiguous and b.c_contiguous))
+        and x.ndim + y.ndim > 2
+        and a.aligned
+        and b.aligned
+    )
+
+
+def _takes(out: Array, x: Array, y: Array, shape: tuple[int, ...]) -> bool:
+    """Whether `out`, which may be `x`, can take the result while operands are read."""
+    shared = np.may_share_memory(out, y) or (out is not x and np.may_share_memory(out, x))
+    return out.shape == shape and out.dtype is x.dtype and out.flags.carray and not shared

@@ -1,4 +1,6 @@
 // A row added to every row of a matrix, and arithmetic of arrays that are broadcast.
+#include <climits>
+
 #include "common.h"
 
 namespace rl {
@@ -44,11 +46,20 @@ template <class T> static long distance(const Array *a, const Array *o, int axis
     return a->shape[own] != o->shape[axis] || bytes < 0 || bytes % (long)sizeof(T) ? -1 : bytes / (long)sizeof(T);
 }
 
+// Whether the elements of an operand lie in the order of its axes, as far as `next` says: then so does what NumPy makes of them.
+static bool goes_on(long next, long &last) {
+    if (next > last) return false;
+    if (next) last = next;
+    return true;
+}
+
 template <class T> static bool axes_of(const Array *x, const Array *y, const Array *o, Axes &found) {
     if (o->dims > Axes::kMost || x->dims > o->dims || y->dims > o->dims) return false;
+    long last_x = LONG_MAX, last_y = LONG_MAX;
     for (int i = 0; i < o->dims; ++i) {
         const long dx = distance<T>(x, o, i), dy = distance<T>(y, o, i);
         if (dx < 0 || dy < 0) return false;
+        if (o->shape[i] > 1 && !(goes_on(dx, last_x) && goes_on(dy, last_y))) return false;
         found.add(o->shape[i], dx, dy);
     }
     return found.count > 1;

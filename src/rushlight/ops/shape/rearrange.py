@@ -11,10 +11,11 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, by_keyword, listed, numpy_names, sizes, wrap_dim, wrap_dims
-from rushlight.dispatch.formats import copied_like
+from rushlight.dispatch.formats import copied_like, empty_in_format
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import check_count
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
+from rushlight.kernels.pointwise.copies import move
 from rushlight.ops.index.index_select import index_select_op
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op
@@ -165,7 +166,13 @@ def flipud(input: Tensor) -> Tensor:
 )
 def roll_op(input: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
     """A copy with elements moved along dimensions, round the end.  (*) -> (*)"""
-    return np.roll(input, shifts, dims)
+    if len(dims) != 1 or not input.size:
+        return np.roll(input, shifts, dims)
+    out, n = empty_in_format(input, input.dtype, None), input.shape[dims[0]]
+    front, given, by = np.moveaxis(out, dims[0], 0), np.moveaxis(input, dims[0], 0), shifts[0] % n
+    move(given[n - by :], front[:by])
+    move(given[: n - by], front[by:])
+    return out
 
 
 roll_op.grad("input")(lambda g, shifts, dims: roll_op(g, tuple(-s for s in shifts), dims))
