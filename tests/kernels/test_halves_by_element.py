@@ -21,6 +21,14 @@ NUMBERS: dict[str, tuple[float, ...]] = {
 NAMES = sorted(name for name in MAPS if name != "relu_backward_mask")
 
 
+def kernel(name: str) -> Any:
+    """The kernel of a name; of an array and a number the one of two arrays, beside that number."""
+    if not name.endswith("_by"):
+        return getattr(k, name)
+    pair = getattr(k, name.removesuffix("_by"))
+    return lambda x: pair(x, 0.75)
+
+
 def numbers(seed: int, size: int, kind: Any) -> Any:
     found = np.random.default_rng(seed).standard_normal(size).astype(np.float32)
     special = np.array([0, -0.0, np.nan, np.inf, -np.inf, 6e-8, -1e-39, 1, -1, 0.5, 700], np.float32)
@@ -34,7 +42,7 @@ def test_kernels_of_elements(name: str, kind: Any) -> None:
     count = MAPS[name].count("a") - 1
     for size in (11, 31, 513, 70_001):
         arrays = [numbers(seed, size, kind) for seed in range(count)]
-        run, given = getattr(k, name), NUMBERS.get(name, ())
+        run, given = kernel(name), NUMBERS.get(name, ())
         with np.errstate(all="ignore"):
             want = run(*[a.astype(np.float32) for a in arrays], *given).astype(kind)
             made = run(*arrays, *given)
