@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "memory.h"
+#include "squares.h"
 #include "winograd.h"
 
 namespace rl {
@@ -220,6 +221,7 @@ template <class T> struct WeightGradient {
     const Windows &s;
     const T *g, *x;
     T *dw;
+    long begin = 0, end = s.N * s.length();  // the places that are summed up
     long outputs = s.O / s.G, channels = s.C / s.G, rows = channels * s.taps();
 
     void block(long group, long row, long count) const {
@@ -227,11 +229,11 @@ template <class T> struct WeightGradient {
     }
 
     void some_outputs(long group, long row, long count, long o, long wide) const {
-        long panels = ceil_div(wide, kWide<T>), tiles = ceil_div(count, kRows), all = s.N * s.length();
+        long panels = ceil_div(wide, kWide<T>), tiles = ceil_div(count, kRows);
         T *sums = scratch<T, 4>(panels * tiles * kRows * kWide<T>), *left = scratch<T, 3>(count * kStrip);
         T *right = scratch<T, 2>(kStrip * kWide<T>);
-        for (long first = 0; first < all; first += kStrip) {
-            long columns = std::min(kStrip, all - first);
+        for (long first = begin; first < end; first += kStrip) {
+            long columns = std::min(kStrip, end - first);
             Places<T> from;
             from.find(s, first, columns, false, s.C, scratch<int32_t, 0>(Places<T>::room(s, kStrip)));
             unfold(from, x + (from.image * s.C + group * channels) * s.area(), row, count, left);
@@ -241,7 +243,7 @@ template <class T> struct WeightGradient {
                 for (long i = 0; i < tiles; ++i) {
                     Rows<T> a(left, kStrip, i * kRows, count);
                     product<T, kByRows>(a.at, right, columns, width, sums + (i * panels + p) * kRows * kWide<T>, kWide<T>,
-                                      first > 0);
+                                      first > begin);
                 }
             }
         }
@@ -263,9 +265,15 @@ template <class T> struct WeightGradient {
             long column = first + done, l = column % L, run = std::min(columns - done, L - l);
             const T *from = g + (column / L * s.O + o) * L + l;
             T *to = right + done * kWide<T>;
-            for (long near = 0; near < run; near += 64)  // as many as stay in the first-level cache
-                for (long j = 0; j < width; ++j)
-                    for (long i = near; i < std::min(near + 64, run); ++i) to[i * kWide<T> + j] = from[j * L + i];
+            constexpr long N = kLanes<T>;
+            long near = 0, whole = width / N * N;
+            for (; near + N <= run; near += N) {
+                for (long j = 0; j < whole; j += N) square<T, N>(from + j * L + near, L, to + near * kWide<T> + j, kWide<T>);
+                for (long j = whole; j < width; ++j)
+                    for (long i = near; i < near + N; ++i) to[i * kWide<T> + j] = from[j * L + i];
+            }
+            for (; near < run; ++near)
+                for (long j = 0; j < width; ++j) to[near * kWide<T> + j] = from[j * L + near];
             done += run;
         }
         if (width == kWide<T>) return;
@@ -286,6 +294,7 @@ template <class T> struct WeightGradient {
     void run() const {
         if constexpr (sizeof(T) == sizeof(float))
             if (conv_weight_by_points(s, g, x, dw)) return;
+        if (long parts = parts_of(s); parts > 1) return by_parts(parts);
         // What each task turns round again should be little beside its products.
         long tasks = rows * s.G >= 3 * kBlockRows * threads() ? 3 * threads() : threads();
         long parts = std::max(ceil_div(rows, kBlockRows), ceil_div(tasks, s.G));
@@ -298,13 +307,44 @@ template <class T> struct WeightGradient {
             }
         });
     }
+
+    // Into how many parts the places are cut where what is summed is small, so that none turns gradients round that another does, too.
+    // On any number of threads as many: the sum is the same.
+    static long parts_of(const Windows &s) {
+        constexpr long kPart = 16 * kStrip, kSmall = 1 << 18;
+        const long size = s.count("weight");
+        if (size > 1 << 16 || s.C / s.G * s.taps() > kBlockRows) return 1;
+        return std::min({8L, s.N * (long)s.length() / kPart, kSmall / std::max(size, 1L)});
+    }
+
+    void by_parts(long parts) const {
+        const long size = s.count("weight"), some = ceil_div(ceil_div(end, parts), kStrip) * kStrip;
+        Scratch<T> sums(parts * size);
+        T *to = sums.get();
+        parallel_for(parts * s.G, 1, [=, this_ = *this](long first, long last) {
+            for (long t = first; t < last; ++t) {
+                long part = t / this_.s.G;
+                WeightGradient own = this_;
+                own.dw = to + part * size, own.begin = std::min(part * some, this_.end), own.end = std::min(own.begin + some, this_.end);
+                own.block(t % this_.s.G, 0, this_.rows);
+            }
+        });
+        for (long i = 0; i < size; ++i) {
+            T sum = to[i];
+            for (long part = 1; part < parts; ++part) sum += to[part * size + i];
+            dw[i] = sum;
+        }
+    }
 };
 
 // Bytes beside operands and results: of the product, of the adjoint in x ("i") and in w ("w").
 template <class T> long room(const Windows &s, char of) {
     constexpr bool points = sizeof(T) == sizeof(float);
     Windows t;
-    if (of == 'w') return points ? weight_points_room(s) : 0;
+    if (of == 'w') {
+        const long room = points ? weight_points_room(s) : 0, parts = WeightGradient<T>::parts_of(s);
+        return room || parts < 2 ? room : parts * s.count("weight") * (long)sizeof(T);
+    }
     if (of != 'i') return points ? points_room(s) : 0;
     if (!InputGradient<T>::turns(s, t)) return 0;
     return s.count("weight") * (long)sizeof(T) + (points ? points_room(t) : 0);

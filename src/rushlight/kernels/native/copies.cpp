@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "common.h"
+#include "squares.h"
 
 namespace rl {
 namespace {
@@ -88,16 +89,6 @@ template <class T> void by_rows(Axes axes, const T *x, T *o) {
             row(x + dx + first * from, o + dy + first * to, std::min(part, n - first), from, to);
         }
     });
-}
-
-// A square of a matrix that lies the other way, a line of cache wide: read by rows, written by columns.
-template <class T, long N> void square(const T *x, long from, T *o, long to) {
-    T held[N][N];
-    for (long i = 0; i < N; ++i) std::memcpy(held[i], x + i * from, sizeof(held[i]));
-    for (long j = 0; j < N; ++j) {
-        T *line = o + j * to;
-        for (long i = 0; i < N; ++i) line[i] = held[i][j];
-    }
 }
 
 // Where elements that are neighbours in the result lie `from` apart, and those of axis `other` are neighbours: by squares.

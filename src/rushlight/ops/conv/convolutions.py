@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rushlight.backends.numpy import backend
 from rushlight.basics.dtype_words import in_c, older
 from rushlight.basics.errors import explained
@@ -23,12 +25,16 @@ from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.convolution import working_bytes
 from rushlight.kernels.reference.windows import out_sizes
+from rushlight.kernels.rows import broadcast
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op, slice_op
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
+
+
+add_across = broadcast(np.add)
 
 
 def _channel_sum(g: Array | Tensor) -> Array | Tensor:
@@ -56,7 +62,7 @@ def conv_op(input: Array, weight: Array, bias: Array | None, stride: tuple[int, 
     """Cross-correlation.  input: (N, C, *S), weight: (O, C/G, *K), bias: (O) -> (N, O, *L)"""
     y = backend.conv(input, weight, stride, padding, dilation, groups)
     if bias is not None:
-        y += bias.reshape(-1, *[1] * (y.ndim - 2))
+        add_across(y, bias.reshape(-1, *[1] * (y.ndim - 2)), out=y)
     return y if input.flags.c_contiguous and weight.flags.c_contiguous else kept_order(y, input, weight)
 
 
