@@ -311,21 +311,21 @@ template <class T> struct WeightGradient {
     // Into how many parts the places are cut where what is summed is small, so that none turns gradients round that another does, too.
     // On any number of threads as many: the sum is the same.
     static long parts_of(const Windows &s) {
-        constexpr long kPart = 16 * kStrip, kSmall = 1 << 18;
+        constexpr long kPart = 4 * kStrip, kSmall = 1 << 18;
         const long size = s.count("weight");
         if (size > 1 << 16 || s.C / s.G * s.taps() > kBlockRows) return 1;
         return std::min({8L, s.N * (long)s.length() / kPart, kSmall / std::max(size, 1L)});
     }
 
-    void by_parts(long parts) const {
-        const long size = s.count("weight"), some = ceil_div(ceil_div(end, parts), kStrip) * kStrip;
+    void by_parts(long most) const {
+        const long size = s.count("weight"), some = ceil_div(ceil_div(end, most), kStrip) * kStrip, parts = ceil_div(end, some);
         Scratch<T> sums(parts * size);
         T *to = sums.get();
         parallel_for(parts * s.G, 1, [=, this_ = *this](long first, long last) {
             for (long t = first; t < last; ++t) {
                 long part = t / this_.s.G;
                 WeightGradient own = this_;
-                own.dw = to + part * size, own.begin = std::min(part * some, this_.end), own.end = std::min(own.begin + some, this_.end);
+                own.dw = to + part * size, own.begin = part * some, own.end = std::min(own.begin + some, this_.end);
                 own.block(t % this_.s.G, 0, this_.rows);
             }
         });
