@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -113,6 +114,22 @@ def test_large_updates_are_made_in_blocks_also_where_memory_overlaps() -> None:
         update(whole[1:], whole[:-1])
         update(pieces[1:], torch.from_numpy(a[:-1].copy()))
         np.testing.assert_array_equal(whole.numpy(), pieces.numpy())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.complex64])
+@pytest.mark.parametrize("shapes", [((), ()), ((3,), ()), ((), (3,)), ((3,), (3,)), ((2, 3), (3,)), ((5000,), (5000,))])
+def test_sums_with_alpha(shapes: Any, dtype: Any) -> None:
+    x, y = (torch.arange(math.prod(shape)).reshape(shape).remainder(7).to(dtype) + 1 for shape in shapes)
+    want = x + y * 2
+    for found in (
+        torch.add(x, y, alpha=2),
+        torch.sub(x, y, alpha=-2),
+        torch.add(x, y, alpha=2, out=torch.empty_like(want)),
+    ):
+        assert torch.equal(found, want)
+    if want.shape == x.shape:
+        assert torch.equal(x.clone().add_(y, alpha=2), want) and torch.equal(x.clone().sub_(y, alpha=-2), want)
+    assert torch.equal(torch.add(x, 3, alpha=2), x + 6)
 
 
 def test_gradients_of_in_place_forms() -> None:

@@ -134,7 +134,8 @@ def add_scaled(input: Array, other: Array, alpha: int) -> Array:
         x, y = up(input, other)
         return np.asarray(x + y * np.float32(alpha)).astype(input.dtype)
     scaled = backend.multiply(other, cast(alpha, other.dtype))
-    return backend.add(input, scaled, out=scaled if getattr(scaled, "shape", None) == input.shape else None)
+    whole = scaled.__class__ is np.ndarray and input.shape == scaled.shape  # of arrays of no dimension it is a number
+    return backend.add(input, scaled, out=scaled if whole else None)
 
 
 def _pairs(x: Array, y: Array) -> bool:
