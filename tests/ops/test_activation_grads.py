@@ -163,3 +163,13 @@ def test_exponential_units_have_no_curve_at_zero(fn, dtype):
     x = torch.zeros(1, dtype=dtype, requires_grad=True)
     (g,) = torch.autograd.grad(fn(x).sum(), x, create_graph=True)
     assert torch.autograd.grad(g.sum(), x)[0].item() == 0
+
+
+@pytest.mark.parametrize("name", ["relu", "hardtanh", "leaky_relu", "rrelu", "elu", "celu", "selu"])
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.bool])
+def test_in_place_forms_refuse_what_the_others_do(name: str, dtype: Any) -> None:
+    x = torch.ones(3, dtype=dtype)
+    for fn in (getattr(F, name), getattr(F, f"{name}_")):
+        with pytest.raises(RuntimeError, match="not implemented for"):  # NotImplementedError is one
+            fn(x)
+    assert torch.equal(x, torch.ones(3, dtype=dtype))

@@ -75,3 +75,14 @@ def test_no_copies_in_float32(name: str, dtype: Any) -> None:
     assert peak_bytes(lambda: LOSSES[name](x, t, reduction="mean")) < size
     loss = LOSSES[name](x, t, reduction="mean")
     assert peak_bytes(lambda: torch.autograd.grad(loss, x, retain_graph=True)) < 2.5 * size
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("fn", [torch.amin, torch.amax])
+@pytest.mark.parametrize("dims", [{}, {"dim": 1}])
+def test_gradients_of_extrema_that_are_recorded(fn: Any, dims: Any, dtype: Any) -> None:
+    a = torch.tensor([[1.0, 1.0], [3.0, 2.0]], dtype=dtype).requires_grad_()
+    plain, recorded = (
+        torch.autograd.grad(fn(a, **dims).sum(), [a], create_graph=create)[0] for create in (False, True)
+    )
+    assert torch.equal(plain, recorded)

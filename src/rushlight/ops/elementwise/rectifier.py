@@ -126,6 +126,12 @@ def _over_0(x: Array, *slope: float) -> Array:
     return np.logical_not(under, out=under)
 
 
+def require_real(name: str, x: Array) -> None:
+    """Raise NotImplementedError for complex numbers, RuntimeError for bools."""
+    refused = RuntimeError if x.dtype.kind == "b" else NotImplementedError
+    require(is_real(x.dtype), name, x, "a real number's dtype", refused)
+
+
 @elementwise(
     aten_gradient="threshold_backward(g, out, ''=0)",
     promote=None,
@@ -142,8 +148,7 @@ def relu(input: Array) -> Array:
     >>> torch.relu(torch.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    refused = RuntimeError if input.dtype.kind == "b" else NotImplementedError
-    require(is_real(input.dtype), "relu", input, "a real number's dtype", refused)
+    require_real("relu", input)
     return backend.maximum(input, 0)
 
 
@@ -152,7 +157,12 @@ def _(g: Tensor, out: Tensor) -> Tensor:
     return gated(g, out) if raw(out).dtype == bool else relu_backward(g, out)  # see `gates`
 
 
-relu.into(lambda x: backend.maximum(x, 0, out=x))
+@relu.into
+def _(x: Array) -> None:
+    require_real("relu_", x)
+    backend.maximum(x, 0, out=x)
+
+
 relu_ = publish_inplace("relu_", inplace_of(relu.op), "", F)
 Tensor.relu_ = relu_  # type: ignore[method-assign]
 
@@ -163,10 +173,10 @@ def functional_relu(input: Tensor, inplace: bool = False) -> Tensor:
     return relu_(input) if inplace else relu(input)
 
 
-def _leaky(x: Array, slope: float) -> Array:
+def _leaky(x: Array, slope: float, out: Array | None = None) -> Array:
     require(is_float(x.dtype), "leaky_relu", x)
     check_factors("leaky_relu", x.dtype, slope)
-    return backend.leaky_relu(x, slope)
+    return backend.leaky_relu(x, slope, out=out)
 
 
 @op(aten=("leaky_relu(input, negative_slope=0.01)",), aten_gradient="leaky_relu_backward(g, input, negative_slope, ''=False)", ns=None, name="leaky_relu",
@@ -184,7 +194,7 @@ def falling_leaky_relu(input: Array, negative_slope: float) -> Array:
     return _leaky(input, negative_slope)
 
 
-leaky_relu_op.into(lambda x, slope: backend.leaky_relu(x, slope, out=x))
+leaky_relu_op.into(lambda x, slope: _leaky(x, slope, x))
 falling_leaky_relu.into(leaky_relu_op.op.into)
 _leaky_, _falling_ = inplace_of(leaky_relu_op.op), inplace_of(falling_leaky_relu.op)
 
@@ -321,8 +331,7 @@ publish_inplace("rrelu_", rrelu_, "", F)
 )
 def hardtanh_op(input: Array, min_val: float, max_val: float) -> Array:
     """input limited to [min_val, max_val].  (*) -> (*)"""
-    refused = RuntimeError if input.dtype.kind == "b" else NotImplementedError
-    require(is_real(input.dtype), "hardtanh", input, "a real number's dtype", refused)
+    require_real("hardtanh", input)
     return limited(
         input, fitted("hardtanh", min_val, input.dtype, True), fitted("hardtanh", max_val, input.dtype, True)
     )
@@ -341,11 +350,12 @@ def _(g: Tensor, out: Tensor, min_val: float, max_val: float) -> Tensor:
     return gated(g, between(out, rounded(min_val, out), rounded(max_val, out)))
 
 
-hardtanh_op.into(
-    lambda x, low, high: limited(
-        x, fitted("hardtanh_", low, x.dtype, True), fitted("hardtanh_", high, x.dtype, True), out=x
-    )
-)
+@hardtanh_op.into
+def _(x: Array, low: float, high: float) -> None:
+    require_real("hardtanh_", x)
+    limited(x, fitted("hardtanh_", low, x.dtype, True), fitted("hardtanh_", high, x.dtype, True), out=x)
+
+
 _hardtanh_ = inplace_of(hardtanh_op.op)
 
 

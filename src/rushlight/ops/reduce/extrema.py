@@ -57,7 +57,8 @@ def shared(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: t
         return unsqueezed(g, shape, dim, keepdim) / sum_op(hit, dim, True) * hit
     many = fold(np.add, hit, dim, True, dtype=np.intp)
     part = unsqueezed(g, shape, dim, keepdim) / many.astype(raw(g).dtype)
-    return part * (recast(hit, part.dtype) if is_half(part.dtype) else hit)
+    kind = raw(part).dtype
+    return part * (recast(hit, kind) if is_half(kind) else hit)
 
 
 def alike(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor) -> Array:
