@@ -391,6 +391,34 @@ def windows() -> Iterator[Case]:
                    lambda K, x, w, e=geometry: K.pool_gather(x, w, e), bound=(1,))  # fmt: skip
 
 
+def resizing() -> Iterator[Case]:
+    """Maps of a few taps, averages and elements that are picked, along one to three dimensions, and their adjoints."""
+    rng = np.random.default_rng(3)
+    for shape, dims, sizes in (
+        ((2, 3, 9), (2,), (21,)),
+        ((3, 33, 5, 65), (2, 3), (12, 130)),
+        ((2, 7, 9, 20), (1, 2), (15, 4)),
+        ((2, 40, 30, 3), (1, 2), (7, 61)),
+        ((2, 4, 5, 6, 3), (1, 2, 3), (9, 2, 13)),
+        ((1, 2, 3, 70), (2, 3), (1, 3)),
+    ):
+        for kind in ("weighted", "mean", "picked"):
+            taps = tuple(_taps(rng, kind, shape[d], n) for d, n in zip(dims, sizes, strict=True))
+            out = tuple(sizes[dims.index(d)] if d in dims else n for d, n in enumerate(shape))
+            for words, given, maps in (("", shape, taps), (" turned", out, tuple(each.turned for each in taps))):
+                yield Case(f"resample {shape} {sizes} {kind}{words}", normal(given),
+                           lambda K, x, d=dims, t=maps: K.resample(x, d, t), loose=4)  # fmt: skip
+
+
+def _taps(rng: np.random.Generator, kind: str, size: int, out: int) -> Any:
+    from rushlight.kernels import Taps
+
+    counts = np.ones(out, np.int64) if kind == "picked" else rng.integers(kind == "mean", 6, out)
+    index = np.sort(rng.integers(0, size, counts.sum()))
+    weights = rng.standard_normal(len(index)) if kind == "weighted" else None
+    return Taps(size, np.concatenate([[0], np.cumsum(counts)]), index, weights, kind == "mean")
+
+
 def _chosen(shape: Any, geometry: Any, out: Any) -> Callable[[np.random.Generator], Array]:
     """Window elements that a pool of maxima chooses: none lies in the padding."""
     from rushlight import kernels
@@ -631,6 +659,7 @@ def cases() -> list[Case]:
             norms,
             gathers,
             windows,
+            resizing,
             attention,
             recurrent,
             steps,

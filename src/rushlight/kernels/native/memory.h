@@ -29,7 +29,7 @@ template <class T> class Scratch {
     }
     Scratch(const Scratch &) = delete;
     Scratch &operator=(const Scratch &) = delete;
-    T *get() { return data_; }
+    T *get() const { return data_; }
     size_t size() const { return bytes_ / sizeof(T); }
 };
 

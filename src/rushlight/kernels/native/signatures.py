@@ -7,7 +7,7 @@ Raise ``ABI`` when the meaning of one changes.
 
 from __future__ import annotations
 
-ABI = 47
+ABI = 48
 
 # twister.cpp: state, output, elements; the first number, how far they reach and where they end.  (Its Python is imported when it is asked for.)
 SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
@@ -27,7 +27,8 @@ HALVES |= dict.fromkeys(
 # bit; numbers that become normal ones, how many times 16.  draws.cpp: state, a normal number that waits, parameters in whose place
 # numbers go (normal ones have none), how many; state, trials, chances, how many.  entropy.cpp: elements, how many, bytes of each, which bytes are
 # coded; lengths of codes, bytes of streams; the codes and the other bytes; words, a bit for each that is not 0, those that are not.
-# copies.cpp: elements, where they go; whether they went.  choose.cpp: a mask, elements where it is set and where it is not, result; how often the mask repeats, its size, bytes of an element, how many there are of both
+# copies.cpp: elements, where they go; whether they went.  resample.cpp: elements, result, the places of each of three dimensions that are taken, or
+# None; the size before these dimensions, theirs, that behind them.  choose.cpp: a mask, elements where it is set and where it is not, result; how often the mask repeats, its size, bytes of an element, how many there are of both
 BYTES: dict[str, str] = {
     "digest": "anu>n",
     "crc32": "anu>n",
@@ -49,6 +50,7 @@ BYTES: dict[str, str] = {
     "spread_words": "annnaa",
     "choose": "aaaa" + "nnnnn",
     "copy": "aa>n",
+    "pick": "aaaaa" + "nnnnn",
 }
 
 # ``rl_<name>_bf16`` and ``rl_<name>_f16``: of 16-bit floats as unsigned numbers, computed in float32 and rounded once.

@@ -22,8 +22,10 @@ from rushlight.dispatch.keeping.shown import GEOMETRY
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op, with_out
 from rushlight.dispatch.variants import with_auxiliaries
+from rushlight.kernels.reference.resample import Taps
 from rushlight.levels.batch import everything
 from rushlight.ops.conv.convolutions import batched, hashed, spread
+from rushlight.ops.conv.resample import resample_op
 from rushlight.ops.elementwise.convert import in_order_of
 from rushlight.ops.shape.reshape import reshape_op
 from rushlight.tensor import Tensor, wrap
@@ -308,36 +310,30 @@ def bounds(size: int, out: int) -> tuple[Any, Any]:
     return i * size // max(out, 1), -(-(i + 1) * size // max(out, 1))
 
 
-def averaging_matrix(size: int, out: int, dtype: np.dtype[Any]) -> Tensor:
-    """(out, size): row i averages adaptive window i."""
+@lru_cache(32)
+def averaging_taps(size: int, out: int) -> Taps:
+    """Row i averages adaptive window i."""
     start, end = bounds(size, out)
-    at = np.arange(size)
-    inside = (at >= start[:, None]) & (at < end[:, None])
-    return wrap((inside / np.maximum(end - start, 1)[:, None]).astype(dtype))
+    starts = np.concatenate([[0], np.cumsum(end - start)])
+    index = np.arange(starts[-1]) + np.repeat(start - starts[:-1], end - start)
+    return Taps(size, starts, index, mean=True)
 
 
 def adaptive_avg_pool(name: str, n: int, input: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
-    """Averages over windows that divide the input evenly: separable, one small matrix product for each dimension."""
+    """Averages over windows that divide the input evenly, dimension after dimension."""
     sizes = adaptive_sizes(name, input, output_size, n)
     if input.dtype.category < dtypes.FLOAT:
         raise NotImplementedError(f"{name}: not implemented for {input.dtype}: convert the input to a floating-point "
                                   "dtype, as in input.float()")  # fmt: skip
     if all(o == 1 for o in sizes):
         return input.mean(tuple(range(-n, 0)), True)
-    y = input
-    for d, o in zip(range(-n, 0), sizes, strict=True):
-        size = y.shape[d]
-        if size == o:
-            continue
-        if o and size % o == 0:
-            shape = (*y.shape[:d], o, size // o, *(y.shape[d + 1 :] if d != -1 else ()))
-            y = reshape_op(y.contiguous(), shape).mean(d)
-        else:
-            matrix = averaging_matrix(size, o, y._array.dtype)
-            y = (y.movedim(d, -1) @ matrix.t()).movedim(-1, d)
-    if y is input:
-        return y.clone()
-    return in_order_of(y.contiguous(), input) if n == 2 else y.contiguous()
+    spatial = tuple(input.shape[-n:])
+    if spatial == sizes:
+        return input.clone()
+    first = next(i for i in range(n) if spatial[i] != sizes[i])
+    taps = tuple(map(averaging_taps, spatial[first:], sizes[first:]))
+    made: Tensor = resample_op(input, tuple(range(first - n, 0)), taps)
+    return made.contiguous() if n == 3 else made
 
 
 def adaptive_max_indices(x: Array, sizes: tuple[int, ...]) -> Array:

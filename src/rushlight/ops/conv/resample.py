@@ -1,20 +1,21 @@
-"""Resizing: one linear operator along a dimension with a few taps serves nearest, linear and cubic interpolation."""
+"""Resizing: one linear operator along dimensions with a few taps serves nearest, linear and cubic interpolation."""
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.formats import kept_order
-from rushlight.dispatch.keeping.blocks import BLOCK, LARGE
+from rushlight.dispatch.formats import channels_last_order, lies_channels_last, turned_back
 from rushlight.dispatch.keeping.shown import note
 from rushlight.dispatch.registry import function, op
-from rushlight.ops.elementwise.convert import to_dtype
+from rushlight.kernels.reference.resample import Taps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,118 +23,57 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
-MATRIX = 1 << 20  # elements up to which the matrix of an adjoint is made whole
-OFTEN = 8  # times that an element is taken, up to which what was made of it is added up slice by slice
-STEP = 256  # columns of a piece of a larger one
+@op(ns=None, linear=True, half=None, batch=families.shifted)
+def resample_op(input: Array, dims: tuple[int, ...], taps: tuple[Taps, ...]) -> Array:
+    """Along each of `dims`, neighbours, in their order: output j is the sum over its taps of weight times input."""
+    return _resampled(input, dims, taps)
 
 
-@op(ns=None, linear=True, batch=families.shifted)
-def resample_op(input: Array, dim: int, taps: tuple[Any, ...]) -> Array:
-    """Along `dim`, output i is the sum over t of weights[i, t] * input[index[i, t]].  taps: (index, weights), (L, T)"""
-    index, weights = taps
-    if weights is None:
-        made = input.take(index[:, 0], axis=dim)
-        return made if input.flags.c_contiguous else kept_order(made, input)
-    dim %= input.ndim
-    weights = weights.astype(input.dtype).reshape(*weights.shape, *[1] * (input.ndim - dim - 1))
-    if not input.flags.c_contiguous:
-        return kept_order(_weighed(input, dim, index, weights), input)
-    if input.size < LARGE:
-        return _weighed(input, dim, index, weights)
-    outer = input.shape[:dim]
-    rows, out = (
-        input.reshape(-1, *input.shape[dim:]),
-        np.empty((*outer, len(index), *input.shape[dim + 1 :]), input.dtype),
-    )
-    into, step = out.reshape(-1, *out.shape[dim:]), max(BLOCK * math.prod(outer) // max(out.size, 1), 1)
-    for i in range(0, len(rows), step):
-        into[i : i + step] = _weighed(rows[i : i + step], 1, index, weights)
-    return out
-
-
-def _weighed(input: Array, dim: int, index: Array, weights: Array) -> Array:
-    """The weighted sum of the elements that each output is made of.  index: (L, T), weights: (L, T, 1, ...)"""
-    total: Any = None
-    for t in range(index.shape[1]):
-        part = input.take(index[:, t], axis=dim)
-        part *= weights[:, t]
-        total = part if total is None else np.add(total, part, out=total)
-    return np.asarray(total)
+def _resampled(input: Array, dims: tuple[int, ...], taps: tuple[Taps, ...]) -> Array:
+    """As `backend.resample`; images with their channels innermost where they lie."""
+    if not input.flags.c_contiguous and lies_channels_last(input):
+        order = channels_last_order(input.ndim)
+        turned = tuple(order.index(d % input.ndim) for d in dims)
+        if sorted(turned) == list(turned):
+            return turned_back(backend.resample(input.transpose(order), turned, taps), order)
+    found: Array = backend.resample(input, dims, taps)
+    return found
 
 
 @resample_op.shape
-def _(input: Array, dim: int, taps: Any) -> list[shapes.Made]:
-    rows = taps[0].shape[0] if isinstance(taps, (tuple, list)) else taps.shape[0]
-    return [shapes.Made(shapes.with_size(input, dim, rows), input.dtype)]
+def _(input: Array, dims: tuple[int, ...], taps: tuple[Taps, ...]) -> list[shapes.Made]:
+    shape = list(input.shape)
+    for d, each in zip(dims, taps, strict=True):
+        shape[d] = len(each)
+    return [shapes.Made(tuple(shape), input.dtype)]
 
 
-resample_op.grad("input")(lambda g, input_shape, dim, taps: resample_adjoint_op(g, input_shape, dim, taps))
+resample_op.grad("input")(lambda g, dims, taps: resample_adjoint_op(g, dims, taps))
 
 
-@op(ns=None, linear=True, shape=shapes.sized, batch=families.shifted)
-def resample_adjoint_op(input: Array, size: tuple[int, ...], dim: int, taps: tuple[Any, ...]) -> Array:
-    """The adjoint of `resample_op`: a product with the (S, L) matrix of the taps, a large one in pieces along its diagonal."""
-    index, weights = taps
-    found = _collected(input, size[dim], dim % input.ndim, index[:, 0]) if weights is None else None
-    if found is not None:
-        return found
-    if size[dim] * input.shape[dim] <= MATRIX:
-        return _adjoint(input, size[dim], dim, index, weights)
-    out, before = np.zeros(size, input.dtype), (slice(None),) * (dim % input.ndim)
-    for start in range(0, input.shape[dim], STEP):
-        part = slice(start, start + STEP)
-        low, high = int(index[part].min()), int(index[part].max()) + 1
-        some = None if weights is None else weights[part]
-        out[(*before, slice(low, high))] += _adjoint(input[(*before, part)], high - low, dim, index[part] - low, some)
-    return out
+@op(ns=None, linear=True, half=None, batch=families.shifted)
+def resample_adjoint_op(input: Array, dims: tuple[int, ...], taps: tuple[Taps, ...]) -> Array:
+    """The adjoint of `resample_op`."""
+    return _resampled(input, dims, tuple(each.turned for each in taps))
 
 
-def _collected(input: Array, size: int, dim: int, index: Array) -> Array | None:
-    """Sums along `dim` of what was taken of each place, for ascending places of which none was taken often; else None."""
-    first = np.flatnonzero(np.diff(index, prepend=-1))
-    counts = np.diff(first, append=len(index))
-    if not len(index) or np.diff(index).min(initial=0) < 0 or counts.max() > OFTEN:
-        return None
-    before, places = (slice(None),) * dim, index[first]
-    parts = [(_as_slice(places[counts > t]), _as_slice(first[counts > t] + t)) for t in range(counts.max())]
-    if size * len(index) <= MATRIX and not all(isinstance(part, slice) for pair in parts for part in pair):
-        return None  # a product costs less than indices
-    shape = (*input.shape[:dim], size, *input.shape[dim + 1 :])
-    out = (np.empty if len(first) == size else np.zeros)(shape, input.dtype)
-    out[(*before, parts[0][0])] = input[(*before, parts[0][1])]
-    for to, of in parts[1:]:
-        out[(*before, to)] += input[(*before, of)]
-    return out
+@resample_adjoint_op.shape
+def _(input: Array, dims: tuple[int, ...], taps: tuple[Taps, ...]) -> list[shapes.Made]:
+    shape = list(input.shape)
+    for d, each in zip(dims, taps, strict=True):
+        shape[d] = each.size
+    return [shapes.Made(tuple(shape), input.dtype)]
 
 
-def _as_slice(index: Array) -> Any:
-    """An ascending index, or the slice that is the same."""
-    steps = np.diff(index)
-    step = int(steps[0]) if len(steps) else 1
-    return slice(int(index[0]), int(index[-1]) + 1, step) if (steps == step).all() else index
-
-
-def _adjoint(input: Array, size: int, dim: int, index: Array, weights: Array | None) -> Array:
-    """As `resample_adjoint_op`, to a size along `dim`, at once."""
-    matrix = np.zeros((size, input.shape[dim]), input.dtype)
-    columns = np.arange(input.shape[dim])
-    for t in range(index.shape[1]):
-        np.add.at(matrix, (index[:, t], columns), 1 if weights is None else weights[:, t].astype(input.dtype))
-    moved = np.moveaxis(input, dim, -2) if input.ndim > 1 and dim % input.ndim != input.ndim - 1 else None
-    if moved is None:
-        return np.matmul(input, matrix.T)
-    return np.ascontiguousarray(np.moveaxis(np.matmul(matrix, moved), -2, dim))
-
-
-resample_adjoint_op.grad("input")(lambda g, dim, taps: resample_op(g, dim, taps))
+resample_adjoint_op.grad("input")(lambda g, dims, taps: resample_op(g, dims, taps))
 
 
 # Bytes -----------------------------------------------------------------------------------------------
 
 
-def fixed_point(taps: Any) -> tuple[Any, Any, int]:
-    """Taps with weights of 16-bit fixed point and how many bits are behind the point; places named twice are added up."""
-    index, weights = taps[0], taps[1].copy()
+def fixed_point(taps: Taps) -> tuple[Array, Array, int]:
+    """As many taps of each output with weights of 16-bit fixed point and how many bits are behind the point; places named twice are added up."""
+    index, weights = (np.array(a).reshape(len(taps), -1) for a in (taps.index, taps.weights))
     for t in range(1, index.shape[1]):
         for earlier in range(t):
             same = (index[:, t] == index[:, earlier]) & (weights[:, t] != 0)
@@ -146,7 +86,7 @@ def fixed_point(taps: Any) -> tuple[Any, Any, int]:
 
 @op(ns=None, half=None, batch=families.shifted)
 def resample_bytes(input: Array, dim: int, taps: object) -> Array:
-    """`resample_op` of uint8, rounded and limited to 0..255, as image libraries do it.  taps: of `fixed_point`"""
+    """As `resample_op` along one dimension, of uint8, rounded and limited to 0..255, as image libraries do it.  taps: of `fixed_point`"""
     index, weights, bits = taps
     shape = [1] * input.ndim
     shape[dim] = -1
@@ -173,7 +113,7 @@ def positions(size: int, out: int, align: bool, scale: float | None) -> Array:
     return (i + 0.5) * (1 / scale if scale else size / out) - 0.5
 
 
-def nearest_taps(size: int, out: int, scale: float | None, exact: bool) -> tuple[Any, ...]:
+def nearest_taps(size: int, out: int, scale: float | None, exact: bool) -> tuple[Array, None]:
     """The nearest input of each output; `exact` measures from pixel centres."""
     ratio = np.float32(1 / scale if scale else size / out)
     i = np.arange(out, dtype=np.float32)
@@ -280,13 +220,14 @@ def target_sizes(name: str, input: Tensor, size: Any, scale_factor: Any) -> tupl
     return [math.floor(float(s * f)) for s, f in zip(input.shape[2:], values, strict=True)], [float(v) for v in values]
 
 
-def taps_of(mode: str, size: int, out: int, align: bool, scale: float | None, antialias: bool) -> tuple[Any, ...]:
-    """The taps of one dimension."""
+@functools.lru_cache(32)
+def taps_of(mode: str, size: int, out: int, align: bool, scale: float | None, antialias: bool) -> Taps:
+    """The taps of one dimension, the same each step."""
     if mode in ("nearest", "nearest-exact"):
-        return nearest_taps(size, out, scale, mode == "nearest-exact")
+        return Taps.of(size, *nearest_taps(size, out, scale, mode == "nearest-exact"))
     if antialias:
-        return antialiased_taps(size, out, align, scale, mode)
-    return (cubic_taps if mode == "bicubic" else linear_taps)(size, out, align, scale)
+        return Taps.of(size, *antialiased_taps(size, out, align, scale, mode))
+    return Taps.of(size, *(cubic_taps if mode == "bicubic" else linear_taps)(size, out, align, scale))
 
 
 def by_sizes(input: Tensor, mode: str, antialias: bool, size: int, out: int) -> bool:
@@ -299,24 +240,19 @@ def by_sizes(input: Tensor, mode: str, antialias: bool, size: int, out: int) -> 
     return out == size and (mode != "bicubic" or antialias or input.dtype is dtypes.uint8)
 
 
-def resized(input: Tensor, mode: str, taps: list[Any]) -> Tensor:
-    """The input resampled along its spatial dimensions, one after the other: bytes from the last on, 16 bits in float32."""
+def resized(input: Tensor, mode: str, taps: list[Taps]) -> Tensor:
+    """The input resampled along its spatial dimensions, one after the other: bytes from the last on."""
     dtype = input.dtype
-    if mode in ("nearest", "nearest-exact"):
-        wide = dtype
-    elif dtype is dtypes.uint8 and mode in FILTERS:
-        for d in (3, 2):
-            input = resample_bytes(input, d, fixed_point(taps[d - 2]))
-        return input
-    elif not (dtype.is_floating_point or dtype.is_complex):
-        raise NotImplementedError(f"interpolate: mode {mode!r} is not implemented for {dtype}: convert the input to a "
-                                  "floating-point dtype, as in input.float()")  # fmt: skip
-    else:
-        wide = dtypes.float32 if dtype in (dtypes.float16, dtypes.bfloat16) else dtype
-    y = to_dtype(input, wide)
-    for d, each in enumerate(taps, start=2):
-        y = resample_op(y, d, each)
-    return to_dtype(y, dtype)
+    if mode not in ("nearest", "nearest-exact"):
+        if dtype is dtypes.uint8 and mode in FILTERS:
+            for d in (3, 2):
+                input = resample_bytes(input, d, fixed_point(taps[d - 2]))
+            return input
+        if not (dtype.is_floating_point or dtype.is_complex):
+            raise NotImplementedError(f"interpolate: mode {mode!r} is not implemented for {dtype}: convert the input to a "
+                                      "floating-point dtype, as in input.float()")  # fmt: skip
+    made: Tensor = resample_op(input, tuple(range(2, len(input.shape))), tuple(taps))
+    return made
 
 
 @function(ns="nn.functional")

@@ -1,0 +1,1 @@
+"""Kernels of images and volumes along their spatial dimensions: resizing."""
