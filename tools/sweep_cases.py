@@ -410,6 +410,17 @@ def resizing() -> Iterator[Case]:
                            lambda K, x, d=dims, t=maps: K.resample(x, d, t), loose=4)  # fmt: skip
 
 
+def maxima() -> Iterator[Case]:
+    """Windows that lie anywhere, the same of all planes or others of each."""
+    rng = np.random.default_rng(4)
+    for shape, sizes, planes in (((2, 3, 9), (4,), 1), ((2, 3, 33, 65), (7, 5), 6), ((1, 2, 5, 6, 70), (3, 2, 9), 1)):
+        starts = tuple(rng.integers(0, n, (planes, out)) for n, out in zip(shape[2:], sizes, strict=True))
+        ends = tuple(s + 1 + rng.integers(0, n - s) for n, s in zip(shape[2:], starts, strict=True))
+        yield Case(
+            f"window_maxima {shape} {sizes}", normal(shape), lambda K, x, s=starts, e=ends: K.window_maxima(x, s, e)
+        )
+
+
 def _taps(rng: np.random.Generator, kind: str, size: int, out: int) -> Any:
     from rushlight.kernels import Taps
 
@@ -660,6 +671,7 @@ def cases() -> list[Case]:
             gathers,
             windows,
             resizing,
+            maxima,
             attention,
             recurrent,
             steps,

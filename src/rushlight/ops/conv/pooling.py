@@ -336,24 +336,6 @@ def adaptive_avg_pool(name: str, n: int, input: Tensor, output_size: int | Seque
     return made.contiguous() if n == 3 else made
 
 
-def adaptive_max_indices(x: Array, sizes: tuple[int, ...]) -> Array:
-    """Flat positions (N, C, *L) of the maxima of adaptive windows over x (N, C, *S)."""
-    n = len(sizes)
-    spatial = x.shape[2:]
-    limits = [bounds(s, o) for s, o in zip(spatial, sizes, strict=True)]
-    at = np.zeros((*x.shape[:2], *sizes), np.int64)
-    strides = [math.prod(spatial[i + 1 :]) for i in range(n)]
-    for cell in np.ndindex(*sizes):
-        window = tuple(slice(limits[i][0][c], limits[i][1][c]) for i, c in enumerate(cell))
-        part = x[(slice(None), slice(None), *window)]
-        best = part.reshape(*x.shape[:2], math.prod(part.shape[2:])).argmax(-1)
-        place = np.unravel_index(best, part.shape[2:])
-        at[(slice(None), slice(None), *cell)] = sum(
-            (p + w.start) * st for p, w, st in zip(place, window, strides, strict=True)
-        )
-    return at
-
-
 def take_spatial(input: Tensor, at: Tensor) -> Tensor:
     """The elements of input (N, C, *S) at flat positions `at` (N, C, *L)."""
     lead = tuple(input.shape[:2])
@@ -379,16 +361,24 @@ def adaptive_max_pool(
     return (y, at) if return_indices else y
 
 
-@op(ns=None, batch=families.images)
+@op(ns=None, half=None, batch=families.images)
 def adaptive_indices_op(input: Array, sizes: tuple[int, ...]) -> Array:
-    """As `adaptive_max_indices`.  (N, C, *S) -> (N, C, *L) of int64"""
-    return adaptive_max_indices(input, sizes)
+    """Flat positions of the maxima of adaptive windows.  (N, C, *S) -> (N, C, *L) of int64"""
+    limits = [bounds(s, o) for s, o in zip(input.shape[2:], sizes, strict=True)]
+    starts, ends = (tuple(each[i][None] for each in limits) for i in (0, 1))
+    return backend.window_maxima(input, starts, ends)
 
 
-@op(ns=None, batch=families.images)
+@op(ns=None, half=None, batch=families.images)
 def fractional_indices_op(input: Array, samples: Array, kernel: tuple[int, ...], out: tuple[int, ...]) -> Array:
-    """As `fractional_indices`.  (N, C, *S), (N, C, D) -> (N, C, *L) of int64"""
-    return fractional_indices(input, samples, kernel, out)
+    """Flat positions of the maxima of fractional windows.  (N, C, *S), (N, C, D) -> (N, C, *L) of int64"""
+    if 0 in out:
+        return np.empty((*input.shape[:2], *out), np.int64)
+    n, u = len(kernel), samples.reshape(-1, len(kernel))
+    # The samples are in the order width, height of images, but depth, height, width of volumes.
+    order = (1, 0) if n == 2 else range(n)
+    starts = [fractional_starts(u[:, j], input.shape[2 + i], out[i], kernel[i]) for i, j in enumerate(order)]
+    return backend.window_maxima(input, tuple(starts), tuple(s + k for s, k in zip(starts, kernel, strict=True)))
 
 
 # Fractional ------------------------------------------------------------------------------------------
@@ -441,30 +431,6 @@ def fractional_max_pool(name: str, n: int, input: Tensor, kernel: int | Sequence
     if added:
         y, at = reshape_op(y, y.shape[1:]), at[0]
     return (y, at) if return_indices else y
-
-
-def fractional_indices(x: Array, u: Array, kernel: tuple[int, ...], out: tuple[int, ...]) -> Array:
-    """Flat positions of the maxima of fractional windows over x (N, C, *S)."""
-    n, spatial = len(kernel), x.shape[2:]
-    if 0 in out:
-        return np.empty((*x.shape[:2], *out), np.int64)
-    # The samples are in the order width, height of images, but depth, height, width of volumes.
-    order = (1, 0) if n == 2 else range(n)
-    starts = [fractional_starts(u[..., j], spatial[i], out[i], kernel[i]) for i, j in enumerate(order)]
-    grids: list[Any] = []
-    for i in range(n):
-        at = starts[i][..., None] + np.arange(kernel[i])
-        shape = [1] * (2 * n)
-        shape[i], shape[n + i] = out[i], kernel[i]
-        grids.append(at.reshape(*x.shape[:2], *shape))
-    flat: Any = 0
-    for i in range(n):
-        flat = flat * spatial[i] + grids[i]
-    lead, window = x.shape[:2], math.prod(kernel)
-    flat = np.broadcast_to(flat, (*lead, *out, *kernel)).reshape(*lead, *out, window)
-    rows = flat.reshape(*lead, math.prod(out) * window)
-    values = backend.gather_along(x.reshape(*lead, math.prod(spatial)), rows, 2).reshape(flat.shape)
-    return np.asarray(backend.gather_along(flat, values.argmax(-1)[..., None], flat.ndim - 1)[..., 0])
 
 
 # Unpooling -------------------------------------------------------------------------------------------
