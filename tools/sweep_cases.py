@@ -255,6 +255,7 @@ def along() -> Iterator[Case]:
         ((33, 5), 0, 17),
         ((3, 7, 65), 1, 9),
         ((4, 300), 0, 3),
+        ((2, 300, 33), 1, 3),
         ((3, 5), 1, 0),
     ):
         picked = (*shape[:dim], count, *shape[dim + 1 :])
@@ -283,7 +284,18 @@ def order() -> Iterator[Case]:
 
 
 def gathers() -> Iterator[Case]:
-    for rows, n, width in ((1, 1, 1), (5, 0, 3), (5, 3, 0), (7, 33, 3), (33, 7, 65), (3, 1025, 31)):
+    sizes = (
+        (1, 1, 1),
+        (5, 0, 3),
+        (5, 3, 0),
+        (7, 33, 3),
+        (33, 7, 65),
+        (3, 1025, 31),
+        (90, 300, 1),
+        (300, 20, 3),
+        (7, 40, 530),
+    )
+    for rows, n, width in sizes:
         index = _indices(n, rows)
         yield Case(f"index_add_rows {(rows, n, width)}",
                    lambda r, a=rows, m=n, c=width, i=index: [r.standard_normal((a, c)), i(r), r.standard_normal((m, c))],

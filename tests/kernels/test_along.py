@@ -67,7 +67,7 @@ def test_join(path: str, rng: np.random.Generator, shape: Any, dim: int, count: 
 
 
 @pytest.mark.skipif(not loader.tables(), reason="NumPy has rules of its own")
-@pytest.mark.parametrize("bad", [-1, 33, 1 << 40])
+@pytest.mark.parametrize("bad", [-1, 33, 1 << 40, -(1 << 63)])
 def test_native_code_refuses_indices_outside(bad: int) -> None:
     x, index = np.ones((5, 33), np.float32), np.zeros((5, 40), np.int64)
     index[4, 39] = bad

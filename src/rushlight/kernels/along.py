@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import math
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, contiguous, dense, native
+from rushlight.kernels.dispatch import Array, bits, contiguous, dense, is_half, rounded, rows_of, widened
 from rushlight.kernels.gather import JOINS, index_add_rows
-from rushlight.kernels.native.signatures import exports
+from rushlight.kernels.native import loader
+from rushlight.kernels.native.signatures import exports_of_rows
+from rushlight.kernels.pointwise.copies import WORDS
 from rushlight.kernels.reference import along as reference
 from rushlight.kernels.reference.along import along, element_index
 
 __all__ = ["add_along", "along", "element_index", "gather_along", "join_along", "put_along"]
 
-exports(
-    # along.cpp: values, index, values, extents
-    gather_along="aaannnn>n",
-    add_along="aaannnn>n",
-    put_along="aaannnn>n",
-    # and how they are joined
+exports_of_rows(
+    # along.cpp: values, index, values, extents and how they are joined
     join_along="aaannnnn>n",
 )
 
 _SMALL = 64  # elements up to which NumPy's call costs less
 _INT64 = np.dtype(np.int64)
-_WIDTHS: dict[int, np.dtype[Any]] = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}
 
 
 def gather_along(x: Array, index: Array, dim: int) -> Array:
@@ -38,9 +34,9 @@ def gather_along(x: Array, index: Array, dim: int) -> Array:
     moved = _moved(x) if _fits(x, index, dim) else None
     if moved is None:
         return reference.gather_along(x, index, dim)
-    table, elements = moved
+    table, word = moved
     out = np.empty(index.shape, x.dtype)
-    found = table.gather_along(elements, index, out.view(elements.dtype), *_extents(x, index, dim))
+    found = table.gather_along(x.view(word), index, out.view(word), *_extents(x, index, dim))
     _check(found, index, x.shape[dim])
     return out
 
@@ -55,47 +51,52 @@ def put_along(x: Array, index: Array, dim: int, values: Array) -> None:
         cut = tuple([slice(None) if d == dim else slice(n) for d, n in enumerate(index.shape)])
         x[cut][along(index, dim)] = values
         return
-    table, elements = moved
-    given = contiguous(values).view(elements.dtype)
-    _check(table.put_along(elements, index, given, *_extents(x, index, dim)), index, x.shape[dim])
+    table, word = moved
+    given = contiguous(values).view(word)
+    _check(table.put_along(x.view(word), index, given, *_extents(x, index, dim)), index, x.shape[dim])
 
 
 def add_along(x: Array, index: Array, dim: int, values: Array) -> None:
     """x at `index` along `dim` += values, repeats adding up.  x: (*) real, index: (*) int, values: shape of index
 
+    Numbers of 16 bits are added in float32 and rounded once.
     Callers have checked that indices lie in [0, size): native code raises IndexError for others, NumPy counts some from the end.
     """
     if not dense(x):
         whole = contiguous(x)
         add_along(whole, index, dim, values)
         x[...] = whole
-        return
-    table = native(x.dtype) if _fits(x, index, dim) and values.dtype == x.dtype else None
-    if table is None:
+    elif not _joined(x, index, dim, values, "sum"):
         where = element_index(x.shape, index, dim).reshape(-1)
         index_add_rows(x.reshape(-1, 1), where, values.reshape(-1, 1))
-    else:
-        _check(table.add_along(x, index, contiguous(values), *_extents(x, index, dim)), index, x.shape[dim])
 
 
 def join_along(x: Array, index: Array, dim: int, values: Array, how: str) -> None:
     """As `add_along` with products ("prod"), greatest ("amax") or least ("amin") numbers, of which NaN is all."""
     whole, index = contiguous(x), contiguous(index)
-    table = native(x.dtype) if _fits(whole, index, dim) and values.dtype == x.dtype else None
-    if table is None:
-        reference.join_along(whole, index, dim, values, how)
-    else:
-        given = contiguous(values)
-        _check(table.join_along(whole, index, given, *_extents(x, index, dim), JOINS[how]), index, x.shape[dim])
+    if not _joined(whole, index, dim, values, how):
+        wide = widened(whole) if is_half(x.dtype) else whole
+        reference.join_along(wide, index, dim, widened(values) if is_half(values.dtype) else values, how)
+        if wide is not whole:
+            rounded(wide, x.dtype, whole)
     if whole is not x:
         x[...] = whole
 
 
-def _moved(x: Array) -> tuple[SimpleNamespace, Array] | None:
-    """The kernels that move elements as wide as those of x, and x as they take it; None where there are none."""
-    elements = x if x.dtype.kind == "f" else x.view(_WIDTHS[x.itemsize]) if x.itemsize in _WIDTHS else None
-    table = None if elements is None else native(elements.dtype)
-    return None if table is None or elements is None else (table, elements)
+def _joined(x: Array, index: Array, dim: int, values: Array, how: str) -> bool:
+    """Whether native code joined values with those of an array in C order."""
+    table = rows_of(x.dtype) if _fits(x, index, dim) and values.dtype == x.dtype else None
+    if table is None:
+        return False
+    given = bits(contiguous(values))
+    _check(table.join_along(bits(x), index, given, *_extents(x, index, dim), JOINS[how]), index, x.shape[dim])
+    return True
+
+
+def _moved(x: Array) -> tuple[SimpleNamespace, np.dtype[np.unsignedinteger]] | None:
+    """The kernels that move elements as wide as those of x, and the dtype of which they take these to be; None where there are none."""
+    word, table = WORDS.get(x.itemsize), loader.tables().get(("bytes", "digests"))
+    return None if table is None or word is None or x.dtype.hasobject else (table, word)
 
 
 def _fits(x: Array, index: Array, dim: int) -> bool:

@@ -15,6 +15,7 @@ from rushlight.kernels.coins import coins
 from rushlight.kernels.dispatch import (
     FLOAT32,
     Array,
+    bits,
     blocks_of_rows,
     contiguous,
     dense,
@@ -22,10 +23,14 @@ from rushlight.kernels.dispatch import (
     native,
     put,
     rounded,
+    rows_of,
+    summed_in,
     up,
     widened,
 )
-from rushlight.kernels.native.signatures import exports
+from rushlight.kernels.native import loader
+from rushlight.kernels.native.signatures import exports, exports_of_rows
+from rushlight.kernels.pointwise.copies import WORDS
 from rushlight.kernels.reference import gather as reference
 
 __all__ = [
@@ -43,13 +48,16 @@ __all__ = [
     "index_join_slices",
 ]
 
-JOINS = {"sum": 0, "prod": 1, "amax": 2, "amin": 3, "last": 4}  # as gather.cpp and along.cpp number them
+JOINS = {"sum": 0, "prod": 1, "amax": 2, "amin": 3}  # as indices.h numbers them
 
-exports(
-    # gather.cpp: destination, its rows, values, extents and how they are joined
+exports_of_rows(
+    # joined_rows.cpp: destination, its rows, values, extents and how they are joined
     index_join_rows="aaannnnn>n",
-    # destination, its rows, table, rows of it, factors or None
+    # destination, its rows, table, rows of it, factors (float32 of 16 bits) or None
     add_rows_of="aaaaannnn>n",
+)
+exports(
+    # gather.cpp
     cross_entropy="aaaaaa" + "nnnnd" + ">n",
     cross_entropy_backward="aaaaaa" + "nnnnnd" + ">n",
     dropout_backward="aaand",
@@ -111,20 +119,20 @@ def _refuse_target(target: Array, at: int, classes: int, ignore_index: int) -> N
 def index_add_rows(dst: Array, idx: Array, src: Array) -> Array:
     """dst[idx[i]] += src[i] for every i, in place; repeated rows add up in the order of ``idx``.
 
-    dst: (R, C), idx: (N,) integers in [0, R), src: (N, C).  Returns dst.  IndexError for indices outside.
+    dst: (R, C), idx: (N,) integers in [0, R), src: (N, C).  Returns dst.  Numbers of 16 bits are added in float32 and rounded once.
+    IndexError for indices outside.
     """
     idx = _int64(idx)
     rows, width = dst.shape
     if src.shape != (len(idx), width):
         raise ValueError(f"index_add_rows: expected a source of shape {(len(idx), width)}, got {src.shape}")
-    table = native(dst.dtype)
-    if table is not None and src.dtype == dst.dtype and dense(dst):
-        _refuse_row(idx, table.index_join_rows(dst, idx, contiguous(src), 1, rows, len(idx), width, JOINS["sum"]), rows)
+    if _joined(dst[None], idx, src, "sum"):
         return dst
     _refuse_row(idx, _first_outside(idx, rows), rows)
     if is_half(dst.dtype):
-        wide = index_add_rows(np.zeros(dst.shape, np.float32), idx, widened(src))
-        np.add(dst, rounded(wide, dst.dtype), out=dst)
+        wide = widened(dst)
+        reference.index_add_rows(wide, idx, widened(src) if is_half(src.dtype) else src)
+        rounded(wide, dst.dtype, dst)
     else:
         reference.index_add_rows(dst, idx, src)
     return dst
@@ -132,20 +140,25 @@ def index_add_rows(dst: Array, idx: Array, src: Array) -> Array:
 
 def index_add_slices(dst: Array, idx: Array, src: Array) -> Array:
     """As `index_add_rows` within each of several.  dst: (O, R, C), idx: (N,), src: (O, N, C)"""
-    table = native(dst.dtype)
-    if table is not None and src.dtype == dst.dtype and dense(dst):
-        outer, rows, width = dst.shape
-        outside = table.index_join_rows(dst, _int64(idx), contiguous(src), outer, rows, len(idx), width, JOINS["sum"])
-        _refuse_row(idx, outside, rows)
+    if _joined(dst, _int64(idx), src, "sum"):
         return dst
-    front = np.ascontiguousarray(dst.swapaxes(0, 1)).reshape(dst.shape[1], -1)
-    given = np.ascontiguousarray(src.swapaxes(0, 1)).reshape(len(idx), -1)
-    added = index_add_rows(front, idx, given).reshape(dst.shape[1], dst.shape[0], -1)
+    outer, rows, width = dst.shape
+    front = np.ascontiguousarray(dst.swapaxes(0, 1)).reshape(rows, outer * width)
+    given = np.ascontiguousarray(src.swapaxes(0, 1)).reshape(len(idx), outer * width)
+    added = index_add_rows(front, idx, given).reshape(rows, outer, width)
     dst[...] = added.swapaxes(0, 1)
     return dst
 
 
-_WIDTHS: dict[int, np.dtype[Any]] = {4: FLOAT32, 8: np.dtype(np.float64)}
+def _joined(dst: Array, idx: Array, src: Array, how: str) -> bool:
+    """Whether native code joined rows (O, N, C), or (N, C), with those of dst (O, R, C).  IndexError for indices outside."""
+    table = rows_of(dst.dtype)
+    if table is None or src.dtype != dst.dtype or not dense(dst):
+        return False
+    outer, rows, width = dst.shape
+    sizes = outer, rows, len(idx), width
+    _refuse_row(idx, table.index_join_rows(bits(dst), idx, bits(contiguous(src)), *sizes, JOINS[how]), rows)
+    return True
 
 
 def index_join_slices(dst: Array, idx: Array, src: Array, how: str) -> None:
@@ -153,36 +166,48 @@ def index_join_slices(dst: Array, idx: Array, src: Array, how: str) -> None:
 
     Callers have checked that indices lie in [0, R).
     """
-    outer, rows, width = dst.shape
-    given = contiguous(src)
-    if how == "last" and dst.itemsize in _WIDTHS and dst.dtype == src.dtype:  # moved as they are
-        dst, given = dst.view(_WIDTHS[dst.itemsize]), given.view(_WIDTHS[dst.itemsize])
-    table = native(dst.dtype)
-    if table is None or given.dtype != dst.dtype or not dense(dst):
-        reference.index_join_slices(dst, idx, given, how)
+    if how == "last":
+        _put_slices(dst, idx, src)
+    elif _joined(dst, _int64(idx), src, how):
+        pass
+    elif is_half(dst.dtype):
+        wide = widened(dst)
+        reference.index_join_slices(wide, idx, widened(src) if is_half(src.dtype) else src, how)
+        rounded(wide, dst.dtype, dst)
     else:
-        at = _int64(idx)
-        _refuse_row(at, table.index_join_rows(dst, at, given, outer, rows, len(at), width, JOINS[how]), rows)
+        reference.index_join_slices(dst, idx, src, how)
+
+
+def _put_slices(dst: Array, idx: Array, src: Array) -> None:
+    """dst[:, idx] = src, the last of repeats."""
+    word, table = WORDS.get(dst.itemsize), loader.tables().get(("bytes", "digests"))
+    if word is None or table is None or src.dtype != dst.dtype or dst.dtype.hasobject or not dense(dst):
+        dst[:, idx] = src
+        return
+    (outer, rows, width), at, given = dst.shape, _int64(idx), contiguous(src)
+    _refuse_row(at, table.put_rows(dst.view(word), at, given.view(word), outer, rows, len(at), width), rows)
 
 
 def add_rows_of(dst: Array, to: Array, table: Array, of: Array, scale: Maybe = None) -> bool:
     """dst[to[i]] += scale[i] * table[of[i]] for every i in their order, natively; False where there is no kernel for it.
 
-    dst: (R, C), to: (N,), table: (V, C), of: (N,), scale: (N,).  IndexError for rows of the table that are none.
+    dst: (R, C), to: (N,), table: (V, C), of: (N,), scale: (N,), of 16 bits in float32, too.  IndexError for rows of the table that are none.
     """
-    kernels = native(dst.dtype)
-    alike = table.dtype == dst.dtype and (scale is None or scale.dtype == dst.dtype)
+    kernels = rows_of(dst.dtype)
+    factors = scale if scale is None or not is_half(scale.dtype) else widened(scale)
+    alike = table.dtype == dst.dtype and (factors is None or factors.dtype == summed_in(dst.dtype))
     if kernels is None or not alike or not dense(dst):
         return False
-    (rows, width), of, factors = dst.shape, _int64(of), None if scale is None else contiguous(scale)
-    outside = kernels.add_rows_of(dst, _int64(to), contiguous(table), of, factors, rows, len(table), len(of), width)
+    (rows, width), of, by = dst.shape, _int64(of), None if factors is None else contiguous(factors)
+    given = bits(contiguous(table))
+    outside = kernels.add_rows_of(bits(dst), _int64(to), given, of, by, rows, len(table), len(of), width)
     _refuse_row(of, outside, len(table))
     return True
 
 
 def adds_rows_of(dtype: np.dtype[Any]) -> bool:
     """Whether `add_rows_of` has a kernel for numbers of a dtype."""
-    return native(dtype) is not None
+    return rows_of(dtype) is not None
 
 
 def embedding_backward(g: Array, idx: Array, num_rows: int, padding_idx: int = -1) -> Array:
@@ -191,11 +216,11 @@ def embedding_backward(g: Array, idx: Array, num_rows: int, padding_idx: int = -
     Rows of ``g`` whose index is ``padding_idx`` count for nothing.
     """
     width = g.shape[-1]
-    out = np.zeros((num_rows, width), np.float32 if is_half(g.dtype) else g.dtype)
-    index_add_rows(out, idx.reshape(-1), up(g.reshape(idx.size, width))[0])
+    out = np.zeros((num_rows, width), g.dtype)
+    index_add_rows(out, idx.reshape(-1), g.reshape(idx.size, width))
     if 0 <= padding_idx < num_rows:
         out[padding_idx] = 0
-    return rounded(out, g.dtype) if is_half(g.dtype) else out
+    return out
 
 
 def cross_entropy(

@@ -1,84 +1,11 @@
-// Rows added by index, cross entropy from logits, dropout with one bit a mask element.
+// Cross entropy from logits, dropout with one bit a mask element.
 #include <cmath>
 
 #include "columns.h"
+#include "indices.h"
 #include "reduce.h"
 
 namespace rl {
-
-// The first position whose index is outside [0, count) and not `but`; -1 if all are fine.
-static long first_outside(const int64_t *idx, long n, long count, long but) {
-    long outside = 0;
-#pragma omp simd reduction(+ : outside)
-    for (long i = 0; i < n; ++i) outside += (uint64_t)idx[i] >= (uint64_t)count && idx[i] != but;
-    if (!outside) return -1;
-    for (long i = 0;; ++i)
-        if ((uint64_t)idx[i] >= (uint64_t)count && idx[i] != but) return i;
-}
-
-// dst[idx[i]] joined with src[i], rows of length C.  Each piece owns a range of dst's rows and goes through all of
-// idx in order, so that no two threads meet and the order of every sum is that of idx.
-template <class T, class F> static void join_rows(T *dst, const int64_t *idx, const T *src, long R, long N, long C, F join) {
-    long pieces = N * C < kGrain ? 1 : 2 * threads();
-    long rows = (R + pieces - 1) / pieces;
-    parallel_for(pieces, 1, [=](long begin, long end) {
-        long low = begin * rows, high = end * rows;
-        for (long i = 0; i < N; ++i) {
-            long r = idx[i];
-            if (r < low || r >= high) continue;
-            T *to = dst + r * C;
-            const T *from = src + i * C;
-#pragma omp simd
-            for (long j = 0; j < C; ++j) to[j] = join(to[j], from[j]);
-        }
-    });
-}
-
-// The same within each of several: (outer, R, C) at (outer, N, C).
-template <class T, class F>
-static void join_slices(T *dst, const int64_t *idx, const T *src, long outer, long R, long N, long C, F join) {
-    if (outer == 1) return join_rows(dst, idx, src, R, N, C, join);
-    parallel_for(outer, 1 + kGrain / (N * C + 1), [=](long begin, long end) {
-        for (long o = begin; o < end; ++o)
-            for (long i = 0; i < N; ++i) {
-                T *to = dst + (o * R + idx[i]) * C;
-                const T *from = src + (o * N + i) * C;
-                if (C == 1) *to = join(*to, *from);
-                else
-#pragma omp simd
-                    for (long j = 0; j < C; ++j) to[j] = join(to[j], from[j]);
-            }
-    });
-}
-
-enum Joined { kSum = 0, kProduct = 1, kGreatest = 2, kLeast = 3, kLast = 4 };  // of which NaN is all of the third and fourth
-
-template <class T> static void join_all(T *dst, const int64_t *idx, const T *src, long outer, long R, long N, long C, long how) {
-    const auto by = [=](auto join) { join_slices(dst, idx, src, outer, R, N, C, join); };
-    if (how == kSum) by([](T a, T b) { return a + b; });
-    else if (how == kProduct) by([](T a, T b) { return a * b; });
-    else if (how == kGreatest) by([](T a, T b) { return (b > a) | (b != b) ? b : a; });
-    else if (how == kLeast) by([](T a, T b) { return (b < a) | (b != b) ? b : a; });
-    else by([](T, T b) { return b; });
-}
-
-// dst[to[i]] += scale[i] * table[of[i]], rows of length C, in the order of i; pieces as there.
-template <class T>
-static void add_rows_of(T *dst, const int64_t *to, const T *table, const int64_t *of, const T *scale, long R, long N, long C) {
-    long pieces = N * C < kGrain ? 1 : 2 * threads();
-    long rows = (R + pieces - 1) / pieces;
-    parallel_for(pieces, 1, [=](long begin, long end) {
-        long low = begin * rows, high = end * rows;
-        for (long i = 0; i < N; ++i) {
-            if (to[i] < low || to[i] >= high) continue;
-            T *row = dst + to[i] * C;
-            const T *from = table + of[i] * C;
-            const T by = scale ? scale[i] : T(1);
-#pragma omp simd
-            for (long j = 0; j < C; ++j) row[j] += by * from[j];
-        }
-    });
-}
 
 // Of logits (O, C, I), a row for each of (O, I).
 template <class T> struct Entropy {
@@ -250,33 +177,6 @@ template <class T> static void add_weights(Entropy<T> &k) {
 }  // namespace rl
 
 #define ALL(T, S)                                                                                              \
-    RL_EXPORT long rl_index_join_rows_##S(Array *dst_, Array *idx_, Array *src_, long outer, long R, long N,   \
-                                          long C, long how) {                                                  \
-        rl::Call call("index_join_rows");                                                                      \
-        T *dst = call.out<T>("destination", dst_, outer, R, C);                                                \
-        const int64_t *idx = call.in<int64_t>("index", idx_, N);                                               \
-        const T *src = call.in<T>("source", src_, outer, N, C);                                                \
-        long outside = -1;                                                                                     \
-        call.run([&] {                                                                                         \
-            outside = rl::first_outside(idx, N, R, INT64_MIN);                                                 \
-            if (outside < 0) rl::join_all<T>(dst, idx, src, outer, R, N, C, how);                              \
-        });                                                                                                    \
-        return outside;                                                                                        \
-    }                                                                                                          \
-    RL_EXPORT long rl_add_rows_of_##S(Array *dst_, Array *to_, Array *table_, Array *of_, Array *scale_, long R, long V, \
-                                      long N, long C) {                                                        \
-        rl::Call call("add_rows_of");                                                                          \
-        T *dst = call.out<T>("destination", dst_, R, C);                                                       \
-        const T *table = call.in<T>("table", table_, V, C), *scale = call.maybe_in<T>("factors", scale_, N);   \
-        const int64_t *to = call.in<int64_t>("where to", to_, N), *of = call.in<int64_t>("rows", of_, N);      \
-        long outside = -1;                                                                                     \
-        call.run([&] {                                                                                         \
-            outside = rl::first_outside(of, N, V, INT64_MIN);                                                  \
-            if (outside < 0 && rl::first_outside(to, N, R, INT64_MIN) < 0)                                     \
-                rl::add_rows_of<T>(dst, to, table, of, scale, R, N, C);                                        \
-        });                                                                                                    \
-        return outside;                                                                                        \
-    }                                                                                                          \
     RL_EXPORT long rl_cross_entropy_##S(Array *x, Array *t, Array *w, Array *loss_, Array *lse_, Array *sums_, \
                                         long O, long C, long I, long ignore, double smoothing) {               \
         rl::Call call("cross_entropy");                                                                        \

@@ -107,6 +107,7 @@ RL_INLINE void put_lanes(const float *from, Bf16 *o) {
     _mm256_storeu_si256(reinterpret_cast<__m256i *>(o), _mm512_cvtepi32_epi16(_mm512_srli_epi32(out, 16)));
 }
 RL_INLINE void store_lanes(float *o, __m512 x) { _mm512_storeu_ps(o, x); }
+RL_INLINE __m512 lanes(const float *x) { return _mm512_loadu_ps(x); }
 #elif defined(__AVX2__) && defined(__F16C__)
 #define RL_SIXTEEN 1
 constexpr long kLanesOf16 = 8;
@@ -127,6 +128,7 @@ RL_INLINE void put_lanes(const float *from, Bf16 *o) {
     _mm_storeu_si128(reinterpret_cast<__m128i *>(o), _mm_packus_epi32(_mm256_castsi256_si128(out), _mm256_extracti128_si256(out, 1)));
 }
 RL_INLINE void store_lanes(float *o, __m256 x) { _mm256_storeu_ps(o, x); }
+RL_INLINE __m256 lanes(const float *x) { return _mm256_loadu_ps(x); }
 #endif
 
 template <class S> inline void widen(const S *x, float *o, long n) {
@@ -145,6 +147,15 @@ template <class S> inline void narrow(const float *x, S *o, long n) {
 #endif
 #pragma omp simd
     for (long k = i; k < n; ++k) o[k] = narrowed<S>(x[k]);
+}
+
+// o[i] = f(o[i], x[i]) of numbers of 16 bits, f being of single numbers and of vectors.
+template <class S, class F> RL_INLINE void fold(const S *x, float *o, long n, F f) {
+    long i = 0;
+#if defined(RL_SIXTEEN)
+    for (; i + kLanesOf16 <= n; i += kLanesOf16) store_lanes(o + i, f(lanes(o + i), lanes(x + i)));
+#endif
+    for (; i < n; ++i) o[i] = f(o[i], widened(x[i]));
 }
 
 constexpr long kAtOnce = 512;  // numbers of 16 bits in float32 at a time

@@ -21,9 +21,6 @@ BLOCK = 65536
 
 
 def index_join_slices(dst: Array, idx: Array, src: Array, how: str) -> None:
-    if how == "last":
-        dst[:, idx] = src
-        return
     join = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[how]
     for i, row in enumerate(idx):
         join(dst[:, row], src[:, i], out=dst[:, row])

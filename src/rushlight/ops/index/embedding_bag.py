@@ -14,7 +14,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.blocks import BLOCK
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
-from rushlight.kernels.dispatch import parts_of_rows
+from rushlight.kernels.dispatch import parts_of_rows, up
 from rushlight.ops.index.embedding import (
     check_frequency,
     check_table,
@@ -36,7 +36,7 @@ BAGS = 1 << 14  # numbers of bags that are made together
 FEW = 2  # how many times as many members as there are bags a bag may have for these to be made together
 
 
-@op(ns=None, name="embedding_bag", masks=("indices", "bag"))
+@op(ns=None, name="embedding_bag", half=None, masks=("indices", "bag"))
 def bag_op(weight: Array, scale: Array | None, indices: Array, bag: Array, bags: int, by_freq: bool,
            sparse: bool = False) -> Array:  # fmt: skip
     """Sums of scale[i] * weight[indices[i]] over the i of each bag.  (V, D), (N,), (N,), (N,) -> (bags, D)"""
@@ -52,12 +52,15 @@ def _add_rows(out: Array, to: Array, table: Array, of: Array, scale: Array | Non
             return
     except IndexError:
         rows_of("embedding_bag", table, of)
-    for some in parts_of_rows(len(of), out.shape[1], out.dtype):
-        rows = rows_of("embedding_bag", table, of[some])
-        if scale is not None:
-            rows *= scale[some, None]
-        backend.index_add_rows(out, to[some], rows)
+    sums, by = up(out, scale)
+    for some in parts_of_rows(len(of), out.shape[1], sums.dtype):
+        rows = up(rows_of("embedding_bag", table, of[some]))[0]
+        if by is not None:
+            rows *= by[some, None]
+        backend.index_add_rows(sums, to[some], rows)
         del rows  # before the next are read
+    if sums is not out:
+        out[...] = sums
 
 
 def _part(count: int, width: int, dtype: Any) -> int:

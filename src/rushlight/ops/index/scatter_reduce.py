@@ -14,6 +14,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import numpy_names
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
+from rushlight.kernels.dispatch import is_half, rounded, widened
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.index.index_select import prepared
 from rushlight.ops.index.masked import masked_fill_op
@@ -49,10 +50,15 @@ def neutral(kind: str, dtype: np.dtype[Any]) -> Any:
 
 
 def reduce_into(out: Array, index: Array, src: Array, dim: int, kind: str, include_self: bool) -> None:
-    """Reduce `src` into `out` at `index` along `dim`, in place."""
+    """Reduce `src` into `out` at `index` along `dim`, in place. Means of 16 bits are divided before they are rounded."""
     if not index.size:
         return
     src = cut_to(src, index.shape)
+    if kind == "mean" and is_half(out.dtype):
+        wide = widened(out)
+        reduce_into(wide, index, widened(src), dim, kind, include_self)
+        rounded(wide, out.dtype, out)
+        return
     if not include_self:
         put_along(out, index, dim, neutral(kind, out.dtype))
     if kind in ("sum", "mean"):
@@ -89,6 +95,7 @@ def average(out: Array, index: Array, dim: int, include_self: bool) -> None:
     aten=("scatter_reduce.two(input, dim, index, src, reduce, *, include_self=True)",),
     ns=None,
     name="scatter_reduce",
+    half=None,
     masks=("index",),
     shape=shapes.same,
     batch=families.shifted,
