@@ -422,6 +422,15 @@ def resizing() -> Iterator[Case]:
                            lambda K, x, d=dims, t=maps: K.resample(x, d, t), loose=4)  # fmt: skip
 
 
+def paddings() -> Iterator[Case]:
+    for shape, pads in (
+        ((300, 500), ((1, 2), (3, 0))),
+        ((3, 40, 31, 33), ((0, 0), (0, 0), (-2, 5), (1, -1))),
+        ((90, 7, 300), ((2, 0), (0, 1), (0, 0))),
+    ):
+        yield Case(f"pad {shape} {pads}", normal(shape), lambda K, x, p=pads: K.pad(x, p, np.array(0.5, x.dtype)))
+
+
 def maxima() -> Iterator[Case]:
     """Windows that lie anywhere, the same of all planes or others of each."""
     rng = np.random.default_rng(4)
@@ -684,6 +693,7 @@ def cases() -> list[Case]:
             windows,
             resizing,
             maxima,
+            paddings,
             attention,
             recurrent,
             steps,

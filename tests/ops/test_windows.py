@@ -154,6 +154,8 @@ def test_fractional_pool_repeats_with_its_samples_and_stays_inside():
     (lambda: F.conv_transpose1d(torch.ones(1, 1, 4), torch.ones(1, 1, 0)), RuntimeError, "kernel size should be greater than zero"),
     (lambda: F.adaptive_avg_pool2d(torch.ones(1, 1, 4, 4), (2,)), RuntimeError, "output_size must be 2"),
     (lambda: F.pad(torch.ones(1, 1, 3), (3, 0), mode="reflect"), RuntimeError, "less than the corresponding"),
+    (lambda: F.pad(torch.ones(2), (-3, 4)), RuntimeError, "length must be non-negative"),
+    (lambda: F.pad(torch.ones(2), (4, -3)), RuntimeError, "length must be non-negative"),
     (lambda: F.pad(torch.ones(3), (1, 1), mode="mirror"), NotImplementedError, "Unrecognised padding mode"),
     (lambda: F.interpolate(torch.ones(1, 1, 3)), ValueError, "either size or scale_factor"),
     (lambda: F.grid_sample(torch.ones(1, 1, 3, 3), torch.ones(2, 1, 1, 2), align_corners=True), RuntimeError, "same batch size"),

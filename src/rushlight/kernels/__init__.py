@@ -14,6 +14,7 @@ from rushlight.kernels.elementwise import *
 from rushlight.kernels.fourier import *
 from rushlight.kernels.gather import *
 from rushlight.kernels.images.maxima import *
+from rushlight.kernels.images.padding import *
 from rushlight.kernels.images.resample import *
 from rushlight.kernels.lists import *
 from rushlight.kernels.matrices import *

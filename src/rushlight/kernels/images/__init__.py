@@ -1,1 +1,1 @@
-"""Kernels of images and volumes along their spatial dimensions: resizing, and maxima of windows that lie anywhere."""
+"""Kernels of images and volumes along their spatial dimensions: resizing, maxima of windows that lie anywhere, padding."""

@@ -7,7 +7,7 @@ Raise ``ABI`` when the meaning of one changes.
 
 from __future__ import annotations
 
-ABI = 50
+ABI = 51
 
 # twister.cpp: state, output, elements; the first number, how far they reach and where they end.  (Its Python is imported when it is asked for.)
 SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
@@ -29,7 +29,8 @@ HALVES |= dict.fromkeys(
 # coded; lengths of codes, bytes of streams; the codes and the other bytes; words, a bit for each that is not 0, those that are not.
 # copies.cpp: elements, where they go; whether they went.  along.cpp, joined_rows.cpp: elements, index, where they
 # go or come from, extents.  resample.cpp: elements, result, the places of each of three dimensions that are taken, or
-# None; the size before these dimensions, theirs, that behind them.  choose.cpp: a mask, elements where it is set and where it is not, result; how often the mask repeats, its size, bytes of an element, how many there are of both
+# None; the size before these dimensions, theirs, that behind them.  pad.cpp: elements, result, the number around them; of each dimension how many
+# there are, how many come before them, how many the result has.  choose.cpp: a mask, elements where it is set and where it is not, result; how often the mask repeats, its size, bytes of an element, how many there are of both
 BYTES: dict[str, str] = {
     "digest": "anu>n",
     "crc32": "anu>n",
@@ -55,6 +56,7 @@ BYTES: dict[str, str] = {
     "gather_along": "aaannnn>n",
     "put_along": "aaannnn>n",
     "put_rows": "aaannnn>n",
+    "pad": "aaaa",
 }
 
 # ``rl_<name>_bf16`` and ``rl_<name>_f16``: of 16-bit floats as unsigned numbers, computed in float32 and rounded once.

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.formats import kept_order
+from rushlight.dispatch.formats import channels_last_order, lies_channels_last, turned_back
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.convert import in_order_of
 from rushlight.tensor import wrap
@@ -29,11 +30,11 @@ def _slices(pads: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[slice,
 @op(aten_call="padded", shown="constant_pad_nd", ns=None, half=None, complex_half="moves", batch=families.shifted)
 def pad_op(input: Array, pads: tuple[Any, ...], value: float) -> Array:
     """Pads ((before, after), ...), negative ones cut.  (*S) -> (*(S + before + after))"""
-    shape = [n + b + a for (b, a), n in zip(pads, input.shape, strict=True)]
-    out = np.full(shape, fitted("constant_pad_nd", value, input.dtype, True))
-    source, target = _slices(pads, input.shape)
-    out[target] = input[source]
-    return out if input.flags.c_contiguous else kept_order(out, input)
+    number = fitted("constant_pad_nd", value, input.dtype, True)
+    if input.flags.c_contiguous or not lies_channels_last(input):
+        return backend.pad(input, pads, number)
+    order = channels_last_order(input.ndim)
+    return turned_back(backend.pad(input.transpose(order), tuple(pads[d] for d in order), number), order)
 
 
 @pad_op.shape
@@ -64,6 +65,9 @@ def constant_pad_nd(input: Tensor, pad: int | Sequence[int], value: complex | No
         if n + b + a < 0:
             raise RuntimeError(f"constant_pad_nd: the input size {n}, plus negative padding {b} and {a} resulted in a "
                                f"negative output size, which is invalid (dimension {i})")  # fmt: skip
+        if n + min(b, 0) + min(a, 0) < 0:
+            raise RuntimeError(f"constant_pad_nd: narrow(): length must be non-negative: paddings {b} and {a} cut away more than "
+                               f"the {n} elements of dimension {i}")  # fmt: skip
     return pad_op(input, pads, value)
 
 
