@@ -17,7 +17,7 @@
 namespace rl {
 namespace {
 
-constexpr long kFew = 16;  // neighbours of an element that vectors are not made of alone
+constexpr long kFew = 16;  // neighbours of an element, a vector at least, from which on vectors are made of these alone
 constexpr long kLong = 8;  // elements of windows, on average, from which on each is summed by itself
 
 // A product before it is added: compilers would add one that is not rounded.
@@ -213,6 +213,28 @@ template <class T> void sum_runs(const Axis<T> &axis, const T *row, T *to) {
     }
 }
 
+// Output j of elements that are `n` neighbours each, more than a vector: all its taps for one vector after the other.
+template <bool kWeighted, class T> RL_INLINE void wide_vectors(const Axis<T> &axis, long j, const T *from, long n, T *to) {
+    constexpr long L = kLanes<T>;
+    const long first = axis.starts[j], count = axis.count(j);
+    const auto vector = [&](long i) {
+        V<T> total = {};
+        for (long t = 0; t < count; ++t) {
+            V<T> value = load(from + axis.index[first + t] * n + i);
+            if (kWeighted) value = rounded<T>(value * axis.weights[first + t]);
+            total = t ? total + value : value;
+        }
+        return axis.divisors ? (total + T(0)) / axis.divisors[j] : total;
+    };
+    for (long i = 0; i + L <= n; i += L) *reinterpret_cast<V<T> *>(to + i) = vector(i);
+    if (n % L) *reinterpret_cast<V<T> *>(to + n - L) = vector(n - L);  // some of them once more
+}
+
+template <class T> void wide(const Axis<T> &axis, long j, const T *from, long n, T *to) {
+    if (axis.weights) wide_vectors<true>(axis, j, from, n, to);
+    else wide_vectors<false>(axis, j, from, n, to);
+}
+
 template <class S> class Resized {
     typedef WideOf<S> T;
     const Axis<T> &depth, &height, &width;
@@ -240,7 +262,7 @@ template <class S> class Resized {
         if (across) across->run(from, to);
         else if (runs) sum_runs(width, from, to);
         else
-            for (long j = 0; j < width.out; ++j) sum(width, j, from, inner, to + j * inner, inner);
+            for (long j = 0; j < width.out; ++j) wide(width, j, from, inner, to + j * inner);
     }
 
   public:
