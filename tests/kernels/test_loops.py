@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 
+from rushlight import kernels
 from rushlight.kernels.native import loader, ufuncs
 
 SPECIAL = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1e-40, -1e-40, 3e38, 6e-8, 7e-5, 65504, 1, -1], np.float32)  # fmt: skip
@@ -185,3 +186,31 @@ def test_loops_are_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
     loader.tables()
     x = np.ones((50, 50), np.float16)
     assert (x[:, ::2] + x[:, ::2]).astype(int).tolist() == [[2] * 25] * 50
+
+
+@EACH
+@pytest.mark.parametrize("name", ["exp", "arctan", "power", "fmax"])
+def test_large_arrays_go_through_all_threads_with_the_same_bits(name: str, kind: Any) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(100_001).astype(kind) for _ in range(2))
+    x[[0, 40_000, -1]] = np.nan, np.inf, -np.inf
+    fn: Any = getattr(np, name)
+    given = ((x,), (x[::-1],), (x[::3],)) if fn.nin == 1 else ((x, y), (x, y[::-1]), (x, y[7]), (x[::3], y[::3]))
+    before, found = kernels.get_num_threads(), []
+    for threads in (1, 2):
+        kernels.set_num_threads(threads)
+        with np.errstate(all="ignore"):
+            found.append([fn(*operands) for operands in given])
+    kernels.set_num_threads(before)
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_array_equal(one.view(np.uint16), two.view(np.uint16))
+
+
+@EACH
+def test_warnings_come_from_every_part_of_large_arrays(kind: Any) -> None:
+    x, before = np.ones(100_001, kind), kernels.get_num_threads()
+    kernels.set_num_threads(2)
+    x[-1] = -1
+    with pytest.warns(RuntimeWarning, match="invalid value"):
+        np.log(x)
+    kernels.set_num_threads(before)

@@ -71,3 +71,19 @@ def test_rounded_division_of_a_tensor_without_dimensions_keeps_its_dtype(roundin
     ):
         assert found.dtype == torch.float16
     assert (x // torch.tensor(2.0, dtype=torch.bfloat16)).dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", HALF)
+@pytest.mark.parametrize("exponent", [0.5, -0.5, 2.5, 7, 0.3, 3, -2])
+def test_powers_are_those_of_float32_rounded_once(dtype, exponent):
+    every = torch.arange(32768).to(torch.int16).view(dtype)  # from 0 on, and NaN
+    near = 2.0 ** (-10 if dtype is torch.float16 else -7)
+    held = exponent if dtype is torch.bfloat16 else torch.tensor(exponent, dtype=dtype).item()  # as the dtype has it
+    torch.testing.assert_close(every**exponent, (every.float() ** held).to(dtype), rtol=near, atol=6e-8, equal_nan=True)
+
+
+def test_roots_of_minus_infinity_are_those_of_pytorch():
+    below = [-float("inf"), -0.0]
+    half, other = (torch.tensor(below, dtype=dtype) ** 0.5 for dtype in (torch.float16, torch.bfloat16))
+    assert half.tolist() == [float("inf"), 0] and not half.signbit().any()
+    assert other.isnan().tolist() == [True, False] and other.signbit()[1]

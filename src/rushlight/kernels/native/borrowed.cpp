@@ -2,6 +2,7 @@
 // rounded once.
 #include <cmath>
 
+#include "flags.h"
 #include "loops.h"
 
 namespace rl {
@@ -41,15 +42,13 @@ template <class S> void to_one(char **args, Size n, Size step, const Former &wid
     at<S>(args[0], 0) = narrowed<S>(one);
 }
 
-// kIn: how many operands there are.
-template <class S, int kIn> void borrowed(char **args, const Size *count, const Size *step, const Former &wide) {
-    const Size n = count[0], to = step[kIn];
-    if (kIn == 2 && args[0] == args[kIn] && !step[0] && !to) return to_one<S>(args, n, step[1], wide);
-    Size most = kAsked, by[kIn + 1];
+// Some numbers at a time, up to `most`. kIn: how many operands there are.
+template <class S, int kIn> void some_at_a_time(char **args, Size n, const Size *step, Size most, const Former &wide) {
+    const Size to = step[kIn];
+    Size by[kIn + 1];
     char *given[kIn + 1];
     float in[kIn][kAsked], out[kAsked];
     for (int k = 0; k < kIn; ++k) {
-        if (!in_any_order(args[k], step[k], args[kIn], to, n)) most = 1;
         by[k] = step[k] ? (Size)sizeof(float) : 0;
         given[k] = reinterpret_cast<char *>(in[k]);
     }
@@ -61,6 +60,19 @@ template <class S, int kIn> void borrowed(char **args, const Size *count, const 
         wide(given, &some, by);
         write<S>(out, args[kIn] + first * to, to, some);
     }
+}
+
+template <class S, int kIn> void borrowed(char **args, const Size *count, const Size *step, const Former &wide) {
+    const Size n = count[0], to = step[kIn];
+    if (kIn == 2 && args[0] == args[kIn] && !step[0] && !to) return to_one<S>(args, n, step[1], wide);
+    bool free = to != 0;
+    for (int k = 0; k < kIn; ++k) free = free && in_any_order(args[k], step[k], args[kIn], to, n);
+    if (!free || n < 2 * kGrain || threads() == 1) return some_at_a_time<S, kIn>(args, n, step, free ? kAsked : 1, wide);
+    parallel_with_flags(n, kGrain, [=, &wide](long begin, long end) {
+        char *part[kIn + 1];
+        for (int k = 0; k <= kIn; ++k) part[k] = args[k] + begin * step[k];
+        some_at_a_time<S, kIn>(part, end - begin, step, kAsked, wide);
+    });
 }
 
 }  // namespace

@@ -1,9 +1,7 @@
 // Loops of NumPy's ufuncs that large arrays go through on all threads: each calls NumPy's own on one part of the elements.
-#include <atomic>
-#include <cfenv>
 #include <utility>
 
-#include "common.h"
+#include "flags.h"
 
 namespace rl {
 namespace {
@@ -34,20 +32,13 @@ bool apart(char **args, Size n, const Size *step, int last) {
     return true;
 }
 
-constexpr int kFlags = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID;  // those that NumPy looks at
-
 void divide(const Place &place, char **args, Size n, const Size *step, void *data) {
-    const int before = std::fetestexcept(kFlags);
-    std::atomic<int> raised{before};
-    parallel_for(n, place.grain, [&, data](long begin, long end) {
+    parallel_with_flags(n, place.grain, [&, data](long begin, long end) {
         char *part[kMost];
         for (int i = 0; i < place.operands; ++i) part[i] = args[i] + begin * step[i];
         const Size size = end - begin;
-        std::feclearexcept(kFlags);
         place.former(part, &size, step, data);
-        raised |= std::fetestexcept(kFlags);
     });
-    if (raised) std::feraiseexcept(raised);
 }
 
 template <int I> void loop(char **args, const Size *count, const Size *step, void *data) {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight import kernels
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.dispatch import call
@@ -118,6 +119,14 @@ ROOTS: dict[Any, Any] = {0.5: np.sqrt, -0.5: lambda x: np.true_divide(1, np.sqrt
 
 
 ONCE = (1, 2, -1)  # exponents of which a power is rounded once
+HALF_ROOTS: dict[Any, Any] = {0.5: np.sqrt, -0.5: kernels.reciprocal_root}  # of 16 bits, rounded once
+
+
+def _is_number_of(dtype: np.dtype[Any], exponent: Any) -> bool:
+    """Whether an exponent is one number, which a dtype holds."""
+    if exponent.__class__ is ndarray:
+        return not exponent.ndim and exponent.dtype == dtype
+    return bool(dtype.type(exponent) == exponent)
 
 
 def _power_of_halves(x: Array, exponent: Array | float) -> Array:
@@ -125,6 +134,12 @@ def _power_of_halves(x: Array, exponent: Array | float) -> Array:
     by: Any = exponent.item() if exponent.__class__ is ndarray and not np.ndim(exponent) else exponent
     if by.__class__ is not ndarray and by in ONCE:
         return np.asarray(QUICK[by](x)).astype(x.dtype, copy=False)
+    number = exponent.__class__ is not ndarray
+    if number and by in HALF_ROOTS:
+        return np.asarray(HALF_ROOTS[by](x))
+    if _is_number_of(x.dtype, exponent) and by not in QUICK:
+        found = np.sqrt(x) if by == 0.5 else np.power(x, x.dtype.type(by))
+        return np.asarray(found if number else _no_roots(x, by, found))
     if exponent.__class__ is ndarray:
         found = in_float32_blocks(_power, x, exponent)
         wide = up(x, exponent)
