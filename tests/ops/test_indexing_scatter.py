@@ -252,3 +252,17 @@ def test_the_source_of_index_add_has_as_many_dimensions_as_the_input():
         with pytest.raises(RuntimeError, match=r"source tensor shape must match self tensor shape"):
             x.index_reduce_(0, i, source, "prod")
     assert torch.zeros(()).index_add(0, i, torch.tensor(2.0)).item() == 2.0
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_extremes_of_16_bits_share_gradients_as_those_of_float32(dtype, include_self):
+    torch.manual_seed(0)
+    x, y, index = torch.randint(0, 4, (30, 40)), torch.randint(0, 4, (30, 90)), torch.randint(0, 40, (30, 90))
+    found = []
+    for kind in (dtype, torch.float32):
+        a, b = (v.to(kind).requires_grad_() for v in (x, y))
+        a.scatter_reduce(1, index, b, "amax", include_self=include_self).backward(torch.full((30, 40), 0.5, dtype=kind))
+        found.append([g.to(dtype) for g in (a.grad, b.grad)])
+    for half, wide in zip(*found, strict=True):
+        assert torch.equal(half, wide)

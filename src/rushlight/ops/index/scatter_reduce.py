@@ -14,7 +14,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import numpy_names
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
-from rushlight.kernels.dispatch import is_half, rounded, widened
+from rushlight.kernels.dispatch import is_half, recast, rounded, widened
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.index.index_select import prepared
 from rushlight.ops.index.masked import masked_fill_op
@@ -151,10 +151,10 @@ def extreme_grads(
     from_src = raw(src) == at
     dtype = raw(g).dtype
     from_input = raw(input) == raw(out) if include_self else np.zeros(raw(out).shape, np.bool_)
-    n = from_input.astype(dtype)
-    add_along(n, raw(index), dim, from_src.astype(dtype))
+    n, by_src = recast(from_input, dtype), recast(from_src, dtype)
+    add_along(n, raw(index), dim, by_src)
     each = g / np.maximum(n, np.ones((), dtype))
-    return each * from_input.astype(dtype), gather_op(each, index, dim) * from_src.astype(dtype)
+    return each * recast(from_input, dtype), gather_op(each, index, dim) * by_src
 
 
 def product_grads(g: Array, input: Array, index: Array, src: Array, dim: int, include_self: bool) -> tuple[Array, ...]:
