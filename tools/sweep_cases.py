@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.kernels.sums import joined
+
 Array = Any
 Build = Callable[[np.random.Generator], list[Array]]  # arrays in float64 (or ints, bools), cast to the dtype later
 
@@ -147,6 +149,22 @@ def scans() -> Iterator[Case]:
                 lambda K, x, a=axes: K.add_up(x, a, dtype=_wide(x).dtype),
                 slow=_size(shape) > 50_000,
             )
+            for kernel in ("maximum_over", "minimum_over", "product_over", "log_sum"):
+                yield Case(f"{kernel} {shape} over {axes}", normal(shape),
+                           lambda K, x, n=kernel, a=axes: _joined(n, x, a), slow=_size(shape) > 50_000, loose=20)  # fmt: skip
+    for shape in ((4, 6), (65, 130), (3, 2, 1025), (2, 9_000)):
+        halved = (shape[0], shape[1] // 2, *shape[2:])
+        yield Case(f"glu {shape}", normal(shape), lambda K, x: K.glu(x, 1))
+        yield Case(f"glu_backward {shape}", normal(halved, shape), lambda K, g, x: K.glu_backward(g, x, 1))
+
+
+JOINS = {"maximum_over": np.maximum, "minimum_over": np.minimum, "product_over": np.multiply, "log_sum": np.logaddexp}
+
+
+def _joined(kernel: str, x: Array, axes: tuple[int, ...] | None) -> Array:
+    """What a kernel that has no reference of its own makes of dimensions, or the ufunc that it stands for."""
+    found = joined(kernel, x, axes, dtype=_wide(x).dtype)
+    return np.asarray(JOINS[kernel].reduce(_wide(x), axes) if found is None else found)
 
 
 def transforms() -> Iterator[Case]:
@@ -195,9 +213,7 @@ def rowwise() -> Iterator[Case]:
         yield Case(f"add_row {(r, c)}", normal((r, c), (c,)), lambda K, x, y: K.add_row(x, y), (0,), r > 300)
         yield Case(f"add_row of one {(r, c)}", normal((r, c), (1,)), lambda K, x, y: K.add_row(x, y), (0,), r > 300)
         yield Case(f"sum_rows {(r, c)}", normal((r, c)), lambda K, x: K.sum_rows(x), slow=r > 300)
-        yield Case(
-            f"broadcast {(r, c)}", normal((r, c), (r, c)), lambda K, x, y: K.broadcast(np.add)(x, y[:1]), slow=r > 300
-        )
+        yield Case(f"across {(r, c)}", normal((r, c), (r, c)), lambda K, x, y: K.across(np.add)(x, y[:1]), slow=r > 300)
 
 
 def norms() -> Iterator[Case]:

@@ -105,3 +105,25 @@ def test_tensors(size: int) -> None:
         rushlight.cat([x, x[:, 1:]], 0)
     with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
         rushlight.stack([x, x[:, 1:]])
+
+
+@pytest.mark.parametrize("to", ["f4", "f8", "i4", "i8", "?", "i2", "u1", "c8"])
+@pytest.mark.parametrize("of", ["f4", "f8", "i4", "i8", "u1", "?", "i2"])
+def test_casts_are_those_of_numpy(rng: np.random.Generator, of: str, to: str) -> None:
+    if of == to:
+        return
+    x = (
+        (rng.standard_normal((130, 2_003)) * 100).astype(of)
+        if of != "u1"
+        else rng.integers(0, 255, (130, 2_003), np.uint8)
+    )
+    if of[0] == "f" and to[0] in "fi" and to != "i2":
+        x[:3, :2] = [[np.nan, np.inf], [-np.inf, 1e30], [-1e30, -0.0]]
+    for a in (x, x.T, x[:, ::2], x.reshape(-1)[1:]):
+        with np.errstate(all="ignore"):
+            want = a.astype(to)
+            found = copies.cast(a, np.dtype(to))
+        assert found.dtype == want.dtype and found.strides == want.strides
+        np.testing.assert_array_equal(found, want)
+        if to[0] == "f":
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(want))

@@ -115,3 +115,34 @@ def test_without_an_interface_numpy_stays_as_it_was(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(divided, "DIVIDED", [])
     divided.install(object())
     assert not divided.DIVIDED
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("size", [600, LONG])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_extremes(dtype: str, size: int, threads: int) -> None:
+    """Of equal numbers the second, NaN where one is, without a warning: what NumPy's loops give, which are slow beside a number."""
+    x, y = numbers(1, dtype)[:size], numbers(2, dtype)[:size]
+    zero, nan = np.zeros((), dtype), np.full((), np.nan, dtype)
+    for a, b in (
+        (x, y),
+        (x, zero),
+        (zero, x),
+        (-zero, x),
+        (x, -zero),
+        (x, nan),
+        (x[::2], y[::2]),
+        (x, x),
+        (x[:, None], zero),
+    ):
+        for ufunc, better in ((np.maximum, np.greater), (np.minimum, np.less)):
+            with np.errstate(all="ignore"):
+                want = np.where(np.isnan(a), a, np.where(better(a, b), a, b)).astype(dtype)
+            with np.errstate(all="raise"):
+                found = on(threads, lambda: ufunc(a, b))  # noqa: B023
+            np.testing.assert_array_equal(found, want)
+            np.testing.assert_array_equal(np.signbit(found)[found == 0], np.signbit(want)[want == 0])
+    into = x.copy()
+    np.maximum(into, zero, out=into)
+    np.testing.assert_array_equal(into, np.where(np.isnan(x), x, np.where(x > 0, x, zero)))
+    np.testing.assert_array_equal(np.maximum.accumulate(into[~np.isnan(into)])[-1], np.nanmax(into))

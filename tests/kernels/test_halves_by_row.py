@@ -107,12 +107,14 @@ def test_sums(kind: Any, shape: tuple[int, ...], axes: Any, special: bool) -> No
 
 
 @EACH
-def test_products(kind: Any) -> None:
+def test_products_and_extrema(kind: Any) -> None:
     x = (np.random.default_rng(0).random((700, 120)) + 0.5).astype(kind)
     x[0, 5], x[1, 7], x[2, 3] = np.nan, np.inf, 0
-    product = joined("row_products", x, (1,))
-    if product is not None:
-        same(product, wide(x)[0].prod(-1), kind)
+    for kernel, ufunc in (("product_over", np.multiply), ("maximum_over", np.maximum), ("minimum_over", np.minimum)):
+        for axes in ((0,), (1,)):
+            found = joined(kernel, x, axes)
+            if found is not None:
+                same(found, ufunc.reduce(wide(x)[0], axes), kind)
 
 
 @EACH

@@ -44,7 +44,7 @@ BROADCAST = [
 )
 @pytest.mark.parametrize(("left", "right"), BROADCAST)
 def test_broadcast(path: str, rng: np.random.Generator, left: Any, right: Any, ufunc: np.ufunc, dtype: str) -> None:
-    kernel = K.broadcast(ufunc)
+    kernel = K.across(ufunc)
     x, y = (rng.integers(1, 99, shape).astype(dtype) for shape in (left, right))
     for a in (x, x.copy(order="F"), np.repeat(x, 2, -1)[..., ::2], x[..., ::-1], x[:1]):
         np.testing.assert_array_equal(kernel(a, y), ufunc(a, y))
@@ -55,7 +55,7 @@ def test_broadcast(path: str, rng: np.random.Generator, left: Any, right: Any, u
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_broadcast_into_the_first(path: str, rng: np.random.Generator, order: Any) -> None:
-    kernel, others = K.broadcast(np.subtract), (rng.standard_normal(70), rng.standard_normal((400, 1)))
+    kernel, others = K.across(np.subtract), (rng.standard_normal(70), rng.standard_normal((400, 1)))
     parts = (lambda x: x[3], lambda x: x[:, :1], lambda x: x[::400])
     for pick in (*parts, *(lambda x, other=other: other for other in others)):
         x = np.asarray(rng.standard_normal((400, 70)), order=order)

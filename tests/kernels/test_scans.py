@@ -74,11 +74,27 @@ def test_reductions_of_a_kernel(rng: np.random.Generator, dtype: str) -> None:
                 np.testing.assert_array_equal(joined(kernel, a, axes), want.sum(axes))
             some = np.where(x > 5, np.nan, x)
             np.testing.assert_array_equal(joined("sum_of_known", some, axes), np.nansum(some, axes))
-    signs = np.sign(x + 0.5)
-    np.testing.assert_array_equal(joined("row_products", signs, (1,)), signs.prod(1))
-    assert joined("row_products", signs, (0,)) is None
     assert joined("sum", x[:2, :2], None) is None
     assert joined("sum", x, ()) is None
+
+
+@pytest.mark.skipif(not loader.tables(), reason="the native kernels cannot be built here")
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("shape", [(30, 700), (3, 90_000), (5, 17, 300)])
+def test_products_and_extrema_of_a_kernel(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> None:
+    x = rng.standard_normal(shape).astype(dtype)
+    x[0, 3], x[1, 5], x[2, 7], x[:, 11] = np.nan, np.inf, -np.inf, 0
+    for axes in ((0,), (1,), (-1,), None):
+        for a in (x, x.T.copy().T):
+            for kernel, ufunc in (("maximum_over", np.maximum), ("minimum_over", np.minimum)):
+                found = joined(kernel, a, axes, True)
+                if found is not None:
+                    np.testing.assert_array_equal(found, ufunc.reduce(x, axes, keepdims=True))
+            signs = np.sign(a + 0.5)
+            found = joined("product_over", signs, axes)
+            if found is not None:
+                np.testing.assert_array_equal(found, signs.prod(axes))
+    assert joined("maximum_over", x, (0,)) is not None
 
 
 def test_the_order_of_a_sum_does_not_depend_on_threads(rng: np.random.Generator) -> None:

@@ -287,3 +287,30 @@ def test_gradient_of_logcumsumexp_of_one_number():
     x = torch.tensor(0.5, requires_grad=True)
     torch.logcumsumexp(x, 0).backward()
     assert x.grad.item() == 1
+
+
+@pytest.mark.parametrize("of", ["bool", "uint8", "int32", "int64"])
+def test_sums_of_integers(of: str) -> None:
+    """In int64, or in the dtype that is asked for, which wraps."""
+    x = (torch.arange(600).reshape(2, 300) % 7).to(getattr(torch, of))
+    for dim in (None, 0, 1):
+        want = x.long().numpy().sum(dim)
+        for dtype in (None, "bool", "uint8", "int32", "int64", "float32"):
+            options = {} if dtype is None else {"dtype": getattr(torch, dtype)}
+            for found in (x.sum(dim, **options), x.nansum(dim, **options)):
+                if dtype == "bool":
+                    assert found.dtype is torch.bool and found.numpy().tolist() == (want != 0).tolist()
+                else:
+                    assert found.dtype is options.get("dtype", torch.int64)
+                    np.testing.assert_array_equal(found.numpy(), want.astype(dtype or "int64"))
+
+
+def test_a_mask_is_counted_as_it_is() -> None:
+    mask = torch.ones(1000, 1000, dtype=torch.bool)
+    tracemalloc.start()
+    try:
+        assert mask.sum().item() == 1_000_000 and mask.sum(1).tolist() == [1000] * 1000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < mask.nbytes // 2  # no copy in int64

@@ -27,6 +27,7 @@ from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.keeping.spare import spare
 from rushlight.engine.node import EVERY, Node, Port
 from rushlight.engine.saved import DETACHED, Constant, OfView, Packed, SavedOutput, freed, stale
+from rushlight.kernels.rows import LARGE as SPREAD_FROM
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -360,7 +361,7 @@ class Backward:
         op, raw = self.op, formula.raw is not None and not self.tensors
         given = self.expressions(formula.raw_requests if raw else formula.requests, needs)
         if self.plan.real and not self.tensors and op.inline and formula.targets[0] in op.inline:
-            return str(op.inline[formula.targets[0]].format(**dict(zip(formula.requests, given, strict=True))))
+            return self.inline(op.inline[formula.targets[0]], dict(zip(formula.requests, given, strict=True)))
         chosen = formula.raw if raw else formula.fn
         self.scope[f"f{f}"] = without_conj(chosen) if self.plan.real else chosen
         args = ", ".join(given)
@@ -369,6 +370,14 @@ class Backward:
         levels = f" if not modes.levels else in_levels(f{f}, op, [{args}])" if self.tensors else ""
         self.lines.append(f"r{f} = f{f}({args}){levels}")
         return f"r{f}"
+
+    def inline(self, source: str, given: dict[str, str]) -> str:
+        """A formula of one operator between arrays, in the place of a call; large ones go by the kernel, which takes what is broadcast."""
+        plain = source.format(**given)
+        if self.op.large is None:
+            return plain
+        self.scope["large"] = self.op.large
+        return f"{plain} if g.nbytes < SPREAD_FROM else large({', '.join(given.values())})"
 
     def result(self, part: str, place: tuple[int, ...], several: bool) -> str:
         """The gradients of the inputs at `place`, as items of a list; several: whether `part` is a sequence of them."""
@@ -451,7 +460,7 @@ def some_missing(values: tuple[Any, ...], wanted: tuple[bool, ...]) -> list[Any]
 
 
 NAMES: dict[str, Any] = {
-    "LARGE": LARGE, "as_tensor": as_tensor, "by_blocks": by_blocks, "freed": freed, "grad_of": grad_of, "in_levels": in_levels,
+    "LARGE": LARGE, "SPREAD_FROM": SPREAD_FROM, "as_tensor": as_tensor, "by_blocks": by_blocks, "freed": freed, "grad_of": grad_of, "in_levels": in_levels,
     "input_array": input_array, "input_tensor": input_tensor, "modes": modes, "ndarray": np.ndarray, "none_missing": none_missing, "output_array": output_array,
     "output_tensor": output_tensor, "some_missing": some_missing, "spare": spare,
 }  # fmt: skip

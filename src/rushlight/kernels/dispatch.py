@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rushlight.basics import eights
 from rushlight.kernels.native import loader
-from rushlight.kernels.pointwise.copies import copied
+from rushlight.kernels.pointwise.copies import cast, copied
 
 if TYPE_CHECKING:
     pass
@@ -172,7 +172,7 @@ def recast(x: Array, dtype: np.dtype[Any]) -> Array:
         out = ordered(x, dtype)
         np.copyto(out, x, casting="unsafe")
         return out
-    return x.astype(dtype, copy=False)
+    return x if x.dtype == dtype else cast(x, dtype)
 
 
 def chosen_bits(mask: Array, number: Array) -> Array:

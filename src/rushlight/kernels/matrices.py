@@ -12,7 +12,7 @@ from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.pointwise.copies import copied
 from rushlight.kernels.products import of_halves
 from rushlight.kernels.reference import triangles as reference
-from rushlight.kernels.rows import add_row, broadcast
+from rushlight.kernels.rows import across, add_row
 
 __all__ = ["column_by_row", "matmul", "substitute", "substitutes"]
 
@@ -25,7 +25,7 @@ exports(
     substitute="aai>n",
 )
 
-_multiply = broadcast(np.multiply)
+_multiply = across(np.multiply)
 _SMALL = 3 << 18  # multiplications up to which the call of NumPy's costs less
 _SMALL_TURNED = 1 << 17  # the same where memory runs along the sum in both factors
 _LARGE = 1 << 16  # elements of a result from which on it is no product

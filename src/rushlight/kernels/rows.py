@@ -23,7 +23,7 @@ from rushlight.kernels.dispatch import (
 from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.sums import add_up
 
-__all__ = ["add_row", "broadcast", "sum_rows"]
+__all__ = ["across", "add_row", "sum_rows"]
 
 exports(
     # rows.cpp: matrix, row, rows, columns
@@ -60,7 +60,7 @@ LARGE = 1 << 12  # bytes of the first of two arrays from which on it pays to loo
 _SPREAD = 1 << 14  # elements of a result from which on NumPy, which goes row by row, takes longer
 
 
-def broadcast(plain: np.ufunc) -> Callable[..., Any]:
+def across(plain: np.ufunc) -> Callable[..., Any]:
     """A kernel in the place of NumPy's function of two, for large arrays that are broadcast or have gaps between rows; all else is left to NumPy's.
 
     NumPy calls its loop for every row, which takes as long as 100 numbers do, and on one thread.

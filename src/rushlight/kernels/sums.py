@@ -1,4 +1,4 @@
-"""Sums and products over dimensions of arrays; sums whose long runs go on in float64."""
+"""Sums, products and extrema over dimensions of arrays; sums whose long runs go on in float64."""
 
 # mypy: disable-error-code="no-any-return"
 # (arithmetic on NDArray[Any] is Any to NumPy's stubs)
@@ -22,7 +22,12 @@ exports_of_rows(
     sum_of_squares="aannn",
     sum_of_sizes="aannn",
     sum_of_known="aannn",
-    row_products="aann",
+    # extrema.cpp: likewise
+    maximum_over="aannn",
+    minimum_over="aannn",
+    product_over="aannn",
+    # log_sums.cpp: likewise
+    log_sum="aannn",
 )
 
 RUN = (
@@ -62,18 +67,18 @@ def joined(
 ) -> Array | None:
     """A native kernel's reduction of a large gapless array over dimensions that follow one another; None of any other.
 
-    dtype: that of the result, which of 16 bits may be float32. kernel: "sum", "sum_of_squares", "sum_of_sizes" (of real elements), "sum_of_known" (those that are not NaN), "row_products" (of the last dimensions alone)
+    dtype: that of the result, which of 16 bits may be float32. kernel: "sum", "sum_of_squares", "sum_of_sizes" (of real elements), "sum_of_known" (those that are not NaN), "maximum_over", "minimum_over", "product_over", "log_sum" (the logarithm of the sum of exponentials)
     """
     if x.size <= SMALL or axes == ():
         return None
     table = rows_of(x.dtype)
     extents = None if table is None else _extents(x, axes)
-    if extents is None or (kernel == "row_products" and extents[2] != 1):
+    if extents is None:
         return None
     covered = range(x.ndim) if axes is None else {d % x.ndim for d in axes}
     shape = [1 if d in covered else n for d, n in enumerate(x.shape) if keepdims or d not in covered]
     out = np.empty(shape, summed_in(x.dtype))
-    getattr(table, kernel)(bits(x if dense(x) else x.T), out, *(extents[:2] if kernel == "row_products" else extents))
+    getattr(table, kernel)(bits(x if dense(x) else x.T), out, *extents)
     wanted = x.dtype if dtype is None else dtype
     return out if out.dtype == wanted else rounded(out, wanted)
 

@@ -61,6 +61,7 @@ template <class T> struct Kind {
 template <> struct Kind<int64_t> {
     static bool of(const Descr *d) { return d->kind == 'i'; }
 };
+template <> struct Kind<int32_t> : Kind<int64_t> {};
 template <> struct Kind<uint16_t> {
     static bool of(const Descr *d) { return d->kind == 'u'; }
 };

@@ -26,6 +26,7 @@ _GCC = (
     "-fvect-cost-model=dynamic",
     "--param",
     "vect-epilogues-nomask=0",
+    "-fno-ipa-icf",  # of functions alike it makes one, calls of which are no SIMD code
 )
 _WIDE = "-mprefer-vector-width=512"
 _MARCH: dict[int, tuple[tuple[str, ...], ...]] = {

@@ -1,62 +1,26 @@
 // Elements moved from one array to another of the same shape, however both lie, of any width: never computed with.
 #include <algorithm>
 
-#include "common.h"
+#include "axes.h"
 #include "squares.h"
 
 namespace rl {
 namespace {
 
-// The axes of both, the one whose elements lie closest in the result last; distances in elements.
-struct Axes {
-    static constexpr int kMost = 8;
-    int count = 0;
-    long size[kMost], from[kMost], to[kMost];
-
-    void add(long n, long dx, long dy) {
-        if (n == 1) return;
-        int i = count++;
-        for (; i > 0 && to[i - 1] < dy; --i) size[i] = size[i - 1], from[i] = from[i - 1], to[i] = to[i - 1];
-        size[i] = n, from[i] = dx, to[i] = dy;
+// Those of both, in elements, the one whose elements lie closest in the result last; one of one element where there would be none.
+bool axes_of(const Array *from, const Array *to, Axes &axes) {
+    const long width = to->descr->itemsize;
+    if (to->dims > Axes::kMost || from->dims != to->dims) return false;
+    int order[Axes::kMost];
+    for (int i = 0; i < to->dims; ++i) {
+        const long dx = from->strides[i], dy = to->strides[i];
+        if (from->shape[i] != to->shape[i] || dx % width || dy % width || dy < 0) return false;
+        int k = i;
+        for (; k > 0 && to->strides[order[k - 1]] < dy; --k) order[k] = order[k - 1];
+        order[k] = i;
     }
-    // Neighbours that lie as one in both are one; an axis of one element is left where there would be none.
-    void join() {
-        int last = 0;
-        for (int i = 1; i < count; ++i) {
-            if (from[last] == from[i] * size[i] && to[last] == to[i] * size[i]) size[last] *= size[i];
-            else size[++last] = size[i];
-            from[last] = from[i], to[last] = to[i];
-        }
-        if (count) count = last + 1;
-        else count = 1, size[0] = 1, from[0] = to[0] = 1;
-    }
-    void take(int axis) {  // out of those that are left
-        for (int i = axis; i + 1 < count; ++i) size[i] = size[i + 1], from[i] = from[i + 1], to[i] = to[i + 1];
-        --count;
-    }
-    long total() const {
-        long found = 1;
-        for (int i = 0; i < count; ++i) found *= size[i];
-        return found;
-    }
-    // Where the elements of place `at` lie, counted along all axes.
-    void find(long at, long &x, long &o) const {
-        x = o = 0;
-        for (int i = count - 1; i >= 0; --i) {
-            x += at % size[i] * from[i], o += at % size[i] * to[i];
-            at /= size[i];
-        }
-    }
-};
-
-bool axes_of(const Array *x, const Array *o, Axes &axes) {
-    const long width = o->descr->itemsize;
-    if (o->dims > Axes::kMost || x->dims != o->dims) return false;
-    for (int i = 0; i < o->dims; ++i) {
-        if (x->shape[i] != o->shape[i] || x->strides[i] % width || o->strides[i] % width || o->strides[i] < 0) return false;
-        axes.add(o->shape[i], x->strides[i] / width, o->strides[i] / width);
-    }
-    axes.join();
+    for (int k = 0; k < to->dims; ++k) axes.add(to->shape[order[k]], from->strides[order[k]] / width, to->strides[order[k]] / width);
+    if (!axes.count) axes.count = 1, axes.size[0] = 1, axes.x[0] = axes.y[0] = 1;
     return true;
 }
 
@@ -79,7 +43,7 @@ template <class T> void row(const T *x, T *o, long n, long from, long to) {
 // Row by row; of few long ones, parts of rows.
 template <class T> void by_rows(Axes axes, const T *x, T *o) {
     const int last = axes.count - 1;
-    const long n = axes.size[last], from = axes.from[last], to = axes.to[last];
+    const long n = axes.size[last], from = axes.x[last], to = axes.y[last];
     const long part = std::min(n, grain_of(sizeof(T))), parts = ceil_div(n, part);
     axes.take(last);
     parallel_for(axes.total() * parts, grain_of(part * sizeof(T)), [=](long begin, long end) {
@@ -95,7 +59,7 @@ template <class T> void by_rows(Axes axes, const T *x, T *o) {
 template <class T> void turned(Axes axes, int other, const T *x, T *o) {
     constexpr long N = std::max<long>(4, 64 / sizeof(T));
     const int last = axes.count - 1;
-    const long n = axes.size[last], from = axes.from[last], m = axes.size[other], to = axes.to[other];
+    const long n = axes.size[last], from = axes.x[last], m = axes.size[other], to = axes.y[other];
     axes.take(last);
     axes.take(other);
     const long strips = ceil_div(m, N);
@@ -115,9 +79,9 @@ template <class T> void turned(Axes axes, int other, const T *x, T *o) {
 
 template <class T> void copy(const Axes &axes, const T *x, T *o) {
     const int last = axes.count - 1;
-    if (axes.to[last] == 1 && axes.from[last] != 1)
+    if (axes.y[last] == 1 && axes.x[last] != 1)
         for (int i = 0; i < last; ++i)
-            if (axes.from[i] == 1 && axes.size[i] > 3) return turned(axes, i, x, o);
+            if (axes.x[i] == 1 && axes.size[i] > 3) return turned(axes, i, x, o);
     by_rows(axes, x, o);
 }
 

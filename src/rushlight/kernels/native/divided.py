@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.native.ufuncs import REPLACE, interface
+from rushlight.kernels.native.ufuncs import interface, replacing
 
 __all__ = ["DIVIDED", "install"]
 
@@ -21,6 +21,7 @@ PAIRS = ("add", "subtract", "multiply", "true_divide", "maximum", "minimum", "fm
 SINGLES = (
     *("negative", "absolute", "square", "sqrt", "reciprocal", "floor", "ceil", "trunc", "rint", "sign", "positive"),
 )
+EXTREMES = ("maximum", "minimum")  # which have loops of ours
 TRUTHS = ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal")
 KINDS = ("isnan", "isinf", "isfinite", "signbit")
 FUNCTIONS = (
@@ -37,9 +38,9 @@ def install(lib: Any) -> None:
     if DIVIDED:
         return
     with contextlib.suppress(AttributeError, ImportError, ValueError, OSError):
-        replace = _replace(lib, interface())
+        give = _giving(lib)
         for name, kinds, grain in _wanted():
-            if replace(len(DIVIDED), name, kinds, grain):
+            if give(len(DIVIDED), name, kinds, grain):
                 DIVIDED.append((name, kinds))
 
 
@@ -55,14 +56,12 @@ def _wanted() -> list[tuple[str, str, int]]:
     ]
 
 
-def _replace(lib: Any, table: Any) -> Any:
+def _giving(lib: Any) -> Any:
     import ctypes
 
-    numbers = ctypes.POINTER(ctypes.c_int)
-    kind = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, numbers, ctypes.POINTER(ctypes.c_void_p))
-    replace = kind(table[REPLACE] or 0)
+    put = replacing(interface())
     lib.rl_divided.restype = lib.rl_divided_former.restype = ctypes.c_void_p
-    lib.rl_divided_as.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    lib.rl_divided_as.argtypes = lib.rl_divided_extremes.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long]
 
     def give(place: int, name: str, kinds: str, grain: int) -> bool:
         loop = lib.rl_divided(place)
@@ -70,7 +69,8 @@ def _replace(lib: Any, table: Any) -> Any:
             return False
         former = ctypes.c_void_p.from_address(lib.rl_divided_former(place))
         lib.rl_divided_as(place, len(kinds), grain)
-        signature = (ctypes.c_int * len(kinds))(*[np.dtype(letter).num for letter in kinds])
-        return bool(replace(getattr(np, name), loop, signature, ctypes.byref(former)) == 0)
+        if name in EXTREMES:
+            lib.rl_divided_extremes(place, name == "maximum", np.dtype(kinds[0]).itemsize)
+        return bool(put(name, loop, [np.dtype(letter).num for letter in kinds], former))
 
     return give

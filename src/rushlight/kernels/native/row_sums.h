@@ -4,7 +4,10 @@
 
 namespace rl {
 
-constexpr long kRun = 1 << 12;  // elements added up in their own precision
+constexpr long kRun = 1 << 12;    // elements added up in their own precision
+constexpr long kPiece = 1 << 16;  // elements of one row that a thread joins
+constexpr long kRows = 1024;      // rows added up in their own precision
+constexpr long kUnit = 256;       // columns joined together: long enough to be read ahead, short enough to stay in the cache
 
 // The elements of a row joined in the lanes of four vectors, which are joined in pairs.
 template <class T, class F, class J> RL_INLINE T row_joined(const T *x, long n, T first, F f, J join) {

@@ -1,7 +1,7 @@
 // A row added to every row of a matrix, and arithmetic of arrays that are broadcast.
 #include <climits>
 
-#include "common.h"
+#include "axes.h"
 
 namespace rl {
 
@@ -14,29 +14,6 @@ template <class T> static void add_row(T *x, const T *row, long R, long C) {
         }
     });
 }
-
-// Axes of a result in C order, and how far apart elements of both operands lie on each; those that can be one are.
-struct Axes {
-    static constexpr int kMost = 8;
-    int count = 0;
-    long size[kMost], x[kMost], y[kMost];
-
-    void add(long n, long dx, long dy) {
-        if (n == 1) return;
-        const int last = count - 1;
-        if (count && x[last] == dx * n && y[last] == dy * n) {
-            size[last] *= n, x[last] = dx, y[last] = dy;
-        } else {
-            size[count] = n, x[count] = dx, y[count] = dy, ++count;
-        }
-    }
-    bool inner(long dx, long dy) const { return x[count - 1] == dx && y[count - 1] == dy; }
-    long rows() const {
-        long found = 1;
-        for (int i = 0; i + 1 < count; ++i) found *= size[i];
-        return found;
-    }
-};
 
 // How far apart elements of `a` lie on an axis of what it is broadcast to; -1 where it does not go with it.
 template <class T> static long distance(const Array *a, const Array *o, int axis) {
@@ -53,6 +30,7 @@ static bool goes_on(long next, long &last) {
     return true;
 }
 
+// Those of a result in C order, and of both operands.
 template <class T> static bool axes_of(const Array *x, const Array *y, const Array *o, Axes &found) {
     if (o->dims > Axes::kMost || x->dims > o->dims || y->dims > o->dims) return false;
     long last_x = LONG_MAX, last_y = LONG_MAX;
@@ -88,7 +66,9 @@ struct Rows {
 // f(row of x, row of y, row of the result) for each row.
 template <class T, class F> static void each_row(const Axes &axes, const T *x, const T *y, T *o, F f) {
     const long C = axes.size[axes.count - 1];
-    parallel_for(axes.rows(), 2 * row_grain(C), [=, &axes](long begin, long end) {
+    Axes rows = axes;
+    rows.take(axes.count - 1);
+    parallel_for(rows.total(), 2 * row_grain(C), [=, &axes](long begin, long end) {
         Rows row(axes, begin);
         for (long r = begin; r < end; ++r, row.next()) f(x + row.x, y + row.y, o + r * C);
     });

@@ -1,14 +1,10 @@
-// Sums and products over one dimension: (outer, count, inner) -> (outer, inner).  Long sums go on in double; the order of
-// each is fixed by the sizes alone, whatever the number of threads.
+// Sums over one dimension: (outer, count, inner) -> (outer, inner).  Long sums go on in double; the order of each is fixed by
+// the sizes alone, whatever the number of threads.
 #include <memory>
 
 #include "row_sums.h"
 
 namespace rl {
-
-constexpr long kPiece = 1 << 16;  // elements of one row that a thread adds up
-constexpr long kUnit = 256;       // columns added up together: long enough to be read ahead, short enough to stay in the cache
-constexpr long kRows = 1024;      // rows added up in their own precision
 
 template <class U, class F, class T = WideOf<U>> static void sum_rows(const U *x, T *sum, long outer, long count, F f) {
     const long pieces = (count + kPiece - 1) / kPiece;
@@ -33,52 +29,64 @@ template <class U, class F, class T = WideOf<U>> static void sum_rows(const U *x
     }
 }
 
+// total += f of rows [top, end) of `some` columns, kRows at a time in their own precision.
+template <class U, class F, class T = WideOf<U>>
+static void add_columns(const U *block, double *total, long top, long end, long inner, long some, F f) {
+    Part<U, kUnit> part;
+    T run[kUnit];
+    for (; top < end; top += kRows) {
+        const long last = std::min(top + kRows, end);
+        for (long c = 0; c < some; ++c) run[c] = 0;
+        long r = top;
+        if constexpr (kPlain<U>)
+            for (; r + 4 <= last; r += 4) {  // sums are read and written less often than rows
+                const T *from = block + r * inner;
+#pragma omp simd
+                for (long c = 0; c < some; ++c)
+                    run[c] = run[c] + f(from[c]) + f(from[c + inner]) + f(from[c + 2 * inner]) + f(from[c + 3 * inner]);
+            }
+        for (; r < last; ++r) {
+            const T *from = part(block + r * inner, some);
+#pragma omp simd
+            for (long c = 0; c < some; ++c) run[c] += f(from[c]);
+        }
+        for (long c = 0; c < some; ++c) total[c] += run[c];
+    }
+}
+
 // Each piece owns some columns, so that the order of every sum is that of the rows.
 template <class U, class F, class T = WideOf<U>> static void sum_columns(const U *x, T *sum, long outer, long count, long inner, F f) {
-    const long units = (inner + kUnit - 1) / kUnit;
+    const long units = ceil_div(inner, kUnit);
     parallel_for(outer * units, kGrain / (count * kUnit) + 1, [=](long begin, long end) {
         for (long i = begin; i < end; ++i) {
-            const long first = i % units * kUnit, some = inner - first < kUnit ? inner - first : kUnit;
-            Part<U, kUnit> part;
-            const U *block = x + i / units * count * inner + first;
-            T run[kUnit];
+            const long first = i % units * kUnit, some = std::min(kUnit, inner - first);
             double total[kUnit] = {};
-            for (long top = 0; top < count; top += kRows) {
-                const long last = top + kRows < count ? top + kRows : count;
-                for (long c = 0; c < some; ++c) run[c] = 0;
-                for (long r = top; r < last; ++r) {
-                    const T *from = part(block + r * inner, some);
-#pragma omp simd
-                    for (long c = 0; c < some; ++c) run[c] += f(from[c]);
-                }
-                for (long c = 0; c < some; ++c) total[c] += run[c];
-            }
+            add_columns(x + i / units * count * inner + first, total, 0, count, inner, some, f);
             for (long c = 0; c < some; ++c) sum[i / units * inner + first + c] = (T)total[c];
         }
     });
 }
 
+// Of few columns and many rows these are cut, too.
+template <class U, class F, class T = WideOf<U>> static void sum_few_columns(const U *x, T *sum, long count, long inner, F f) {
+    const long cuts = ceil_div(count, kRows);
+    std::unique_ptr<double[]> room(new double[cuts * inner]());
+    double *totals = room.get();
+    parallel_for(cuts, row_grain(kRows * inner), [=](long begin, long end) {
+        for (long i = begin; i < end; ++i)
+            add_columns(x, totals + i * inner, i * kRows, std::min((i + 1) * kRows, count), inner, inner, f);
+    });
+    for (long c = 0; c < inner; ++c) {
+        double total = 0;
+        for (long i = 0; i < cuts; ++i) total += totals[i * inner + c];
+        sum[c] = (T)total;
+    }
+}
+
 template <class U, class F, class T = WideOf<U>> static void sums(const U *x, T *sum, long outer, long count, long inner, F f) {
     if (inner == 1) sum_rows(x, sum, outer, count, f);
+    else if (outer == 1 && inner <= kUnit) sum_few_columns(x, sum, count, inner, f);
     else sum_columns(x, sum, outer, count, inner, f);
-}
-
-// Of 16 bits by runs, whose products are joined in their order.
-template <class U, class T = WideOf<U>> static T row_product(const U *x, long count) {
-    const auto joined = [](const T *v, long n) {
-        return row_joined(v, n, T(1), [](auto one) { return one; }, [](auto a, auto b) { return a * b; });
-    };
-    if constexpr (kPlain<U>) return joined(x, count);
-    T product = 1;
-    pieces<kRun>(x, count, [&](long, const T *v, long n) { product *= joined(v, n); });
-    return product;
-}
-
-template <class U, class T = WideOf<U>> static void products(const U *x, T *product, long rows, long count) {
-    parallel_for(rows, row_grain(count), [=](long begin, long end) {
-        for (long r = begin; r < end; ++r)
-            product[r] = row_product(x + r * count, count);
-    });
 }
 
 }  // namespace rl
@@ -97,12 +105,5 @@ template <class U, class T = WideOf<U>> static void products(const U *x, T *prod
     SUM(sum, v, U, S)                                                                                      \
     SUM(sum_of_squares, v * v, U, S)                                                                       \
     SUM(sum_of_sizes, (v < 0 ? -v : v), U, S)                                                              \
-    SUM(sum_of_known, (v == v ? v : decltype(v){}), U, S)                                                  \
-    RL_EXPORT void rl_row_products_##S(Array *x_, Array *product_, long rows, long count) {                \
-        rl::Call call("row_products");                                                                     \
-        using T = rl::WideOf<U>;                                                                           \
-        const U *x = call.in<U>("input", x_, rows, count);                                                 \
-        T *product = call.out<T>("product", product_, rows);                                               \
-        call.run([=] { rl::products(x, product, rows, count); });                                          \
-    }
+    SUM(sum_of_known, (v == v ? v : decltype(v){}), U, S)
 RL_ALL(ALL)

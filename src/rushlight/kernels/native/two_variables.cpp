@@ -3,15 +3,13 @@
 
 namespace rl {
 
-// Equal numbers meet without a difference, which of infinities is NaN.
-template <class T> RL_INLINE T logaddexp(T x, T y) {
-    T more = x > y ? x : y, sum = more + log1p_small(rl::exp(-std::fabs(x - y)));
-    return choose(x == y, x + T(0.693147180559945309417), sum);
-}
+// How far apart two numbers are; equal ones not at all, where the difference of infinities is NaN.
+template <class T> RL_INLINE T apart(T x, T y) { return choose(x == y, T(0), std::fabs(x - y)); }
+
+template <class T> RL_INLINE T logaddexp(T x, T y) { return choose(x > y, x, y) + log1p_small(rl::exp(-apart(x, y))); }
 
 template <class T> RL_INLINE T logaddexp2(T x, T y) {
-    T more = x > y ? x : y, sum = more + T(1.44269504088896340736) * log1p_small(rl::exp2(-std::fabs(x - y)));
-    return choose(x == y, x + T(1), sum);
+    return choose(x > y, x, y) + T(1.44269504088896340736) * log1p_small(rl::exp2(-apart(x, y)));
 }
 
 // Infinite where either is, even beside NaN.
@@ -58,7 +56,7 @@ template <class T> RL_INLINE T nextafter(T x, T y) {
         using T = rl::WideOf<U>;                                                                  \
         const U *x = call.pair_in<U>("input", x_, n), *y = call.pair_in<U>("other", y_, n);       \
         U *o = call.pair_out<U>("out", o_, n);                                                    \
-        call.run([=] { rl::map2(x, y, o, n, [](T a, T b) -> T { return EXPR; }); });              \
+        call.run([=] { rl::map2(x, y, o, n, [](T a, T b) __attribute__((always_inline)) -> T { return EXPR; }); }); \
     }
 #define ALL(U, S)                                   \
     PAIR(logaddexp, U, S, rl::logaddexp(a, b))      \

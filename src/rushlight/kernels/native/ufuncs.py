@@ -120,19 +120,28 @@ def _register(table: Any) -> Any:
     return give
 
 
-def _replace(table: Any) -> Any:
-    """The same where NumPy has a loop of its own: it becomes the one that the library's hands on to, unless there is one already."""
+def replacing(table: Any) -> Any:
+    """What puts a loop of ours in the place of NumPy's own, by ufunc and numbers of dtypes; `former` becomes that which was there."""
     import ctypes
 
     numbers = ctypes.POINTER(ctypes.c_int)
     kind = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, numbers, ctypes.POINTER(ctypes.c_void_p))
     replace = kind(table[REPLACE] or 0)
 
+    def put(name: str, loop: Any, kinds: list[int], former: Any) -> bool:
+        return bool(replace(getattr(np, name), loop, (ctypes.c_int * len(kinds))(*kinds), ctypes.byref(former)) == 0)
+
+    return put
+
+
+def _replace(table: Any) -> Any:
+    """The same where NumPy has a loop of its own: it becomes the one that the library's hands on to, unless there is one already."""
+    import ctypes
+
+    put = replacing(table)
+
     def give(lib: Any, name: str, kinds: list[int]) -> bool:
         former = ctypes.c_void_p.in_dll(lib, f"rl_former_{name}") if name in SUMS else ctypes.c_void_p()
-        signature = (ctypes.c_int * len(kinds))(*kinds)
-        return bool(
-            former.value or replace(getattr(np, name), _loop(lib, name, "f16"), signature, ctypes.byref(former)) == 0
-        )
+        return bool(former.value or put(name, _loop(lib, name, "f16"), kinds, former))
 
     return give

@@ -1,16 +1,18 @@
 """Elements moved from array to array, on all threads and, where their axes are in another order, by squares: NumPy goes one by one.
 
-The native twin is in copies.cpp.
+The native twins are in copies.cpp and casts.cpp.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics.arrays import Array
 from rushlight.kernels.native import loader
 
-__all__ = ["copied", "move"]
+__all__ = ["cast", "copied", "move"]
 
 LARGE = 1 << 17  # bytes from which on the call pays
 WORDS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
@@ -26,6 +28,19 @@ def move(x: Array, out: Array) -> Array:
 def copied(x: Array) -> Array:
     """A copy in C order.  (*) -> (*)"""
     return move(x, np.empty(x.shape, x.dtype)) if x.nbytes >= LARGE and x.__class__ is np.ndarray else x.copy(order="C")
+
+
+def cast(x: Array, dtype: np.dtype[Any]) -> Array:
+    """A copy in another dtype, as C converts numbers, in the order in which elements lie.  (*) -> (*)"""
+    if dtype.kind == "b" and x.dtype.kind in "fiu":
+        return np.asarray(np.not_equal(x, 0))  # whose loop is on all threads
+    kernels = loader.tables().get(("bytes", "digests")) if x.nbytes >= LARGE and x.__class__ is np.ndarray else None
+    if kernels is not None and not (x.dtype.hasobject or dtype.hasobject):
+        out = np.empty_like(x, dtype)
+        if kernels.cast(x, out):
+            return out
+        del out
+    return x.astype(dtype)
 
 
 def _moved(x: Array, out: Array) -> bool:

@@ -25,7 +25,7 @@ from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.convolution import working_bytes
 from rushlight.kernels.reference.windows import out_sizes
-from rushlight.kernels.rows import broadcast
+from rushlight.kernels.rows import across
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op, slice_op
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
-add_across = broadcast(np.add)
+add_across = across(np.add)
 
 
 def _channel_sum(g: Array | Tensor) -> Array | Tensor:

@@ -16,7 +16,6 @@ from rushlight.dispatch.compute import check_factors
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.keeping import rebuilt
-from rushlight.dispatch.keeping.blocks import BLOCK
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import elementwise, function, inplace_of, op
 from rushlight.kernels.dispatch import up
@@ -271,15 +270,14 @@ def _halves(x: Array | Tensor, dim: int) -> tuple[Any, ...]:
     aten_gradient="glu_backward(g, input, dim)",
     ns=None,
     name="glu",
+    half=None,
     repeatable=True,
     batch=families.shifted,
 )
 def glu_op(input: Array, dim: int) -> Array:
     """The first half of `input` along `dim` times the sigmoid of the second.  (*, 2n, *) -> (*, n, *)"""
-    require(input.dtype.kind == "f", "glu", input)
-    a, b = _halves(input, dim)
-    out = backend.sigmoid(b)
-    return np.multiply(out, a, out=out)
+    require(is_float(input.dtype), "glu", input)
+    return backend.glu(input, dim)
 
 
 @glu_op.shape
@@ -287,29 +285,7 @@ def _(input: Array, dim: int) -> list[shapes.Made]:
     return [shapes.Made(shapes.with_size(input, dim, input.shape[dim] // 2), input.dtype)]
 
 
-def _glu_raw(g: Array, input: Array, dim: int) -> Array:
-    """The gradient of both halves, part by part: what is made on the way stays small."""
-    g, x = up(g, input)
-    out = np.empty(x.shape, x.dtype)
-    axis = next((i for i, n in enumerate(x.shape) if i != dim and n > 1), dim)
-    step = x.shape[axis] if axis == dim else max(1, BLOCK * x.shape[axis] // max(x.size, 1))
-    for start in range(0, x.shape[axis], step):
-        part = (*(slice(None),) * axis, slice(start, start + step))
-        _glu_part(g[part], x[part], out[part], dim)
-    return out
-
-
-def _glu_part(g: Array, x: Array, out: Array, dim: int) -> None:
-    a, b = _halves(x, dim)
-    of_a, of_b = _halves(out, dim)
-    s = backend.sigmoid(b)
-    np.multiply(g, s, out=of_a)
-    np.subtract(1, s, out=s)
-    s *= of_a
-    np.multiply(s, a, out=of_b)
-
-
-@glu_op.grad("input", raw=_glu_raw)
+@glu_op.grad("input", raw=lambda g, input, dim: backend.glu_backward(g, input, dim))
 def _(g: Tensor, input: Tensor, dim: int) -> Tensor:
     a, b = _halves(input, dim)
     s = ops.sigmoid(b)

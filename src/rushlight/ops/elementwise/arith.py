@@ -16,7 +16,7 @@ from rushlight.dispatch.keeping.shown import always
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, inplace_of, publish, publish_inplace
 from rushlight.kernels.dispatch import is_half, of_halves, up
-from rushlight.kernels.rows import broadcast
+from rushlight.kernels.rows import across
 from rushlight.ops.elementwise.old_orders import in_old_order
 from rushlight.ops.elementwise.shared import factor, in_blocks, require_tensors, result_type_of
 from rushlight.overrides.public import Unnoticed, public_of, retried
@@ -121,7 +121,7 @@ def add(input: Array, other: Array) -> Array:
     """input + other, broadcast.  (*), (*) -> (*)"""
 
 
-add.large(broadcast(np.add))
+add.large(across(np.add))
 
 
 @elementwise(aten=("add.Tensor(input, other, *, alpha=1)",), linear=True, name="add_scaled", promote="arith", half=None, ns=None,
@@ -264,7 +264,7 @@ def sub(input: Array, other: Array) -> Array:
     """input - other, broadcast.  (*), (*) -> (*)"""
 
 
-sub.large(broadcast(np.subtract))
+sub.large(across(np.subtract))
 
 
 @elementwise(
@@ -356,7 +356,7 @@ def mul(input: Array, other: Array) -> Array:
     """
 
 
-mul.large(broadcast(np.multiply))
+mul.large(across(np.multiply))
 
 
 # Products and quotients that are added ---------------------------------------------------------------

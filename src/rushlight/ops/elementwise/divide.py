@@ -12,7 +12,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.shown import always
 from rushlight.dispatch.registry import elementwise, publish, publish_inplace
 from rushlight.kernels.dispatch import of_halves
-from rushlight.kernels.rows import broadcast
+from rushlight.kernels.rows import across
 from rushlight.ops.elementwise.arith import by, conj, own_conj
 from rushlight.ops.elementwise.shared import floating_into, nothing, tensor_first, times
 
@@ -41,7 +41,7 @@ def true_divide(input: Array, other: Array) -> Array:
     """input / other, broadcast.  (*), (*) -> (*); integers give the default floating-point dtype."""
 
 
-true_divide.large(broadcast(np.true_divide))
+true_divide.large(across(np.true_divide))
 
 
 @true_divide.tangent

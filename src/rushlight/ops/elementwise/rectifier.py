@@ -459,7 +459,7 @@ def _raised(name: str, x: Array, threshold: float, value: float) -> tuple[Array 
     if x.dtype.kind == "u" and isinstance(value, float) and value < 0:
         raise RuntimeError(f"{name}: value {value} cannot be converted to {of(x.dtype)} without overflow")
     under = np.asarray(x <= fitted(name, threshold, x.dtype, True))
-    np.copyto(x, fitted(name, value, x.dtype, True), where=under)
+    backend.choose(under, np.asarray(fitted(name, value, x.dtype, True), x.dtype), x, out=x)
     return (np.logical_not(under, out=under) if recording() else None,)
 
 

@@ -21,6 +21,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import BLOCK, in_float32_blocks, is_half, parts_in_float32, through_float32, up
+from rushlight.kernels.pointwise.errors import total_error
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.floats import widened
 from rushlight.ops.elementwise.power import in_dtype
@@ -75,12 +76,19 @@ def require_castable(name: str, input: Tensor, target: Tensor) -> None:
                            f"{older(input.dtype)}")  # fmt: skip
 
 
-def folded(fn: Callable[..., Any], reduction: str, *arrays: Array) -> Array:
-    """The losses fn(*arrays) reduced: of equally shaped arrays block by block, so that they are never all in memory."""
+def folded(
+    fn: Callable[..., Any], reduction: str, *arrays: Array, total_of: Callable[..., float | None] = lambda *_: None
+) -> Array:
+    """The losses fn(*arrays) reduced: of equally shaped arrays block by block, so that they are never all in memory.
+
+    total_of: the sum of all losses of arrays, where a kernel has it in one pass; else None.
+    """
     if reduction == "none":
         return of_halves(fn, *arrays)
-    shape, half = arrays[0].shape, is_half(arrays[0].dtype)
-    if arrays[0].size > BLOCK and all(a.shape == shape and a.flags.c_contiguous for a in arrays):
+    shape, half, total = arrays[0].shape, is_half(arrays[0].dtype), total_of(*arrays)
+    if total is not None:
+        count, dtype = arrays[0].size, arrays[0].dtype
+    elif arrays[0].size > BLOCK and all(a.shape == shape and a.flags.c_contiguous for a in arrays):
         blocks = [parts_in_float32(a) for a in arrays]
         parts = (fn(*[block(i) for block in blocks]) for i in range(0, arrays[0].size, BLOCK))
         count, total = arrays[0].size, sum(float(np.add.reduce(p)) for p in parts)
@@ -139,7 +147,7 @@ def both(d: Array | Tensor, needs: tuple[bool, ...]) -> tuple[Any, Any]:
 )
 def mse_op(input: Array, target: Array, reduction: str) -> Array:
     """(input - target)^2, reduced.  (*), (*) -> () or (*)"""
-    return folded(_square, reduction, input, target)
+    return folded(_square, reduction, input, target, total_of=partial(total_error, "squared_errors"))
 
 
 def _square(x: Array, t: Array) -> Array:
@@ -204,7 +212,8 @@ def check_weight(name: str, weight: Tensor, input: Tensor) -> None:
 )
 def l1_op(input: Array, target: Array, reduction: str) -> Array:
     """|input - target|, reduced.  (*), (*) -> () or (*)"""
-    return folded(lambda x, t: np.absolute(x - t), reduction, input, target)
+    total_of = partial(total_error, "absolute_errors")
+    return folded(lambda x, t: np.absolute(x - t), reduction, input, target, total_of=total_of)
 
 
 def _l1_raw(g: Array, input: Array, target: Array, reduction: str, needs: tuple[bool, ...]) -> tuple[Array, ...]:
@@ -304,7 +313,12 @@ def smooth_l1_op(input: Array, target: Array, reduction: str, beta: float) -> Ar
 def _huber(input: Array, target: Array, reduction: str, delta: float, scale: float) -> Array:
     if reduction == "none":
         return backend.huber(input, target, delta, scale)
-    return folded(lambda x, t: backend.huber(x, t, delta, scale), reduction, input, target)
+
+    def total_of(x: Array, t: Array) -> float | None:
+        total = total_error("huber_errors", x, t, delta)
+        return None if total is None else scale * total
+
+    return folded(lambda x, t: backend.huber(x, t, delta, scale), reduction, input, target, total_of=total_of)
 
 
 @smooth_l1_op.grad("input", "target", raw=_huber_slopes)

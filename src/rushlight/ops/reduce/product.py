@@ -11,8 +11,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
-from rushlight.kernels.dispatch import is_half, widened
-from rushlight.kernels.sums import joined
+from rushlight.kernels.dispatch import is_half
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.reduce.scan import cumprod_op
 from rushlight.ops.reduce.sums import fold, in_dtype, tensor_argument, unsqueezed
@@ -38,12 +37,8 @@ if TYPE_CHECKING:
 )
 def prod_op(input: Array, dim: int, keepdim: bool) -> Array:
     """Product along `dim`.  (*) -> (*)"""
-    found = joined("row_products", input, (dim,), keepdim) if input.ndim else None
-    if found is not None:
-        return found
-    if is_half(input.dtype):
-        return fold(np.multiply, widened(input), (dim,), keepdim).astype(input.dtype)
-    return fold(np.multiply, input, (dim,), keepdim, dtype=input.dtype)
+    own = {} if is_half(input.dtype) else {"dtype": input.dtype}  # of small integers NumPy's would be int64
+    return fold(np.multiply, input, (dim,), keepdim, **own)
 
 
 @prod_op.grad("input")

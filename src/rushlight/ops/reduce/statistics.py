@@ -16,6 +16,7 @@ from rushlight.dispatch.dims import numpy_names
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.kernels.reference.norms import beside_mean
+from rushlight.kernels.sums import joined
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.convert import cast
@@ -344,6 +345,9 @@ def logsumexp_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """log(sum(exp(input))) over `dim`, without overflow.  (*) -> (*)"""
     if not count(input.shape, dim):
         return np.full(fold(np.add, input, dim, keepdim).shape, -np.inf, input.dtype)
+    found = joined("log_sum", input, dim, keepdim)
+    if found is not None:
+        return found
     top = fold(np.maximum, input.real, dim, True)
     top = np.where(np.isinf(top), 0, top).astype(top.dtype, copy=False)
     total = np.log(fold_of(np.add, shifted_exp, input, dim, True, top))

@@ -32,7 +32,13 @@ if TYPE_CHECKING:
     from rushlight.basics.dtypes import dtype
 
 BLOCK = 1 << 16  # elements worked on at a time where a temporary of the input's size would be needed
-EXTREMES = (np.maximum, np.minimum)  # which NumPy does of 16 bits number by number, where it has no loops of ours
+FLOAT64 = np.dtype(np.float64)
+_REDUCE: Any = np.add.reduce  # its stubs know no keepdims that is a variable
+FOLDS = {
+    np.maximum: "maximum_over",
+    np.minimum: "minimum_over",
+    np.multiply: "product_over",
+}  # ufuncs and their kernels
 SHORT = 64  # rows so short are added up by einsum, many times faster than by add.reduce, and as exactly
 
 
@@ -56,6 +62,10 @@ def axes(dim: Any, ndim: int) -> Any:
 
 def fold(ufunc: Any, x: Array, dim: Any, keepdim: bool = False, **options: Any) -> Array:
     """The reduction of an array by a ufunc over `dim` (a tuple, None for all), as an array in C order, which `view` takes."""
+    if ufunc in FOLDS and x.size > SMALL and options.get("dtype", x.dtype) == x.dtype and len(options) < 2:
+        found = joined(FOLDS[ufunc], x, dim, keepdim)
+        if found is not None:
+            return found
     if ufunc is np.add and x.size > BLOCK and dim is not None and not options and x.dtype.kind == "f":
         length = trailing(x, dim)
         if length and length <= SHORT:
@@ -66,7 +76,7 @@ def fold(ufunc: Any, x: Array, dim: Any, keepdim: bool = False, **options: Any) 
         if found is not None:
             return found
         return fold_of(ufunc, widened, x, dim, keepdim)
-    if ufunc in EXTREMES and x.dtype in HALVES and (ufunc.__name__, x.dtype.num) not in TAKEN:
+    if ufunc in FOLDS and x.dtype in HALVES and (ufunc is np.multiply or (ufunc.__name__, x.dtype.num) not in TAKEN):
         return fold(ufunc, widened(x), dim, keepdim, **options).astype(x.dtype)
     if ufunc is np.add and x.size > SMALL and "where" not in options:
         return packed(add_up(x, dim, keepdim, options.get("dtype")))
@@ -145,17 +155,32 @@ def cast_first(x: Any, dtype: np.dtype[Any]) -> Tensor:
     return x if raw(x).dtype == dtype else cast(x, dtype)
 
 
+def is_small(x: Array) -> bool:
+    """Whether NumPy adds up an array at once, as most: no more is asked of those."""
+    return x.size <= SMALL and (x.dtype is FLOAT32 or x.dtype is FLOAT64)
+
+
+def as_array(found: Any) -> Array:
+    """A number or an array of NumPy's as an array in C order."""
+    return packed(found) if found.__class__ is np.ndarray else np.asarray(found)
+
+
 def total(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
-    """The sum of an array; float16 and bfloat16 are added up in float32."""
-    wide = FLOAT32 if x.dtype in HALVES else None
+    """The sum of an array; float16 and bfloat16 are added up in float32, integers and bools in int64."""
+    if is_small(x):
+        return as_array(_REDUCE(x, dim if x.ndim else None, None, None, keepdim))
+    if dim is None and x.dtype.kind == "b":
+        return np.full((1,) * x.ndim if keepdim else (), np.count_nonzero(x), np.int64)
+    wide = FLOAT32 if x.dtype in HALVES else np.dtype(np.int64) if x.dtype.kind in "biu" else None
     return fold(np.add, x, dim, keepdim, dtype=wide) if wide is not None else fold(np.add, x, dim, keepdim)
 
 
 @op(aten=("sum.dim_IntList",), aten_call="reduced", aten_gradient="total", ns=None, name="sum", half=None, linear=True,
     grads={"input": lambda g, input_shape, dim, keepdim: spread(g, input_shape, dim, keepdim)}, shape=shapes.reduction, batch=families.shifted)  # fmt: skip
 def sum_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = False) -> Array:
-    """Sum over `dim` (a tuple, or None for all).  (*) -> (*)"""
-    return total(input, dim, keepdim).astype(input.dtype, copy=False)
+    """Sum over `dim` (a tuple, or None for all), of integers and bools in int64.  (*) -> (*)"""
+    found = total(input, dim, keepdim)
+    return found.astype(input.dtype) if found.dtype == FLOAT32 != input.dtype else found
 
 
 @op(
@@ -171,8 +196,10 @@ def sum_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = Fal
 )
 def mean_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = False) -> Array:
     """Mean over `dim` (a tuple, or None for all).  (*) -> (*)"""
+    n = input.size if dim is None else count(input.shape, dim)
+    if n and is_small(input):
+        return as_array(_REDUCE(input, dim if input.ndim else None, None, None, keepdim) / n)
     found = total(input, dim, keepdim)
-    n = count(input.shape, dim)
     if n:
         found /= n
     else:
@@ -212,10 +239,11 @@ def sum_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     tensor([3., 3.])
     """
     array = tensor_argument("sum", input)
-    if dtype is not None or array.dtype.kind in "biu":
+    if dtype is not None:
         input = in_dtype("sum", input, dtype)
     where = None if dim is None and axis is None else axes(axis if dim is None else dim, array.ndim)
-    return sum_op(input, where, keepdim or keepdims)
+    found = sum_op(input, where, keepdim or keepdims)
+    return found if dtype is None else cast_first(found, numpy_dtype("sum", dtype))
 
 
 @function(method=True, out=True)
@@ -359,7 +387,9 @@ def nansum(
         input = keep(input, ~np.isnan(array))  # before they are converted
     input = in_dtype("nansum", input, dtype)
     where = axes(dim, array.ndim)
-    return (sum_op if raw(input).dtype.kind in "iu" else nansum_op)(input, where, keepdim)
+    if raw(input).dtype.kind not in "iu":
+        return nansum_op(input, where, keepdim)
+    return cast_first(sum_op(input, where, keepdim), raw(input).dtype)
 
 
 @function(method=True, out=True)

@@ -116,12 +116,7 @@ def trace(input: Tensor) -> Tensor:
         raise NotImplementedError(
             "trace(): expected a matrix of numbers, got torch.bool: convert it, with .long() to count"
         )
-    part = diagonal_op(input, 0, 0, 1)
-    if held(input).dtype.kind in "bui":
-        from rushlight.ops.elementwise.convert import cast
-
-        part = cast(part, np.dtype(np.int64))
-    return sum_op(part, None, False)
+    return sum_op(diagonal_op(input, 0, 0, 1), None, False)
 
 
 def _triangle(out: Array, diagonal: int, upper: bool) -> None:
