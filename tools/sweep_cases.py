@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.kernels.pointwise.copies import move
 from rushlight.kernels.sums import joined
 
 Array = Any
@@ -689,6 +690,24 @@ def pairs_of_rows() -> Iterator[Case]:
                    lambda K, g, a, n=norm: K.own_distances_backward(g, a, K.own_distances(a, n), n), loose=64)  # fmt: skip
 
 
+def moves() -> Iterator[Case]:
+    """Elements that go where few or many are neighbours, turned round and in another order of axes."""
+    for shape in ((3, 70, 65), (4, 33, 130), (17, 40, 31), (260, 257), (1, 2, 9_000), (5, 300, 40)):
+        for order in itertools.permutations(range(len(shape))):
+            yield Case(
+                f"move {shape} as {order}", normal(shape), lambda K, x, o=order: _moved(x, o), slow=order[0] == 1
+            )
+
+
+def _moved(x: Array, order: tuple[int, ...]) -> list[Array]:
+    """The elements, and those turned round along the last axis, in an array whose axes lie in another order."""
+    made = []
+    for a in (x, x[..., ::-1]):
+        out = np.empty([x.shape[d] for d in order], x.dtype).transpose(np.argsort(order))
+        made.append(move(a, out))
+    return made
+
+
 def cases() -> list[Case]:
     """All of them, by name."""
     return [
@@ -714,6 +733,7 @@ def cases() -> list[Case]:
             recurrent,
             steps,
             lists,
+            moves,
         )
         for case in family()
     ]

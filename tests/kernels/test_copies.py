@@ -107,6 +107,18 @@ def test_tensors(size: int) -> None:
         rushlight.stack([x, x[:, 1:]])
 
 
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5, 17])
+def test_few_elements_that_go_together(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, channels: int
+) -> None:
+    monkeypatch.setattr(copies, "LARGE", 1 << 30)
+    x = rng.standard_normal((70, 90, channels)).transpose(2, 0, 1)
+    for a in (x[:, :, ::-1], x[:, ::-1], np.ascontiguousarray(x), np.broadcast_to(x[:, :1], x.shape)):
+        out = np.zeros((70, 90, channels)).transpose(2, 0, 1)
+        copies.move(a, out)
+        np.testing.assert_array_equal(out, a)
+
+
 @pytest.mark.parametrize("to", ["f4", "f8", "i4", "i8", "?", "i2", "u1", "c8"])
 @pytest.mark.parametrize("of", ["f4", "f8", "i4", "i8", "u1", "?", "i2"])
 def test_casts_are_those_of_numpy(rng: np.random.Generator, of: str, to: str) -> None:

@@ -55,6 +55,36 @@ template <class T> void by_rows(Axes axes, const T *x, T *o) {
     });
 }
 
+// Rows of few elements, `n` known to the compiler where it is not 0: all that the next axis has go together.
+template <class T, int kLength> void by_short_rows(Axes axes, const T *x, T *o) {
+    const int last = axes.count - 1;
+    const long n = kLength ? kLength : axes.size[last], m = axes.size[last - 1];
+    const long from = axes.x[last], to = axes.y[last], from_next = axes.x[last - 1], to_next = axes.y[last - 1];
+    axes.take(last);
+    axes.take(last - 1);
+    parallel_for(axes.total(), grain_of(m * n * sizeof(T)), [=](long begin, long end) {
+        for (long r = begin; r < end; ++r) {
+            long dx, dy;
+            axes.find(r, dx, dy);
+            const T *a = x + dx;
+            T *b = o + dy;
+            for (long j = 0; j < m; ++j, a += from_next, b += to_next)
+                for (long i = 0; i < n; ++i) b[i * to] = a[i * from];
+        }
+    });
+}
+
+constexpr long kShort = 16;  // elements of a row below which asking where it lies takes longer than to move it
+
+template <class T> void by_short_rows(const Axes &axes, const T *x, T *o) {
+    switch (axes.size[axes.count - 1]) {
+        case 2: return by_short_rows<T, 2>(axes, x, o);
+        case 3: return by_short_rows<T, 3>(axes, x, o);
+        case 4: return by_short_rows<T, 4>(axes, x, o);
+        default: return by_short_rows<T, 0>(axes, x, o);
+    }
+}
+
 // Where elements that are neighbours in the result lie `from` apart, and those of axis `other` are neighbours: by squares.
 template <class T> void turned(Axes axes, int other, const T *x, T *o) {
     constexpr long N = std::max<long>(4, 64 / sizeof(T));
@@ -82,7 +112,8 @@ template <class T> void copy(const Axes &axes, const T *x, T *o) {
     if (axes.y[last] == 1 && axes.x[last] != 1)
         for (int i = 0; i < last; ++i)
             if (axes.x[i] == 1 && axes.size[i] > 3) return turned(axes, i, x, o);
-    by_rows(axes, x, o);
+    if (axes.count > 1 && axes.size[last] < kShort) by_short_rows(axes, x, o);
+    else by_rows(axes, x, o);
 }
 
 template <class T> long copied(Call &call, const Array *x_, const Array *o_) {

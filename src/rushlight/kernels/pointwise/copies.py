@@ -15,12 +15,18 @@ from rushlight.kernels.native import loader
 __all__ = ["cast", "copied", "move"]
 
 LARGE = 1 << 17  # bytes from which on the call pays
+SOME = 1 << 14  # and where few elements go together, for each of which NumPy begins anew
+FEW = 16
 WORDS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
 def move(x: Array, out: Array) -> Array:
     """out[...] = x; `out`.  x: what broadcasts to the shape of `out`, of any dtype  ->  (*)"""
-    if out.nbytes < LARGE or x.dtype != out.dtype or not _moved(x, out):
+    if (
+        (out.nbytes < LARGE and (out.nbytes < SOME or not _few_together(x, out)))
+        or x.dtype != out.dtype
+        or not _moved(x, out)
+    ):
         out[...] = x
     return out
 
@@ -41,6 +47,11 @@ def cast(x: Array, dtype: np.dtype[Any]) -> Array:
             return out
         del out
     return x.astype(dtype)
+
+
+def _few_together(x: Array, out: Array) -> bool:
+    """Whether elements lie in another order, and few of them are neighbours in `out`, as channels that lie last."""
+    return x.strides != out.strides and out.ndim > 1 and (out.shape[-1] < FEW or not out.flags.c_contiguous)
 
 
 def _moved(x: Array, out: Array) -> bool:
