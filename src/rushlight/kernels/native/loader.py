@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import threading
 from collections.abc import Iterator
@@ -304,7 +305,8 @@ def _build(compiler: list[str], flags: tuple[str, ...], library: str) -> None:
     from pathlib import Path
 
     folder = os.path.dirname(library)
-    compiling.say(f"compiling its kernels into {folder}: once, for some 10 seconds")
+    seconds = math.ceil(compiling.SECONDS / cpu.count() / 10) * 10
+    compiling.say(f"compiling its kernels into {folder}: once, for some {seconds} seconds")
     start = time.perf_counter()
     work = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
     try:
