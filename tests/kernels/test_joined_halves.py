@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ml_dtypes import bfloat16
+from tests.kernels.test_along import CASES
 
 from rushlight import kernels as K
 from rushlight.kernels.native import loader
@@ -30,12 +31,7 @@ ROWS = [
 ]
 # shape, dimension, indices along it: rows by themselves, columns, and few indices of many places
 ALONG = [
-    ((70,), 0, 90),
-    ((5, 33), 1, 40),
-    ((33, 5), 0, 17),
-    ((3, 7, 65), 1, 9),
-    ((2, 3, 400), 2, 500),
-    ((6, 700), 0, 90),
+    *CASES,
     ((3, 4000), 1, 1),
     ((2, 900, 70), 1, 3),
     ((5000, 20), 0, 400),

@@ -34,11 +34,8 @@ if TYPE_CHECKING:
 BLOCK = 1 << 16  # elements worked on at a time where a temporary of the input's size would be needed
 FLOAT64 = np.dtype(np.float64)
 _REDUCE: Any = np.add.reduce  # its stubs know no keepdims that is a variable
-FOLDS = {
-    np.maximum: "maximum_over",
-    np.minimum: "minimum_over",
-    np.multiply: "product_over",
-}  # ufuncs and their kernels
+# Ufuncs whose reductions have kernels.
+FOLDS = {np.maximum: "maximum_over", np.minimum: "minimum_over", np.multiply: "product_over"}
 SHORT = 64  # rows so short are added up by einsum, many times faster than by add.reduce, and as exactly
 
 
