@@ -80,6 +80,7 @@ PIECES: dict[str, tuple[int, tuple[float, ...]]] = {  # how many arrays, and the
     "elu": (1, (1.5, 1.1, 0.7)), "elu_backward": (2, (1.5, 1.1, 0.7)), "elu_backward_of_input": (2, (1.5, 1.1, 0.7)),
     "logit_backward": (2, (-1.0, 3.0, 0.5)), "fmod": (2, ()), "remainder": (2, ()), "floor_divide": (2, ()), "logaddexp": (2, ()),
     "logaddexp2": (2, ()), "hypot": (2, ()), "copysign": (2, ()), "nextafter": (2, ()),
+    "whole_power": (1, (5,)), "whole_power_backward": (2, (4,)),
 }  # fmt: skip
 
 
@@ -448,6 +449,14 @@ def paddings() -> Iterator[Case]:
         yield Case(f"pad {shape} {pads}", normal(shape), lambda K, x, p=pads: K.pad(x, p, np.array(0.5, x.dtype)))
 
 
+def sides() -> Iterator[Case]:
+    """Matrices with zeros on one side of a diagonal."""
+    for shape in ((65, 70), (3, 40, 33), (1, 4000), (2, 3)):
+        for diagonal, upper in itertools.product((0, 5, -5), (False, True)):
+            yield Case(f"triangle {shape} {diagonal} {upper}", normal(shape),
+                       lambda K, x, d=diagonal, u=upper: K.triangle(x, d, u))  # fmt: skip
+
+
 def maxima() -> Iterator[Case]:
     """Windows that lie anywhere, the same of all planes or others of each."""
     rng = np.random.default_rng(4)
@@ -727,6 +736,7 @@ def cases() -> list[Case]:
             gathers,
             windows,
             resizing,
+            sides,
             maxima,
             paddings,
             attention,

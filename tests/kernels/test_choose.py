@@ -1,4 +1,4 @@
-"""Elements by a mask: the native twin of np.where, over layouts, widths and repeated masks."""
+"""Elements by a mask or on one side of a diagonal: the native twins of np.where and np.tril, over layouts, widths and repeated masks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight.kernels import choose
+from rushlight.kernels import choose, triangle
 from rushlight.kernels.native import loader
 
 DTYPES = ["bool", "int8", "float16", "float32", "int64", "complex64", "complex128"]
@@ -41,6 +41,21 @@ def test_not_a_number_keeps_its_bits() -> None:
     mask = np.arange(4096) % 2 == 0
     found = choose(mask, odd, np.zeros((), np.float32))
     assert (found.view(np.uint32) == np.where(mask, np.uint32(0x7FA00001), np.uint32(0))).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(70, 50), (3, 40, 50), (1, 4000), (4000, 1), (2, 3), (0, 5000), (5000, 0)], ids=str)
+@pytest.mark.parametrize("there", [True, False], ids=["native", "numpy"])
+def test_triangles_are_those_of_tril_and_triu(
+    dtype: str, shape: tuple[int, ...], there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not there:
+        monkeypatch.setattr(loader, "tables", dict)
+    a = (3 * np.random.default_rng(0).standard_normal(shape)).astype(dtype)
+    for x in (a, np.asfortranarray(a), a[..., ::-1]):
+        for diagonal in (0, 1, -1, 7, -7, 49, -69, 10**12, -(10**12)):
+            np.testing.assert_array_equal(triangle(x, diagonal, False), np.tril(x, diagonal))
+            np.testing.assert_array_equal(triangle(x, diagonal, True), np.triu(x, diagonal))
 
 
 @pytest.mark.parametrize("program", [

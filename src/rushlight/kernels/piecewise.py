@@ -1,6 +1,6 @@
 """Functions made of straight pieces and parabolas, and their gradients, elementwise; their native twins are in piecewise.cpp.
 
-`choose` takes one of two elements as a mask says; its twin is in choose.cpp.
+`choose` takes one of two elements as a mask says, `triangle` one side of a diagonal; their twins are in choose.cpp.
 
 Arrays and results as in :mod:`rushlight.kernels.maps`.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, gapless, native
+from rushlight.kernels.dispatch import Array, dense, gapless, native
 from rushlight.kernels.maps import PAIRED, each, like
 from rushlight.kernels.native import loader
 from rushlight.kernels.native.signatures import exports
@@ -38,6 +38,7 @@ __all__ = [
     "not_0_backward",
     "scaled_sum",
     "sign",
+    "triangle",
 ]
 
 
@@ -200,14 +201,27 @@ def choose(mask: Array, a: Array, b: Array, out: Array | None = None) -> Array:
     return out
 
 
+def triangle(x: Array, diagonal: int, upper: bool) -> Array:
+    """Matrices with zeros above a diagonal, or below one where `upper`.  (*, M, N) -> (*, M, N)"""
+    rows, columns = x.shape[-2:]
+    large = x.size >= CHOSEN and x.itemsize in WIDTHS and dense(x)
+    kernels = loader.tables().get(("bytes", "digests")) if large else None
+    if kernels is not None:
+        out, cut = np.empty(x.shape, x.dtype), min(max(diagonal, -rows), columns)
+        kernels.triangle(_bytes(x), _bytes(out), x.size // (rows * columns), rows, columns, x.itemsize, cut, upper)
+        return out
+    side = np.less_equal if upper else np.greater_equal
+    return choose(side.outer(np.arange(rows), np.arange(columns) - diagonal), x, np.zeros((), x.dtype))
+
+
 def _fits(out: Array, like: Array) -> bool:
-    return out.flags.c_contiguous and out.flags.writeable and out.dtype == like.dtype
+    return out.flags.carray and out.dtype == like.dtype
 
 
 def _given(mask: Array, a: Array, b: Array, shape: tuple[int, ...]) -> tuple[Array, Array, Array] | None:
     """The mask as it repeats, and elements for all places or one for all; None where some lie in no such way."""
     for x in (a, b):
-        if x.size != 1 and (x.shape != shape or not x.flags.c_contiguous):
+        if not x.flags.aligned or (x.size != 1 and (x.shape != shape or not x.flags.c_contiguous)):
             return None
     lead = next((i for i, n in enumerate(mask.shape) if n != 1), mask.ndim)
     whole = mask.shape[lead:]

@@ -42,6 +42,19 @@ void choose_of(const uint8_t *mask, const void *a, const void *b, void *o, long 
     else choose<T, 1, 1>(mask, x, y, to, repeats, count);
 }
 
+// Of each row of matrices what lies on one side of a diagonal, and zeros on the other; rows are `width` bytes an element.
+void triangle(const uint8_t *x, uint8_t *o, long rows, long R, long C, long width, long diagonal, bool upper) {
+    parallel_for(rows, row_grain(C * width / 4), [=](long begin, long end) {
+        for (long r = begin; r < end; ++r) {
+            const long cut = width * std::min(std::max(r % R + diagonal + !upper, 0L), C), all = C * width;
+            const uint8_t *from = x + r * all;
+            uint8_t *to = o + r * all;
+            std::memset(upper ? to : to + cut, 0, upper ? cut : all - cut);
+            std::memcpy(upper ? to + cut : to, upper ? from + cut : from, upper ? all - cut : cut);
+        }
+    });
+}
+
 }  // namespace
 }  // namespace rl
 
@@ -58,4 +71,12 @@ RL_EXPORT void rl_choose_bytes(Array *mask_, Array *a_, Array *b_, Array *o_, lo
         else if (width == 8) rl::choose_of<uint64_t>(mask, a, b, o, repeats, count, one_a, one_b);
         else rl::choose_of<rl::Wide>(mask, a, b, o, repeats, count, one_a, one_b);
     });
+}
+
+RL_EXPORT void rl_triangle_bytes(Array *x_, Array *o_, long count, long R, long C, long width, long diagonal, int upper) {
+    rl::Call call("triangle");
+    const uint8_t *x = call.in<uint8_t>("input", x_, count, R, C, width);
+    uint8_t *o = call.out<uint8_t>("out", o_, count, R, C, width);
+    call.expect(diagonal >= -R && diagonal <= C, "a diagonal of the matrix");
+    call.run([=] { rl::triangle(x, o, count * R, R, C, width, diagonal, upper); });
 }

@@ -1,6 +1,7 @@
 // Indices of rows and elements: which lie outside, which are the same, and how what meets at one is joined.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <memory>
 
 #include "gemm.h"
@@ -9,11 +10,20 @@
 
 namespace rl {
 
-// The first position that is wrong; -1 if all are fine.
-template <class F> inline long first_where(long n, F wrong) {
+// Whether any position from `begin` to `end` is wrong.
+template <class F> inline bool any_where(long begin, long end, F wrong) {
     long found = 0;
 #pragma omp simd reduction(+ : found)
-    for (long i = 0; i < n; ++i) found += wrong(i);
+    for (long i = begin; i < end; ++i) found += wrong(i);
+    return found;
+}
+
+// The first position that is wrong; -1 if all are fine.
+template <class F> inline long first_where(long n, F wrong) {
+    std::atomic<bool> found{false};
+    parallel_for(n, kGrain, [=, &found](long begin, long end) {
+        if (any_where(begin, end, wrong)) found = true;
+    });
     for (long i = 0; found && i < n; ++i)
         if (wrong(i)) return i;
     return -1;

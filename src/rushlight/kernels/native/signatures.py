@@ -7,7 +7,7 @@ Raise ``ABI`` when the meaning of one changes.
 
 from __future__ import annotations
 
-ABI = 53
+ABI = 54
 
 # twister.cpp: state, output, elements; the first number, how far they reach and where they end.  (Its Python is imported when it is asked for.)
 SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
@@ -30,7 +30,8 @@ HALVES |= dict.fromkeys(
 # copies.cpp and casts.cpp: elements, where they go; whether they went.  along.cpp, joined_rows.cpp: elements, index, where they
 # go or come from, extents.  resample.cpp: elements, result, the places of each of three dimensions that are taken, or
 # None; the size before these dimensions, theirs, that behind them.  pad.cpp: elements, result, the number around them; of each dimension how many
-# there are, how many come before them, how many the result has.  choose.cpp: a mask, elements where it is set and where it is not, result; how often the mask repeats, its size, bytes of an element, how many there are of both
+# there are, how many come before them, how many the result has.  choose.cpp: a mask, elements where it is set and where it is not, result; how often the mask repeats, its size, bytes of an element, how many there are of both; and
+# elements of matrices, result; how many matrices, their rows and columns, bytes of an element, a diagonal and whether what lies above it is kept
 BYTES: dict[str, str] = {
     "digest": "anu>n",
     "crc32": "anu>n",
@@ -51,6 +52,7 @@ BYTES: dict[str, str] = {
     "squeeze_words": "annaan",
     "spread_words": "annnaa",
     "choose": "aaaa" + "nnnnn",
+    "triangle": "aa" + "nnnnni",
     "copy": "aa>n",
     "cast": "aa>n",
     "pick": "aaaaa" + "nnnnn",

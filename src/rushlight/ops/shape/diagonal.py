@@ -130,13 +130,6 @@ def _triangle(out: Array, diagonal: int, upper: bool) -> None:
             out[..., i, cut:] = 0
 
 
-def _kept(input: Array, diagonal: int, upper: bool) -> Array:
-    rows, columns = input.shape[-2:]
-    mask = np.less_equal.outer(np.arange(rows), np.arange(columns) - diagonal) if upper else \
-        np.greater_equal.outer(np.arange(rows), np.arange(columns) - diagonal)  # fmt: skip
-    return backend.choose(mask, input, np.zeros((), input.dtype))
-
-
 @op(
     aten=("tril(input, diagonal=0)",),
     same_out=True,
@@ -151,7 +144,7 @@ def _kept(input: Array, diagonal: int, upper: bool) -> Array:
 def tril(input: Array, diagonal: int = 0) -> Array:
     """The matrices with zeros above a diagonal.  (*, M, N) -> (*, M, N)"""
     check_matrix("tril", input)
-    return _kept(input, int(diagonal), False)
+    return backend.triangle(input, int(diagonal), False)
 
 
 @op(
@@ -168,7 +161,7 @@ def tril(input: Array, diagonal: int = 0) -> Array:
 def triu(input: Array, diagonal: int = 0) -> Array:
     """The matrices with zeros below a diagonal.  (*, M, N) -> (*, M, N)"""
     check_matrix("triu", input)
-    return _kept(input, int(diagonal), True)
+    return backend.triangle(input, int(diagonal), True)
 
 
 def check_matrix(name: str, array: Array) -> None:
