@@ -641,11 +641,12 @@ def lists() -> Iterator[Case]:
 
 # Rows, steps, columns: large enough for the native kernel, the last also for several threads.
 PRODUCTS = ((96, 97, 98), (9, 1301, 77), (77, 9, 1301), (1301, 77, 9), (17, 500, 96), (160, 700, 130))
+NARROW = ((3, 500, 77), (77, 500, 3), (77, 2, 130))  # few of them, for which numbers of 16 bits have kernels
 
 
 def products() -> Iterator[Case]:
     """Products that are large enough for the native kernel."""
-    for m, k, n in PRODUCTS:
+    for m, k, n in PRODUCTS + NARROW:
         large = m * k * n > 1 << 21
         yield Case(f"matmul {(m, k, n)}", normal((m, k), (k, n)), lambda K, a, b: K.matmul(a, b), (), large, 8)
         yield Case(

@@ -86,7 +86,7 @@ def widened(x: Array) -> Array:
     table = _converter(x.dtype) if x.size > SMALL else None
     if table is None:
         return x.astype(FLOAT32)
-    x = x if gapless(x) else x.copy()
+    x = x if gapless(x) else copied(x)
     out = np.empty_like(x, FLOAT32, subok=False)
     table.widen(x.view(np.uint16), out, x.size)
     return out

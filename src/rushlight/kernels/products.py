@@ -1,4 +1,4 @@
-"""Products of 16-bit matrices: bfloat16 by instructions for them (AMX, AVX512-BF16), the others through float32."""
+"""Products of 16-bit matrices: bfloat16 by instructions for them (AMX, AVX512-BF16), float16 in float32 registers, others through float32."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, contiguous, rounded, widened
+from rushlight.kernels.dispatch import Array, _converter, contiguous, is_half, rounded, widened
 from rushlight.kernels.native import loader
 
 if TYPE_CHECKING:
     pass
 
 
-BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+BFLOAT16, FLOAT16 = np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)
 _SHARED = 1 << 18  # multiplications from which on threads share one packed factor
 _WIDEST = 1 << 26  # elements between the rows of a factor
 
 
 class Way(NamedTuple):
-    """Kernels.  name: of the instructions; panel: columns side by side in their packed right factor; unit: steps of the sum, of which they take multiples"""
+    """Kernels.  name: of the instructions; panel: columns side by side in their packed right factor; unit: steps of the sum, of which they take
+    multiples; tall: rows of the left one that are multiplied at once; together: steps in a 32-bit number of a packed factor"""
 
     name: str
     product: Callable[..., None]
@@ -30,24 +31,29 @@ class Way(NamedTuple):
     attention_backward: Callable[..., None]
     panel: int
     unit: int
+    tall: int
+    together: int = 2
 
 
 def _find_ways(tables: loader.Tables) -> list[Way]:
-    """All that this processor has, the fastest first."""
+    """All that this processor has for bfloat16, the fastest first."""
     found = []
     tiles, dots = tables.get(("bf16", "tiles")), tables.get(("bf16", "products"))
     if tiles is not None and tiles.leave() == 0:
-        found.append(Way("AMX", tiles.product_tiles, tiles.attention_tiles, tiles.attention_backward_tiles, 32, 32))
+        found.append(
+            Way("AMX", tiles.product_tiles, tiles.attention_tiles, tiles.attention_backward_tiles, 32, 32, 128)
+        )
     if dots is not None:
-        found.append(Way("AVX512-BF16", dots.product, dots.attention, dots.attention_backward, 48, 2))
+        found.append(Way("AVX512-BF16", dots.product, dots.attention, dots.attention_backward, 48, 2, 96))
     return found
 
 
 _found: tuple[loader.Tables | None, list[Way]] = (None, [])
+_found_of_float16: tuple[loader.Tables | None, Way | None] = (None, None)
 
 
 def ways() -> list[Way]:
-    """The kernels of this processor, the fastest first; none where NumPy has to do it.  Looked for when first asked."""
+    """The kernels of this processor for bfloat16, the fastest first; none where NumPy has to do it.  Looked for when first asked."""
     global _found
     tables = loader._tables
     if tables is None:
@@ -57,20 +63,51 @@ def ways() -> list[Way]:
     return _found[1]
 
 
+def _way(dtype: np.dtype[Any]) -> Way | None:
+    """The kernels for a 16-bit dtype; None where NumPy has to do it."""
+    global _found_of_float16
+    if dtype != FLOAT16:
+        return next(iter(ways()), None)
+    tables = loader._tables
+    if tables is None:
+        tables = loader.tables()
+    if _found_of_float16[0] is not tables:
+        table = tables.get(("f16", "products"))
+        found = None if table is None else Way("AVX512F", table.product, _refused, _refused, 48, 1, 96, 1)
+        _found_of_float16 = (tables, found)
+    return _found_of_float16[1]
+
+
+def _refused(*arguments: object) -> None:
+    raise NotImplementedError("attention of float16 goes through float32")
+
+
 _LINE = 16  # 32-bit numbers of a cache line, where the packed factor begins
+_ROOM = 1 << 21  # 32-bit numbers of a packed factor of float16, which is twice as large as the factor, at a time
+
+
+def _panels(way: Way, steps: int, columns: int) -> int:
+    """Panels of the right factor (steps, columns) that are packed at a time."""
+    panels = -(-columns // way.panel)
+    return panels if way.together == 2 else min(panels, max(_ROOM // (way.panel * steps), 8))
 
 
 def _packed_numbers(way: Way, steps: int, columns: int) -> int:
-    """32-bit numbers of the right factor (steps, columns) once it is packed."""
-    return _LINE + -(-columns // way.panel) * way.panel * -(-steps // way.unit) * way.unit // 2
+    """32-bit numbers of the right factor (steps, columns), or of the panels of it that are packed at a time."""
+    return _LINE + _panels(way, steps, columns) * way.panel * -(-steps // way.unit) * way.unit // way.together
 
 
-def working_bytes(rows: int, steps: int, columns: int) -> int | None:
-    """Bytes that a product takes while it runs, beside its result; None where there is none for bfloat16."""
-    found = ways()
-    if not found:
+def working_bytes(dtype: np.dtype[Any], rows: int, steps: int, columns: int) -> int | None:
+    """Bytes that a product takes while it runs, beside its result; None where there is none for a dtype."""
+    way = _way(dtype)
+    if way is None:
         return None
-    return 4 * _packed_numbers(found[0], steps, columns) if rows * steps * columns >= _SHARED else 0
+    return 4 * _packed_numbers(way, steps, columns) if _shares(way, 1, rows, rows * steps * columns) else 0
+
+
+def _shares(way: Way, batch: int, rows: int, work: int) -> bool:
+    """Whether threads share one packed right factor: each packs what it multiplies of one for few rows, and where there are many products."""
+    return rows > way.tall and work >= _SHARED and (batch < 8 or work > _SHARED << 6)
 
 
 def _laid(x: Array) -> tuple[Array, bool]:
@@ -89,36 +126,71 @@ def product(
 ) -> Array | None:
     """a @ b, sums in float32, with `row` (N) added before the one rounding; None where NumPy has to do it.
 
-    a: (*, M, K), b: (*, K, N) -> (*, M, N), of bfloat16; subnormal factors count as 0. With `more` (*, M, N) instead of a row,
-    alpha * a @ b + beta * more, rounded once.
+    a: (*, M, K), b: (*, K, N) -> (*, M, N), of bfloat16 or float16; subnormal factors of bfloat16 may count as 0. With `more` (*, M, N) instead
+    of a row, alpha * a @ b + beta * more, rounded once.
     """
-    found = ways()
-    if not found or a.dtype != BFLOAT16 or b.dtype != BFLOAT16 or a.ndim < 2 or b.ndim < 2:
+    dtype = a.dtype
+    if a.ndim < 2 or b.ndim < 2 or b.dtype != dtype or not is_half(dtype):
         return None
     (rows, steps), columns = a.shape[-2:], b.shape[-1]
-    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    lead = a.shape[:-2]
+    if lead != b.shape[:-2]:
+        lead = np.broadcast_shapes(lead, b.shape[:-2])
     batch = math.prod(lead)
     if (
         0 in (batch, rows, steps, columns)
         or b.shape[-2] != steps
-        or not (row is None or (row.dtype, row.shape) == (BFLOAT16, (columns,)))
-        or not (more is None or (more.dtype, more.shape) == (BFLOAT16, (*lead, rows, columns)))
+        or not (row is None or (row.dtype == dtype and row.shape == (columns,)))
+        or not (more is None or (more.dtype == dtype and more.shape == (*lead, rows, columns)))
     ):
         return None
     whole = b.ndim == 2 and a.flags.c_contiguous  # one right factor for all: one product of more rows
-    lead_rows = (1, batch * rows) if whole else (batch, rows)
-    left, turned = _laid(a.reshape(*lead_rows, steps) if whole else _batched(a, lead))
-    right, right_turned = _laid(b[None] if whole else _batched(b, lead))
-    out = np.empty((*lead, rows, columns), BFLOAT16)
-    shared = lead_rows[1] * steps * columns >= _SHARED and (
-        lead_rows[0] < 8 or lead_rows[1] * steps * columns > _SHARED << 6
-    )
-    packed = np.empty(_packed_numbers(found[0], steps, columns), np.uint32) if shared else None
+    batch, rows = (1, batch * rows) if whole else (batch, rows)
+    left, right = (a.reshape(1, rows, steps), b[None]) if whole else (_batched(a, lead), _batched(b, lead))
+    out = np.empty((*lead, a.shape[-2], columns), dtype)
     bias = None if row is None else contiguous(row).view(np.uint16)
-    target, added = out.view(np.uint16), None if more is None else contiguous(more).view(np.uint16)
-    sizes = (*lead_rows, steps, columns)
-    found[0].product(left, right, bias, added, target, packed, turned, right_turned, *sizes, alpha, beta)
+    factors, sizes = (*_laid(left), *_laid(right)), (batch, rows, steps, columns)
+    if more is None and _of_few(dtype, factors, bias, out.view(np.uint16), sizes):
+        return out
+    way = _way(dtype)
+    if way is None:
+        return None
+    _run(way, factors, bias, None if more is None else contiguous(more).view(np.uint16), out, sizes, (alpha, beta))
     return out
+
+
+def _run(way: Way, factors: Any, row: Array | None, more: Array | None, out: Array, sizes: Any, by: Any) -> None:
+    """A product by kernels of this processor."""
+    left, turned, right, right_turned = factors
+    batch, rows, steps, columns = sizes
+    shared = _shares(way, batch, rows, rows * steps * columns)
+    some = _panels(way, steps, columns) if shared else 0
+    packed = np.empty(_packed_numbers(way, steps, columns), np.uint32) if shared else None
+    way.product(left, right, row, more, out.view(np.uint16), packed, some, turned, right_turned, *sizes, *by)
+
+
+_FEW = 8  # rows or columns up to which the other factor is read as it lies
+_FEW_DOTS = 4  # the same where memory runs along the sum
+_SHORT = 4  # steps of the sum up to which there is little but writing
+
+
+def _of_few(dtype: np.dtype[Any], factors: Any, row: Array | None, out: Array, sizes: Any) -> bool:
+    """The product where one factor has few rows, or columns; whether there were few."""
+    left, turned, right, right_turned = factors
+    batch, rows, steps, columns = sizes
+    table = _converter(dtype)
+    if table is None:
+        return False
+    if rows <= (_FEW_DOTS if right_turned else _FEW):
+        across, given = False, (left, right, row, out, turned, not right_turned)
+    elif columns <= (_FEW if turned else _FEW_DOTS):
+        across, given = True, (right, left, row, out, not right_turned, turned)
+        rows, columns = columns, rows
+    elif steps <= _SHORT and row is None and dtype == FLOAT16:  # bfloat16 is rounded by instructions for it
+        return bool(table.product_of_short(left, right, out, turned, right_turned, batch, rows, columns, steps))
+    else:
+        return False
+    return bool(table.product_of_few(*given, across, batch, rows, columns, steps))
 
 
 def _batched(x: Array, lead: tuple[int, ...]) -> Array:
@@ -133,9 +205,14 @@ _BLOCK = 1 << 18  # numbers whose float32 copies are made at once, of 16-bit fac
 
 def of_halves(a: Array, b: Array, out: Any, row: Array | None) -> Any:
     """The product of 16-bit factors: sums in float32, rounded once."""
-    found = product(a, b, row)
+    vectors = a.ndim == 1, b.ndim == 1
+    found = product(a[None] if vectors[0] else a, b[:, None] if vectors[1] else b, row)
     if found is None:
         return _through_float32(a, b, out, row)
+    if vectors[1]:
+        found = found[..., 0]
+    if vectors[0]:
+        found = found[..., 0] if vectors[1] else found[..., 0, :]
     if out is None:
         return found
     out[...] = found
@@ -194,7 +271,7 @@ def _steps(*sizes: int) -> int:
 
 def work_of_halves(dtype: np.dtype[Any], rows: int, steps: int, columns: int) -> int:
     """Bytes of the arrays that the product of two 16-bit matrices takes at once, beside its result."""
-    packed = working_bytes(rows, steps, columns) if dtype == BFLOAT16 else None
+    packed = working_bytes(dtype, rows, steps, columns)
     if packed is not None:
         return packed
     if rows < steps:

@@ -41,7 +41,7 @@ template <class Engine> struct PairsHead {
                          long columns, float *out, long pitch, bool add) {
         const long left_deep = Engine::pairs(left_steps), deep = Engine::pairs(right_steps), pairs = Engine::pairs(steps);
         for (long c = 0; c < columns; c += Engine::kPanel)
-            multiply_panel<Engine>(left, left_deep, rows, right + c * deep, pairs, out + c, pitch, add);
+            multiply_panel<Engine>(left, left_deep, rows, right + c * deep, pairs, columns - c, out + c, pitch, add);
     }
 
     // Scores of a block of rows; 0 right of the diagonal.
@@ -143,11 +143,11 @@ void attend_backward_all(Array *g_, Array *q, Array *k, Array *v, Array *mask, A
 
 // What an engine exports.  Arguments: see `multiply_all`; `attention` as of float32.
 #define RL_PAIRS(ENGINE, SUFFIX)                                                                                                \
-    RL_EXPORT void rl_product##SUFFIX(Array *a, Array *b, Array *row, Array *more, Array *out, Array *packed, int a_turned,     \
-                                      int b_turned, long batch, long rows, long steps, long columns, double alpha,             \
+    RL_EXPORT void rl_product##SUFFIX(Array *a, Array *b, Array *row, Array *more, Array *out, Array *packed, long some,       \
+                                      int a_turned, int b_turned, long batch, long rows, long steps, long columns, double alpha,             \
                                       double beta) {                                                                           \
-        rl::multiply_all<ENGINE>("product", a, b, row, more, out, packed, a_turned, b_turned, batch, rows, steps, columns,     \
-                                 alpha, beta);                                                                                 \
+        rl::multiply_all<ENGINE>("product", a, b, row, more, out, packed, some, a_turned, b_turned, batch, rows, steps,        \
+                                 columns, alpha, beta);                                                                        \
     }                                                                                                                          \
     RL_EXPORT void rl_attention##SUFFIX(Array *q, Array *k, Array *v, Array *mask, Array *out, Array *lse, int causal,         \
                                         double scale) {                                                                        \

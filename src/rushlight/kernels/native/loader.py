@@ -28,7 +28,7 @@ from rushlight.basics import heap
 from rushlight.kernels.native import compiler as compiling
 from rushlight.kernels.native import divided, ufuncs
 from rushlight.kernels.native.compiler import SOURCES, find_compiler
-from rushlight.kernels.native.signatures import ABI, BFLOAT16, BYTES, HALVES, MAPS, ROWS, SIGNATURES, TILES
+from rushlight.kernels.native.signatures import ABI, BFLOAT16, BYTES, FLOAT16, HALVES, MAPS, ROWS, SIGNATURES, TILES
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
@@ -350,6 +350,7 @@ def _open(library: str) -> Tables | None:
         ("f16", "rows", ROWS, True),
         ("bf16", "rows", ROWS, True),
         ("bf16", "products", BFLOAT16, "avx512_bf16" in cpu.flags()),
+        ("f16", "products", FLOAT16, cpu.level() == 4),
         ("bf16", "tiles", TILES, {"amx_tile", "amx_bf16"} <= cpu.flags()),
     ):
         with contextlib.suppress(AttributeError):  # not in what this machine's compiler made

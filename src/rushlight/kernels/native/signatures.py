@@ -7,16 +7,20 @@ Raise ``ABI`` when the meaning of one changes.
 
 from __future__ import annotations
 
-ABI = 54
+ABI = 55
 
 # twister.cpp: state, output, elements; the first number, how far they reach and where they end.  (Its Python is imported when it is asked for.)
 SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
 
 # ``rl_<name>_bf16`` and ``rl_<name>_f16``: 16-bit floats as unsigned numbers.  halves.cpp: input, output, elements; two inputs, output, elements; input,
-# output, elements, a number on either side
-HALVES: dict[str, str] = {"widen": "aan", "narrow": "aan"} | dict.fromkeys(
-    ("add", "subtract", "multiply", "divide"), "aaan"
-)
+# output, elements, a number on either side.  narrow_products.cpp: the factor of few rows, that of many, row or None, result; which are turned,
+# whether the result is; batch, few, many, K; returns whether it was done; both factors, result, which are turned; batch, M, N, K; returns the same
+HALVES: dict[str, str] = {
+    "widen": "aan",
+    "narrow": "aan",
+    "product_of_few": "aaaaiiinnnn>n",
+    "product_of_short": "aaaiinnnn>n",
+} | dict.fromkeys(("add", "subtract", "multiply", "divide"), "aaan")
 HALVES |= dict.fromkeys(
     ("add_number", "subtract_number", "multiply_number", "divide_number", "number_subtract", "number_divide"), "aand"
 )
@@ -69,15 +73,18 @@ MAPS: dict[str, str] = {}
 ROWS: dict[str, str] = {}
 
 # ``rl_<name>_bf16`` on processors that multiply such numbers, and ``rl_<name>_tiles_bf16`` on those that do so by tiles.  product.cpp,
-# tiles.cpp: as `attention`, in and out of bfloat16; and factors, row, what is added, result, panels; which are turned; batch, M, K, N;
-# alpha and beta
+# tiles.cpp: as `attention`, in and out of bfloat16; and factors, row, what is added, result, panels, how many; which are turned; batch, M, K,
+# N; alpha and beta
 BFLOAT16: dict[str, str] = {
-    "product": "aaaaaaii" + "nnnn" + "dd",
+    "product": "aaaaaanii" + "nnnn" + "dd",
     "attention": "aaaaaaid",
     "attention_backward": "a" * 9 + "id",
 }
 # `leave` returns 0 where it is given.
 TILES: dict[str, str] = {"leave": ">n"} | {f"{name}_tiles": letters for name, letters in BFLOAT16.items()}
+
+# ``rl_<name>_f16`` on processors with AVX-512.  product_halves.cpp
+FLOAT16: dict[str, str] = {"product": BFLOAT16["product"]}
 
 
 def exports(**letters: str) -> None:

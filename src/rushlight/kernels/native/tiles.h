@@ -8,28 +8,6 @@
 namespace rl {
 constexpr long kSide = 16, kTile = kSide * kSide;  // pairs in a row of a tile, and in all of it
 
-// (16, 16) numbers turned: in each step, vectors that lie `apart` from each other exchange blocks.
-RL_TILES inline void exchange(__m512i *v, int apart, __m512i low, __m512i high) {
-    for (int i = 0; i < kSide; ++i) {
-        if (i & apart) continue;
-        const __m512i first = v[i], second = v[i + apart];
-        v[i] = _mm512_permutex2var_epi32(first, low, second);
-        v[i + apart] = _mm512_permutex2var_epi32(first, high, second);
-    }
-}
-
-RL_TILES inline void transpose(__m512i *v) {
-    alignas(64) int32_t low[16], high[16];
-#pragma GCC unroll 4
-    for (int apart = 8; apart; apart /= 2) {
-        for (int i = 0; i < 16; ++i) {  // where bit `apart` is set, the other vector's; 16 and above name the second
-            low[i] = i & apart ? 16 + i - apart : i;
-            high[i] = i & apart ? 16 + i : i + apart;
-        }
-        exchange(v, apart, _mm512_load_si512(low), _mm512_load_si512(high));
-    }
-}
-
 // 16 vectors from `first` on, 16 pairs of steps from `pair` on, 0 where there are none, to a tile: a row for each vector
 // (`by_vector`), or one for each pair.
 RL_TILES inline void pack_tile(const Vectors &x, long first, long pair, bool by_vector, uint32_t *to) {
@@ -58,7 +36,9 @@ struct alignas(64) Shapes {  // what LDTILECFG reads
 static const Shapes kShapes;  // in memory: the intrinsic tells the compiler of its first bytes only
 
 struct Tiles {
-    static constexpr long kStrip = 2 * kSide, kPanel = 2 * kSide, kDeep = 256, kTall = 128;  // 32 KiB of a panel at once
+    using Number = OfBfloat16;
+    static constexpr auto put = store;
+    static constexpr long kTogether = 2, kStrip = 2 * kSide, kStrips = 1, kPanel = 2 * kSide, kDeep = 256, kTall = 128;  // 32 KiB of a panel at once
 
     struct Ready {  // this thread's tiles
         RL_TILES Ready() { _tile_loadconfig(&kShapes); }
@@ -76,7 +56,8 @@ struct Tiles {
     }
 
     // sums (32, 32) = or += a strip times a panel; of 16 rows and fewer the upper half alone.
-    RL_TILES static __attribute__((noinline)) void tile(const uint32_t *a, const uint32_t *b, long pairs, long rows, float *sums, long pitch, bool add) {
+    RL_TILES static __attribute__((noinline)) void tile(const uint32_t *a, const uint32_t *b, long pairs, long rows, long, float *sums, long pitch,
+                                                         bool add) {
         constexpr long kRow = 64;  // bytes
         const bool both = rows > kSide;
         const long row = 4 * pitch;

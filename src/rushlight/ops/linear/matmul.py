@@ -18,8 +18,8 @@ from rushlight.dispatch.dims import common_shape, two_sizes
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op, publish
-from rushlight.kernels.products import BFLOAT16, work_of_halves
 from rushlight.kernels.products import product as product_of_halves
+from rushlight.kernels.products import work_of_halves
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.old_orders import in_old_order
 from rushlight.ops.linear.unfit import (
@@ -323,7 +323,7 @@ def products(input: Tensor, other: Tensor, s: tuple[int, ...], t: tuple[int, ...
 def addmm_op(input: Array, mat1: Array, mat2: Array, beta: object = 1, alpha: object = 1) -> Array:
     """beta * input + alpha * mat1 @ mat2, also over batches; input is broadcast."""
     check_factors("addmm", mat1.dtype, beta, alpha)
-    if mat1.dtype == BFLOAT16 and beta != 0 and isinstance(alpha, (int, float)) and isinstance(beta, (int, float)):
+    if mat1.dtype in HALVES and beta != 0 and isinstance(alpha, (int, float)) and isinstance(beta, (int, float)):
         found = product_of_halves(mat1, mat2, more=input, alpha=alpha, beta=beta)
         if found is not None:
             return found
