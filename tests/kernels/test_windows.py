@@ -40,6 +40,15 @@ CONVOLUTIONS: dict[str, tuple[Any, ...]] = {
     "many places, groups": ((3, 6, 90, 91), (60, 3, 1, 1), (1, 1), (0, 0), (1, 1), 2),
     "many places, in fewer parts": ((32, 8, 14, 14), (12, 8, 3, 3), (1, 1), (1, 1), (1, 1), 1),
     "many places, few outputs": ((2, 70, 100, 101), (3, 70, 2, 2), (1, 1), (0, 0), (1, 1), 1),
+    "filled rows": ((2, 5, 9, 32), (11, 5, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "filled rows, long": ((2, 8, 20000), (12, 8, 5), (1,), (2,), (1,), 1),
+    "filled rows, groups": ((2, 12, 7, 190), (18, 6, 3, 4), (2, 3), (1, 0), (1, 2), 2),
+    "filled rows, three dimensions": ((2, 20, 9, 15, 31), (9, 20, 3, 3, 3), (2, 2, 2), (1, 1, 1), (1, 1, 1), 1),
+    "rows that overlap": ((1, 6, 11, 41), (5, 6, 3, 3), (1, 1), (1, 0), (1, 1), 1),
+    "strided, even": ((2, 16, 24, 25), (20, 16, 4, 4), (2, 2), (1, 1), (1, 1), 1),
+    "strided by two and three": ((2, 12, 31, 33), (10, 12, 5, 3), (3, 2), (2, 1), (1, 1), 1),
+    "strided, behind the last place": ((2, 12, 301), (10, 12, 3), (2,), (1,), (1,), 1),
+    "strided, by points": ((2, 32, 40, 40), (24, 32, 5, 5), (2, 2), (2, 2), (1, 1), 1),
     "no images": ((0, 2, 3, 3), (3, 2, 3, 3), (1, 1), (0, 0), (1, 1), 1),
 }
 
@@ -91,7 +100,10 @@ def test_what_has_tiles_enough_goes_by_points(name: str, rng: np.random.Generato
 
 
 @pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")
-@pytest.mark.parametrize("name", [*POINTS, "deep", "3x3", "pointwise"])
+@pytest.mark.parametrize(
+    "name",
+    [*POINTS, *(name for name in CONVOLUTIONS if name.startswith(("filled", "strided"))), "deep", "3x3", "pointwise"],
+)
 def test_working_memory_is_said(name: str, rng: np.random.Generator) -> None:
     x, w, g, rest = operands(name, np.float32, rng)
     for adjoint, run in (

@@ -5,6 +5,7 @@
 // split depends on shapes alone, never on the threads.
 #include <algorithm>
 
+#include "direct.h"
 #include "memory.h"
 #include "squares.h"
 #include "winograd.h"
@@ -38,6 +39,24 @@ void put(const T *out, long rows, long columns, const int32_t *place, bool side_
     }
 }
 
+// Lines of memory that the next strip reads: asked for while the present one is multiplied, a share with each tile.
+template <class T> struct Ahead {
+    static constexpr long kLine = 64 / sizeof(T);
+    const T *data;
+    long pitch, rows, lines, row = 0, line = 0;
+
+    // `rows` rows of `count` numbers
+    Ahead(const T *at, long apart, long some, long count) : data(at), pitch(apart), rows(some), lines(ceil_div(count, kLine)) {}
+    long share(long tiles) const { return ceil_div(rows * lines, tiles); }
+
+    RL_MEMBER void ask(long some) {
+        for (; some && row < rows; --some) {
+            __builtin_prefetch(data + row * pitch + line * kLine, 0, 2);
+            if (++line == lines) line = 0, ++row;
+        }
+    }
+};
+
 template <class T> struct Forward {
     static constexpr long kStrip = 4 * kWide<T>;
     const Windows &s;
@@ -56,9 +75,22 @@ template <class T> struct Forward {
         for (long k = 0; k < depth; k += step) {
             long steps = std::min(step, depth - k);
             pack(from, image, k, steps, packed);
-            for (long i = row_begin; i < row_end; i += kRows)
+            const bool last = k + step >= depth;
+            Ahead<T> next = inputs_ahead(group, last ? first + kStrip : first, last ? 0 : k + step, step);
+            const long share = next.share(ceil_div(row_end - row_begin, kRows));
+            for (long i = row_begin; i < row_end; i += kRows) {
+                next.ask(share);
                 row_tiles(to, group, i, row_end, packed, k, steps);
+            }
         }
+    }
+
+    // What is packed for `steps` steps of the sum from k on, of columns of one image.
+    Ahead<T> inputs_ahead(long group, long column, long k, long steps) const {
+        const long L = s.length(), area = s.area(), taps = s.taps(), total = s.N * L;
+        const long columns = column < total ? std::min({kStrip, total - column, L - column % L}) : 0;
+        const T *image = x + (column / L * s.C + group * channels + k / taps) * area;
+        return {image + column % L * area / L, area, std::min(ceil_div(steps, taps), channels - k / taps), columns * area / L};
     }
 
     void pack(const Places<T> &from, const T *image, long k, long steps, T *packed) const {
@@ -92,6 +124,7 @@ template <class T> struct Forward {
     void run() const {
         if constexpr (sizeof(T) == sizeof(float))
             if (conv_by_points(s, x, w, y)) return;
+        if (conv_direct(s, x, w, y)) return;
         long strips = ceil_div(s.N * s.length(), kStrip), block = rows_per_task(rows, strips * s.G, rows);
         long blocks = ceil_div(rows, block);
         parallel_for(strips * s.G * blocks, 1, [=, this_ = *this](long begin, long end) {
@@ -166,39 +199,110 @@ template <class T> struct InputGradient {
         }
     }
 
-    // With stride 1 it is a convolution too, of g with w turned round, kernel and channels; the copy of w pays where there are many
-    // columns, and what is multiplied with zeros of the padding must not be a quarter of all.  t: its windows.
-    static bool turns(const Windows &s, Windows &t) {
-        if (s.N * s.length() <= 256 || 3 * s.area() > 4 * s.length()) return false;
-        for (int d = 0; d < 3; ++d)
-            if (s.stride[d] != 1 || s.pad[d] > s.dil[d] * (s.k[d] - 1)) return false;
-        t = s;
-        std::swap(t.C, t.O);
-        for (int d = 0; d < 3; ++d) {
-            std::swap(t.in[d], t.out[d]);
-            t.pad[d] = s.dil[d] * (s.k[d] - 1) - s.pad[d];
+    // Of places that are a stride apart it is a convolution too, of g with the elements of w that reach them, turned round, kernel and
+    // channels; the copies of w and, where there are strides, of the result pay where there are many columns, and what is multiplied
+    // with zeros of the padding must not be a quarter of all.
+    struct Phase {
+        Windows t;
+        long first[3] = {0, 0, 0};  // kernel position that reaches the first place
+
+        // at: of the places in each dimension.
+        bool find(const Windows &s, const long *at) {
+            t = s;
+            std::swap(t.C, t.O);
+            for (int d = 0; d < 3; ++d) {
+                const long stride = s.stride[d], reached = at[d] + s.pad[d];
+                first[d] = reached % stride;
+                t.in[d] = s.out[d];
+                t.out[d] = ceil_div(s.in[d] - at[d], stride);
+                t.k[d] = ceil_div(s.k[d] - first[d], stride);
+                t.pad[d] = (stride == 1 ? s.dil[d] : 1) * (t.k[d] - 1) - reached / stride;
+                t.stride[d] = 1;
+                if ((stride > 1 && s.dil[d] > 1) || t.out[d] < 1 || t.k[d] < 1 || t.pad[d] < 0) return false;
+            }
+            return true;
+        }
+    };
+
+    static long strides(const Windows &s) { return s.stride[0] * s.stride[1] * s.stride[2]; }
+
+    // f(phase, its place in each dimension), those of a row together.
+    template <class F> static bool each_phase(const Windows &s, F f) {
+        Phase phase;
+        for (long a = 0; a < strides(s); ++a) {
+            const long at[3] = {a / s.stride[2] / s.stride[1], a / s.stride[2] % s.stride[1], a % s.stride[2]};
+            if (!phase.find(s, at)) return false;
+            f(phase, at);
         }
         return true;
     }
 
+    static bool turns(const Windows &s) {
+        const long made = s.C / s.G;  // rows of tiles
+        if (2 * made < ceil_div(made, kRows) * kRows && strides(s) > 1) return false;
+        if (s.N * s.length() <= 256 || 3 * s.area() > 4 * s.length() * strides(s) || strides(s) > std::min<long>(8, s.taps())) return false;
+        return each_phase(s, [](const Phase &, const long *) {});
+    }
+
+    // Elements of the results of a row's phases, where they are not the gradient itself.
+    static long results(const Windows &s) { return strides(s) == 1 ? 0 : s.stride[2] * result(s); }
+    static long result(const Windows &s) {
+        return s.N * s.C * ceil_div(s.in[0], s.stride[0]) * ceil_div(s.in[1], s.stride[1]) * ceil_div(s.in[2], s.stride[2]);
+    }
+
     bool turned_round() const {
-        Windows t;
-        if (!turns(s, t)) return false;
-        Scratch<T> v(s.O * depth);
-        T *to = v.get();
-        parallel_for(s.G * channels, 1 + kGrain / (rows * s.taps()), [=, this_ = *this](long begin, long end) {
-            for (long c = begin; c < end; ++c) this_.turn_round(c / this_.channels, c % this_.channels, to);
+        if (!turns(s)) return false;
+        Scratch<T> weights(s.O * depth), own(results(s));
+        const bool apart = own.size() > 0;
+        each_phase(s, [&](const Phase &phase, const long *at) {
+            turn_round(phase, weights.get());
+            Forward<T>{phase.t, g, weights.get(), apart ? own.get() + at[2] * result(s) : x}.run();
+            if (apart && at[2] == s.stride[2] - 1) weave(phase, at, own.get());
         });
-        Forward<T>{t, g, to, x}.run();
         return true;
     }
 
-    void turn_round(long group, long c, T *to) const {
-        long taps = s.taps();
-        const T *from = w + group * rows * depth + c * taps;
-        to += (group * channels + c) * rows * taps;
-        for (long o = 0; o < rows; ++o, from += depth, to += taps)
-            for (long t = 0; t < taps; ++t) to[taps - 1 - t] = from[t];
+    void turn_round(const Phase &phase, T *to) const {
+        parallel_for(s.G * channels, 1 + kGrain / (rows * phase.t.taps()), [=, this_ = *this, &phase](long begin, long end) {
+            for (long c = begin; c < end; ++c) this_.turn_round(phase, c / this_.channels, c % this_.channels, to);
+        });
+    }
+
+    void turn_round(const Phase &phase, long group, long c, T *to) const {
+        const Windows &t = phase.t;
+        const T *from = w + group * rows * depth + c * s.taps();
+        to += (group * channels + c) * rows * t.taps();
+        for (long o = 0; o < rows; ++o, from += depth)
+            for (long i = t.k[0] - 1; i >= 0; --i)
+                for (long j = t.k[1] - 1; j >= 0; --j)
+                    for (long k = t.k[2] - 1; k >= 0; --k) {
+                        const long plane = phase.first[0] + i * s.stride[0], row = phase.first[1] + j * s.stride[1];
+                        *to++ = from[(plane * s.k[1] + row) * s.k[2] + phase.first[2] + k * s.stride[2]];
+                    }
+    }
+
+    // Results of a row's phases, the last of which is given, to the places that they are for.
+    void weave(const Phase &phase, const long *at, const T *from) const {
+        const long deep = phase.t.out[0], high = phase.t.out[1], each = result(s), narrow = phase.t.out[2];
+        parallel_for(s.N * s.C * deep * high, row_grain(s.in[2]), [=, this_ = *this, &phase](long begin, long end) {
+            const Windows &s = this_.s;
+            const long wide = s.in[2], stride = s.stride[2];
+            for (long r = begin; r < end; ++r) {
+                const long z = at[0] + r / high % deep * s.stride[0], y = at[1] + r % high * s.stride[1];
+                T *to = this_.x + ((r / high / deep * s.in[0] + z) * s.in[1] + y) * wide;
+                for (long a = 0; a < stride; ++a) {
+                    const long width = ceil_div(wide - a, stride);
+                    const T *row = from + a * each + r * width;
+                    if (stride == 2 && a == 0) {
+                        const T *next = row - r * width + each + r * narrow;
+                        for (long i = 0; i < narrow; ++i) to[2 * i] = row[i], to[2 * i + 1] = next[i];
+                        if (width > narrow) to[2 * narrow] = row[narrow];
+                        break;
+                    }
+                    for (long i = 0; i < width; ++i) to[i * stride + a] = row[i];
+                }
+            }
+        });
     }
 
     void run() const {
@@ -237,11 +341,15 @@ template <class T> struct WeightGradient {
             Places<T> from;
             from.find(s, first, columns, false, s.C, scratch<int32_t, 0>(Places<T>::room(s, kStrip)));
             unfold(from, x + (from.image * s.C + group * channels) * s.area(), row, count, left);
+            Ahead<T> outer = gradients_ahead(group * outputs + o, wide, first + kStrip), inner = inputs_ahead(group, row, count, first + kStrip);
+            const long outer_share = outer.share(panels * tiles), inner_share = inner.share(panels * tiles);
             for (long p = 0; p < panels; ++p) {
                 long j = p * kWide<T>, width = std::min((long)kWide<T>, wide - j);
                 turn(group * outputs + o + j, width, first, columns, right);
                 for (long i = 0; i < tiles; ++i) {
                     Rows<T> a(left, kStrip, i * kRows, count);
+                    outer.ask(outer_share);
+                    inner.ask(inner_share);
                     product<T, kByRows>(a.at, right, columns, width, sums + (i * panels + p) * kRows * kWide<T>, kWide<T>,
                                       first > begin);
                 }
@@ -251,6 +359,19 @@ template <class T> struct WeightGradient {
             for (long p = 0; p < panels; ++p)
                 store(sums + (i * panels + p) * kRows * kWide<T>, row + i * kRows, std::min((long)kRows, count - i * kRows),
                       group * outputs + o + p * kWide<T>, std::min((long)kWide<T>, wide - p * kWide<T>));
+    }
+
+    // Columns of one image from `column` on that belong to a strip; 0 past the end.
+    long columns_of(long column) const { return column < end ? std::min({kStrip, end - column, s.length() - column % (long)s.length()}) : 0; }
+
+    Ahead<T> gradients_ahead(long o, long wide, long column) const {
+        const long L = s.length();
+        return {g + (column / L * s.O + o) * L + column % L, L, wide, columns_of(column)};
+    }
+
+    Ahead<T> inputs_ahead(long group, long row, long count, long column) const {
+        const long L = s.length(), taps = s.taps(), area = s.area(), channel = group * channels + row / taps;
+        return {x + (column / L * s.C + channel) * area + column % L * area / L, area, ceil_div(count, taps), columns_of(column) * area / L};
     }
 
     void unfold(const Places<T> &from, const T *image, long row, long count, T *left) const {
@@ -294,6 +415,7 @@ template <class T> struct WeightGradient {
     void run() const {
         if constexpr (sizeof(T) == sizeof(float))
             if (conv_weight_by_points(s, g, x, dw)) return;
+        if (conv_weight_direct(s, g, x, dw)) return;
         if (long parts = parts_of(s); parts > 1) return by_parts(parts);
         // What each task turns round again should be little beside its products.
         long tasks = rows * s.G >= 3 * kBlockRows * threads() ? 3 * threads() : threads();
@@ -337,17 +459,27 @@ template <class T> struct WeightGradient {
     }
 };
 
+// Of the product itself.
+template <class T> long product_room(const Windows &s) {
+    const long room = sizeof(T) == sizeof(float) ? points_room(s) : 0;
+    return room ? room : direct_room<T>(s);
+}
+
 // Bytes beside operands and results: of the product, of the adjoint in x ("i") and in w ("w").
 template <class T> long room(const Windows &s, char of) {
     constexpr bool points = sizeof(T) == sizeof(float);
-    Windows t;
     if (of == 'w') {
-        const long room = points ? weight_points_room(s) : 0, parts = WeightGradient<T>::parts_of(s);
-        return room || parts < 2 ? room : parts * s.count("weight") * (long)sizeof(T);
+        long room = points ? weight_points_room(s) : 0;
+        if (room || weight_direct_room<T>(s, room)) return room;
+        const long parts = WeightGradient<T>::parts_of(s);
+        return parts < 2 ? 0 : parts * s.count("weight") * (long)sizeof(T);
     }
-    if (of != 'i') return points ? points_room(s) : 0;
-    if (!InputGradient<T>::turns(s, t)) return 0;
-    return s.count("weight") * (long)sizeof(T) + (points ? points_room(t) : 0);
+    typedef InputGradient<T> Input;
+    if (of != 'i') return product_room<T>(s);
+    if (!Input::turns(s)) return 0;
+    long most = 0;
+    Input::each_phase(s, [&](const typename Input::Phase &phase, const long *) { most = std::max(most, product_room<T>(phase.t)); });
+    return most + (s.count("weight") + Input::results(s)) * (long)sizeof(T);
 }
 
 }  // namespace

@@ -44,6 +44,12 @@ struct Windows {
     long area() const { return in[0] * in[1] * in[2]; }
     long length() const { return out[0] * out[1] * out[2]; }
     long taps() const { return k[0] * k[1] * k[2]; }
+    // Whether some windows reach beyond the input, before it or behind.
+    bool outside() const {
+        bool any = false;
+        for (int d = 0; d < 3; ++d) any = any || pad[d] || (out[d] - 1) * stride[d] + (k[d] - 1) * dil[d] >= in[d];
+        return any;
+    }
     // Output positions [first, last) of dimension d whose element at kernel position t is inside.
     void inside(int d, long t, long &first, long &last) const {
         long shift = pad[d] - t * dil[d];  // input position = output position * stride - shift
@@ -209,7 +215,7 @@ template <class T> struct Places {
         count = columns;
         groups = (columns + L - 1) / L;
         image = first / s.length();
-        padded = !identity && (s.pad[0] || s.pad[1] || s.pad[2]);
+        padded = !identity && s.outside();
         every = identity || s.stride[2] != 2 ? 1 : 2;
         long taps = identity ? 1 : s.taps(), lanes = groups * L;
         run = reinterpret_cast<Run *>(room);
