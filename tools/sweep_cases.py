@@ -461,6 +461,24 @@ def sides() -> Iterator[Case]:
                        lambda K, x, d=diagonal, u=upper: K.triangle(x, d, u))  # fmt: skip
 
 
+def masks() -> Iterator[Case]:
+    """Elements where a mask is set, and slices at indices."""
+    for shape in ((20_000,), (170, 131), (9000, 3), (2, 3)):
+        for share in (0.1, 0.9):
+
+            def mask(r: np.random.Generator, s: tuple[int, ...] = shape, p: float = share) -> list[Array]:
+                return [r.standard_normal(s), r.random(s) < p]
+
+            yield Case(f"mask_take {shape} {share}", mask, lambda K, x, m: K.mask_take(x, m))
+            yield Case(
+                f"mask_put {shape} {share}", mask, lambda K, x, m: K.mask_put(x.reshape(-1)[: np.count_nonzero(m)], m)
+            )
+            yield Case(f"mask_places {shape} {share}", mask, lambda K, x, m: K.mask_places(m))
+    for shape, dim in (((300, 131), 0), ((300, 131), 1), ((9, 70, 33), 1)):
+        yield Case(f"take_slices {shape} {dim}", lambda r, s=shape, d=dim: [r.standard_normal(s), r.integers(0, s[d], 401)],
+                   lambda K, x, i, d=dim: K.take_slices(x, i, d))  # fmt: skip
+
+
 def maxima() -> Iterator[Case]:
     """Windows that lie anywhere, the same of all planes or others of each."""
     rng = np.random.default_rng(4)
@@ -742,6 +760,7 @@ def cases() -> list[Case]:
             windows,
             resizing,
             sides,
+            masks,
             maxima,
             paddings,
             attention,

@@ -18,6 +18,7 @@ from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.dims import no_bool
+from rushlight.kernels import pointwise
 from rushlight.storage import InferenceStorage
 from rushlight.tensor import LEAF, Tensor, strided, wrap
 
@@ -99,10 +100,13 @@ def no_values(name: str) -> NoReturn:
                               "Module.to_empty(device='cpu') and load values")  # fmt: skip
 
 
+_ASKED_BY_OTHERS = ("<__array", os.path.dirname(np.__file__), os.path.dirname(pointwise.__file__))
+
+
 def asker() -> str:
     """The name of the function of an operator that asks for values, for messages."""
     frame: Any = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(("<__array", os.path.dirname(np.__file__))):
+    while frame is not None and frame.f_code.co_filename.startswith(_ASKED_BY_OTHERS):
         frame = frame.f_back
     return "?" if frame is None else str(frame.f_code.co_name.strip("_"))
 

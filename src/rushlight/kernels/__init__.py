@@ -26,6 +26,7 @@ from rushlight.kernels.order import *
 from rushlight.kernels.piecewise import *
 from rushlight.kernels.pointwise.distances import *
 from rushlight.kernels.pointwise.gates import *
+from rushlight.kernels.pointwise.masks import *
 from rushlight.kernels.pointwise.powers import *
 from rushlight.kernels.pointwise.prelu import *
 from rushlight.kernels.pointwise.two_variables import *

@@ -60,6 +60,7 @@ template <class T, int kLength> void by_short_rows(Axes axes, const T *x, T *o) 
     const int last = axes.count - 1;
     const long n = kLength ? kLength : axes.size[last], m = axes.size[last - 1];
     const long from = axes.x[last], to = axes.y[last], from_next = axes.x[last - 1], to_next = axes.y[last - 1];
+    const bool repeated = from == 0 && to == 1 && from_next == 1 && to_next == n;  // neighbours, so that a vector is a vector's
     axes.take(last);
     axes.take(last - 1);
     parallel_for(axes.total(), grain_of(m * n * sizeof(T)), [=](long begin, long end) {
@@ -68,6 +69,11 @@ template <class T, int kLength> void by_short_rows(Axes axes, const T *x, T *o) 
             axes.find(r, dx, dy);
             const T *a = x + dx;
             T *b = o + dy;
+            if (kLength && repeated) {
+                for (long j = 0; j < m; ++j)
+                    for (long i = 0; i < n; ++i) b[j * n + i] = a[j];
+                continue;
+            }
             for (long j = 0; j < m; ++j, a += from_next, b += to_next)
                 for (long i = 0; i < n; ++i) b[i * to] = a[i * from];
         }

@@ -140,6 +140,34 @@ template <class T> void put_rows(T *dst, const int64_t *idx, const T *src, long 
     join_slices(dst, idx, src, outer, R, N, C, [](T, T b) { return b; });
 }
 
+// o[:, i] = x[:, idx[i]]
+template <class T> void take_rows(const T *x, const int64_t *idx, T *o, long outer, long R, long N, long C) {
+    parallel_for(outer * N, row_grain(C), [=](long begin, long end) {
+        while (begin < end) {
+            const long slice = begin / N, first = begin - slice * N, last = std::min(N, first + end - begin);
+            const T *from = x + slice * R * C;
+            T *to = o + slice * N * C;
+            if (C == 1)
+                for (long i = first; i < last; ++i) to[i] = from[idx[i]];
+            else
+                for (long i = first; i < last; ++i) std::memcpy(to + i * C, from + idx[i] * C, C * sizeof(T));
+            begin += last - first;
+        }
+    });
+}
+
+template <class T> long take_all(Call &call, Array *x_, Array *idx_, Array *o_, long outer, long R, long N, long C) {
+    const T *x = call.in<T>("input", x_, outer, R, C);
+    const int64_t *idx = call.in<int64_t>("index", idx_, N);
+    T *o = call.out<T>("out", o_, outer, N, C);
+    long outside = -1;
+    call.run([&] {
+        outside = first_outside(idx, N, R);
+        if (outside < 0) take_rows(x, idx, o, outer, R, N, C);
+    });
+    return outside;
+}
+
 template <class T> long put_all(Call &call, Array *dst_, Array *idx_, Array *src_, long outer, long R, long N, long C) {
     T *dst = call.out<T>("destination", dst_, outer, R, C);
     const int64_t *idx = call.in<int64_t>("index", idx_, N);
@@ -187,14 +215,17 @@ template <class T> long put_all(Call &call, Array *dst_, Array *idx_, Array *src
     }
 RL_ALL(ALL)
 
-// dst[idx[i]] = src[i] of unsigned numbers as wide as the elements, the last of repeats.
-RL_EXPORT long rl_put_rows_bytes(Array *dst, Array *idx, Array *src, long outer, long R, long N, long C) {
-    rl::Call call("put_rows");
-    if (!call.is_array("destination", dst)) return -1;
-    switch (dst->descr->itemsize) {
-        case 1: return rl::put_all<uint8_t>(call, dst, idx, src, outer, R, N, C);
-        case 2: return rl::put_all<uint16_t>(call, dst, idx, src, outer, R, N, C);
-        case 4: return rl::put_all<uint32_t>(call, dst, idx, src, outer, R, N, C);
-        default: return rl::put_all<uint64_t>(call, dst, idx, src, outer, R, N, C);
+// Of unsigned numbers as wide as the elements: dst[idx[i]] = src[i], the last of repeats; and dst[i] = src[idx[i]], where src comes first.
+#define MOVES(NAME, FUNCTION)                                                                                  \
+    RL_EXPORT long rl_##NAME##_bytes(Array *first, Array *idx, Array *second, long outer, long R, long N, long C) { \
+        rl::Call call(#NAME);                                                                                  \
+        if (!call.is_array("elements", first)) return -1;                                                      \
+        switch (first->descr->itemsize) {                                                                      \
+            case 1: return rl::FUNCTION<uint8_t>(call, first, idx, second, outer, R, N, C);                    \
+            case 2: return rl::FUNCTION<uint16_t>(call, first, idx, second, outer, R, N, C);                   \
+            case 4: return rl::FUNCTION<uint32_t>(call, first, idx, second, outer, R, N, C);                   \
+            default: return rl::FUNCTION<uint64_t>(call, first, idx, second, outer, R, N, C);                  \
+        }                                                                                                      \
     }
-}
+MOVES(put_rows, put_all)
+MOVES(take_rows, take_all)

@@ -381,13 +381,18 @@ void *allocate(void *, size_t bytes) {
     return enter(block, bytes);
 }
 
+void *cleared(void *block, size_t bytes) {  // by all threads, where it is much
+    parallel_for(long(bytes), 1L << 19, [=](long begin, long end) { std::memset(static_cast<char *>(block) + begin, 0, end - begin); });
+    return block;
+}
+
 void *allocate_zeros(void *, size_t number, size_t each) {
     size_t bytes;
     if (__builtin_mul_overflow(number, each, &bytes)) return nullptr;
     if (uncounted(bytes)) return std::calloc(number, each);
     void *block;
     if (!admitted(bytes, block)) return nullptr;
-    if (block) return std::memset(enter(block, bytes), 0, bytes);
+    if (block) return cleared(enter(block, bytes), bytes);
     block = bytes >= kPooled && is(kExact) ? std::calloc(rounded(bytes), 1) : std::calloc(number, each);
     if (block) advise(block, bytes);
     return enter(block, bytes);

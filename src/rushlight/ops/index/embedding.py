@@ -45,7 +45,7 @@ def rows_of(name: str, weight: Array, indices: Array) -> Array:
     try:
         if indices.size and indices.min() < 0:
             raise IndexError
-        return np.take(weight, indices, axis=0)
+        return backend.take_slices(weight, indices, 0)
     except IndexError:
         bad = indices[(indices < 0) | (indices >= len(weight))].reshape(-1)
         kind = RuntimeError if name == "embedding_bag" else IndexError

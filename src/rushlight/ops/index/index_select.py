@@ -50,7 +50,7 @@ def index_select_op(input: Array, index: Array, dim: int) -> Array:
     """The slices at `index` of dimension `dim`.  (*), (N) -> (*)"""
     runs = runs_of(index, input.shape[dim], input.size) if index.ndim == 1 and input.ndim else None
     if runs is None:
-        return input.take(index, dim)
+        return kernels.take_slices(input, index, dim) if input.ndim else input.take(index, dim)
     out = np.empty(shapes.with_size(input, dim, index.size), input.dtype)
     for to, of in runs:
         out[place(to, dim)] = input[place(of, dim)]

@@ -51,7 +51,9 @@ def reading(array: Array, slots: Slots, indices: tuple[Any, ...]) -> Array:
     """array[index], with PyTorch's errors."""
     try:
         if len(indices) == 1 and indices[0].dtype.kind != "b":
-            return array.take(indices[0], slots.index(0))
+            return backend.take_slices(array, indices[0], slots.index(0))
+        if is_mask_of(array, slots, indices):
+            return backend.mask_take(array, indices[0])
         # In C order, also where the indices lie between other dimensions: NumPy then puts them in front.
         return np.asarray(array[index_of(slots, indices)], order="C")
     except IndexError as error:
@@ -121,6 +123,8 @@ index_op.grad("input")(lambda g, indices, input_shape, slots: index_zeros(g, ind
 @op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.sized, batch=families.index_zeros)
 def index_zeros(input: Array, indices: Arrays, size: tuple[int, ...], slots: Slots) -> Array:
     """Zeros of shape `size` to which `input` is added at indices: the adjoint of `index`.  (*) -> size"""
+    if slots == (0,) and indices[0].dtype.kind == "b" and indices[0].shape == size and input.ndim == 1:
+        return backend.mask_put(input, indices[0])
     out = np.zeros(size, input.dtype)
     add_at(out, slots, indices, input)
     return out

@@ -92,7 +92,7 @@ def expanded(mask: Array | Tensor, like: Array | Tensor) -> Array | Tensor:
 )
 def masked_select_op(input: Array, mask: Array) -> Array:
     """The elements where `mask`, of the same shape, is true.  (*), (*) -> (N)"""
-    return input[mask]
+    return backend.mask_take(input, mask)
 
 
 masked_select_op.grad("input")(lambda g, mask, input_shape: masked_put(g, mask, input_shape))
@@ -109,9 +109,7 @@ masked_select_op.grad("input")(lambda g, mask, input_shape: masked_put(g, mask, 
 )
 def masked_put(input: Array, mask: Array, size: tuple[int, ...]) -> Array:
     """Zeros of shape `size` with `input` where `mask` is true: the adjoint of masked_select.  (N), (*) -> size"""
-    out = np.zeros(size, input.dtype)
-    out[mask] = input
-    return out
+    return backend.mask_put(input, mask)
 
 
 def _scatter_into(out: Array, source: Array, mask: Array) -> None:
@@ -261,12 +259,7 @@ def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 def argwhere(input: Tensor) -> Tensor:
     """The indices of the elements that are not zero, a row each.  (*) -> (N, ndim) int64"""
     array = of_one_shape("nonzero", raw(input))
-    return wrap(np.stack(truth(array).nonzero()).T if array.ndim else np.zeros((int(bool(array)), 0), np.int64))
-
-
-def truth(array: Array) -> Array:
-    """Whether elements are not zero, for dtypes that NumPy does not know, too."""
-    return array != 0 if array.dtype.kind == "V" else array
+    return wrap(backend.mask_places(array) if array.ndim else np.zeros((int(bool(array)), 0), np.int64))
 
 
 @function(method=True, out="same")
@@ -275,9 +268,9 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, 
     if not as_tuple:
         return argwhere(input)
     array = of_one_shape("nonzero", raw(input))
-    # NumPy's are columns of one array, which each of them would keep.
-    found = truth(array.reshape(1) if array.ndim == 0 else array).nonzero()
-    return tuple([wrap(np.ascontiguousarray(i)) for i in found])
+    found = backend.mask_places(array.reshape(1) if array.ndim == 0 else array)
+    # They are columns of one array, which each of them would keep.
+    return tuple([wrap(i.copy()) for i in found.T])
 
 
 @function(method=True, out=True)

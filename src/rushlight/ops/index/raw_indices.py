@@ -89,7 +89,7 @@ def gather_along(array: Array, index: Array, dim: int) -> Array:
         flat = array.reshape(-1)
         return flat[index]
     rows = of_rows(index, dim, array.shape)
-    return kernels.gather_along(array, index, dim) if rows is None else array.take(rows, 0)
+    return kernels.gather_along(array, index, dim) if rows is None else kernels.take_slices(array, rows, 0)
 
 
 def put_along(out: Array, index: Array, dim: int, values: object) -> None:

@@ -41,8 +41,7 @@ def repeat_op(input: Array, repeats: tuple[int, ...]) -> Array:
     shape = (*[1] * lead, *input.shape)
     spread = [k for n, r in zip(shape, repeats, strict=True) for k in (r, n)]
     whole = np.broadcast_to(input.reshape([k for n in shape for k in (1, n)]), spread)
-    out = whole.reshape([n * r for n, r in zip(shape, repeats, strict=True)])
-    return out if out.flags.writeable and not np.may_share_memory(out, input) else out.copy()
+    return move(whole, np.empty(spread, input.dtype)).reshape([n * r for n, r in zip(shape, repeats, strict=True)])
 
 
 @repeat_op.shape
