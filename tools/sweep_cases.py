@@ -136,10 +136,11 @@ def scans() -> Iterator[Case]:
     for shape in (*SHAPES[1:], (257, 1025), (5, 130, 9), (40, 3, 140)):
         for dim in range(len(shape)):
             large = _size(shape) > 20_000 or shape in LEFT_OUT
-            for name in ("add", "multiply"):
+            for name in ("add", "multiply", "logaddexp"):
                 for back in (False, True):
                     yield Case(f"running {name} {shape} dim {dim} {back}", lambda r, s=shape: [abs(r.standard_normal(s)) * 0.1 + 0.9],
-                               lambda K, x, n=name, d=dim, b=back: K.running(getattr(np, n), x, d, b), slow=large)  # fmt: skip
+                               lambda K, x, n=name, d=dim, b=back: K.running(getattr(np, n), x, d, b), slow=large,
+                               loose=20 if name == "logaddexp" else 1)  # fmt: skip
             if shape[dim]:
                 yield Case(f"running_extreme {shape} dim {dim}", normal(shape),
                            lambda K, x, d=dim: K.running_extreme(x, d, False), slow=large)  # fmt: skip
@@ -216,6 +217,9 @@ def rowwise() -> Iterator[Case]:
         yield Case(f"add_row of one {(r, c)}", normal((r, c), (1,)), lambda K, x, y: K.add_row(x, y), (0,), r > 300)
         yield Case(f"sum_rows {(r, c)}", normal((r, c)), lambda K, x: K.sum_rows(x), slow=r > 300)
         yield Case(f"across {(r, c)}", normal((r, c), (r, c)), lambda K, x, y: K.across(np.add)(x, y[:1]), slow=r > 300)
+        yield Case(
+            f"across {(r, c)} turned", normal((r, c), (c, r)), lambda K, x, y: K.across(np.add)(x, y.T), slow=r > 300
+        )
 
 
 def norms() -> Iterator[Case]:
@@ -299,6 +303,10 @@ def order() -> Iterator[Case]:
                 normal(shape),
                 lambda K, x, d=dim, k=k, s=largest: K.top_k(x, k, d, s)[0],
             )
+    for shape, dim in (((300, 33), 0), ((5, 133, 40), 1), ((2, 5000), 0)):
+        for least in (False, True):
+            yield Case(f"first_extreme {shape} dim {dim} {least}", normal(shape),
+                       lambda K, x, d=dim, s=least: K.first_extreme(x, d, s))  # fmt: skip
 
 
 def gathers() -> Iterator[Case]:

@@ -36,3 +36,27 @@ def test_top(path: str, rng: np.random.Generator, shape: Any, dim: int, k: int, 
             np.testing.assert_array_equal(np.take_along_axis(x, index, dim), want)
         repeats = np.sort(index, dim)
         assert (np.diff(repeats, axis=dim) > 0).all(), "an element is named twice"
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
+@pytest.mark.parametrize("least", [False, True])
+@pytest.mark.parametrize("shape", [(300, 70), (3, 70, 257), (5000, 2), (2, 5000), (1, 9000), (40, 3, 5, 17), (7, 3)])
+def test_the_first_extreme_is_that_of_argmax(
+    path: str, rng: np.random.Generator, shape: Any, least: bool, dtype: str
+) -> None:
+    few = rng.integers(-3, 3, shape).astype(dtype)
+    odd = np.where(rng.random(shape) < 0.01, np.nan, few).astype(dtype) if dtype != "i8" else few
+    for x in (
+        few,
+        odd,
+        -0.0 * few.astype(odd.dtype),
+        np.full(shape, np.inf if dtype != "i8" else 7).astype(dtype),
+        np.asfortranarray(odd),
+    ):
+        for dim in range(len(shape)):
+            values, index = K.first_extreme(x, dim, least)
+            wanted = (np.argmin if least else np.argmax)(x, axis=dim, keepdims=True)
+            np.testing.assert_array_equal(index, wanted)
+            np.testing.assert_array_equal(values, np.take_along_axis(x, wanted, dim))
+            np.testing.assert_array_equal(np.signbit(values), np.signbit(np.take_along_axis(x, wanted, dim)))
+            assert index.dtype == np.int64

@@ -1,5 +1,6 @@
 """A row added to every row, and sums of rows."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,34 @@ def test_broadcast(path: str, rng: np.random.Generator, left: Any, right: Any, u
         np.testing.assert_array_equal(kernel(y, a), ufunc(y, a))
         assert kernel(a, y).strides == ufunc(a, y).strides
     np.testing.assert_array_equal(kernel(x, 3), ufunc(x, 3))
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract, np.multiply, np.true_divide])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (200, 130),
+        (131, 257),
+        (5, 70, 65),
+        (17, 40, 31),
+        (3, 4, 50, 40),
+        (1000, 17),
+        (17, 1000),
+        (4, 5000),
+        (300, 1, 70),
+    ],
+)
+def test_axes_in_another_order(path: str, rng: np.random.Generator, shape: Any, ufunc: np.ufunc, dtype: str) -> None:
+    kernel, y = K.across(ufunc), rng.standard_normal(shape).astype(dtype)
+    for order in itertools.permutations(range(len(shape))):
+        x = rng.standard_normal([shape[i] for i in order]).astype(dtype).transpose(np.argsort(order))
+        for a, b in ((x, y), (y, x), (x, x), (x[::-1], y), (np.repeat(x, 2, -1)[..., ::2], y)):
+            found, wanted = kernel(a, b), ufunc(a, b)
+            np.testing.assert_array_equal(found, wanted)
+            assert found.strides == wanted.strides
+        z = y.copy()
+        np.testing.assert_array_equal(kernel(z, x, out=z), ufunc(y, x))
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

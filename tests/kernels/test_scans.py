@@ -118,3 +118,22 @@ def test_no_elements_are_refused_by_native_code(sizes: Any) -> None:
                 lambda: table.running_extreme(x, x.copy(), np.empty(sizes, np.int64), *sizes, 0)):  # fmt: skip
         with pytest.raises(RuntimeError, match="at least one element"):
             run()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("shape", [(300, 70), (9, 70, 33), (4000, 1), (3, 4000), (2, 2)])
+def test_running_logarithms_of_sums(path: str, rng: np.random.Generator, shape: Any, back: bool, dtype: str) -> None:
+    x = (30 * rng.standard_normal(shape)).astype(dtype)
+    odd = np.where(rng.random(shape) < 0.01, rng.choice([np.inf, -np.inf, np.nan, -np.inf], shape), x).astype(dtype)
+    ends = np.full(shape, -np.inf, dtype)
+    ends[1:] = x[1:]
+    for dim in range(len(shape)):
+        for a in (x, odd, ends, np.full(shape, -np.inf, dtype)):
+            lies = np.flip(a, dim) if back else a
+            with np.errstate(all="ignore"):
+                wanted = np.logaddexp.accumulate(lies.astype(np.longdouble), axis=dim)
+            wanted = np.flip(wanted, dim) if back else wanted
+            found = K.running(np.logaddexp, a, dim, back)
+            assert found.dtype == a.dtype
+            np.testing.assert_allclose(found, wanted.astype(dtype), rtol=2e-7 if dtype == "f4" else 2e-14, atol=1e-13)

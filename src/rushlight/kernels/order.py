@@ -1,21 +1,41 @@
-"""The first elements of each row in order."""
+"""The first elements of each row in order, and the first of the largest or smallest along a dimension."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, contiguous, native
+from rushlight.kernels.dispatch import Array, contiguous, dense, native
 from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import order as reference
 
-__all__ = ["top_k"]
+__all__ = ["first_extreme", "top_k"]
 
 exports(
     # order.cpp: input, values, indices, rows, elements of each, how many, whether the largest
     top_k="aaannni",
+    # extrema.cpp: input, values, indices; elements before, in and behind the dimension; whether the smallest
+    first_extreme="aaannni",
 )
 
+_FEW = 1 << 12  # elements up to which NumPy's calls cost less
 _MOST = 256  # that are kept in order one by one
+
+
+def first_extreme(x: Array, dim: int, least: bool) -> tuple[Array, Array]:
+    """(values, indices) of the elements that np.argmax or np.argmin finds along `dim`, which stays, of size 1.
+
+    x: (*) with elements -> (*), (*) of int64
+    """
+    outer, count, inner = math.prod(x.shape[:dim]), x.shape[dim], math.prod(x.shape[dim + 1 :])
+    table = native(x.dtype) if inner > 1 and count < 1 << 31 and x.size > _FEW and dense(x) else None
+    if table is None:
+        return reference.first_extreme(x, dim, least)
+    shape = (*x.shape[:dim], 1, *x.shape[dim + 1 :])
+    values, index = np.empty(shape, x.dtype), np.empty(shape, np.int64)
+    table.first_extreme(x, values, index, outer, count, inner, int(least))
+    return values, index
 
 
 def top_k(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:

@@ -61,7 +61,7 @@ _SPREAD = 1 << 14  # elements of a result from which on NumPy, which goes row by
 
 
 def across(plain: np.ufunc) -> Callable[..., Any]:
-    """A kernel in the place of NumPy's function of two, for large arrays that are broadcast or have gaps between rows; all else is left to NumPy's.
+    """A kernel in the place of NumPy's function of two, for large arrays that are broadcast, have gaps between rows or lie in another order; all else is left to NumPy's.
 
     NumPy calls its loop for every row, which takes as long as 100 numbers do, and on one thread.
     """
@@ -90,7 +90,7 @@ def _by_rows(x: Array, y: Array) -> bool:
     """Whether NumPy goes row by row, since arrays are broadcast or have gaps."""
     a, b = x.flags, y.flags
     return (
-        (x.shape != y.shape or not (a.c_contiguous and b.c_contiguous))
+        (x.shape != y.shape or not ((a.c_contiguous and b.c_contiguous) or (a.f_contiguous and b.f_contiguous)))
         and x.ndim + y.ndim > 2
         and a.aligned
         and b.aligned

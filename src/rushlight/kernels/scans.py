@@ -17,11 +17,12 @@ exports(
     # scan.cpp: input, results, elements before, in and behind the dimension
     running_sum="aannni",
     running_product="aannni",
+    running_log_sum="aannni",
     running_extreme="aaannni",
 )
 
 BLOCK = 1 << 16  # elements of an array with gaps that are copied together
-_KERNELS: dict[Any, str] = {np.add: "running_sum", np.multiply: "running_product"}
+_KERNELS: dict[Any, str] = {np.add: "running_sum", np.multiply: "running_product", np.logaddexp: "running_log_sum"}
 
 
 def running(ufunc: np.ufunc, x: Array, dim: int, reverse: bool = False) -> Array:

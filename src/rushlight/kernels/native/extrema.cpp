@@ -11,15 +11,46 @@ namespace {
 struct Largest {
     template <class T> static T first() { return -infinity<T>(); }
     template <class V> RL_MEMBER V operator()(V a, V b) const { return (a >= b) | (a != a) ? a : b; }
+    template <class V> RL_MEMBER static auto better(V a, V b) { return a > b; }
 };
 struct Smallest {
     template <class T> static T first() { return infinity<T>(); }
     template <class V> RL_MEMBER V operator()(V a, V b) const { return (a <= b) | (a != a) ? a : b; }
+    template <class V> RL_MEMBER static auto better(V a, V b) { return a < b; }
 };
 struct Product {
     template <class T> static T first() { return T(1); }
     template <class V> RL_MEMBER V operator()(V a, V b) const { return a * b; }
 };
+
+// As row_joined of a row without NaN, whose vectors need not be asked for them one by one; false where there is one.
+template <class J, class T> bool extreme_of_row(const T *x, long n, T &found) {
+    typedef T Vector __attribute__((vector_size(64)));
+    typedef decltype(Vector{} < Vector{}) Mask;
+    constexpr int kWide = 64 / (int)sizeof(T);
+    if (n < 4 * kWide) return false;
+    Vector part[4], v;
+    Mask odd = Mask{};
+    for (int k = 0; k < 4; ++k) part[k] = Vector{} + J::template first<T>();
+    const auto take = [&](int k, const T *from) __attribute__((always_inline)) {
+        std::memcpy(&v, from, sizeof v);
+        part[k] = J::better(v, part[k]) ? v : part[k];
+        odd |= v != v;
+    };
+    long i = 0;
+    for (; i + 4 * kWide <= n; i += 4 * kWide)
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k) take(k, x + i + k * kWide);
+    for (; i + kWide <= n; i += kWide) take(0, x + i);
+    if (i < n) take(1, x + n - kWide);  // some of them again
+    for (int k = 1; k < 4; ++k) part[0] = J::better(part[k], part[0]) ? part[k] : part[0];
+    T lane[kWide];
+    std::memcpy(lane, &part[0], sizeof lane);
+    found = lane[0];
+    bool any = false;
+    for (int k = 0; k < kWide; ++k) found = J::better(lane[k], found) ? lane[k] : found, any |= odd[k] != 0;
+    return !any && found != 0;  // of zeros the sign depends on their order
+}
 
 // Of 16 bits by runs, whose results are joined in their order.
 template <class J, class U, class T = WideOf<U>> T row_of(const U *x, long count) {
@@ -27,6 +58,10 @@ template <class J, class U, class T = WideOf<U>> T row_of(const U *x, long count
     const auto joined = [=](const T *v, long n) {
         return row_joined(v, n, J::template first<T>(), [](const auto &one) { return one; }, join);
     };
+    if constexpr (kPlain<U> && !std::is_same<J, Product>::value) {
+        T extreme;
+        if (extreme_of_row<J>(x, count, extreme)) return extreme;
+    }
     if constexpr (kPlain<U>) return joined(x, count);
     T found = J::template first<T>();
     pieces<kRun>(x, count, [&](long, const T *v, long n) { found = join(found, joined(v, n)); });
@@ -76,6 +111,40 @@ template <class J, class U, class T = WideOf<U>> void fold_over(const U *x, T *o
     else columns<J>(x, out, outer, count, inner);
 }
 
+template <class T> struct PlaceOf {
+    typedef int32_t type;
+};
+template <> struct PlaceOf<double> {
+    typedef int64_t type;
+};
+
+// The first of the largest or smallest of each column, and where it is; the first NaN is both.
+template <class T, bool kLeast> void first_extremes(const T *x, T *out, int64_t *where, long outer, long count, long inner) {
+    using Place = typename PlaceOf<T>::type;  // as wide as an element
+    const long units = ceil_div(inner, kUnit);
+    parallel_for(outer * units, kGrain / (count * kUnit) + 1, [=](long begin, long end) {
+        for (long u = begin; u < end; ++u) {
+            const long first = u % units * kUnit, some = std::min(kUnit, inner - first);
+            const T *from = x + u / units * count * inner + first;
+            T best[kUnit];
+            Place at[kUnit] = {};
+            std::memcpy(best, from, some * sizeof(T));
+            for (long r = 1; r < count; ++r) {
+                const T *row = from + r * inner;
+#pragma omp simd
+                for (long c = 0; c < some; ++c) {
+                    const T v = row[c], had = best[c];
+                    const bool better = (kLeast ? v < had : v > had) | ((v != v) & (had == had));
+                    best[c] = better ? v : had;
+                    at[c] = better ? (Place)r : at[c];
+                }
+            }
+            std::memcpy(out + u / units * inner + first, best, some * sizeof(T));
+            for (long c = 0; c < some; ++c) where[u / units * inner + first + c] = at[c];
+        }
+    });
+}
+
 }  // namespace
 }  // namespace rl
 
@@ -93,3 +162,17 @@ template <class J, class U, class T = WideOf<U>> void fold_over(const U *x, T *o
     FOLD(minimum_over, Smallest, U, S)   \
     FOLD(product_over, Product, U, S)
 RL_ALL(ALL)
+
+#define FIRST(T, S)                                                                                        \
+    RL_EXPORT void rl_first_extreme_##S(Array *x_, Array *out_, Array *where_, long outer, long count, long inner, int least) { \
+        rl::Call call("first_extreme");                                                                    \
+        call.expect(outer > 0 && count > 0 && count < 1L << 31 && inner > 0, "at least one element, and places of 32 bits"); \
+        const T *x = call.in<T>("input", x_, outer, count, inner);                                         \
+        T *out = call.out<T>("out", out_, outer, inner);                                                   \
+        int64_t *where = call.out<int64_t>("where", where_, outer, inner);                                 \
+        call.run([=] {                                                                                     \
+            if (least) rl::first_extremes<T, true>(x, out, where, outer, count, inner);                    \
+            else rl::first_extremes<T, false>(x, out, where, outer, count, inner);                         \
+        });                                                                                                \
+    }
+RL_BOTH(FIRST)

@@ -23,6 +23,10 @@ template <class T, class F, class J> RL_INLINE T row_joined(const T *x, long n, 
             part[k] = join(part[k], f(v));
         }
     part[0] = join(join(part[0], part[1]), join(part[2], part[3]));
+    for (; i + kWide <= n; i += kWide) {
+        std::memcpy(&v, x + i, sizeof v);
+        part[0] = join(part[0], f(v));
+    }
     T lane[kWide];
     std::memcpy(lane, &part[0], sizeof lane);
     for (int k = 0; i < n; ++i, k = (k + 1) % kWide) lane[k] = join(lane[k], f(x[i]));

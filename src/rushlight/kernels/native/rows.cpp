@@ -1,7 +1,9 @@
 // A row added to every row of a matrix, and arithmetic of arrays that are broadcast.
+#include <algorithm>
 #include <climits>
 
 #include "axes.h"
+#include "squares.h"
 
 namespace rl {
 
@@ -44,11 +46,11 @@ template <class T> static bool axes_of(const Array *x, const Array *y, const Arr
 }
 
 // Where a row of the result begins in both operands, row by row.
-struct Rows {
+struct RowsOfBoth {
     const Axes &axes;
     long at[Axes::kMost], x = 0, y = 0;
 
-    Rows(const Axes &of, long row) : axes(of) {
+    RowsOfBoth(const Axes &of, long row) : axes(of) {
         for (int i = axes.count - 2; i >= 0; --i) {
             at[i] = row % axes.size[i], row /= axes.size[i];
             x += at[i] * axes.x[i], y += at[i] * axes.y[i];
@@ -69,7 +71,7 @@ template <class T, class F> static void each_row(const Axes &axes, const T *x, c
     Axes rows = axes;
     rows.take(axes.count - 1);
     parallel_for(rows.total(), 2 * row_grain(C), [=, &axes](long begin, long end) {
-        Rows row(axes, begin);
+        RowsOfBoth row(axes, begin);
         for (long r = begin; r < end; ++r, row.next()) f(x + row.x, y + row.y, o + r * C);
     });
 }
@@ -96,6 +98,51 @@ template <class T, class F> static void across(const Axes &axes, const T *x, con
     }
 }
 
+// Axes of an operand in another order and of the other one, which lies as the result does; the axis whose elements are neighbours in the
+// first, -1 where there is none, or it is the result's too.
+template <class T> static int turned_axes(const Array *turned, const Array *plain, const Array *o, Axes &found) {
+    if (o->dims > Axes::kMost || turned->dims != o->dims || plain->dims != o->dims || !(plain->flags & kC)) return -1;
+    long pitch = 1, steps[Axes::kMost];
+    for (int i = o->dims - 1; i >= 0; pitch *= o->shape[i--]) {
+        if (turned->shape[i] != o->shape[i] || plain->shape[i] != o->shape[i] || turned->strides[i] <= 0) return -1;
+        if (turned->strides[i] % (long)sizeof(T)) return -1;
+        steps[i] = pitch;
+    }
+    for (int i = 0; i < o->dims; ++i) found.add(o->shape[i], turned->strides[i] / (long)sizeof(T), steps[i]);
+    for (int i = 0; i + 1 < found.count; ++i)
+        if (found.x[i] == 1 && found.size[i] > 3) return i;
+    return -1;
+}
+
+// f(turned, plain) by squares, of which those of the first are put down the other way.
+template <class T, class F> static void by_squares(Axes axes, int other, const T *turned, const T *plain, T *o, F f) {
+    constexpr long N = 64 / sizeof(T);
+    const int last = axes.count - 1;
+    const long n = axes.size[last], from = axes.x[last], m = axes.size[other], to = axes.y[other];
+    axes.take(last);
+    axes.take(other);
+    const long strips = ceil_div(m, N);
+    parallel_for(axes.total() * strips, row_grain(n * N), [=](long begin, long end) {
+        for (long s = begin; s < end; ++s) {
+            long dx, dy, first = s % strips * N, high = std::min(N, m - first), i = 0;
+            axes.find(s / strips, dx, dy);
+            const T *a = turned + dx + first, *b = plain + dy + first * to;
+            T *c = o + dy + first * to;
+            if (high == N)
+                for (; i + N <= n; i += N) {
+                    T held[N * N];
+                    square<T, N>(a + i * from, from, held, N);
+                    for (long j = 0; j < N; ++j) {
+#pragma omp simd
+                        for (long k = 0; k < N; ++k) c[j * to + i + k] = f(held[j * N + k], b[j * to + i + k]);
+                    }
+                }
+            for (long j = 0; j < high; ++j)
+                for (long k = i; k < n; ++k) c[j * to + k] = f(a[k * from + j], b[j * to + k]);
+        }
+    });
+}
+
 }  // namespace rl
 
 #define ALL(T, S)                                                                                    \
@@ -107,15 +154,24 @@ template <class T, class F> static void across(const Axes &axes, const T *x, con
     }
 RL_BOTH(ALL)
 
-// Two arrays that are broadcast to the result, which lies in C order: 1; or 0, of which nothing was done, where rows have gaps or there
-// are no rows.
+// Two arrays that are broadcast to the result, which lies in C order, or one that lies so and another whose axes are in another order: 1;
+// or 0, of which nothing was done, where rows have gaps or there are no rows.
 #define ACROSS(T, S, NAME, EXPR)                                                                     \
     RL_EXPORT long rl_##NAME##_across_##S(Array *x_, Array *y_, Array *o_) {                         \
         rl::Call call(#NAME "_across");                                                              \
         const T *x = call.spread<const T>("input", x_), *y = call.spread<const T>("other", y_);      \
         T *o = call.out<T>("out", o_, call.size("out", o_));                                         \
-        rl::Axes axes;                                                                               \
-        if (!x || !y || !o || !rl::axes_of<T>(x_, y_, o_, axes)) return call.run([] {}), 0;          \
+        if (!x || !y || !o) return call.run([] {}), 0;                                               \
+        rl::Axes axes, of_x, of_y;                                                                   \
+        const int first = rl::turned_axes<T>(x_, y_, o_, of_x), second = rl::turned_axes<T>(y_, x_, o_, of_y); \
+        if (first >= 0 || second >= 0) {                                                             \
+            call.run([=, &of_x, &of_y] {                                                             \
+                if (first >= 0) rl::by_squares(of_x, first, x, y, o, [](T v, T w) { return EXPR; }); \
+                else rl::by_squares(of_y, second, y, x, o, [](T w, T v) { return EXPR; });           \
+            });                                                                                      \
+            return 1;                                                                                \
+        }                                                                                            \
+        if (!rl::axes_of<T>(x_, y_, o_, axes)) return 0;                                             \
         if (!axes.inner(1, 1) && !axes.inner(1, 0) && !axes.inner(0, 1)) return 0;                   \
         call.run([=, &axes] { rl::across(axes, x, y, o, [](T v, T w) { return EXPR; }); });          \
         return 1;                                                                                    \

@@ -1,5 +1,5 @@
-// Running sums, products and extremes along a dimension: (outer, count, inner), from its end where `back`.
-#include "common.h"
+// Running sums, products, logarithms of sums and extremes along a dimension: (outer, count, inner), from its end where `back`.
+#include "vecmath.h"
 
 namespace rl {
 
@@ -11,6 +11,11 @@ struct Sum {
 struct Product {
     static double first() { return 1; }
     RL_MEMBER double operator()(double a, double b) const { return a * b; }
+};
+
+struct LogSum {
+    static double first() { return -infinity<double>(); }
+    RL_MEMBER double operator()(double a, double b) const { return logaddexp(a, b); }
 };
 
 constexpr int kTogether = 8;  // rows or columns taken together, so that one need not wait for the sum before
@@ -74,6 +79,7 @@ template <class T> static void extremes(const T *x, T *o, int64_t *where, long o
 #define ALL(T, S)                                                                                                 \
     SCAN(running_sum, Sum, T, S)                                                                                  \
     SCAN(running_product, Product, T, S)                                                                          \
+    SCAN(running_log_sum, LogSum, T, S)                                                                           \
     RL_EXPORT void rl_running_extreme_##S(Array *x_, Array *o_, Array *where_, long outer, long count, long inner, \
                                           int least) {                                                            \
         rl::Call call("running_extreme");                                                                         \

@@ -3,11 +3,6 @@
 
 namespace rl {
 
-// How far apart two numbers are; equal ones not at all, where the difference of infinities is NaN.
-template <class T> RL_INLINE T apart(T x, T y) { return choose(x == y, T(0), std::fabs(x - y)); }
-
-template <class T> RL_INLINE T logaddexp(T x, T y) { return choose(x > y, x, y) + log1p_small(rl::exp(-apart(x, y))); }
-
 template <class T> RL_INLINE T logaddexp2(T x, T y) {
     return choose(x > y, x, y) + T(1.44269504088896340736) * log1p_small(rl::exp2(-apart(x, y)));
 }

@@ -286,4 +286,9 @@ template <class T> RL_INLINE T log1p_exp(T x) {
     return (x > T(0) ? x : T(0)) + choose(x != x, x, l);
 }
 
+// How far apart two numbers are; equal ones not at all, where the difference of infinities is NaN.
+template <class T> RL_INLINE T apart(T x, T y) { return choose(x == y, T(0), std::fabs(x - y)); }
+
+template <class T> RL_INLINE T logaddexp(T x, T y) { return choose(x > y, x, y) + log1p_small(rl::exp(-apart(x, y))); }
+
 }  // namespace rl

@@ -20,6 +20,11 @@ def order_of(x: Array, dim: int, descending: bool, stable: bool = True) -> Array
     return np.asarray(np.subtract(x.shape[dim] - 1, found))
 
 
+def first_extreme(x: Array, dim: int, least: bool) -> tuple[Array, Array]:
+    index = np.asarray((np.argmin if least else np.argmax)(x, axis=dim, keepdims=True))
+    return np.take_along_axis(x, index, dim), index
+
+
 def top_k(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
     n, cut = x.shape[dim], [slice(None)] * dim
     near = np.argpartition(x, n - k if largest else k - 1, axis=dim)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.dispatch import families, shapes
@@ -75,6 +76,9 @@ def pick(function_name: str, input: Array, dim: int, keepdim: bool) -> tuple[Arr
     """(values, indices) of the elements that np.argmax or np.argmin finds along `dim`."""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
+    if _by_columns(input, dim):
+        values, index = backend.first_extreme(input, dim, function_name == "argmin")
+        return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
     index = np.asarray(getattr(np, function_name)(input, axis=dim, keepdims=True))
     if input.size <= SMALL:  # a second pass costs less than an index
         values = np.asarray((np.maximum if function_name == "argmax" else np.minimum).reduce(input, dim, keepdims=True))
@@ -85,6 +89,11 @@ def pick(function_name: str, input: Array, dim: int, keepdim: bool) -> tuple[Arr
         shape = (*input.shape[:dim], *input.shape[dim + 1 :])
         values, index = values.reshape(shape), index.reshape(shape)
     return values, index
+
+
+def _by_columns(input: Array, dim: int | None) -> bool:
+    """Whether columns are gone through together, where NumPy takes one after the other."""
+    return dim is not None and dim % input.ndim < input.ndim - 1 and input.size > SMALL and input.dtype.kind == "f"
 
 
 @op(aten=("max.dim(input, dim, keepdim=False)",), ns=None, name="max", outputs=("values", "indices"), differentiable=(0,),
@@ -280,6 +289,9 @@ def arg_op(input: Array, which: str, dim: int | None, keepdim: bool) -> Array:
     """The index that np.argmax or np.argmin finds, in the flat tensor or along `dim`.  (*) -> (*) of int64"""
     if not input.ndim:
         return np.zeros((), np.int64)
+    if _by_columns(input, dim):
+        found = backend.first_extreme(input, dim, which == "argmin")[1]
+        return np.asarray(found if keepdim else found.squeeze(dim))
     found = np.asarray(getattr(np, which)(input, axis=dim, keepdims=keepdim))
     return found.astype(np.int64, copy=False)
 
