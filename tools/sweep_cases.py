@@ -481,6 +481,8 @@ def masks() -> Iterator[Case]:
             yield Case(
                 f"mask_put {shape} {share}", mask, lambda K, x, m: K.mask_put(x.reshape(-1)[: np.count_nonzero(m)], m)
             )
+            yield Case(f"mask_write {shape} {share}", mask,
+                       lambda K, x, m: K.mask_write(x, m, np.arange(np.count_nonzero(m)).astype(x.dtype)), (0,))  # fmt: skip
             yield Case(f"mask_places {shape} {share}", mask, lambda K, x, m: K.mask_places(m))
     for shape, dim in (((300, 131), 0), ((300, 131), 1), ((9, 70, 33), 1)):
         yield Case(f"take_slices {shape} {dim}", lambda r, s=shape, d=dim: [r.standard_normal(s), r.integers(0, s[d], 401)],

@@ -28,6 +28,11 @@ def test_elements_of_a_mask_are_those_of_numpy(
     for share in SHARES:
         mask = rng.random(shape) < share
         for x, m in ((a, mask), (np.asfortranarray(a), mask), (a, np.asfortranarray(mask))):
+            out = -x if dtype != "bool" else ~x
+            wanted = out.copy()
+            wanted[m] = x[m][::-1]
+            K.mask_write(out, m, x[m][::-1])
+            np.testing.assert_array_equal(out, wanted)
             np.testing.assert_array_equal(K.mask_take(x, m), x[m])
             wanted = np.zeros(shape, dtype)
             wanted[m] = x[m]
@@ -50,6 +55,8 @@ def test_values_that_are_too_few_or_too_many_are_refused(path: str) -> None:
     for count in (9_999, 10_001):
         with pytest.raises(ValueError, match="10000"):
             K.mask_put(np.ones(count), mask)
+        with pytest.raises(ValueError, match="10000"):
+            K.mask_write(np.ones(20_000), mask, np.ones(count))
     assert K.mask_put(np.ones(1), mask).sum() == 10_000
 
 

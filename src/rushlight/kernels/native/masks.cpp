@@ -58,14 +58,15 @@ template <class T> void take(const Mask &m, const T *x, T *o) {
     });
 }
 
-template <class T> void put(const Mask &m, const T *x, T *o) {
+// Where the mask is not set: what is there, if that is kept, else zeros.
+template <class T, bool kKept> void put(const Mask &m, const T *x, T *o) {
     m.each([=](long at, long some, long from, long room) {
-        if (!room) return (void)std::memset(o + at, 0, some * sizeof(T));
+        if (!room) return kKept ? void() : (void)std::memset(o + at, 0, some * sizeof(T));
         const T *given = x + from;
         for (long i = at, k = 0; i < at + some; ++i) {
             const bool set = m.set[i] != 0;
-            const T value = given[std::min(k, room - 1)];
-            o[i] = set ? value : T(0);
+            const T all = (T)-(T)set, value = given[std::min(k, room - 1)];  // without a branch, which masks at random would have the processor guess
+            o[i] = (T)((value & all) | (kKept ? o[i] & (T)~all : 0));
             k += set;
         }
     });
@@ -99,11 +100,15 @@ template <class T> void taken(Call &call, Array *mask, Array *starts, Array *x_,
     call.run([=] { take(m, x, o); });
 }
 
-template <class T> void put_back(Call &call, Array *mask, Array *starts, Array *x_, Array *o_, long n, long count) {
+template <class T, bool kKept = false> void put_back(Call &call, Array *mask, Array *starts, Array *x_, Array *o_, long n, long count) {
     const Mask m = mask_of(call, mask, starts, n, count);
     const T *x = call.in<T>("input", x_, count);
     T *o = call.out<T>("out", o_, n);
-    call.run([=] { put(m, x, o); });
+    call.run([=] { put<T, kKept>(m, x, o); });
+}
+
+template <class T> void written(Call &call, Array *mask, Array *starts, Array *x, Array *o, long n, long count) {
+    put_back<T, true>(call, mask, starts, x, o, n, count);
 }
 
 }  // namespace
@@ -130,6 +135,7 @@ RL_EXPORT void rl_mask_counts_bytes(Array *mask_, Array *counts_, long n) {
     }
 MOVES(mask_take, taken)
 MOVES(mask_put, put_back)
+MOVES(mask_write, written)
 
 RL_EXPORT void rl_mask_places_bytes(Array *mask, Array *starts, Array *shape_, Array *o_, long n, long count) {
     rl::Call call("mask_places");

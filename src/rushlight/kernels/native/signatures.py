@@ -7,7 +7,7 @@ Raise ``ABI`` when the meaning of one changes.
 
 from __future__ import annotations
 
-ABI = 57
+ABI = 58
 
 # twister.cpp: state, output, elements; the first number, how far they reach and where they end.  (Its Python is imported when it is asked for.)
 SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
@@ -68,6 +68,7 @@ BYTES: dict[str, str] = {
     "mask_counts": "aan",
     "mask_take": "aaaann",
     "mask_put": "aaaann",
+    "mask_write": "aaaann",
     "mask_places": "aaaann",
     "pad": "aaaa",
 }

@@ -12,7 +12,7 @@ import numpy as np
 from rushlight.basics.arrays import Array
 from rushlight.kernels.native import loader
 
-__all__ = ["cast", "copied", "move"]
+__all__ = ["cast", "copied", "copied_as_it_lies", "move"]
 
 LARGE = 1 << 17  # bytes from which on the call pays
 SOME = 1 << 14  # and where few elements go together, for each of which NumPy begins anew
@@ -34,6 +34,11 @@ def move(x: Array, out: Array) -> Array:
 def copied(x: Array) -> Array:
     """A copy in C order.  (*) -> (*)"""
     return move(x, np.empty(x.shape, x.dtype)) if x.nbytes >= LARGE and x.__class__ is np.ndarray else x.copy(order="C")
+
+
+def copied_as_it_lies(x: Array) -> Array:
+    """A copy whose elements lie in the order of those of `x`.  (*) -> (*)"""
+    return move(x, np.empty_like(x)) if x.nbytes >= LARGE and x.__class__ is np.ndarray else x.copy("K")
 
 
 def cast(x: Array, dtype: np.dtype[Any]) -> Array:

@@ -14,7 +14,7 @@ from rushlight.kernels.dispatch import Array, contiguous, dense
 from rushlight.kernels.native import loader
 from rushlight.kernels.pointwise.copies import LARGE, WORDS
 
-__all__ = ["mask_places", "mask_put", "mask_take", "take_slices"]
+__all__ = ["mask_places", "mask_put", "mask_take", "mask_write", "take_slices"]
 
 _LARGE = 1 << 14  # elements from which on native code is the faster
 _BLOCK = 1 << 14  # elements that are counted together, as in masks.cpp
@@ -46,6 +46,22 @@ def mask_put(values: Array, mask: Array) -> Array:
     out = np.zeros(mask.shape, values.dtype)
     out[mask] = values
     return out
+
+
+def mask_write(out: Array, mask: Array, values: Array) -> None:
+    """out[mask] = values, in place.  (*), (*) bool, (N)
+
+    Raises ValueError where there are fewer or more values, and more than one.
+    """
+    kernels = _for_mask(mask, out) if values.ndim == 1 and values.dtype == out.dtype and out.flags.writeable else None
+    apart = not (np.may_share_memory(out, values) or np.may_share_memory(out, mask))
+    if kernels is not None and out.shape == mask.shape and apart:
+        given, starts, count = _counted(kernels, mask)
+        if len(values) == count:
+            word = WORDS[out.itemsize]
+            kernels.mask_write(given, starts, contiguous(values).view(word), out.view(word), mask.size, count)
+            return
+    out[mask] = values
 
 
 def mask_places(x: Array) -> Array:

@@ -20,6 +20,7 @@ from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
+from rushlight.kernels.pointwise.copies import copied, copied_as_it_lies
 from rushlight.levels.batch import everything
 from rushlight.ops.index.raw_indices import accumulate_at, check_bounds, runs_of, wrapped
 from rushlight.ops.index.scatter import number
@@ -119,7 +120,7 @@ def _add_into(out: Array, index: Array, source: Array, dim: int, alpha: int) -> 
 )
 def index_add_op(input: Array, index: Array, source: Array, dim: int, alpha: int) -> Array:
     """`input` with slices of alpha * `source` added at `index`.  (*), (N), (*) -> (*)"""
-    out = input.copy()
+    out = copied(input)
     _add_into(out, index, source, dim, alpha)
     return out
 
@@ -157,7 +158,7 @@ def _copy_into(out: Array, index: Array, source: Array, dim: int) -> None:
 )
 def index_copy_op(input: Array, index: Array, source: Array, dim: int) -> Array:
     """`input` with slices of `source` put at `index`.  (*), (N), (*) -> (*)"""
-    out = input.copy()
+    out = copied(input)
     _copy_into(out, index, source, dim)
     return out
 
@@ -182,7 +183,7 @@ index_copy_op.grad("source")(lambda g, index, dim: index_select_op(g, index, dim
 )
 def index_fill_op(input: Array, index: Array, value: Array, dim: int, number: bool = True) -> Array:
     """`input` with slices at `index` filled with `value`, which was given as a number or not.  (*), (N), () -> (*)"""
-    out = input.copy("K")
+    out = copied_as_it_lies(input)
     out[place(index, dim)] = value
     return out
 

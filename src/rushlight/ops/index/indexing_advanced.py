@@ -21,6 +21,7 @@ from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.engine.conform import cast_array
+from rushlight.kernels.pointwise.copies import copied_as_it_lies
 from rushlight.ops.index.indexing import (
     ALL,
     as_int,
@@ -154,7 +155,7 @@ def add_at(out: Array, slots: Slots, indices: tuple[Any, ...], values: Array) ->
 )
 def index_put_op(input: Array, values: Array, indices: Arrays, slots: Slots, accumulate: bool) -> Array:
     """`input` with `values` at indices, put or added.  (*), (*), [(*), ...] -> (*)"""
-    out = input.copy("K")
+    out = copied_as_it_lies(input)
     write_at(out, values, indices, slots, accumulate)
     return out
 
@@ -166,6 +167,8 @@ def write_at(out: Array, values: Array, indices: tuple[Any, ...], slots: Slots, 
             add_at(out, slots, indices, values)
         elif values.size == 1 and is_mask_of(out, slots, indices) and out.flags.c_contiguous:
             backend.choose(indices[0], values.reshape(()), out, out=out)
+        elif values.ndim == 1 and is_mask_of(out, slots, indices):
+            backend.mask_write(out, indices[0], values)
         else:
             out[index_of(slots, indices)] = values
     except IndexError as error:

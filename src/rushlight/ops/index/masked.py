@@ -17,6 +17,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
+from rushlight.kernels.pointwise.copies import copied
 from rushlight.levels.batch import everything, of_one_shape
 from rushlight.ops.index.index_select import constant
 from rushlight.ops.index.scatter import number
@@ -114,7 +115,7 @@ def masked_put(input: Array, mask: Array, size: tuple[int, ...]) -> Array:
 
 def _scatter_into(out: Array, source: Array, mask: Array) -> None:
     count = int(np.count_nonzero(mask))
-    out[mask] = source.reshape(-1)[:count]
+    backend.mask_write(out, mask, source.reshape(-1)[:count])
 
 
 @op(
@@ -129,7 +130,7 @@ def _scatter_into(out: Array, source: Array, mask: Array) -> None:
 )
 def masked_scatter_op(input: Array, source: Array, mask: Array) -> Array:
     """`input` with the first elements of `source` where `mask` is true.  (*), (*), (*) -> (*)"""
-    out = input.copy()
+    out = copied(input)
     _scatter_into(out, source, mask)
     return out
 

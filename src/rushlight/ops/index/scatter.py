@@ -16,6 +16,7 @@ from rushlight.dispatch.dims import common_shape, numpy_names, wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
+from rushlight.kernels.pointwise.copies import copied
 from rushlight.levels.batch import everything
 from rushlight.ops.index.raw_indices import add_along, check_bounds, gather_along, put_along, wrapped
 from rushlight.ops.shape.reshape import broadcast, reshape_op
@@ -86,7 +87,7 @@ def _scatter_into(out: Array, index: Array, src: Array, dim: int) -> None:
 )
 def scatter_op(input: Array, index: Array, src: Array, dim: int) -> Array:
     """`input` with `src` put at `index` along `dim`.  (*), (*), (*) -> (*)"""
-    out = input.copy()
+    out = copied(input)
     _scatter_into(out, index, src, dim)
     return out
 
@@ -107,7 +108,7 @@ scatter_op.grad("src")(lambda g, index, src_shape, dim: _padded(gather_op(g, ind
 )
 def scatter_value_op(input: Array, index: Array, dim: int, value: object) -> Array:
     """`input` with a number put at `index` along `dim`.  (*), (*) -> (*)"""
-    out = input.copy()
+    out = copied(input)
     put_along(out, index, dim, value)
     return out
 
@@ -132,7 +133,7 @@ def _add_into(out: Array, index: Array, src: Array, dim: int) -> None:
 )
 def scatter_add_op(input: Array, index: Array, src: Array, dim: int) -> Array:
     """`input` with `src` added at `index` along `dim`.  (*), (*), (*) -> (*)"""
-    out = input.copy(order="C")
+    out = copied(input)
     _add_into(out, index, src, dim)
     return out
 

@@ -15,6 +15,7 @@ from rushlight.dispatch.dims import numpy_names
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import is_half, recast, rounded, widened
+from rushlight.kernels.pointwise.copies import copied
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.index.index_select import prepared
 from rushlight.ops.index.masked import masked_fill_op
@@ -102,7 +103,7 @@ def average(out: Array, index: Array, dim: int, include_self: bool) -> None:
 )
 def scatter_reduce_op(input: Array, index: Array, src: Array, dim: int, reduce: str, include_self: bool) -> Array:
     """`input` with `src` reduced at `index` along `dim`.  (*), (*), (*) -> (*)"""
-    out = input.copy()
+    out = copied(input)
     reduce_into(out, index, src, dim, reduce, include_self)
     return out
 

@@ -12,6 +12,7 @@ from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.keeping.shown import SLICE
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
+from rushlight.kernels.pointwise.copies import copied
 from rushlight.ops.shape.diagonal import diagonal_of, diagonal_op
 from rushlight.ops.shape.reshape import slice_op
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 )
 def slice_scatter_op(input: Array, src: Array, index: tuple[Any, ...]) -> Array:
     """`input` with `src` at a basic index.  (*), (*) -> (*)"""
-    out = input.copy()
+    out = copied(input)
     out[index] = src
     return out
 
@@ -53,7 +54,7 @@ slice_scatter_op.grad("src")(lambda g, index: slice_op(g, index))
 )
 def diagonal_scatter_op(input: Array, src: Array, offset: int, dim1: int, dim2: int) -> Array:
     """`input` with `src` on a diagonal.  (*), (*, N) -> (*)"""
-    out = input.copy()
+    out = copied(input)
     diagonal_of(out, offset, dim1, dim2)[...] = src
     return out
 

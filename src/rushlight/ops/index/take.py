@@ -14,6 +14,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
+from rushlight.kernels.pointwise.copies import copied
 from rushlight.ops.elementwise.shared import require_tensors
 from rushlight.ops.index.raw_indices import add_rows, wrapped
 from rushlight.ops.shape.reshape import reshape_op
@@ -56,7 +57,7 @@ def _put_into(out: Array, index: Array, source: Array, accumulate: bool) -> None
 @op(ns=None, name="put", half=None, linear=True, masks=("index",), shape=shapes.same, batch=families.put)
 def put_op(input: Array, index: Array, source: Array, accumulate: bool) -> Array:
     """`input` with `source` at flat positions, put or added.  (*), (*), (*) -> (*)"""
-    out = input.copy(order="C")
+    out = copied(input)
     _put_into(out, index, source, accumulate)
     return out
 
