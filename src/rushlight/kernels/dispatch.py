@@ -113,6 +113,19 @@ def rounded(x: Array, half: np.dtype[Any], out: Array | None = None) -> Array:
     return out
 
 
+def place_of_extreme(name: str, x: Array, dim: int | None, keepdims: bool) -> Array:
+    """np.argmax or np.argmin, by its name, of which rows of 16 bits have a kernel: what is no number is the greatest, or the least.  (*) -> (*) of int64"""
+    whole = dim is None
+    by_rows = is_half(x.dtype) and x.size > SMALL and dense(x) and (whole or dim in (-1, x.ndim - 1))
+    table = _converter(x.dtype) if by_rows else None
+    if table is None:
+        found = np.asarray(getattr(np, name)(widened(x) if is_half(x.dtype) else x, axis=dim, keepdims=keepdims))
+        return found.astype(np.int64, copy=False)
+    out = np.empty((1,) * x.ndim if whole else (*x.shape[:-1], 1), np.int64)
+    table.extremes_at(x.view(np.uint16), out, out.size, x.size // out.size, name == "argmin")
+    return out if keepdims else out.reshape(() if whole else x.shape[:-1])
+
+
 PAIRED = frozenset((np.add, np.subtract, np.multiply, np.divide))
 
 
@@ -243,6 +256,9 @@ def through_float32(kernel: Callable[..., Any], dtype: np.dtype[Any], *arguments
 
 
 BLOCK = 1 << 16  # elements whose float32 copies are made at once
+AT_ONCE = (
+    1 << 18
+)  # the same of elementwise operators: of fewer the calls take as long as the work, and threads have none
 
 
 def in_float32_blocks(kernel: Callable[..., Any], *arrays: Array) -> Array | None:
@@ -254,29 +270,29 @@ def in_float32_blocks(kernel: Callable[..., Any], *arrays: Array) -> Array | Non
     shape = max((a.shape for a in arrays), key=lambda s: (math.prod(s), len(s)))
     if any(a.size != 1 and a.shape != shape for a in arrays):
         return None
-    parts = [parts_in_float32(a) for a in arrays]
+    parts = [parts_in_float32(a, AT_ONCE) for a in arrays]
     out = np.empty(math.prod(shape), next(a.dtype for a in arrays if is_half(a.dtype)))
-    for start in range(0, out.size, BLOCK):
+    for start in range(0, out.size, AT_ONCE):
         found = kernel(*(part(start) for part in parts))
         if found.__class__ is not np.ndarray or found.dtype != FLOAT32:
             return None
-        rounded(found, out.dtype, out[start : start + BLOCK])
+        rounded(found, out.dtype, out[start : start + AT_ONCE])
     return out.reshape(shape)
 
 
-def parts_in_float32(a: Array) -> Callable[[int], Array]:
-    """What gives the block of an array that begins at a place, 16-bit floats in float32; of one element that each time."""
+def parts_in_float32(a: Array, size: int = BLOCK) -> Callable[[int], Array]:
+    """What gives the block of `size` of an array that begins at a place, 16-bit floats in float32; of one element that each time."""
     if a.size == 1:
         one = (widened(a) if is_half(a.dtype) else a).reshape(())
         return lambda start: one
     flat = a.reshape(-1)
     table = _converter(a.dtype) if is_half(a.dtype) and dense(flat) else None
     if table is None:
-        return lambda start: _wide(flat[start : start + BLOCK])
-    given, room = flat.view(np.uint16), np.empty(min(BLOCK, a.size), FLOAT32)
+        return lambda start: _wide(flat[start : start + size])
+    given, room = flat.view(np.uint16), np.empty(min(size, a.size), FLOAT32)
 
     def part(start: int) -> Array:
-        some = given[start : start + BLOCK]
+        some = given[start : start + size]
         wide = room[: some.size]
         table.widen(some, wide, some.size)
         return wide

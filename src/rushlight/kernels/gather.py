@@ -56,11 +56,13 @@ exports_of_rows(
     # destination, its rows, table, rows of it, factors (float32 of 16 bits) or None
     add_rows_of="aaaaannnn>n",
 )
-exports(
-    # gather.cpp
+exports_of_rows(
+    # gather.cpp: of 16 bits weights, losses and sums are float32
     cross_entropy="aaaaaa" + "nnnnd" + ">n",
     cross_entropy_backward="aaaaaa" + "nnnnnd" + ">n",
     dropout_backward="aaand",
+)
+exports(
     # grid.cpp: N, C, L, D, and the sizes of an image, 1 before the second of two; elements by dimension, paddings, whether corners are aligned
     grid_sample="aaa" + "nnnnnnnnnn",
     grid_sample_backward="aaaaa" + "nnnnnnnnnn",
@@ -236,24 +238,31 @@ def cross_entropy(
     target = _int64(target)
     _check_sizes(logits, target, weight)
     if is_half(logits.dtype):
-        w, sums, logits = up(weight)[0], np.zeros(2), _as_rows(logits)
-        loss, lse = np.empty(len(logits), logits.dtype), np.empty(len(logits), FLOAT32)
-        for some in blocks_of_rows(logits):
-            wide = widened(logits[some])
-            loss[some], lse[some], more = _cross_entropy(wide, target[some], w, ignore_index, label_smoothing)
-            sums += more
-        return loss, lse, sums
+        w, logits = up(weight)[0], _as_rows(logits)
+        if rows_of(logits.dtype) is None:
+            return _in_blocks(logits, target, w, ignore_index, label_smoothing)
+        loss, lse, sums = _cross_entropy(logits, target, w, ignore_index, label_smoothing)
+        return rounded(loss, logits.dtype), lse, sums
     return _cross_entropy(logits, target, weight, ignore_index, label_smoothing)
 
 
+def _in_blocks(x: Array, target: Array, weight: Maybe, ignore: int, smoothing: float) -> tuple[Array, Array, Array]:
+    """`cross_entropy` of 16 bits without a kernel, some rows at a time."""
+    sums, loss, lse = np.zeros(2), np.empty(len(x), x.dtype), np.empty(len(x), FLOAT32)
+    for some in blocks_of_rows(x):
+        loss[some], lse[some], more = _cross_entropy(widened(x[some]), target[some], weight, ignore, smoothing)
+        sums += more
+    return loss, lse, sums
+
+
 def _cross_entropy(x: Array, target: Array, weight: Maybe, ignore: int, smoothing: float) -> tuple[Array, Array, Array]:
-    table = native(x.dtype)
-    if table is None or (weight is not None and weight.dtype != x.dtype):
+    table, own = rows_of(x.dtype), summed_in(x.dtype)
+    if table is None or (weight is not None and weight.dtype != own):
         _refuse_target(target, _first_outside(target, x.shape[1], ignore), x.shape[1], ignore)
         return reference.cross_entropy(_as_rows(x), target, weight, ignore, smoothing)
-    loss, lse, sums = np.empty(len(target), x.dtype), np.empty(len(target), x.dtype), np.empty(2)
+    loss, lse, sums = np.empty(len(target), own), np.empty(len(target), own), np.empty(2)
     dense = None if weight is None else contiguous(weight)
-    at = table.cross_entropy(contiguous(x), target, dense, loss, lse, sums, *_extents(x), ignore, smoothing)
+    at = table.cross_entropy(bits(contiguous(x)), target, dense, loss, lse, sums, *_extents(x), ignore, smoothing)
     if at >= 0:
         _refuse_target(target, at, x.shape[1], ignore)
     return loss, lse, sums
@@ -275,12 +284,19 @@ def cross_entropy_backward(
     """
     target = _int64(target)
     _check_sizes(logits, target, weight)
-    table, dtype = native(logits.dtype), logits.dtype
-    if table is None or any(x is not None and x.dtype != dtype for x in (g, lse, weight)):
+    table, dtype = rows_of(logits.dtype), logits.dtype
+    own = summed_in(dtype)
+    if own != dtype:
+        g, lse, weight = up(g, lse, weight)
+    if (
+        table is None
+        or (own != dtype and logits.ndim > 2)
+        or any(x is not None and x.dtype != own for x in (g, lse, weight))
+    ):
         return _by_rows(g, logits, lse, target, weight, ignore_index, label_smoothing, out)
     out = np.empty(logits.shape, dtype) if out is None else out
     dense = None if weight is None else contiguous(weight)
-    at = table.cross_entropy_backward(contiguous(g), contiguous(logits), contiguous(lse), target, dense, out, *_extents(logits),
+    at = table.cross_entropy_backward(contiguous(g), bits(contiguous(logits)), contiguous(lse), target, dense, bits(out), *_extents(logits),
                                       int(len(g) == len(target)), ignore_index, label_smoothing)  # fmt: skip
     if at >= 0:
         _refuse_target(target, at, logits.shape[1], ignore_index)
@@ -314,24 +330,24 @@ def dropout(x: Array, p: float, state: Array, order: Order = None, out: Maybe = 
     order: of the dimensions, outermost first, in which elements count and results lie; None as they are.  `out`, of the shape and
     dtype of x, is written instead of a new array; it may be x.
     """
-    bits = state if state.dtype == np.uint8 else coins(state.copy(), 1 - p, 1, x.size)
-    return dropout_backward(x, bits, p, order, out), bits
+    mask = state if state.dtype == np.uint8 else coins(state.copy(), 1 - p, 1, x.size)
+    return dropout_backward(x, mask, p, order, out), mask
 
 
-def dropout_backward(g: Array, bits: Array, p: float, order: Order = None, out: Maybe = None) -> Array:
+def dropout_backward(g: Array, mask: Array, p: float, order: Order = None, out: Maybe = None) -> Array:
     """g * mask / (1 - p), the mask as :func:`dropout` returned it.  order, out: as there; `out` may be g."""
     if order is not None:
         into = None if out is None else out.transpose(order)
-        return dropout_backward(g.transpose(order), bits, p, None, into).transpose(np.argsort(order))
+        return dropout_backward(g.transpose(order), mask, p, None, into).transpose(np.argsort(order))
     scale = 0.0 if p >= 1 else 1.0 / (1.0 - p)
     g = contiguous(g)
-    table = native(g.dtype)
-    if bits.shape != ((g.size + 7) // 8,):
-        raise RuntimeError(f"dropout: expected the mask of {g.size} elements, got one of {8 * bits.size}")
+    table = rows_of(g.dtype)
+    if mask.shape != ((g.size + 7) // 8,):
+        raise RuntimeError(f"dropout: expected the mask of {g.size} elements, got one of {8 * mask.size}")
     if table is None:
-        return put(reference.scale_by_bits(g, bits, scale), out)
+        return put(reference.scale_by_bits(g, mask, scale), out)
     target = np.empty(g.shape, g.dtype) if out is None or not dense(out) else out
-    table.dropout_backward(g, contiguous(bits), target, g.size, scale)
+    table.dropout_backward(bits(g), contiguous(mask), bits(target), g.size, scale)
     return put(target, out)
 
 

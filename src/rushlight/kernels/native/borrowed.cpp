@@ -47,7 +47,8 @@ template <class S, int kIn> void some_at_a_time(char **args, Size n, const Size 
     const Size to = step[kIn];
     Size by[kIn + 1];
     char *given[kIn + 1];
-    float in[kIn][kAsked], out[kAsked];
+    alignas(64) float in[kIn][kAsked];
+    alignas(64) float out[kAsked];
     for (int k = 0; k < kIn; ++k) {
         by[k] = step[k] ? (Size)sizeof(float) : 0;
         given[k] = reinterpret_cast<char *>(in[k]);

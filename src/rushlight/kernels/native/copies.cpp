@@ -34,7 +34,9 @@ template <class T> void row(const T *x, T *o, long n, long from, long to) {
     } else if (from == -1 && to == 1) {
         for (long i = 0; i < n; ++i) o[i] = x[-i];
     } else if (from == 0 && to == 1) {
-        std::fill(o, o + n, *x);
+        const T value = *x;
+#pragma omp simd
+        for (long i = 0; i < n; ++i) o[i] = value;
     } else {
         for (long i = 0; i < n; ++i) o[i * to] = x[i * from];
     }
@@ -115,7 +117,7 @@ template <class T> void turned(Axes axes, int other, const T *x, T *o) {
 
 template <class T> void copy(const Axes &axes, const T *x, T *o) {
     const int last = axes.count - 1;
-    if (axes.y[last] == 1 && axes.x[last] != 1)
+    if (axes.y[last] == 1 && axes.x[last] != 1 && axes.x[last] != 0)
         for (int i = 0; i < last; ++i)
             if (axes.x[i] == 1 && axes.size[i] > 3) return turned(axes, i, x, o);
     if (axes.count > 1 && axes.size[last] < kShort) by_short_rows(axes, x, o);

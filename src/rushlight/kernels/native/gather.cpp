@@ -3,23 +3,25 @@
 
 #include "columns.h"
 #include "indices.h"
+#include "memory.h"
 #include "reduce.h"
 
 namespace rl {
 
-// Of logits (O, C, I), a row for each of (O, I).
-template <class T> struct Entropy {
-    const T *x, *w;
+// Of logits (O, C, I), a row for each of (O, I).  U: what logits are in memory, of 16 bits perhaps, T: what is computed with.
+template <class U, class T = WideOf<U>> struct Entropy {
+    const U *x;
+    const T *w;
     const int64_t *target;
     long R, C, I, ignore;  // R rows, which are O * I
     T smoothing, weight_sum;
 
     T weight(long t) const { return w ? w[t] : T(1); }
 
-    T loss(long r, T lse) const {
+    // row: that of r
+    T loss(long r, const T *row, T lse) const {
         long t = target[r];
         if (t == ignore) return 0;
-        const T *row = x + r * C;
         T out = (lse - row[t]) * weight(t) * (T(1) - smoothing);
         if (smoothing == 0) return out;
         T s = 0;
@@ -43,13 +45,12 @@ template <class T> struct Entropy {
         to[0] = loss, to[1] = sum;
     }
 
-    void gradient(long r, T g, T lse, T *o) const {
+    void gradient(long r, const T *row, T g, T lse, T *o) const {
         long t = target[r];
         if (t == ignore) {
             for (long c = 0; c < C; ++c) o[c] = 0;
             return;
         }
-        const T *row = x + r * C;
         T direct = g * weight(t) * (T(1) - smoothing), spread = g * smoothing / T(C);
         T scale = direct + spread * weight_sum;
         if (w && spread != 0) {
@@ -114,27 +115,46 @@ template <class T> struct Entropy {
     }
 };
 
-template <class T> static void cross_entropy(const Entropy<T> &k, T *loss, T *lse) {
-    if (k.I != 1)
-        return k.tiles([&](long r, long at, long many) { k.tile_losses(r, k.x + at, many, loss + r, lse + r); });
+// f(row, its logits as numbers that are computed with, room for as many, or the row's where it needs none) of all rows, which lie one by one.
+template <class U, class F, class T = WideOf<U>> static void each_row(const Entropy<U> &k, F f) {
     parallel_for(k.R, row_grain(k.C), [=](long begin, long end) {
+        Scratch<T> room(kPlain<U> ? 0 : k.C, false);
         for (long r = begin; r < end; ++r) {
-            const T *row = k.x + r * k.C;
-            T m = row_max(row, k.C), s = 0;
-#pragma omp simd reduction(+ : s)
-            for (long c = 0; c < k.C; ++c) s += rl::exp(row[c] - m);
-            lse[r] = m + rl::log(s);
-            loss[r] = k.loss(r, lse[r]);
+            if constexpr (kPlain<U>) {
+                f(r, k.x + r * k.C, (T *)nullptr);
+            } else {
+                widen(k.x + r * k.C, room.get(), k.C);
+                f(r, room.get(), room.get());
+            }
         }
     });
 }
 
-template <class T> static void cross_entropy_backward(const Entropy<T> &k, const T *g, long every, const T *lse, T *o) {
-    if (k.I != 1)
-        return k.tiles([&](long r, long at, long many) { k.tile_gradient(r, at, many, g + r * every, every, lse + r, o); });
-    parallel_for(k.R, row_grain(k.C), [=](long begin, long end) {
-        for (long r = begin; r < end; ++r) k.gradient(r, g[r * every], lse[r], o + r * k.C);
+template <class U, class T = WideOf<U>> static void cross_entropy(const Entropy<U> &k, T *loss, T *lse) {
+    if constexpr (kPlain<U>)
+        if (k.I != 1)
+            return k.tiles([&](long r, long at, long many) { k.tile_losses(r, k.x + at, many, loss + r, lse + r); });
+    each_row(k, [=](long r, const T *row, T *) {
+        T m = row_max(row, k.C), s = 0;
+#pragma omp simd reduction(+ : s)
+        for (long c = 0; c < k.C; ++c) s += rl::exp(row[c] - m);
+        lse[r] = m + rl::log(s);
+        loss[r] = k.loss(r, row, lse[r]);
     });
+}
+
+template <class U, class T = WideOf<U>>
+static void cross_entropy_backward(const Entropy<U> &k, const T *g, long every, const T *lse, U *o) {
+    if constexpr (kPlain<U>) {
+        if (k.I != 1)
+            return k.tiles([&](long r, long at, long many) { k.tile_gradient(r, at, many, g + r * every, every, lse + r, o); });
+        each_row(k, [=](long r, const T *row, T *) { k.gradient(r, row, g[r * every], lse[r], o + r * k.C); });
+    } else {
+        each_row(k, [=](long r, const T *row, T *room) {
+            k.gradient(r, row, g[r * every], lse[r], room);
+            narrow(room, o + r * k.C, k.C);
+        });
+    }
 }
 
 // From a multiple of 8 on: the bits of a vector's elements lie in whole bytes, of which each lane keeps its own.
@@ -158,17 +178,30 @@ template <class T> static void scale_by_bits(const T *x, const uint8_t *bits, T 
     for (; i < end; ++i) o[i] = x[i] * ((bits[i >> 3] >> (i & 7)) & 1 ? scale : T(0));
 }
 
-template <class T> static void dropout_backward(const T *g, const uint8_t *bits, T *o, long n, T scale) {
-    parallel_for(n, kGrain, [=](long begin, long end) { scale_by_bits(g, bits, o, begin, end, scale); });
+template <class U, class T = WideOf<U>> static void dropout_backward(const U *g, const uint8_t *bits, U *o, long n, T scale) {
+    parallel_for(n, kGrain, [=](long begin, long end) {
+        if constexpr (kPlain<U>) {
+            scale_by_bits(g, bits, o, begin, end, scale);
+        } else {
+            alignas(64) T wide[kAtOnce];
+            for (long at = begin; at < end; at += kAtOnce) {
+                const long some = std::min(kAtOnce, end - at);
+                widen(g + at, wide, some);
+                scale_by_bits(wide, bits + at / 8, wide, 0, some, scale);
+                narrow(wide, o + at, some);
+            }
+        }
+    });
 }
 
-template <class T>
-static Entropy<T> entropy(Call &call, Array *x, Array *t, Array *w, long O, long C, long I, long ignore, double smoothing) {
-    return {call.in<T>("logits", x, O, C, I), call.maybe_in<T>("weight", w, C), call.in<int64_t>("target", t, O * I), O * I, C, I,
+template <class U>
+static Entropy<U> entropy(Call &call, Array *x, Array *t, Array *w, long O, long C, long I, long ignore, double smoothing) {
+    using T = WideOf<U>;
+    return {call.in<U>("logits", x, O, C, I), call.maybe_in<T>("weight", w, C), call.in<int64_t>("target", t, O * I), O * I, C, I,
             ignore, (T)smoothing, (T)C};
 }
 
-template <class T> static void add_weights(Entropy<T> &k) {
+template <class U> static void add_weights(Entropy<U> &k) {
     if (!k.w) return;
     k.weight_sum = 0;
     for (long c = 0; c < k.C; ++c) k.weight_sum += k.w[c];
@@ -176,11 +209,12 @@ template <class T> static void add_weights(Entropy<T> &k) {
 
 }  // namespace rl
 
-#define ALL(T, S)                                                                                              \
+#define ALL(U, S)                                                                                              \
     RL_EXPORT long rl_cross_entropy_##S(Array *x, Array *t, Array *w, Array *loss_, Array *lse_, Array *sums_, \
                                         long O, long C, long I, long ignore, double smoothing) {               \
         rl::Call call("cross_entropy");                                                                        \
-        rl::Entropy<T> k = rl::entropy<T>(call, x, t, w, O, C, I, ignore, smoothing);                          \
+        using T = rl::WideOf<U>;                                                                               \
+        rl::Entropy<U> k = rl::entropy<U>(call, x, t, w, O, C, I, ignore, smoothing);                          \
         T *loss = call.out<T>("loss", loss_, k.R), *lse = call.out<T>("lse", lse_, k.R);                       \
         double *sums = call.out<double>("sums", sums_, 2);                                                     \
         long outside = -1;                                                                                     \
@@ -188,7 +222,7 @@ template <class T> static void add_weights(Entropy<T> &k) {
             outside = rl::first_outside(k.target, k.R, C, ignore);                                             \
             if (outside >= 0) return;                                                                          \
             rl::add_weights(k);                                                                                \
-            rl::cross_entropy<T>(k, loss, lse);                                                                \
+            rl::cross_entropy<U>(k, loss, lse);                                                                \
             k.sums(loss, sums);                                                                                \
         });                                                                                                    \
         return outside;                                                                                        \
@@ -197,23 +231,24 @@ template <class T> static void add_weights(Entropy<T> &k) {
                                                  Array *o_, long O, long C, long I, long every, long ignore,   \
                                                  double smoothing) {                                           \
         rl::Call call("cross_entropy_backward");                                                               \
-        rl::Entropy<T> k = rl::entropy<T>(call, x, t, w, O, C, I, ignore, smoothing);                          \
+        using T = rl::WideOf<U>;                                                                               \
+        rl::Entropy<U> k = rl::entropy<U>(call, x, t, w, O, C, I, ignore, smoothing);                          \
         const T *g = call.in<T>("gradient", g_, every ? k.R : 1), *lse = call.in<T>("lse", lse_, k.R);         \
-        T *o = call.out<T>("out", o_, O, C, I);                                                                \
+        U *o = call.out<U>("out", o_, O, C, I);                                                                \
         long outside = -1;                                                                                     \
         call.run([&] {                                                                                         \
             outside = rl::first_outside(k.target, k.R, C, ignore);                                             \
             if (outside >= 0) return;                                                                          \
             rl::add_weights(k);                                                                                \
-            rl::cross_entropy_backward<T>(k, g, every ? 1 : 0, lse, o);                                        \
+            rl::cross_entropy_backward<U>(k, g, every ? 1 : 0, lse, o);                                        \
         });                                                                                                    \
         return outside;                                                                                        \
     }                                                                                                          \
     RL_EXPORT void rl_dropout_backward_##S(Array *g_, Array *bits_, Array *o_, long n, double scale) {         \
         rl::Call call("dropout_backward");                                                                     \
-        const T *g = call.in<T>("gradient", g_, n);                                                            \
+        const U *g = call.in<U>("gradient", g_, n);                                                            \
         const uint8_t *bits = call.in<uint8_t>("bits", bits_, (n + 7) / 8);                                    \
-        T *o = call.out<T>("out", o_, n);                                                                      \
-        call.run([=] { rl::dropout_backward<T>(g, bits, o, n, (T)scale); });                                   \
+        U *o = call.out<U>("out", o_, n);                                                                      \
+        call.run([=] { rl::dropout_backward<U>(g, bits, o, n, (rl::WideOf<U>)scale); });                                  \
     }
-RL_BOTH(ALL)
+RL_ALL(ALL)

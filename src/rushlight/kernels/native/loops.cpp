@@ -116,13 +116,24 @@ template <class S, class F> void truths(char **args, const Size *count, const Si
         for (Size i = 0; i < n; ++i) o[i * so] = f(widened(at<S>(args[0], i * sx)), widened(at<S>(args[1], i * sy)));
 }
 
+constexpr uint16_t kSize = 0x7fff;  // all bits but the sign
+template <class S> constexpr uint16_t kInfinite = std::is_same<S, Bf16>::value ? 0x7f80 : 0x7c00;
+
+// f of the bits of each number.
 template <class S, class F> void kinds(char **args, const Size *count, const Size *step, F f) {
     const Size n = count[0], sx = step[0], so = step[1];
     auto *o = reinterpret_cast<uint8_t *>(args[1]);
-    if (so == 1 && sx == (Size)sizeof(S) && apart(args[1], args[0], n * sx))
-        truths_together(reinterpret_cast<const S *>(args[0]), (const S *)nullptr, 0, o, n, [=](float v, float) { return f(v); });
-    else
-        for (Size i = 0; i < n; ++i) o[i * so] = f(widened(at<S>(args[0], i * sx)));
+    if (so != 1 || sx != (Size)sizeof(S) || !apart(args[1], args[0], n * sx)) {
+        for (Size i = 0; i < n; ++i) o[i * so] = f(at<S>(args[0], i * sx).bits);
+        return;
+    }
+    const auto *x = reinterpret_cast<const uint16_t *>(args[0]);
+    parallel_for(n, 2 * kGrain, [=](long begin, long end) {
+        const uint16_t *from = x;  // bytes written may be anything, what is captured, too
+        uint8_t *to = o;
+#pragma omp simd
+        for (long i = begin; i < end; ++i) to[i] = f(from[i]) ? 1 : 0;
+    });
 }
 
 // A NaN wins, the first of two; in two steps, of which compilers make SIMD code.
@@ -188,11 +199,11 @@ QUIET(less, truths, (float x, float y), x < y)
 QUIET(less_equal, truths, (float x, float y), x <= y)
 QUIET(equal, truths, (float x, float y), x == y)
 QUIET(not_equal, truths, (float x, float y), x != y)
-QUIET(isnan, kinds, (float x), x != x)
-QUIET(isinf, kinds, (float x), std::fabs(x) == rl::infinity<float>())
-QUIET(isfinite, kinds, (float x), std::fabs(x) < rl::infinity<float>())
-QUIET(signbit, kinds, (float x), std::signbit(x))
-QUIET(logical_not, kinds, (float x), x == 0)
+LOOP(isnan, kinds, (uint16_t x), (x & rl::kSize) > rl::kInfinite<S>)
+LOOP(isinf, kinds, (uint16_t x), (x & rl::kSize) == rl::kInfinite<S>)
+LOOP(isfinite, kinds, (uint16_t x), (x & rl::kSize) < rl::kInfinite<S>)
+LOOP(signbit, kinds, (uint16_t x), x >> 15)
+LOOP(logical_not, kinds, (uint16_t x), (x & rl::kSize) == 0)
 QUIET(logical_and, truths, (float x, float y), (x != 0) & (y != 0))
 QUIET(logical_or, truths, (float x, float y), (x != 0) | (y != 0))
 QUIET(logical_xor, truths, (float x, float y), (x != 0) != (y != 0))

@@ -14,10 +14,12 @@ SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
 
 # ``rl_<name>_bf16`` and ``rl_<name>_f16``: 16-bit floats as unsigned numbers.  halves.cpp: input, output, elements; two inputs, output, elements; input,
 # output, elements, a number on either side.  narrow_products.cpp: the factor of few rows, that of many, row or None, result; which are turned,
-# whether the result is; batch, few, many, K; returns whether it was done; both factors, result, which are turned; batch, M, N, K; returns the same
+# whether the result is; batch, few, many, K; returns whether it was done; both factors, result, which are turned; batch, M, N, K; returns the same; input,
+# places, rows, elements of each, whether of the least
 HALVES: dict[str, str] = {
     "widen": "aan",
     "narrow": "aan",
+    "extremes_at": "aanni",
     "product_of_few": "aaaaiiinnnn>n",
     "product_of_short": "aaaiinnnn>n",
 } | dict.fromkeys(("add", "subtract", "multiply", "divide"), "aaan")

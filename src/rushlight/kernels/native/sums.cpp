@@ -6,8 +6,42 @@
 
 namespace rl {
 
+constexpr long kShort = 16;  // numbers of a row up to which rows are added up without lanes
+
+// A row of up to kShort numbers in the order of `row_sum`, whose lanes but these are 0.
+template <class N, class F> RL_INLINE float short_sum(const float *x, N n, F f) {
+    float lane[kShort];
+    for (long k = 0; k < n; ++k) lane[k] = 0 + f(x[k]);
+    for (long width = kShort / 2; width > 0; width /= 2)
+        for (long k = 0; k < width && k + width < n; ++k) lane[k] += lane[k + width];
+    return lane[0];
+}
+
+// Rows of 16 bits, many of them in float32 at a time.  N: a length that the compiler knows, or any.
+template <class U, class N, class F> static void sum_short_rows(const U *x, float *sum, long outer, N count, F f) {
+    parallel_for(outer, row_grain(count), [=](long begin, long end) {
+        alignas(64) float wide[1024];
+        const long some = 1024 / count;
+        for (long r = begin; r < end; r += some) {
+            const long rows = std::min(some, end - r);
+            widen(x + r * count, wide, rows * count);
+            for (long i = 0; i < rows; ++i) sum[r + i] = short_sum(wide + i * count, count, f);
+        }
+    });
+}
+
+template <class U, class F> static void sum_short(const U *x, float *sum, long outer, long count, F f) {
+    if (count == 2) sum_short_rows(x, sum, outer, std::integral_constant<long, 2>(), f);
+    else if (count == 3) sum_short_rows(x, sum, outer, std::integral_constant<long, 3>(), f);
+    else if (count == 4) sum_short_rows(x, sum, outer, std::integral_constant<long, 4>(), f);
+    else if (count == 8) sum_short_rows(x, sum, outer, std::integral_constant<long, 8>(), f);
+    else sum_short_rows(x, sum, outer, count, f);
+}
+
 template <class U, class F, class T = WideOf<U>> static void sum_rows(const U *x, T *sum, long outer, long count, F f) {
     const long pieces = (count + kPiece - 1) / kPiece;
+    if constexpr (!kPlain<U>)
+        if (count <= kShort) return sum_short(x, sum, outer, count, f);
     if (pieces <= 1) {
         parallel_for(outer, row_grain(count), [=](long begin, long end) {
             for (long r = begin; r < end; ++r) sum[r] = (T)row_sum(x + r * count, count, f);

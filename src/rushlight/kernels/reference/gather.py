@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rushlight.kernels.dispatch import chosen_bits, is_half
+from rushlight.kernels.dispatch import is_half, widened
 
 Array = NDArray[Any]
 
@@ -91,8 +91,8 @@ def scale_by_bits(x: Array, bits: Array, scale: float) -> Array:
     for start in range(0, x.size, BLOCK):
         stop = min(start + BLOCK, x.size)
         keep = np.unpackbits(bits[start // 8 : (stop + 7) // 8], count=stop - start, bitorder="little")
-        number = np.array(scale, x.dtype)
-        target[start:stop] = flat[start:stop] * (chosen_bits(keep, number) if is_half(x.dtype) else keep * number)
+        some = widened(flat[start:stop]) if is_half(x.dtype) else flat[start:stop]
+        target[start:stop] = some * (keep * some.dtype.type(scale))
     return out
 
 

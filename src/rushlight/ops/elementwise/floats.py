@@ -9,7 +9,7 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.basics.state import modes
-from rushlight.kernels.dispatch import room
+from rushlight.kernels.dispatch import recast, room
 from rushlight.kernels.reference.special import in_blocks
 from rushlight.ops.elementwise.convert import cast
 
@@ -106,6 +106,8 @@ def as_numbers(x: Any, like: Array | Tensor) -> Array | Tensor:
 def _widened(x: Any) -> object:
     if x is None or x.dtype.itemsize != 2:
         return x
-    if isinstance(x, (np.ndarray, np.generic)):
+    if isinstance(x, np.ndarray):
+        return recast(x, FLOAT32) if x.dtype in dtypes.HALVES else x
+    if isinstance(x, np.generic):
         return x.astype(FLOAT32) if x.dtype in dtypes.HALVES else x
     return cast(x, FLOAT32) if x.dtype.is_floating_point else x

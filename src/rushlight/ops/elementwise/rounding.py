@@ -175,7 +175,7 @@ ceil.into(_into(np.ceil))
 trunc.into(_into(np.trunc))
 
 
-@elementwise(promote="arith", refuse="bic", grads={"input": lambda g: g}, foreach=True)
+@elementwise(promote="arith", half=None, refuse="bic", grads={"input": lambda g: g}, foreach=True)
 def frac(input: Array) -> Array:
     """input - trunc(input).  input: (*) -> (*)"""
     whole = np.asarray(np.trunc(input))

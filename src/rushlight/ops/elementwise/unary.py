@@ -11,6 +11,7 @@ import numpy as np
 from rushlight.backends.numpy import backend
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch import functions as ops
+from rushlight.dispatch.compute import beside_number
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, op
@@ -343,18 +344,23 @@ def _(g: Array | Tensor, input: Any, eps: float | None) -> Any:
 # Angles, sinc ----------------------------------------------------------------------------------------
 
 
-@elementwise(refuse="c", refusal=complex_refused(RuntimeError, "deg2rad is not supported for complex tensors"),
+def _times(x: Array, number: float) -> Array:
+    found = beside_number(np.multiply, x, number)
+    return x * number if found is None else found
+
+
+@elementwise(half=None, refuse="c", refusal=complex_refused(RuntimeError, "deg2rad is not supported for complex tensors"),
              grads={"input": lambda g: by(g, math.pi / 180)})  # fmt: skip
 def deg2rad(input: Array) -> Array:
     """Degrees as radians.  input: (*) -> (*)"""
-    return input * (math.pi / 180)
+    return _times(input, math.pi / 180)
 
 
-@elementwise(refuse="c", refusal=complex_refused(RuntimeError, "rad2deg is not supported for complex tensors"),
+@elementwise(half=None, refuse="c", refusal=complex_refused(RuntimeError, "rad2deg is not supported for complex tensors"),
              grads={"input": lambda g: by(g, 180 / math.pi)})  # fmt: skip
 def rad2deg(input: Array) -> Array:
     """Radians as degrees.  input: (*) -> (*)"""
-    return input * (180 / math.pi)
+    return _times(input, 180 / math.pi)
 
 
 @elementwise(aliases=())

@@ -17,7 +17,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.dispatch.results import named
-from rushlight.kernels.dispatch import is_half, packed, recast
+from rushlight.kernels.dispatch import is_half, packed, place_of_extreme, recast, rounded, widened
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import keep, plain
 from rushlight.ops.index.raw_indices import gather_along, put_along
@@ -77,9 +77,12 @@ def pick(function_name: str, input: Array, dim: int, keepdim: bool) -> tuple[Arr
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
     if _by_columns(input, dim):
-        values, index = backend.first_extreme(input, dim, function_name == "argmin")
+        values, index = _of_columns(input, dim, function_name)
         return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
-    index = np.asarray(getattr(np, function_name)(input, axis=dim, keepdims=True))
+    if input.size <= SMALL and is_half(input.dtype):
+        values, index = pick(function_name, widened(input), dim, keepdim)
+        return rounded(values, input.dtype), index
+    index = place_of_extreme(function_name, input, dim, True)
     if input.size <= SMALL:  # a second pass costs less than an index
         values = np.asarray((np.maximum if function_name == "argmax" else np.minimum).reduce(input, dim, keepdims=True))
     else:
@@ -93,17 +96,24 @@ def pick(function_name: str, input: Array, dim: int, keepdim: bool) -> tuple[Arr
 
 def _by_columns(input: Array, dim: int | None) -> bool:
     """Whether columns are gone through together, where NumPy takes one after the other."""
-    return dim is not None and dim % input.ndim < input.ndim - 1 and input.size > SMALL and input.dtype.kind == "f"
+    numbers = input.dtype.kind == "f" or is_half(input.dtype)
+    return numbers and dim is not None and dim % input.ndim < input.ndim - 1 and input.size > SMALL
 
 
-@op(aten=("max.dim(input, dim, keepdim=False)",), ns=None, name="max", outputs=("values", "indices"), differentiable=(0,),
+def _of_columns(input: Array, dim: int, function_name: str) -> tuple[Array, Array]:
+    wide = widened(input) if is_half(input.dtype) else input
+    values, index = backend.first_extreme(wide, dim, function_name == "argmin")
+    return (rounded(values, input.dtype) if wide is not input else values), index
+
+
+@op(aten=("max.dim(input, dim, keepdim=False)",), ns=None, half=None, name="max", outputs=("values", "indices"), differentiable=(0,),
     grads={"input": at_index}, shape=shapes.reduction_with_indices, batch=families.shifted)  # fmt: skip
 def max_dim(input: Array, dim: int, keepdim: bool) -> tuple[Array, ...]:
     """The largest elements along `dim` and where they are.  (*) -> (*), (*)"""
     return pick("argmax", input, dim, keepdim)
 
 
-@op(aten=("min.dim(input, dim, keepdim=False)",), ns=None, name="min", outputs=("values", "indices"), differentiable=(0,),
+@op(aten=("min.dim(input, dim, keepdim=False)",), ns=None, half=None, name="min", outputs=("values", "indices"), differentiable=(0,),
     grads={"input": at_index}, shape=shapes.reduction_with_indices, batch=families.shifted)  # fmt: skip
 def min_dim(input: Array, dim: int, keepdim: bool) -> tuple[Array, ...]:
     """The smallest elements along `dim` and where they are.  (*) -> (*), (*)"""
@@ -284,16 +294,15 @@ def aminmax(input: Tensor, *, dim: int | Sequence[int] | None = None, keepdim: b
     return _aminmax(*aminmax_op(input, where, keepdim))
 
 
-@op(aten_call="place", ns=None, batch=families.placed)
+@op(aten_call="place", ns=None, half=None, batch=families.placed)
 def arg_op(input: Array, which: str, dim: int | None, keepdim: bool) -> Array:
     """The index that np.argmax or np.argmin finds, in the flat tensor or along `dim`.  (*) -> (*) of int64"""
     if not input.ndim:
         return np.zeros((), np.int64)
     if _by_columns(input, dim):
-        found = backend.first_extreme(input, dim, which == "argmin")[1]
+        found = _of_columns(input, dim or 0, which)[1]
         return np.asarray(found if keepdim else found.squeeze(dim))
-    found = np.asarray(getattr(np, which)(input, axis=dim, keepdims=keepdim))
-    return found.astype(np.int64, copy=False)
+    return place_of_extreme(which, input, dim, keepdim)
 
 
 @arg_op.shape

@@ -11,7 +11,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
-from rushlight.kernels.dispatch import is_half
+from rushlight.kernels.dispatch import as_truths, is_half
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.reduce.scan import cumprod_op
 from rushlight.ops.reduce.sums import fold, in_dtype, tensor_argument, unsqueezed
@@ -47,7 +47,7 @@ def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int, k
     up = unsqueezed(g, shape, (dim,), keepdim)
     if not shape or shape[dim] == 1:
         return up
-    if not getattr(raw(input), "interpreted", False) and raw(input).all():
+    if not getattr(raw(input), "interpreted", False) and as_truths(raw(input)).all():
         return up * conj(unsqueezed(out, shape, (dim,), keepdim) / input)
     return up * conj(products_of_others(input, dim))
 

@@ -17,7 +17,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.dispatch.results import named
-from rushlight.kernels.dispatch import is_half
+from rushlight.kernels.dispatch import as_truths, is_half
 from rushlight.kernels.reference.scans import ends
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.complex_log import complex_logaddexp
@@ -57,7 +57,7 @@ def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int, r
     x = raw(input)
     if not x.ndim or x.shape[dim] <= 1:
         return g
-    if not getattr(x, "interpreted", False) and x.all():
+    if not getattr(x, "interpreted", False) and as_truths(x).all():
         return cumsum_op(g * conj(out), dim, not reverse) / conj(input)
     # With zeros: what precedes an element, times a sum over what follows it, taken by a recurrence without division.
     n = x.shape[dim]

@@ -18,7 +18,7 @@ from rushlight.dispatch.dims import numpy_names, wrap_dims
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import function, op
-from rushlight.kernels.dispatch import FLOAT32, as_truths, packed, widened
+from rushlight.kernels.dispatch import FLOAT32, as_truths, packed, recast, widened
 from rushlight.kernels.native.ufuncs import TAKEN
 from rushlight.kernels.sums import SMALL, add_up, joined
 from rushlight.ops.elementwise.convert import cast
@@ -74,7 +74,7 @@ def fold(ufunc: Any, x: Array, dim: Any, keepdim: bool = False, **options: Any) 
             return found
         return fold_of(ufunc, widened, x, dim, keepdim)
     if ufunc in FOLDS and x.dtype in HALVES and (ufunc is np.multiply or (ufunc.__name__, x.dtype.num) not in TAKEN):
-        return fold(ufunc, widened(x), dim, keepdim, **options).astype(x.dtype)
+        return recast(fold(ufunc, widened(x), dim, keepdim, **options), x.dtype)
     if ufunc is np.add and x.size > SMALL and "where" not in options:
         return packed(add_up(x, dim, keepdim, options.get("dtype")))
     return packed(np.asarray(ufunc.reduce(x, axis=dim if x.ndim else None, keepdims=keepdim, **options)))
@@ -177,7 +177,7 @@ def total(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
 def sum_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = False) -> Array:
     """Sum over `dim` (a tuple, or None for all), of integers and bools in int64.  (*) -> (*)"""
     found = total(input, dim, keepdim)
-    return found.astype(input.dtype) if found.dtype == FLOAT32 != input.dtype else found
+    return recast(found, input.dtype) if found.dtype == FLOAT32 != input.dtype else found
 
 
 @op(
@@ -309,7 +309,8 @@ def all_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
 def count_op(input: Array, dim: tuple[int, ...]) -> Array:
     """The number of elements that are not zero, over `dim`.  (*) -> (*) of int64"""
     if dim is None or input.dtype == np.bool_:
-        return packed(np.asarray(np.count_nonzero(input, axis=dim), np.int64))
+        known = as_truths(input) if input.dtype in HALVES else input
+        return packed(np.asarray(np.count_nonzero(known, axis=dim), np.int64))
     return fold_of(np.add, as_truths, input, dim, False)
 
 
