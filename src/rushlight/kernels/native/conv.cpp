@@ -58,14 +58,15 @@ template <class T> struct Ahead {
 };
 
 template <class T> struct Forward {
-    static constexpr long kStrip = 4 * kWide<T>;
+    static constexpr long kPanels = 4, kStrip = kPanels * kWide<T>;
     const Windows &s;
     const T *x, *w;
     T *y;
     long rows = s.O / s.G, channels = s.C / s.G, depth = channels * s.taps();
+    long each = even(ceil_div(s.N * s.length(), kWide<T>), kPanels) * kWide<T>;  // columns of a strip
 
     void strip(long group, long first, long row_begin, long row_end) const {
-        long columns = std::min(kStrip, s.N * s.length() - first);
+        long columns = std::min(each, s.N * s.length() - first);
         Places<T> from, to;
         from.find(s, first, columns, false, s.C, scratch<int32_t, 0>(Places<T>::room(s, kStrip)));
         to.find(s, first, columns, true, s.O, scratch<int32_t, 1>(Places<T>::room(s, kStrip)));
@@ -76,7 +77,7 @@ template <class T> struct Forward {
             long steps = std::min(step, depth - k);
             pack(from, image, k, steps, packed);
             const bool last = k + step >= depth;
-            Ahead<T> next = inputs_ahead(group, last ? first + kStrip : first, last ? 0 : k + step, step);
+            Ahead<T> next = inputs_ahead(group, last ? first + each : first, last ? 0 : k + step, step);
             const long share = next.share(ceil_div(row_end - row_begin, kRows));
             for (long i = row_begin; i < row_end; i += kRows) {
                 next.ask(share);
@@ -88,7 +89,7 @@ template <class T> struct Forward {
     // What is packed for `steps` steps of the sum from k on, of columns of one image.
     Ahead<T> inputs_ahead(long group, long column, long k, long steps) const {
         const long L = s.length(), area = s.area(), taps = s.taps(), total = s.N * L;
-        const long columns = column < total ? std::min({kStrip, total - column, L - column % L}) : 0;
+        const long columns = column < total ? std::min({each, total - column, L - column % L}) : 0;
         const T *image = x + (column / L * s.C + group * channels + k / taps) * area;
         return {image + column % L * area / L, area, std::min(ceil_div(steps, taps), channels - k / taps), columns * area / L};
     }
@@ -125,12 +126,12 @@ template <class T> struct Forward {
         if constexpr (sizeof(T) == sizeof(float))
             if (conv_by_points(s, x, w, y)) return;
         if (conv_direct(s, x, w, y)) return;
-        long strips = ceil_div(s.N * s.length(), kStrip), block = rows_per_task(rows, strips * s.G, rows);
+        long strips = ceil_div(s.N * s.length(), each), block = rows_per_task(rows, strips * s.G, rows);
         long blocks = ceil_div(rows, block);
         parallel_for(strips * s.G * blocks, 1, [=, this_ = *this](long begin, long end) {
             for (long t = begin; t < end; ++t) {
                 long i = t % blocks * block, strip = t / blocks % strips;
-                this_.strip(t / blocks / strips, strip * kStrip, i, std::min(rows_of(this_), i + block));
+                this_.strip(t / blocks / strips, strip * this_.each, i, std::min(rows_of(this_), i + block));
             }
         });
     }
@@ -144,7 +145,14 @@ template <class T> struct InputGradient {
     const T *g, *w;
     T *x;
     long rows = s.O / s.G, channels = s.C / s.G, depth = channels * s.taps();
-    long block = std::min(channels, std::max(1L, 192 / (long)s.taps()));
+    long together = even(s.N, std::max(1L, kStrip / (long)s.length())), batches = ceil_div(s.N, together);  // images
+    long block = even(channels, block_of());
+
+    // Channels for one task: so many that w is read in few blocks, so few that no thread waits for a last one.
+    long block_of() const {
+        const long wanted = ceil_div(3L * threads(), batches * s.G), taps = s.taps();
+        return std::max({1L, 64 / taps, std::min(192 / taps, channels / wanted)});
+    }
 
     // Channels [c, c + some) of a group, images [n, end).
     void images(long group, long c, long n, long end) const {
@@ -161,7 +169,7 @@ template <class T> struct InputGradient {
         from.find(s, first, columns, true, s.O, scratch<int32_t, 1>(Places<T>::room(s, kStrip)));
         long m = some * s.taps(), padded = ceil_div(m, kRows) * kRows, pitch = ceil_div(columns, kWide<T>) * kWide<T>;
         long step = even(rows, kDepth);
-        T *right = scratch<T, 2>(step * kStrip), *left = scratch<T, 3>(step * padded);
+        T *right = scratch<T, 2>(step * kStrip), *left = scratch<T, 3>(panel(step) * padded / kRows);
         T *unfolded = scratch<T, 4>(padded * kStrip);
         for (long k = 0; k < rows; k += step) {
             long steps = std::min(step, rows - k);
@@ -180,11 +188,14 @@ template <class T> struct InputGradient {
                 from.load(image + i * s.length(), 0, q, std::min(q + kVectors, from.groups), packed + i * kWide<T>);
     }
 
+    // Numbers from one panel of w to the next: a line more than they have, so that they do not compete for the same places of a cache.
+    static long panel(long steps) { return steps * kRows + 64 / sizeof(T); }
+
     // w (steps, depth), its columns [0, m), as panels of kRows columns.
     void pack_left(const T *from, long m, long steps, T *left) const {
         for (long k = 0; k < steps; ++k, from += depth)
             for (long i = 0; i < m; i += kRows) {
-                T *to = left + i * steps + k * kRows;
+                T *to = left + i / kRows * panel(steps) + k * kRows;
                 if (m - i >= kRows) std::memcpy(to, from + i, kRows * sizeof(T));
                 else
                     for (int r = 0; r < kRows; ++r) to[r] = i + r < m ? from[i + r] : T(0);
@@ -193,7 +204,7 @@ template <class T> struct InputGradient {
 
     static void tiles(const T *left, const T *right, long m, long steps, long columns, long pitch, T *to, bool add) {
         for (long i = 0; i < m; i += kRows) {
-            const T *a[kRows] = {left + i * steps}, *b = right;
+            const T *a[kRows] = {left + i / kRows * panel(steps)}, *b = right;
             for (long j = 0; j < columns; j += kWide<T>, b += steps * kWide<T>)
                 product<T, kByPanels>(a, b, steps, columns - j, to + i * pitch + j, pitch, add);
         }
@@ -263,9 +274,26 @@ template <class T> struct InputGradient {
     }
 
     void turn_round(const Phase &phase, T *to) const {
-        parallel_for(s.G * channels, 1 + kGrain / (rows * phase.t.taps()), [=, this_ = *this, &phase](long begin, long end) {
-            for (long c = begin; c < end; ++c) this_.turn_round(phase, c / this_.channels, c % this_.channels, to);
+        constexpr long N = kLanes<T>;
+        parallel_for(s.G * ceil_div(channels, N), 1 + kGrain / (N * rows * phase.t.taps()), [=, this_ = *this, &phase](long begin, long end) {
+            const long blocks = ceil_div(this_.channels, N);
+            for (long b = begin; b < end; ++b) this_.turn_some(phase, b / blocks, b % blocks * N, std::min(N, this_.channels - b % blocks * N), to);
         });
+    }
+
+    // Channels [c, c + some): where there is one kernel position, squares of w.
+    void turn_some(const Phase &phase, long group, long c, long some, T *to) const {
+        constexpr long N = kLanes<T>;
+        if (s.taps() > 1 || some < N) {
+            for (long i = c; i < c + some; ++i) turn_round(phase, group, i, to);
+            return;
+        }
+        const T *from = w + group * rows * depth + c;
+        to += (group * channels + c) * rows;
+        long o = 0;
+        for (; o + N <= rows; o += N) square<T, N>(from + o * depth, depth, to + o, rows);
+        for (; o < rows; ++o)
+            for (long i = 0; i < N; ++i) to[i * rows + o] = from[o * depth + i];
     }
 
     void turn_round(const Phase &phase, long group, long c, T *to) const {
@@ -307,12 +335,11 @@ template <class T> struct InputGradient {
 
     void run() const {
         if (turned_round()) return;
-        long together = std::max(1L, kStrip / (long)s.length()), batches = ceil_div(s.N, together);
         long blocks = ceil_div(channels, block);
         parallel_for(batches * s.G * blocks, 1, [=, this_ = *this](long begin, long end) {
             for (long t = begin; t < end; ++t) {
-                long n = t / blocks % batches * together;
-                this_.images(t / blocks / batches, t % blocks * this_.block, n, std::min((long)this_.s.N, n + together));
+                long batches = this_.batches, n = t / blocks % batches * this_.together;
+                this_.images(t / blocks / batches, t % blocks * this_.block, n, std::min((long)this_.s.N, n + this_.together));
             }
         });
     }

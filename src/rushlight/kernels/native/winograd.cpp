@@ -169,13 +169,19 @@ struct Forward : Tiles {
     static constexpr long kChannels = 128;  // whose tiles at all points stay in the second-level cache
     const float *x, *w;
     float *y;
-    long strips, workers, depth, block, pitch_w, pitch_x, pitch_y;
+    long each, strips, workers, depth, block, pitch_w, pitch_x, pitch_y;
 
     Forward(const Windows &windows, const float *from, const float *weight, float *to)
-        : Tiles(windows), x(from), w(weight), y(to), strips(ceil_div(tiles, kTiles)),
+        : Tiles(windows), x(from), w(weight), y(to), each(share(tiles)), strips(ceil_div(tiles, each)),
           workers(std::min((long)threads(), strips)), depth(ceil_div(channels, ceil_div(channels, kChannels))),
           block(rows_within(kPoints * (channels + kTiles), kPoints * kTiles * depth)),
           pitch_w(block * channels + kApart), pitch_x(depth * kTiles + kApart), pitch_y(block * kTiles + kApart) {}
+
+    // Tiles of a strip: of few strips every thread takes as many.
+    static long share(long tiles) {
+        const long rounds = ceil_div(ceil_div(tiles, kTiles), threads()), lanes = kLanes<float>;
+        return rounds > 2 ? kTiles : std::min(kTiles, ceil_div(ceil_div(tiles, rounds * threads()), lanes) * lanes);
+    }
 
     long room() const { return kPoints * (pitch_w + workers * (pitch_x + pitch_y)); }
 
@@ -200,7 +206,7 @@ struct Forward : Tiles {
         parallel_for(workers, 1, [=, this_ = *this, next_ = &next, wrong_ = &wrong](long begin, long end) {
             for (long k = begin; k < end; ++k) {
                 float *mine = u + kPoints * (this_.pitch_w + k * (this_.pitch_x + this_.pitch_y));
-                for (long n; (n = (*next_)++) < this_.strips;) *wrong_ += !this_.strip(group, o, n * kTiles, u, mine);
+                for (long n; (n = (*next_)++) < this_.strips;) *wrong_ += !this_.strip(group, o, n * this_.each, u, mine);
             }
         });
     }
@@ -227,7 +233,7 @@ struct Forward : Tiles {
     // One strip of tiles; u: weights at the points, v: room for inputs and outputs there.  Whether all is finite.
     bool strip(long group, long o, long first, const float *u, float *v) const {
         float *m = v + kPoints * pitch_x;
-        long count = std::min(kTiles, tiles - first), some = std::min(block, rows - o);
+        long count = std::min(each, tiles - first), some = std::min(block, rows - o);
         for (long c = 0; c < channels; c += depth) {
             long steps = std::min(depth, channels - c);
             for (long i = 0; i < steps; ++i)
