@@ -91,7 +91,9 @@ def test_sums_of_short_rows(rng: np.random.Generator, half: Any, count: int) -> 
 
 def alike(a: Any, b: Any) -> None:
     assert a.dtype == b.dtype
-    np.testing.assert_array_equal(a.astype(np.float64), b.astype(np.float64))
+    with np.errstate(invalid="ignore"):
+        a, b = a.astype(np.float64), b.astype(np.float64)
+    np.testing.assert_array_equal(a, b)
 
 
 @half_dtypes
@@ -145,3 +147,35 @@ def test_fractions_and_angles_are_rounded_once(half: Any, name: str) -> None:
 def test_numbers_that_are_not_zero_are_counted(half: Any) -> None:
     x = every(half)
     assert int(torch.count_nonzero(wrap(x))) == (1 << 16) - 2 == int(torch.count_nonzero(wrap(x), 0))
+
+
+@half_dtypes
+def test_parts_of_numbers_and_infinities(half: Any) -> None:
+    x = every(half)
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.float32)
+        known = np.isfinite(wide)
+        mantissa, exponent = torch.frexp(wrap(x))
+        wanted = np.frexp(wide)
+        alike(mantissa._array, wanted[0].astype(half))
+        np.testing.assert_array_equal(exponent._array[known], wanted[1][known])
+        values = torch.full((x.size,), 0.5).to(mantissa.dtype)
+        step = np.where(np.isnan(wide), 0, np.heaviside(wide, np.float32(0.5))).astype(half)
+        found = torch.heaviside(wrap(x), values)._array
+    alike(found, step)
+    for name, sign in (("isposinf", 1), ("isneginf", -1)):
+        for given, numbers in ((x, wide), (x[::3], wide[::3]), (x[::-1], wide[::-1])):
+            np.testing.assert_array_equal(getattr(torch, name)(wrap(given))._array, numbers == sign * np.inf)
+
+
+@half_dtypes
+def test_cross_products_and_rows_of_limited_norm(rng: np.random.Generator, half: Any) -> None:
+    for shape, dim in (((2000, 3), 1), ((2000, 3), -1), ((3, 700), 0), ((300, 3, 40), 1), ((4, 3), 1)):
+        x, y = (rng.standard_normal(shape).astype(half) for _ in range(2))
+        found = torch.linalg.cross(wrap(x), wrap(y), dim=dim)._array.astype(float)
+        want = np.cross(x.astype(float), y.astype(float), axis=dim)
+        size = np.cross(abs(x.astype(float)), -abs(y.astype(float)), axis=dim)
+        assert (abs(found - want) <= (0.02 if half == HALVES[1] else 0.004) * (1 + abs(size) + abs(want)) * 2).all()
+    rows = rng.standard_normal((60, 80)).astype(half)
+    found = torch.renorm(wrap(rows), 2, 0, 1.0)._array.astype(float)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=2e-2)

@@ -10,6 +10,7 @@ from rushlight.basics.dtype_words import older
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, inplace_of, publish_inplace
+from rushlight.kernels.dispatch import bits
 from rushlight.ops.elementwise.shared import complex_refused, nothing, require_tensors, tensor_first
 
 if TYPE_CHECKING:
@@ -120,14 +121,14 @@ def isfinite(input: Array) -> Array:
              refusal=complex_refused(RuntimeError, "isposinf does not support complex inputs"))  # fmt: skip
 def isposinf(input: Array) -> Array:
     """Whether each element is +infinity.  input: (*) -> (*) bool"""
-    return _never(input) if input.dtype.kind in "biu" else np.equal(input, input.dtype.type(np.inf))
+    return _never(input) if input.dtype.kind in "biu" else np.equal(bits(input), bits(np.asarray(np.inf, input.dtype)))
 
 
 @elementwise(promote="arith", half=None, inplace=False, refuse="c",
              refusal=complex_refused(RuntimeError, "isneginf does not support complex inputs"))  # fmt: skip
 def isneginf(input: Array) -> Array:
     """Whether each element is -infinity.  input: (*) -> (*) bool"""
-    return _never(input) if input.dtype.kind in "biu" else np.equal(input, input.dtype.type(-np.inf))
+    return _never(input) if input.dtype.kind in "biu" else np.equal(bits(input), bits(np.asarray(-np.inf, input.dtype)))
 
 
 @elementwise(promote="arith", half=None, inplace=False, complex_half="widens")

@@ -17,7 +17,7 @@ from rushlight.dispatch.keeping.sides import of_zero
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, op, publish_inplace
 from rushlight.dispatch.results import named
-from rushlight.kernels.dispatch import in_float32_blocks, is_half, up
+from rushlight.kernels.dispatch import in_float32_blocks, is_half, recast, up
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.convert import to_dtype
 from rushlight.ops.elementwise.power import pow_op
@@ -280,7 +280,7 @@ def _same_kind(operands: list[Any]) -> None:
              grads={"input": _not_derived("heaviside"), "values": _not_derived("heaviside")})  # fmt: skip
 def heaviside(input: Array, values: Array) -> Array:
     """0 below 0, 1 above, `values` at 0, broadcast.  (*), (*) of one dtype -> (*)"""
-    return np.where(input == 0, values, (input > 0).astype(input.dtype))
+    return np.where(input == 0, values, recast(input > 0, input.dtype))
 
 
 heaviside.check(_same_kind)
@@ -294,8 +294,8 @@ FREXP = named("frexp", "mantissa", "exponent")
     batch=families.targeted)  # fmt: skip
 def frexp_op(input: Array) -> tuple[Array, ...]:
     """Mantissa and exponent.  (*) -> (*), (*) int32"""
-    mantissa, exponent = np.frexp(input)
-    return mantissa, exponent
+    mantissa, exponent = np.frexp(up(input)[0])
+    return recast(mantissa, input.dtype), exponent
 
 
 frexp_op.grad("input")(lambda g, exponent: g / pow_op(2.0, exponent))

@@ -17,6 +17,7 @@ from rushlight.dispatch.dims import numpy_names, wrap_dim, wrap_dims
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.engine import inplace
+from rushlight.kernels.dispatch import AT_ONCE, is_half, rounded, up
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.old_orders import in_old_order
@@ -326,12 +327,33 @@ def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
 def crossed(input: Array, other: Array, dim: int) -> Array:
     """Cross products along dimension `dim`, of size 3, of one shape.  (*), (*) -> (*)"""
     out = np.empty(input.shape, input.dtype)
+    for at in _blocks(input, dim):
+        _cross(input[at], other[at], dim, out[at])
+    return out
+
+
+def _blocks(x: Array, dim: int) -> list[Any]:
+    """All of an array, or of 16 bits as many slices at a time as become float32 together."""
+    if not is_half(x.dtype) or not x.size or dim % x.ndim == 0:
+        return [...]
+    some = max(len(x) * AT_ONCE // x.size, 1)
+    return [slice(start, start + some) for start in range(0, len(x), some)]
+
+
+def _cross(input: Array, other: Array, dim: int, out: Array) -> None:
+    if is_half(out.dtype):
+        (left, right), wide = up(input, other), np.empty(out.shape, np.float32)
+        _cross(left, right, dim, wide)
+        rounded(wide, out.dtype, out)
+        return
     a, b, into = (np.moveaxis(x, dim, 0) for x in (input, other, out))
     for i in range(3):
-        j, k = (i + 1) % 3, (i + 2) % 3
-        np.multiply(a[j], b[k], out=into[i, ...])
-        into[i, ...] -= a[k] * b[j]
-    return out
+        _component(a, b, into[i, ...], (i + 1) % 3, (i + 2) % 3)
+
+
+def _component(a: Array, b: Array, into: Array, j: int, k: int) -> None:
+    np.multiply(a[j], b[k], out=into)
+    into -= a[k] * b[j]
 
 
 crossed.grad("input")(lambda g, other, dim: crossed(conj(other), g, dim))

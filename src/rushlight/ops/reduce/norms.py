@@ -289,7 +289,7 @@ def renorm(input: Tensor, p: complex, dim: int, maxnorm: float) -> Tensor:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {array.ndim} dimensions")
     d = axes(dim, array.ndim)[0]
     others = tuple(i for i in range(array.ndim) if i != d)
-    norms = norm_of(array.astype(np.float32) if array.dtype in dtypes.HALVES else array, order(p), others, True)
+    norms = norm_of(widened(array) if array.dtype in dtypes.HALVES else array, order(p), others, True)
     large, safe = norms > maxnorm, order(p) >= 1 and bool(((norms > 0) & np.isfinite(norms)).all())
     # The norms of the other slices, which may be zero or NaN, take no part; those of 16 bits would overflow.
     wide = cast_first(input, np.dtype(np.float32)) if array.dtype in dtypes.HALVES else input
