@@ -10,6 +10,7 @@ import pytest
 
 import rushlight as torch
 from rushlight.kernels import dispatch, gather
+from rushlight.kernels.rows import sum_rows
 from rushlight.kernels.sums import add_up
 from rushlight.tensor import wrap
 
@@ -179,3 +180,11 @@ def test_cross_products_and_rows_of_limited_norm(rng: np.random.Generator, half:
     rows = rng.standard_normal((60, 80)).astype(half)
     found = torch.renorm(wrap(rows), 2, 0, 1.0)._array.astype(float)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=2e-2)
+
+
+@half_dtypes
+@pytest.mark.parametrize("shape", [(300, 5), (300, 311), (2, 70000)], ids=str)
+def test_sums_of_rows_are_rounded_once(path: str, half: Any, shape: tuple[int, ...]) -> None:
+    row = np.full((1, shape[1]), 3, half)
+    for x in (np.repeat(row, shape[0], 0), np.broadcast_to(row, shape), np.asfortranarray(np.repeat(row, shape[0], 0))):
+        np.testing.assert_array_equal(sum_rows(x), np.full(shape[1], 3 * shape[0], np.float32).astype(half))
