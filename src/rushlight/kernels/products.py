@@ -206,6 +206,8 @@ _BLOCK = 1 << 18  # numbers whose float32 copies are made at once, of 16-bit fac
 def of_halves(a: Array, b: Array, out: Any, row: Array | None) -> Any:
     """The product of 16-bit factors: sums in float32, rounded once."""
     vectors = a.ndim == 1, b.ndim == 1
+    if _is_tiny(a, b):
+        return _through_float32(a, b, out, row)
     found = product(a[None] if vectors[0] else a, b[:, None] if vectors[1] else b, row)
     if found is None:
         return _through_float32(a, b, out, row)
@@ -219,9 +221,19 @@ def of_halves(a: Array, b: Array, out: Any, row: Array | None) -> Any:
     return out
 
 
+_TINY = 1 << 9  # multiplications of a product up to which float32 copies and NumPy take less than a kernel
+
+
+def _is_tiny(a: Array, b: Array) -> bool:
+    return a.ndim > 1 < b.ndim and a.shape[-2] * a.shape[-1] * b.shape[-1] <= _TINY and a.size + b.size <= _BLOCK
+
+
 def _through_float32(a: Array, b: Array, out: Any, row: Array | None) -> Any:
     """The product of 16-bit factors, without float32 copies of all of them."""
-    if a.ndim == b.ndim == 2:
+    if a.ndim == b.ndim == 2 and a.size + b.size <= _BLOCK >> 4:
+        wide = np.asarray(widened(a) @ widened(b))
+        found = rounded(wide if row is None else wide + widened(row), a.dtype)
+    elif a.ndim == b.ndim == 2:
         found = _matrices(a, b, row)
     elif (a.ndim < 3 and b.ndim < 3) or a.size + b.size <= _BLOCK:
         found = rounded(np.asarray(widened(a) @ widened(b)), a.dtype)
