@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, _converter, contiguous, is_half, rounded, widened
 from rushlight.kernels.native import loader
-
-if TYPE_CHECKING:
-    pass
-
 
 BFLOAT16, FLOAT16 = np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)
 _SHARED = 1 << 18  # multiplications from which on threads share one packed factor
