@@ -156,6 +156,8 @@ def map_one(kernel: Reference, x: Array, out: Array | None, *numbers: object) ->
     """The native twin of `kernel`, by its name, of each element.  (*) -> (*)"""
     table = native(x.dtype)
     if table is None:
+        if out is None and _is_turned(x):
+            return in_memory_order(lambda y: map_one(kernel, y, None, *numbers), x)
         return put(_plain(kernel, x.dtype, x, *numbers, out=out), out)
     if not gapless(x):
         if x.ndim > 2 and out is None:
@@ -164,6 +166,11 @@ def map_one(kernel: Reference, x: Array, out: Array | None, *numbers: object) ->
     target = empty_like(x) if out is None else _target(out, x)
     getattr(table, kernel.__name__)(x, target, x.size, *numbers)
     return put(target, out)
+
+
+def _is_turned(x: Array) -> bool:
+    """Whether an array of three dimensions or more lies without gaps, but in another order than that of its dimensions, or the reverse."""
+    return x.ndim > 2 and not gapless(x) and gapless(x.transpose(memory_order(x)))
 
 
 def in_memory_order(run: Callable[..., Array], first: Array, *others: Array) -> Array:
@@ -197,6 +204,8 @@ def map_pair(kernel: Reference, x: Array, y: Array, out: Array | None, *numbers:
     """The native twin of `kernel`, by its name, of each pair of elements.  (*), (*) -> (*)"""
     table = native(x.dtype)
     if table is None or y.dtype != x.dtype:
+        if out is None and x.shape == y.shape and x.strides == y.strides and _is_turned(x):
+            return in_memory_order(lambda a, b: map_pair(kernel, a, b, None, *numbers), x, y)
         return put(_plain(kernel, x.dtype, x, y, *numbers, out=out), out)
     if x.shape != y.shape or x.flags.num & y.flags.num & DENSE != DENSE:
         if out is None and x.ndim > 2 and x.shape == y.shape and not gapless(x):
