@@ -90,3 +90,25 @@ def test_layers_begin_as_in_pytorch() -> None:
         assert spread(layer.weight)[1] == pytest.approx(1 / math.sqrt(3 * fan), rel=0.1)
     assert spread(nn.Embedding(100, 50).weight)[1] == pytest.approx(1, rel=0.05)
     assert spread(nn.LSTM(3, 25).weight_hh_l0)[0] <= 0.2
+
+
+@pytest.mark.filterwarnings("ignore:mean is more than 2 std")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("limits", "inside"),
+    [((0, 1, 5, 6), (5, 5.4)), ((10, 1, -1, 1), (0.5, 1)), ((-10, 1, -1, 1), (-1, -0.5)), ((0, 0.02, 1, 2), (1, 1.01)),
+     ((3, 0.001, 1, 2), (1.99, 2)), ((0, 1, 30, 1000), (30, 30.3))],
+)  # fmt: skip
+def test_normal_values_far_from_their_mean_lie_at_the_nearer_bound(dtype, limits, inside) -> None:
+    drawn = init.trunc_normal_(torch.empty(1000, dtype=dtype), *limits).double()
+    low, high = limits[2:]
+    assert low <= drawn.min() and drawn.max() <= high
+    assert ((drawn >= inside[0]) & (drawn <= inside[1])).double().mean() > 0.8
+
+
+@pytest.mark.filterwarnings("ignore:mean is more than 2 std")
+def test_means_of_normal_values_behind_a_bound_are_those_of_the_distribution() -> None:
+    drawn = init.trunc_normal_(torch.empty(20_000, dtype=torch.float64), 0, 1, 30, 1000)
+    assert float(drawn.mean()) - 30 == pytest.approx(0.03326, rel=0.05)  # density over tail, less 30
+    drawn = init.trunc_normal_(torch.empty(20_000, dtype=torch.float64), 2.5, 1, -1, 1)
+    assert float(drawn.mean()) == pytest.approx(0.5640, abs=0.01)

@@ -45,10 +45,13 @@ def test_attributes_move_between_registers() -> None:
     net = Net()
     net.count = nn.Parameter(torch.ones(1))
     assert "count" not in vars(net) and "count" in net._parameters
-    net.count = nn.ReLU()
-    assert "count" not in net._parameters and "count" in net._modules
+    del net.count
     net.count = nn.Buffer(torch.ones(1), persistent=False)
-    assert "count" not in net._modules and net._non_persistent_buffers_set == {"passing", "count"}
+    assert net._non_persistent_buffers_set == {"passing", "count"}
+    net.count = nn.ReLU()
+    assert "count" not in net._buffers and "count" in net._modules and net._non_persistent_buffers_set == {"passing"}
+    net.count = nn.Parameter(torch.ones(1))
+    assert "count" not in net._modules and "count" in net._parameters
     del net.count
     assert not hasattr(net, "count") and net._non_persistent_buffers_set == {"passing"}
     net.second = None
@@ -204,3 +207,22 @@ def test_classes_of_parameters_say_what_becomes_of_them():
 def test_layers_that_wait_for_their_sizes_are_converted():
     layer = torch.nn.LazyConv1d(5, 3).double()
     assert layer(torch.ones(2, 4, 6, dtype=torch.float64)).dtype is torch.float64
+
+
+@pytest.mark.parametrize("value", [nn.Linear(1, 1), nn.Buffer(torch.ones(1)), torch.ones(1)])
+def test_a_parameter_gives_way_to_parameters_and_none_alone(value):
+    net = nn.Linear(1, 1)
+    with pytest.raises(TypeError, match="as parameter 'weight'"):
+        net.weight = value
+    net.bias = None
+    with pytest.raises(TypeError, match="as parameter 'bias'"):
+        net.bias = value
+    assert list(net.state_dict()) == ["weight"]
+
+
+def test_a_child_gives_way_to_no_buffer():
+    net = Net()
+    with pytest.raises(TypeError, match="as child module 'first'"):
+        net.first = nn.Buffer(torch.ones(1))
+    net.first = nn.Parameter(torch.ones(1))
+    assert [name for name, _ in net.named_parameters()] == ["first", "second.weight", "second.bias"]

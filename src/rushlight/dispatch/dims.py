@@ -64,7 +64,7 @@ def as_int(value: object, name: str, argument: str) -> int:
     if not hasattr(value, "__index__"):
         advice = ": divide with // or convert it with int()" if isinstance(value, float) else ""
         raise TypeError(f"{name}(): argument '{argument}' must be int, not {type(value).__name__}{advice}")
-    return int(value)
+    return int(value.__index__())
 
 
 def wrap_dim(dim: object, ndim: int) -> int:
@@ -149,6 +149,14 @@ def common_shape(s: tuple[int, ...], t: tuple[int, ...]) -> Any:
                 return None
             found[lead + i] = n
     return tuple(found)
+
+
+def joint_shape(s: tuple[int, ...], t: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape to which two shapes broadcast.  Raises RuntimeError if there is none."""
+    shape: tuple[int, ...] | None = common_shape(s, t)
+    if shape is None:
+        raise RuntimeError(two_sizes(s, t))
+    return shape
 
 
 def also_named(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

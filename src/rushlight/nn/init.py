@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rushlight.basics import caller
+from rushlight.basics import caller, dtypes
 from rushlight.basics.caller import warn
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
@@ -96,7 +96,8 @@ def trunc_normal_(
 ) -> Tensor:
     """Fill with normal values cut off outside [a, b]: those outside are drawn again.
 
-    Where that would take long, the distribution function is inverted.
+    Where few are inside, uniform values of [a, b] are kept by their density, and where few of these are, those behind the nearer
+    bound by that of an exponential. Source: Robert, Simulation of truncated normal variables (1995).
     """
     if mean < a - 2 * std or mean > b + 2 * std:
         warn(
@@ -108,10 +109,7 @@ def trunc_normal_(
     with no_grad():
         if high - low > 0.25:
             return _redrawn(tensor.normal_(mean, std, generator=generator), mean, std, a, b, generator)
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0)).add_(mean)
-        return tensor.clamp_(min=a, max=b)
+        return _kept_by_density(tensor, mean, std, a, b, generator)
 
 
 def _redrawn(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Generator | None) -> Tensor:
@@ -123,6 +121,28 @@ def _redrawn(tensor: Tensor, mean: float, std: float, a: float, b: float, genera
         fresh = ops.empty_like(tensor).normal_(mean, std, generator=generator)
         tensor.copy_(ops.where(outside, fresh, tensor))
         outside = (tensor < a).logical_or_(tensor > b)
+    return tensor
+
+
+def _kept_by_density(
+    tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Generator | None
+) -> Tensor:
+    """Fill with values of [a, b], each kept by its density beside the largest there: numbers for all, as PyTorch draws."""
+    peak = min(max(mean, a), b)
+    far = (b - a) * abs(peak - mean) > 100 * std * std  # of uniform values one of as many would be kept
+    missing = ops.ones_like(tensor, dtype=dtypes.bool)
+    while bool(missing.any()):
+        if far:
+            drawn = ops.empty_like(tensor).exponential_(abs(peak - mean) / std**2, generator=generator)
+            least = (drawn / std) ** 2 / -2
+            drawn = peak + drawn * (1 if peak > mean else -1)
+        else:
+            drawn = ops.empty_like(tensor).uniform_(a, b, generator=generator)
+            least = ((peak - mean) ** 2 - (drawn - mean) ** 2) / (2 * std**2)
+        kept = (ops.empty_like(tensor).uniform_(generator=generator).log_() > least).logical_not_()  # NaN ends, too
+        kept.logical_and_(missing).logical_and_(drawn >= a).logical_and_(drawn <= b)
+        tensor.copy_(ops.where(kept, drawn, tensor))
+        missing.logical_and_(kept.logical_not_())
     return tensor
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.dispatch.dims import as_int
 from rushlight.dispatch.named import named
 from rushlight.tensor import Tensor, strided, wrap
 
@@ -27,7 +28,7 @@ __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general
 
 def checked(name: str, M: int, dtype: dtype | None, layout: layout | None) -> Any:
     """The dtype of a window.  Raises ValueError for what it cannot be."""
-    if M < 0:
+    if as_int(M, name, "M") < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
     if layout is not None and layout is not strided:
         raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")

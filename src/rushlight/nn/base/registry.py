@@ -155,12 +155,14 @@ class Registry:
         own = self.__dict__
         if isinstance(value, Parameter):
             self._set_parameter(name, value)
+        elif "_parameters" in own and name in own["_parameters"]:
+            self._clear(name, value)  # a parameter gives way to another, or to None
         elif isinstance(value, Registry):
             self._set_module(name, value)
+        elif "_modules" in own and name in own["_modules"]:
+            self._clear(name, value)
         elif isinstance(value, (Buffer, UninitializedBuffer)):
             self._set_buffer(name, value)
-        elif "_parameters" in own and (name in own["_parameters"] or name in own["_modules"]):
-            self._clear(name, value)
         elif "_buffers" in own and name in own["_buffers"]:
             self._set_buffer(name, value)
         else:

@@ -18,6 +18,7 @@ from rushlight.basics.errors import explained
 from rushlight.basics.state import modes
 from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import sizes
 from rushlight.dispatch.formats import kept_order
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.keeping.shown import always, bias_sizes, no_padding
@@ -225,11 +226,7 @@ conv_weight_op.grad("other")(
 
 def spread(name: str, what: str, value: Any, n: int) -> tuple[int, ...]:
     """An int or a sequence of n (or 1) ints as a tuple of n."""
-    if hasattr(value, "__index__"):
-        return (int(value),) * n
-    if any(isinstance(v, str) for v in value):
-        raise TypeError(f"{name}(): argument '{what}' must be tuple of ints, not {value!r}")
-    values = tuple(int(v) for v in value)
+    values = sizes((value,), name, what)
     if len(values) == 1:
         return values * n
     if len(values) != n:

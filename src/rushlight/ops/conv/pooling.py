@@ -17,6 +17,7 @@ from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import as_int, listed
 from rushlight.dispatch.formats import kept_order
 from rushlight.dispatch.keeping.shown import GEOMETRY
 from rushlight.dispatch.operands import held
@@ -244,7 +245,7 @@ def avg_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stri
              padding: int | Sequence[int], ceil_mode: bool, count_include_pad: bool,
              divisor_override: Any = None) -> Tensor:  # fmt: skip
     """Average pooling in n dimensions."""
-    if divisor_override == 0:
+    if divisor_override is not None and not as_int(divisor_override, name, "divisor_override"):
         raise RuntimeError(f"{name}: divisor must be not zero")
     geometry, out = geometry_of(name, n, input, kernel, stride, padding, 1, ceil_mode)
     x, added = batched(input, n)
@@ -292,7 +293,8 @@ def adaptive_sizes(name: str, input: Tensor, output_size: int | Sequence[int | N
         words = "internal error: output_size.size()" if "max" in name else "output_size"
         some = f"argument 'output_size' should contain one int (got {len(given)})" if n == 1 else f"{words} must be {n}"
         raise RuntimeError(f"{name}(): {some}, got {given}")
-    sizes = tuple(int(s if o is None else o) for o, s in zip(given, input.shape[-n:], strict=True))
+    whole = [s if o is None else o for o, s in zip(given, input.shape[-n:], strict=True)]
+    sizes = listed(whole, name, "output_size")
     if min(sizes) < 0:
         words = "Trying to create tensor with negative dimension" if "max" in name else "negative sizes"
         raise RuntimeError(
@@ -457,7 +459,7 @@ def max_unpool(name: str, n: int, input: Tensor, indices: Tensor, kernel: int | 
         if len(output_size) not in (n, n + 2):
             raise ValueError(f"{name}: output_size should be a sequence containing {n} or {n + 2} elements, but it has a "
                              f"length of {len(output_size)}")  # fmt: skip
-        out = [int(s) for s in output_size][-n:]
+        out = [*listed(output_size[-n:], name, "output_size")]
         if any(not u - s < o < u + s for o, u, s in zip(out, usual, stride, strict=True)):
             raise ValueError(
                 f"{name}: invalid output_size {list(output_size)}: each must be within a stride of {usual}"

@@ -12,6 +12,7 @@ from rushlight.basics import caller, dtypes
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.compute import check_numbers, fitted
+from rushlight.dispatch.dims import as_int
 from rushlight.dispatch.formats import empty_in_format
 from rushlight.dispatch.options import (
     META,
@@ -355,17 +356,19 @@ def triangle(
     device: device | str | int | None,
     layout: layout | None,
     pin_memory: bool,
-    rows: tuple[Array, ...],
+    offset: int,
+    upper: bool,
 ) -> Tensor:
     """The indices of a triangle as a 2 x N tensor."""
     where = check_options(name, device, layout, pin_memory)
     for which, n in (("row", row), ("col", col)):
-        if n < 0:
+        if as_int(n, name, which) < 0:
             raise RuntimeError(f"{name}: {which} must be non-negative, got {n}")
     kind = numpy_dtype(name, dtype, dtypes.int64)
     if kind.kind not in "iu":
         raise NotImplementedError(f"{name}: not implemented for {dtypes.of(kind)}: indices are integers")
-    return made(np.stack(rows).astype(kind, copy=False), False, where)
+    below = np.tri(row, col, as_int(offset, name, "offset") - upper, dtype=bool)
+    return made(np.stack(np.nonzero(~below if upper else below)).astype(kind, copy=False), False, where)
 
 
 @function()
@@ -373,8 +376,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = N
                  device: device | str | int | None = None, layout: layout | None = None,
                  pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Row and column indices (2 x N) of the lower triangle of a row x col matrix, on and below diagonal `offset`."""
-    return triangle("tril_indices", row, col, dtype, device, layout, pin_memory,
-                    np.nonzero(np.tri(max(row, 0), max(col, 0), offset, dtype=bool)))  # fmt: skip
+    return triangle("tril_indices", row, col, dtype, device, layout, pin_memory, offset, False)
 
 
 @function()
@@ -382,5 +384,4 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = N
                  device: device | str | int | None = None, layout: layout | None = None,
                  pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Row and column indices (2 x N) of the upper triangle of a row x col matrix, on and above diagonal `offset`."""
-    return triangle("triu_indices", row, col, dtype, device, layout, pin_memory,
-                    np.nonzero(~np.tri(max(row, 0), max(col, 0), offset - 1, dtype=bool)))  # fmt: skip
+    return triangle("triu_indices", row, col, dtype, device, layout, pin_memory, offset, True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import special
+from rushlight.dispatch.dims import listed
 from rushlight.dispatch.formats import empty_in_format
 from rushlight.dispatch.options import (
     META,
@@ -191,7 +192,7 @@ for _method in (new_empty, new_zeros, new_ones, new_full, new_tensor):
 
 def strided_memory(name: str, size: Any, stride: Any, dtype: np.dtype[Any], where: device | None = None) -> Array:
     """Uninitialized memory with strides given in elements."""
-    shape, steps = size_of(name, (size,)), tuple(int(s) for s in stride)
+    shape, steps = size_of(name, (size,)), listed(stride, name, "stride")
     if len(shape) != len(steps):
         raise RuntimeError(f"{name}: dimensionality of sizes ({len(shape)}) must match dimensionality of strides "
                            f"({len(steps)})")  # fmt: skip
@@ -248,7 +249,7 @@ def empty_permuted(size: int | Sequence[int], physical_layout: Sequence[int], *,
                    pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialized memory of this size whose dimensions lie in memory in the order `physical_layout`."""
     where = check_options("empty_permuted", device, layout, pin_memory)
-    shape, order = size_of("empty_permuted", (size,)), [int(i) for i in physical_layout]
+    shape, order = size_of("empty_permuted", (size,)), [*listed(physical_layout, "empty_permuted", "physical_layout")]
     check_layout(order, len(shape))
     laid = tuple(shape[i] for i in order)
     array = uninitialized(blank(np.empty, laid, numpy_dtype("empty_permuted", dtype), where))

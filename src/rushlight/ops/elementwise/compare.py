@@ -147,7 +147,7 @@ def _check_close(name: str, input: Any, other: Any, rtol: float, atol: float) ->
     for argument, value in (("rtol", rtol), ("atol", atol)):
         if getattr(value, "requires_grad", False):
             raise TypeError(f"{name}(): argument '{argument}' must be float, not Tensor: it has no gradient")
-        if value < 0:
+        if not value >= 0:  # a NaN is none, either
             raise RuntimeError(f"{name}(): {argument} must be greater than or equal to zero, but got {value}")
 
 

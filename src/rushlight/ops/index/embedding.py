@@ -12,7 +12,7 @@ from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import also_named
+from rushlight.dispatch.dims import also_named, as_int
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine import inplace
@@ -165,7 +165,7 @@ def wrapped_padding(name: str, padding_idx: int | None, count: int) -> int:
     """`padding_idx` counted from the front, -1 for None.  Raises AssertionError if it is out of range."""
     if padding_idx is None:
         return -1
-    if not -count <= padding_idx < count:
+    if not -count <= as_int(padding_idx, name, "padding_idx") < count:
         raise AssertionError(f"{name}: Padding_idx must be within num_embeddings: got {padding_idx}, expected "
                              f"[{-count}, {count - 1}]")  # fmt: skip
     return padding_idx % count

@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import numpy_names, wrap_dim
+from rushlight.dispatch.dims import as_int, numpy_names, wrap_dim
 from rushlight.dispatch.keeping.shown import SLICE
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
@@ -108,7 +108,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     if not shape:
         raise IndexError("select_scatter() cannot be applied to a 0-dim tensor.")
     dim = wrap_dim(dim, len(shape))
-    if not -shape[dim] <= index < shape[dim]:
+    if not -shape[dim] <= as_int(index, "select_scatter", "index") < shape[dim]:
         raise IndexError(
             f"select_scatter(): index {index} out of range for tensor of size {list(shape)} at dimension {dim}"
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
+from rushlight.basics.dtype_words import older
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
@@ -59,7 +60,7 @@ def _(g: Tensor, input1: Tensor, input2: Tensor, weight: Tensor, needs: tuple[bo
 
 
 def check_sizes(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> None:
-    """Raise RuntimeError where shapes do not fit."""
+    """Raise RuntimeError where shapes or dtypes do not fit."""
     shapes = f"input1 {list(input1.shape)}, input2 {list(input2.shape)}, weight {list(weight.shape)}"
     if input1.ndim != input2.ndim or input1.shape[:-1] != input2.shape[:-1]:
         raise RuntimeError(f"bilinear(): input batch dimensions do not match: got {shapes}")
@@ -67,6 +68,11 @@ def check_sizes(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | N
         raise RuntimeError(f"bilinear(): expected weight (out, {input1.shape[-1]}, {input2.shape[-1]}), got {shapes}")
     if bias is not None and (bias.ndim != 1 or bias.shape[0] != weight.shape[0]):
         raise RuntimeError(f"bilinear(): expected bias ({weight.shape[0]},), got {list(bias.shape)} with {shapes}")
+    given = {"input1": input1, "input2": input2, "weight": weight, "bias": bias}
+    kinds = {name: older(x.dtype) for name, x in given.items() if x is not None}
+    if len(set(kinds.values())) > 1:
+        got = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+        raise RuntimeError(f"bilinear(): All tensors must have the same dtype, got {got}")
 
 
 @function(ns="")

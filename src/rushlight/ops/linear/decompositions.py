@@ -18,6 +18,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import joint_shape
 from rushlight.dispatch.meta import placed
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import META
@@ -154,7 +155,7 @@ def guarded_solve(A: Array, B: Array) -> Array:
     Large ones one by one, each in its own precision beside one copy of it. NumPy makes copies of all in float64: of many matrices, some
     go at a time.
     """
-    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    batch = joint_shape(A.shape[:-2], B.shape[:-2])
     if large.by_itself(A) and A.dtype == B.dtype and (found := large.solutions(A, B, batch)) is not None:
         return found
     if batch and batch[0] > 1 and (A.size > SOLVED or B.size > SOLVED):

@@ -17,7 +17,7 @@ from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import numpy_names
+from rushlight.dispatch.dims import as_int, numpy_names
 from rushlight.dispatch.options import check_options, made
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.fourier import working_bytes
@@ -135,10 +135,11 @@ def one_dim(name: str, x: Tensor, dim: int) -> int:
     ndim = x.ndim
     if not ndim:
         raise IndexError(f"fft_{name}: Dimension specified as {dim} but tensor has no dimensions")
+    dim = as_int(dim, f"fft_{name}", "dim")
     if not -ndim <= dim < ndim:
         raise IndexError(f"fft_{name}: Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got "
                          f"{dim})")  # fmt: skip
-    return int(dim % ndim)
+    return dim % ndim
 
 
 def many_dims(
@@ -163,7 +164,7 @@ def many_dims(
     if s is not None and len(s) != len(dims):
         raise RuntimeError(f"fft_{name}: When given, dim and shape arguments must have the same length, got {len(dims)} and "
                            f"{len(s)}")  # fmt: skip
-    sizes = [x.shape[d] if s is None or s[i] == -1 else int(s[i]) for i, d in enumerate(dims)]
+    sizes = [x.shape[d] if s is None or s[i] == -1 else as_int(s[i], f"fft_{name}", "s") for i, d in enumerate(dims)]
     if any(n < 1 for n in sizes):
         raise RuntimeError(f"fft_{name}: Invalid number of data points ({min(sizes)}) specified")
     return dims, sizes
@@ -236,7 +237,7 @@ def _publish(name: str) -> None:
     kind, forward = KINDS[name]
 
     def one(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-        if n is not None and n < 1:
+        if n is not None and as_int(n, f"fft_{name}", "n") < 1:
             raise RuntimeError(f"fft_{name}: Invalid number of data points ({n}) specified")
         return kind(name, input, None if n is None else (n,), (dim,), norm, forward)
 
@@ -301,7 +302,7 @@ def _frequencies(
     """Those of `np.fft`, also of no elements and of a spacing of 0.  Raises RuntimeError for a negative n, for integers."""
     where = check_options(name, device, layout, pin_memory)
     kind = dtype or dtypes.get_default_dtype()
-    if n < 0:
+    if as_int(n, f"fft_{name}", "n") < 0:
         raise RuntimeError(f"{name}: Trying to create tensor with negative dimension {n}: [{n}]")
     if not kind.is_floating_point:
         kinds = {True: NotImplementedError, False: RuntimeError}

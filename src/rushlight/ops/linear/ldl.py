@@ -12,6 +12,7 @@ import numpy as np
 
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import joint_shape
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
@@ -173,7 +174,7 @@ def unpacked(LD: Array, pivots: Array, hermitian: bool) -> tuple[Any, Any]:
 @op(ns=None, batch=families.with_pivots)
 def ldl_solve_op(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
     """A^-1 B.  (*, N, N), (*, N), (*, N, K) -> (*, N, K)"""
-    batch = np.broadcast_shapes(LD.shape[:-2], B.shape[:-2])
+    batch = joint_shape(LD.shape[:-2], B.shape[:-2])
     LD, pivots, B = (np.broadcast_to(x, (*batch, *x.shape[k:])) for x, k in ((LD, -2), (pivots, -1), (B, -2)))
     out = np.empty(B.shape, B.dtype)
     for i in np.ndindex(*batch):

@@ -12,6 +12,7 @@ import numpy as np
 from rushlight.backends import lapack
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import joint_shape
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.linear import decompositions as base
@@ -34,7 +35,7 @@ def lstsq_op(A: Array, B: Array, rcond: float | None) -> tuple[Array, ...]:
 
     rcond: the condition of the part of R that counts, as LAPACK's gelsy takes it; None: the precision times the longer side.
     """
-    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    batch = joint_shape(A.shape[:-2], B.shape[:-2])
     A, B = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (A, B))
     X, ranks = np.empty((*batch, A.shape[-1], B.shape[-1]), A.dtype), np.empty(batch, np.int64)
     share = max(A.shape[-2:]) * float(np.finfo(A.dtype).eps) if rcond is None else rcond

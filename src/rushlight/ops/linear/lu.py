@@ -15,6 +15,7 @@ from rushlight.backends import lapack
 from rushlight.basics import caller
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import joint_shape
 from rushlight.dispatch.named import named
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
@@ -284,7 +285,7 @@ def solve_op(LU: Array, pivots: Array, B: Array, adjoint: bool) -> Array:
     """As `lu_solve` from the left, the exchanges as columns: (*, N, 1)."""
     pivots = pivots[..., 0]
     if LU.shape[:-2] != B.shape[:-2]:
-        B = np.broadcast_to(B, (*np.broadcast_shapes(LU.shape[:-2], B.shape[:-2]), *B.shape[-2:]))
+        B = np.broadcast_to(B, (*joint_shape(LU.shape[:-2], B.shape[:-2]), *B.shape[-2:]))
     if adjoint:
         return exchanged(solved_by(LU, solved_by(LU, B.copy(), True, True), False, True), pivots, False)
     return solved_by(LU, solved_by(LU, exchanged(B, pivots, True), False, False), True, False)

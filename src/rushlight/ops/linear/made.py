@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.backends import lapack
+from rushlight.dispatch.dims import joint_shape
 from rushlight.dispatch.shapes import Made
 from rushlight.ops.linear import decompositions as base
 from rushlight.ops.linear import eigen, large
@@ -55,7 +56,7 @@ def _(A: Array, B: Array, upper: bool) -> list[Made]:
 
 
 def _solution(A: Array, B: Array) -> list[Made]:
-    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    batch = joint_shape(A.shape[:-2], B.shape[:-2])
     return [Made((*batch, *B.shape[-2:]), np.result_type(A.dtype, B.dtype))]
 
 
@@ -207,5 +208,5 @@ def _(A: Array, UPLO: str) -> list[Made]:
 
 @lstsq_op.shape
 def _(A: Array, B: Array, rcond: float | None) -> list[Made]:
-    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    batch = joint_shape(A.shape[:-2], B.shape[:-2])
     return [Made((*batch, A.shape[-1], B.shape[-1]), A.dtype), Made(batch, np.dtype(np.int64))]

@@ -16,7 +16,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import also_named, listed, numpy_names, wrap_dims
+from rushlight.dispatch.dims import also_named, as_int, listed, numpy_names, wrap_dims
 from rushlight.dispatch.named import named
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
@@ -26,6 +26,7 @@ from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.linear import decompositions as base
 from rushlight.ops.linear import large
 from rushlight.ops.linear.decompositions import NS, inverse, is_complex, like, mH, mT, pack
+from rushlight.ops.linear.eigen import eigh_of
 from rushlight.ops.linear.triangular import triangular_op
 from rushlight.ops.shape.moved_views import broadcast_shapes
 from rushlight.ops.shape.reshape import reshape_op
@@ -330,7 +331,7 @@ def pinv_op(A: Array, atol: object, rtol: float | None, hermitian: bool) -> Arra
 def _factors(A: Array, hermitian: bool) -> object:
     if not hermitian:
         return base.svd_of(A, False)
-    L, V = np.linalg.eigh(A)
+    L, V = eigh_of(A, "L")
     return V, L, np.conj(np.swapaxes(V, -1, -2))
 
 
@@ -535,9 +536,9 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Sequence[int] | None = None)
         A = permute(A, (*keep, *(d % A.ndim for d in dims)))
     rest = tuple(A.shape[B.ndim :])
     n = math.prod(rest)
-    if n != math.prod(A.shape[: B.ndim]):
+    if n != math.prod(A.shape[: B.ndim]) or n != math.prod(B.shape):
         raise RuntimeError(f"linalg.tensorsolve: Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
-                           f"prod(self.shape[:other.ndim]), but got {n} != {math.prod(A.shape[: B.ndim])}")  # fmt: skip
+                           f"prod(self.shape[:other.ndim]), but got {n} != {math.prod(B.shape)}")  # fmt: skip
     x = base.solve(reshape_op(A.contiguous(), (n, n)), reshape_op(B.contiguous(), (n,)))
     return reshape_op(x, rest)
 
@@ -571,7 +572,7 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
     from rushlight.dispatch import functions as ops
 
     x = x.unsqueeze(0) if x.ndim == 0 else x
-    n = x.shape[-1] if N is None else int(N)
+    n = x.shape[-1] if N is None else as_int(N, "linalg.vander", "N")
     if n <= 1:
         raise RuntimeError("linalg.vander: N must be greater than 1.")
     if x.dtype is dtypes.bool:
@@ -598,7 +599,7 @@ def vander_of_vector(x: Tensor, N: int | None = None, increasing: bool = False) 
         raise TypeError(f"vander(): argument 'x' (position 1) must be Tensor, not {kind_of(x)}")
     if x.ndim != 1:
         raise RuntimeError(f"vander: x must be a one-dimensional tensor, got {x.ndim} dimensions")
-    n = len(x) if N is None else int(N)
+    n = len(x) if N is None else as_int(N, "vander", "N")
     if n < 0:
         raise RuntimeError(f"vander: N must be non-negative, got {n}")
     x = x.long() if x.dtype is dtypes.bool else x

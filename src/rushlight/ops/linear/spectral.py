@@ -12,6 +12,7 @@ from rushlight.basics import caller
 from rushlight.basics.state import modes
 from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import as_int
 from rushlight.dispatch.named import Named, named
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.reference.fourier import complex_of, real_of
@@ -34,8 +35,8 @@ def refuse(name: str, what: str) -> Any:
 
 def lengths(name: str, n_fft: int, hop_length: Any, win_length: Any, window: Any) -> tuple[int, int]:
     """Hop and window length, checked."""
-    hop = n_fft // 4 if hop_length is None else int(hop_length)
-    width = n_fft if win_length is None else int(win_length)
+    hop = n_fft // 4 if hop_length is None else as_int(hop_length, name, "hop_length")
+    width = n_fft if win_length is None else as_int(win_length, name, "win_length")
     if n_fft > 0 and hop <= 0:
         refuse(name, f"expected hop_length > 0, but got hop_length={hop}")
     if n_fft > 0 and not 0 < width <= n_fft:

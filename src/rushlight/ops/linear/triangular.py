@@ -12,6 +12,7 @@ from rushlight.backends.numpy import backend
 from rushlight.dispatch import families
 from rushlight.dispatch import functions as ops
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import joint_shape
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.linear.decompositions import NS, followed, guarded_solve, like, matrix, mH, mT, pack
 from rushlight.tensor import Tensor
@@ -26,7 +27,7 @@ def triangular_op(A: Array, B: Array, upper: bool) -> Array:
 
     Its derivatives are those by all elements of A, which are to be zero in the other triangle where they are asked for.
     """
-    batch = () if A.ndim == B.ndim == 2 else np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    batch = () if A.ndim == B.ndim == 2 else joint_shape(A.shape[:-2], B.shape[:-2])
     out = np.empty((*batch, *B.shape[-2:]), np.result_type(A, B))
     out[...] = B
     with np.errstate(all="ignore"):

@@ -42,8 +42,9 @@ F = "nn.functional"
 )
 def bce_op(input: Array, target: Array, weight: Array | None, reduction: str) -> Array:
     """-(target * log(input) + (1 - target) * log(1 - input)) * weight, reduced; logarithms are at least -100."""
-    if input.size and not (np.minimum.reduce(input, axis=None) >= 0 and np.maximum.reduce(input, axis=None) <= 1):
-        raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1")
+    for name, x in (("input", input), ("target", target)):
+        if x.size and not (np.minimum.reduce(x, axis=None) >= 0 and np.maximum.reduce(x, axis=None) <= 1):
+            raise RuntimeError(f"binary_cross_entropy: all elements of {name} should be between 0 and 1")
     given = (input, target) if weight is None else (input, target, weight)
     return folded(lambda *a: _entropy(*a), reduction, *given)
 
@@ -85,7 +86,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
                          reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """-(target * log(input) + (1 - target) * log(1 - input)) * weight, reduced.  (*), (*) -> () or (*)
 
-    Logarithms below -100 count as that. Raises ValueError where shapes differ, RuntimeError for inputs outside [0, 1].
+    Logarithms below -100 count as that. Raises ValueError where shapes differ, RuntimeError for inputs and targets outside [0, 1].
     """
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("binary_cross_entropy", input=input, target=target)

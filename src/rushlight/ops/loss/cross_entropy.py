@@ -20,6 +20,7 @@ from rushlight.basics.errors import explained
 from rushlight.basics.state import modes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import as_int
 from rushlight.dispatch.keeping.unmade import Unmade
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import converting, function, op
@@ -183,7 +184,8 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
     check_target("nll_loss", input.shape, target, weight)
     check_class_weights("nll_loss", input, weight)
     require(input.dtype.is_floating_point, "nll_loss", input)
-    return rowed(nll_op, input, target, weight, reduction, ignore_index)
+    ignored = as_int(ignore_index, "nll_loss", "ignore_index")
+    return rowed(nll_op, input, target, weight, reduction, ignored)
 
 
 # Cross entropy of logits and classes ----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import numpy as np
 
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import as_int
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.ops.loss.loss import reduction_of
@@ -150,7 +151,7 @@ def lengths_of(name: str, lengths: tuple[int, ...], n: int, most: int | None) ->
 
 def check_targets(targets: Array, sizes: Array, classes: int, blank: int) -> None:
     """Raise RuntimeError where the labels do not fit their lengths, the classes or the blank."""
-    if not 0 <= blank < classes:
+    if not 0 <= as_int(blank, "ctc_loss", "blank") < classes:
         raise RuntimeError(f"ctc_loss: blank must be in label range: got {blank} for {classes} classes")
     if targets.ndim == 2 and targets.shape[1] < sizes.max(initial=0):
         raise RuntimeError(f"ctc_loss: Expected targets to have size at least {sizes.max()} at dimension 1, but got "

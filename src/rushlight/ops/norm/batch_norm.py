@@ -304,6 +304,8 @@ def check_instance(
     input: Tensor, running_mean: Any, running_var: Any, use_input_stats: bool, **features: object
 ) -> None:
     """Raise RuntimeError where statistics lack or shapes do not fit."""
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("instance_norm: running_mean and running_var must either both be None or neither be None")
     if input.ndim < 2:
         raise RuntimeError(f"instance_norm: Expected an input of at least 2 dimensions (N, C, *), got {input.ndim}")
     if not use_input_stats and (running_mean is None or running_var is None):

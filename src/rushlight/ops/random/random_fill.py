@@ -15,6 +15,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import as_int
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import META, blank, check_options, dtype_with, filled, made, size_of
 from rushlight.dispatch.outs import converting, moving
@@ -217,8 +218,8 @@ def random_(self: Tensor, *args: int, generator: Generator | None = None, **kwar
     given = bool(kwargs)
     low, high = _between("random_", args, kwargs, 0, None)
     kind = self._array.dtype
-    top = _top(kind) + (kind.kind in "fV") if high is None else int(high)
-    low = int(low)
+    top = _top(kind) + (kind.kind in "fV") if high is None else as_int(high, "random_", "to")
+    low = as_int(low, "random_", "from")
     if low >= top:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={top}")
     if kind.kind in "iub" and not (_bottom(kind) <= low and top <= _top(kind)):

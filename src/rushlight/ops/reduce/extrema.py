@@ -12,7 +12,7 @@ from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import numpy_names, wrap_dim
+from rushlight.dispatch.dims import as_int, numpy_names, wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import NAMESPACES, function, op
@@ -178,6 +178,12 @@ def check_all(name: str, array: Array, error: type[Any] = RuntimeError) -> None:
                     "dim with the 'dim' argument.")  # fmt: skip
 
 
+def check_kept(name: str, keepdim: bool) -> None:
+    """Raise TypeError for `keepdim` without a dimension that it would keep."""
+    if keepdim:
+        raise TypeError(f"{name}(): argument 'keepdim' is of reductions of one dimension: give dim= with it, too")
+
+
 def check_dim(name: str, array: Array, dim: Sequence[int] | int) -> int:
     """`dim` from the front.  Raises IndexError where it has size 0, TypeError where it is no int."""
     if dim.__class__ is bool or not hasattr(dim, "__index__"):
@@ -195,11 +201,12 @@ def extremum(
 
     def find(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: object = None) -> Tensor:
         if isinstance(dim, Tensor) or dim.__class__ is np.ndarray:
-            other = dim
+            dim, other = (as_int(dim, name, "dim"), other) if keepdim else (None, dim)
         if other is not None:
             return NAMESPACES[""][pairwise](input, other)
         array = ordered(name, input, NotImplementedError if dim is None else RuntimeError)
         if dim is None:
+            check_kept(name, keepdim)
             check_all(name, array)
             return whole(input)
         dim = check_dim(name, array, dim)

@@ -19,7 +19,7 @@ from rushlight.dispatch.results import named
 from rushlight.kernels.dispatch import memory_order
 from rushlight.kernels.reference.order import order_of
 from rushlight.ops.index.raw_indices import gather_along
-from rushlight.ops.reduce.extrema import alike, at_index, check_dim, ordered, place_along
+from rushlight.ops.reduce.extrema import alike, at_index, check_dim, check_kept, ordered, place_along
 from rushlight.ops.reduce.sums import fold
 
 if TYPE_CHECKING:
@@ -247,6 +247,7 @@ def middle(
     """median and nanmedian."""
     array = ordered(name, input)
     if dim is None:
+        check_kept(name, keepdim)
         return median_all(input, skip_nan)
     return kind(*median_op(input, check_dim(name, array, dim), keepdim, skip_nan))
 

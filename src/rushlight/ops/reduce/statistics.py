@@ -12,7 +12,7 @@ from rushlight.basics import caller, dtypes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import numpy_names
+from rushlight.dispatch.dims import as_int, numpy_names
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.kernels.reference.norms import beside_mean
@@ -434,7 +434,7 @@ def cov(
     n = x.shape[1]
     f, a = check_weights("fweights", fweights, n, True), check_weights("aweights", aweights, n, False)
     weights = a if f is None else f if a is None else f * a
-    free, average = float(n) - correction, None
+    free, average = float(n) - as_int(correction, "cov", "correction"), None
     if weights is not None:
         weights = weights.reshape(-1)
         total = sum_op(weights)

@@ -9,7 +9,7 @@ import numpy as np
 from rushlight.backends.numpy import backend
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.dims import as_int, wrap_dim
 from rushlight.dispatch.formats import contiguous_format
 from rushlight.dispatch.memory_views import view_at
 from rushlight.dispatch.operands import held
@@ -73,7 +73,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     first, second = wrap_dim(dim1, ndim), wrap_dim(dim2, ndim)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    return diagonal_op(input, offset, first, second)
+    return diagonal_op(input, as_int(offset, "diagonal", "offset"), first, second)
 
 
 @function(method=True)
@@ -144,7 +144,7 @@ def _triangle(out: Array, diagonal: int, upper: bool) -> None:
 def tril(input: Array, diagonal: int = 0) -> Array:
     """The matrices with zeros above a diagonal.  (*, M, N) -> (*, M, N)"""
     check_matrix("tril", input)
-    return backend.triangle(input, int(diagonal), False)
+    return backend.triangle(input, as_int(diagonal, "tril", "diagonal"), False)
 
 
 @op(
@@ -161,7 +161,7 @@ def tril(input: Array, diagonal: int = 0) -> Array:
 def triu(input: Array, diagonal: int = 0) -> Array:
     """The matrices with zeros below a diagonal.  (*, M, N) -> (*, M, N)"""
     check_matrix("triu", input)
-    return backend.triangle(input, int(diagonal), True)
+    return backend.triangle(input, as_int(diagonal, "triu", "diagonal"), True)
 
 
 def check_matrix(name: str, array: Array) -> None:
@@ -173,7 +173,7 @@ def check_matrix(name: str, array: Array) -> None:
 def _into(name: str, upper: bool) -> Callable[..., Any]:
     def into(out: Array, diagonal: int) -> None:
         check_matrix(name, out)
-        _triangle(out, int(diagonal), upper)
+        _triangle(out, as_int(diagonal, f"{name}_", "diagonal"), upper)
 
     return into
 

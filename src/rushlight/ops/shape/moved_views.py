@@ -127,7 +127,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
     """The shape to which shapes (tuples or ints) broadcast.  Raises RuntimeError if there is none."""
     from rushlight.basics.size import Size
 
-    known = [(int(s),) if hasattr(s, "__index__") else tuple(int(n) for n in s) for s in shapes]
+    known = [sizes((s,), "broadcast_shapes", "shapes") for s in shapes]
     for shape in known:
         if any(n < 0 for n in shape):
             raise RuntimeError(f"Trying to create tensor with negative dimension ({min(shape)}): ({min(shape)})")

@@ -11,6 +11,7 @@ from rushlight.backends.numpy import backend
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import listed
 from rushlight.dispatch.formats import channels_last_order, lies_channels_last, turned_back
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.convert import in_order_of
@@ -47,7 +48,7 @@ pad_op.grad("input")(lambda g, pads: pad_op(g, tuple((-b, -a) for b, a in pads),
 
 def pairs(name: str, pad: Any, ndim: int) -> tuple[tuple[int, int], ...]:
     """PyTorch's flat list, last dimension first, as (before, after) of every dimension."""
-    pad = [int(p) for p in pad]
+    pad = listed(pad, name, "pad")
     if len(pad) % 2:
         raise RuntimeError(f"{name}: Padding length must be divisible by 2, got {len(pad)}")
     if len(pad) > 2 * ndim:
@@ -58,8 +59,10 @@ def pairs(name: str, pad: Any, ndim: int) -> tuple[tuple[int, int], ...]:
 
 
 @function(out=True)
-def constant_pad_nd(input: Tensor, pad: int | Sequence[int], value: complex | None = 0) -> Tensor:
+def constant_pad_nd(input: Tensor, pad: int | Sequence[int], value: complex = 0) -> Tensor:
     """The input with `pad` elements of `value` before and after each dimension, last first; negative pads cut."""
+    if value is None:
+        raise TypeError("constant_pad_nd(): argument 'value' (position 3) must be Number, not NoneType")
     pads = pairs("constant_pad_nd", pad, len(input.shape))
     for i, ((b, a), n) in enumerate(zip(pads, input.shape, strict=True)):
         if n + b + a < 0:

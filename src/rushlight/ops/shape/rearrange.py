@@ -211,7 +211,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
         if not -ndim <= d < ndim:
             raise RuntimeError(f"Rotation dim{name} out of range, dim{name} = {d}")
     a, b = wrap_dims(dims, ndim)
-    turns = k % 4
+    turns = as_int(k, "rot90", "k") % 4
     if turns == 2:
         return flip_op(input, (a, b))
     if turns == 0:
@@ -224,7 +224,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
 
 def check_total(output_size: object, total: int) -> None:
     """Raise RuntimeError where the repeats do not sum up to the `output_size` that was given."""
-    if output_size is not None and output_size != total:
+    if output_size is not None and as_int(output_size, "repeat_interleave", "output_size") != total:
         raise RuntimeError(
             f"repeat_interleave: output_size={output_size} is not the {total} that the repeats sum up to"
         )

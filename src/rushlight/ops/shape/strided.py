@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import listed, wrap_dim
+from rushlight.dispatch.dims import as_int, listed, wrap_dim
 from rushlight.dispatch.keeping.shown import note
 from rushlight.dispatch.memory_views import view_at
 from rushlight.dispatch.operands import held, raw
@@ -148,7 +148,7 @@ def geometry(name: str, input: Tensor, size: object, stride: object, storage_off
         raise RuntimeError(f"{name}: sizes must not be negative, got {list(size)}")
     memory = array.memory() if getattr(array, "interpreted", False) else array  # inside vmap that of all samples
     root, unit, start = root_of(memory), array.itemsize, offset_of(memory)
-    first = start if storage_offset is None else int(storage_offset)
+    first = start if storage_offset is None else as_int(storage_offset, name, "storage_offset")
     if first < 0:
         raise RuntimeError(f"{name}: Tensor: invalid storage offset {first}")
     end = first + 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
