@@ -80,7 +80,7 @@ _FUNCTIONS |= dict.fromkeys(("is_anomaly_enabled", "is_anomaly_check_nan_enabled
                             "rushlight.autograd.anomaly_mode")  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(
     ("clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype",
-     "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled"),
+     "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_cache_enabled"),
     "rushlight.amp",
 )  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(("Event", "Stream", "SymBool", "SymFloat", "SymInt"), "rushlight.compat.placeholders")
@@ -101,7 +101,7 @@ _FUNCTIONS |= dict.fromkeys(
 )  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(("eig", "lstsq", "matrix_rank", "solve", "symeig"), "rushlight.ops.python.removed")
 _FUNCTIONS["thread_safe_generator"] = "rushlight.random"
-_FUNCTIONS["OutOfMemoryError"] = "rushlight.cuda"
+_FUNCTIONS |= dict.fromkeys(("AcceleratorError", "OutOfMemoryError"), "rushlight.cuda")
 _FUNCTIONS["jagged"] = "rushlight.tensor"
 _FUNCTIONS["_nested_tensor_from_mask"] = "rushlight.nested.build"
 _FUNCTIONS["Tag"] = "rushlight.library.tags"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from rushlight.generator import Generator as Generator
 from rushlight.generator import default_generator
 from rushlight.ops.random.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 

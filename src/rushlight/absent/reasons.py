@@ -64,7 +64,7 @@ NAMES = {
         (r"(c?col|crow|row)?_?indices_copy|values_copy|resize_as_sparse_", _SPARSE),
         (r"bit|float4_\w+", _QUANTIZED), (r"cpp", _CODE), (r"get_autocast_(ipu|xla)_dtype", _DEVICE), (r"slice_inverse", _COMPILER),
         (r"sym_\w+|export|vmap_\w+|compiler|DispatchKey\w*|DisableTorchFunction\w*|ExcludeDispatchKeyGuard|"
-         r"is_autocast_\w+|set_autocast_\w+|autocast\w*|AcceleratorError", _COMPILER),
+         r"is_autocast_\w+|set_autocast_\w+|autocast\w*", _COMPILER),
     ),
     "torch.autograd": ((r"NestedIOFunction", _LEGACY),), "torch.autograd.function": ((r"NestedIOFunction", _LEGACY),),
     "torch.autograd.gradcheck": ((r"get_(numerical|analytical)_jacobian\w*", f"{_LEGACY}: torch.autograd.gradcheck compares Jacobians"),),

@@ -45,7 +45,18 @@ def is_autocast_cpu_enabled() -> bool:
 
 def is_autocast_cache_enabled() -> bool:
     """Whether autocast keeps converted parameters until its outermost context ends."""
-    return modes.autocast is None or bool(modes.autocast.cached)
+    return _outside["cached"] if modes.autocast is None else bool(modes.autocast.cached)
+
+
+_outside = {"cached": True}  # what contexts begin with
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Say whether autocast keeps converted parameters: in the context that is open, else in those to come."""
+    if modes.autocast is None:
+        _outside["cached"] = bool(enabled)
+    else:
+        modes.autocast.cached = bool(enabled)
 
 
 def clear_autocast_cache() -> None:
@@ -161,7 +172,8 @@ class autocast:
     def __init__(
         self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None
     ) -> None:
-        self.device, self.cached = device_type, cache_enabled is not False
+        self.device = device_type
+        self.cached = is_autocast_cache_enabled() if cache_enabled is None else bool(cache_enabled)
         self._enabled = usable("autocast", device_type, enabled)
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
         if self._enabled and self.fast_dtype not in (dtypes.bfloat16, dtypes.float16):

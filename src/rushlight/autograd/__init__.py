@@ -10,6 +10,7 @@ from rushlight.autograd.function import Function
 from rushlight.autograd.gradcheck import gradcheck, gradgradcheck
 from rushlight.autograd.run import backward, grad
 from rushlight.autograd.variable import Variable
+from rushlight.basics.state import modes
 from rushlight.engine.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from rushlight.engine.saved import SavedTensor
 
@@ -21,6 +22,13 @@ _LAZY = {name: f"rushlight.autograd.{name}" for name in ("functional", "grad_mod
 _LAZY |= dict.fromkeys(("set_multithreading_enabled", "is_multithreading_enabled", "enforce_grad_layout_policy",
                         "_force_original_view_tracking", "_unsafe_preserve_version_counter"),
                        "rushlight.autograd.grad_mode")  # fmt: skip
+_LAZY |= dict.fromkeys(("_disable_profiler", "_profiler_enabled"), "rushlight.autograd.profiler.session")
+_LAZY |= dict.fromkeys(("DeviceType", "kineto_available"), "rushlight.autograd.profiler")
+
+
+def _is_checkpoint_valid() -> bool:
+    """Whether a part that is computed again may run its own backward: not where gradients of given inputs are asked for."""
+    return modes.run is None or modes.run.targets is None
 
 
 def __getattr__(name: str) -> Any:

@@ -13,6 +13,9 @@ import numpy as np
 
 from rushlight.autograd.functional_parts import (
     INDEPENDENT,
+    _construct_standard_basis_for,  # noqa: F401
+    _grad_postprocess,  # noqa: F401
+    _tuple_postprocess,  # noqa: F401
     as_tuple,
     check_jacobian,
     check_outputs,
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+_as_tuple = as_tuple
 STRATEGIES = ("forward-mode", "reverse-mode")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -162,3 +163,27 @@ def constant(stage: str, i: int) -> str:
     what = "hessian" if stage.startswith("double_") else "jacobian"
     return f"The {what} of the user-provided function is independent of input {i}. This is not allowed in strict mode " \
         "when create_graph=True."  # fmt: skip
+
+
+def _grad_postprocess(inputs: Any, create_graph: bool) -> Any:
+    """Derivatives, in tuples of any depth, as the user sees them: outside the graph unless it was asked for."""
+    if isinstance(inputs, Tensor):
+        return inputs if create_graph else inputs.detach()
+    return tuple(_grad_postprocess(each, create_graph) for each in inputs)
+
+
+def _tuple_postprocess(res: Any, to_unpack: bool | tuple[bool, bool]) -> Any:
+    """Results without the tuples that were put around single tensors: of the outer one, and of both for a pair."""
+    if not isinstance(to_unpack, tuple):
+        return res if to_unpack else res[0]
+    several, each_several = to_unpack
+    inner = res if each_several else tuple(each[0] for each in res)
+    return inner if several else inner[0]
+
+
+def _construct_standard_basis_for(tensors: tuple[Tensor, ...], tensor_numels: tuple[int, ...]) -> tuple[Tensor, ...]:
+    """The rows of the identity over all elements of some tensors, cut into columns of each.  -> (N, n) for each of n elements"""
+    whole = np.eye(sum(tensor_numels))
+    ends = np.cumsum((0, *tensor_numels))
+    parts = [whole[:, start:end] for start, end in itertools.pairwise(ends)]
+    return tuple(wrap(part.astype(x._array.dtype)) for x, part in zip(tensors, parts, strict=True))

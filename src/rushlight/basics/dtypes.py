@@ -12,7 +12,7 @@ from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
 
 BOOL, INTEGER, FLOAT, COMPLEX = range(4)
-_py_float, _py_int, _py_bool = float, int, bool  # their names are dtypes below
+_py_float, _py_int, _py_bool, _py_type = float, int, bool, type  # their names are dtypes below
 
 
 class dtype:
@@ -250,13 +250,23 @@ def can_cast(from_: dtype, to: dtype) -> Any:
     return from_.category <= to.category or (from_.category == INTEGER and to.category == INTEGER)
 
 
+# What Python's types stand for where a dtype is asked for.
+PYTHON = {_py_float: float64, _py_int: int64, _py_bool: bool, complex: complex128}
+
+
+def given_type(name: str, type: Any) -> dtype:
+    """A dtype, also given as a type of Python's.  Raises TypeError for anything else."""
+    found = PYTHON.get(type, type) if isinstance(type, _py_type) else type
+    if not isinstance(found, dtype):
+        raise TypeError(f"{name}(): argument 'type' (position 1) must be torch.dtype, not {kind_of(type)}")
+    return found
+
+
 class finfo:
     """Numerical limits of a floating-point dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
 
     def __init__(self, type: Any = None) -> None:
-        if not isinstance(type, dtype | None):
-            raise TypeError(f"finfo(): argument 'type' (position 1) must be torch.dtype, not {kind_of(type)}")
-        d = (type or get_default_dtype()).to_real()
+        d = get_default_dtype() if type is None else given_type("finfo", type).to_real()
         if not d.is_floating_point:
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle {d!r}")
         info: Any = ml_dtypes.finfo(d.numpy)  # type: ignore[no-untyped-call]
@@ -284,8 +294,7 @@ class iinfo:
     """Numerical limits of an integer dtype: bits, max, min."""
 
     def __init__(self, type: dtype):
-        if not isinstance(type, dtype):
-            raise TypeError(f"iinfo(): argument 'type' (position 1) must be torch.dtype, not {kind_of(type)}")
+        type = given_type("iinfo", type)
         if type is bool:
             raise TypeError("torch.bool is not supported by torch.iinfo: it has two values and no range")
         if type.category != INTEGER:

@@ -6,7 +6,7 @@ __all__ = ["HOMES"]
 _CLASSES = {
     "torch": {
         "compat.placeholders": "Event Stream SymBool SymFloat SymInt",
-        "cuda.streams": "OutOfMemoryError",
+        "cuda.streams": "AcceleratorError OutOfMemoryError",
         "dispatch.formats": "memory_format",
         "jit": "ScriptModule",
         "serialization.records": "PyTorchFileReader PyTorchFileWriter",

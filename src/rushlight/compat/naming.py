@@ -12,6 +12,7 @@ from typing import Any
 
 from rushlight.compat.aliases import public_name
 from rushlight.compat.homes import HOMES
+from rushlight.compat.reached import lend
 
 __all__ = ["OWN", "loaded", "show_own", "show_public", "silence_numpy"]
 
@@ -29,6 +30,7 @@ def show_public(module: ModuleType) -> None:
     """Let a module of this package, its classes and its functions bear the names that they have in PyTorch."""
     _rename(module, "__name__")
     sys.modules.setdefault(module.__name__, module)  # where annotations of its classes are looked up
+    lend(module)
     for name, value in list(vars(module).items()):
         if isinstance(value, (type, FunctionType)):
             _rename(value, "__module__")

@@ -9,6 +9,7 @@ from rushlight.absent import walls
 from rushlight.basics import devices
 from rushlight.cuda import amp, profiler
 from rushlight.cuda.streams import (
+    AcceleratorError,
     Event,
     OutOfMemoryError,
     Stream,
@@ -23,6 +24,7 @@ from rushlight.cuda.streams import (
 
 __all__ = [
     "Event",
+    "AcceleratorError",
     "OutOfMemoryError",
     "Stream",
     "amp",

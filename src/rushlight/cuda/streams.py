@@ -16,7 +16,20 @@ from rushlight.basics import devices
 if TYPE_CHECKING:
     from rushlight.basics.devices import device
 
-__all__ = ["Event", "OutOfMemoryError", "Stream", "current_stream", "default_stream", "get_device_properties", "stream"]
+__all__ = [
+    "AcceleratorError",
+    "Event",
+    "OutOfMemoryError",
+    "Stream",
+    "current_stream",
+    "default_stream",
+    "get_device_properties",
+    "stream",
+]
+
+
+class AcceleratorError(RuntimeError):
+    """What PyTorch raises when a device fails.  Nothing raises it here; programs name it where they catch errors."""
 
 
 class OutOfMemoryError(RuntimeError):

@@ -64,8 +64,8 @@ def numpy_dtype(name: str, dtype: object, default: dtypes.dtype | None = None) -
     """The NumPy dtype of the argument `dtype`; of None, `default` or else the default floating-point dtype."""
     if dtype is None:
         dtype = default or dtypes.get_default_dtype()
-    elif not isinstance(dtype, dtypes.dtype) and dtype in (float, int, bool, complex):
-        dtype = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}[dtype]
+    elif isinstance(dtype, type):
+        dtype = dtypes.PYTHON.get(dtype, dtype)
     if isinstance(dtype, dtypes.dtype):
         found: np.dtype[Any] = dtype.numpy
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from rushlight.library import namespaces
@@ -237,10 +237,10 @@ def fallthrough_kernel(*args: object, **kwargs: object) -> NoReturn:
 
 
 def triton_op(
-    name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: object = (), schema: str | None = None
-) -> NoReturn:
-    """Refused: Triton's kernels run on GPUs."""
-    raise NotImplementedError("torch.library.triton_op: Triton compiles for GPUs, and this is a library for CPUs")
+    name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: str | Iterable[str], schema: str | None = None
+) -> Any:
+    """`custom_op`, of a function that compilers may look into, and nothing here does.  The kernels themselves run on GPUs: see `wrap_triton`."""
+    return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
 
 
 def wrap_triton(triton_kernel: object, /) -> NoReturn:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight.nn import _reduction as _Reduction  # noqa: F401
 from rushlight.nn import grad  # noqa: F401
 from rushlight.ops import NAMESPACES
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from rushlight.engine.modes import enable_grad
 from rushlight.optim.line_search import Point, StrongWolfe
+from rushlight.optim.line_search import _cubic_interpolate as _cubic_interpolate
+from rushlight.optim.line_search import _strong_wolfe as _strong_wolfe
 from rushlight.optim.optimizer import Optimizer, ParamsT
 from rushlight.optim.options import check_lr, given
 from rushlight.optim.stepper import raw

@@ -33,10 +33,12 @@ def cubic_minimum(a: Point, b: Point, bounds: tuple[Any, Any] | None = None) -> 
 
 
 class StrongWolfe:
-    """One search.  evaluate: from how far along to the point there."""
+    """One search.  evaluate: from how far along to the point there; c1, c2: of the conditions."""
 
-    def __init__(self, evaluate: Callable[[Any], Point], start: Point, tolerance_change: float, max_ls: int = 25):
+    def __init__(self, evaluate: Callable[[Any], Point], start: Point, tolerance_change: float, max_ls: int = 25,
+                 c1: float = SUFFICIENT, c2: float = CURVATURE):  # fmt: skip
         self.evaluate, self.start, self.tolerance, self.max_ls = evaluate, start, tolerance_change, max_ls
+        self.c1, self.c2 = c1, c2
         self.evaluations = self.iterations = 0
 
     def at(self, t: object) -> Point:
@@ -46,11 +48,11 @@ class StrongWolfe:
 
     def too_high(self, p: Point) -> bool:
         """Whether the loss fell less than the slope promises."""
-        return bool(p.loss > self.start.loss + SUFFICIENT * p.t * self.start.slope)
+        return bool(p.loss > self.start.loss + self.c1 * p.t * self.start.slope)
 
     def flat(self, p: Point) -> bool:
         """Whether the slope is small enough to stop."""
-        return bool(abs(p.slope) <= -CURVATURE * self.start.slope)
+        return bool(abs(p.slope) <= -self.c2 * self.start.slope)
 
     def bracket(self, t: object) -> tuple[list[Point], bool]:
         """Go on until a minimum is passed: the points around it, or the one that is good already, and True."""
@@ -104,3 +106,29 @@ class StrongWolfe:
         """Search from step `t`; the point found."""
         ends, done = self.bracket(t)
         return ends[0] if done else self.zoom(ends, width)
+
+
+def _cubic_interpolate(
+    x1: Any, f1: Any, g1: Any, x2: Any, f2: Any, g2: Any, bounds: tuple[Any, Any] | None = None
+) -> Any:
+    """`cubic_minimum` of two places with their losses and slopes, numbers or tensors of one element."""
+    first, second = (Point(float(x), float(f), None, float(g)) for x, f, g in ((x1, f1, g1), (x2, f2, g2)))
+    return float(cubic_minimum(first, second, bounds))
+
+
+def _strong_wolfe(
+    obj_func: Callable[..., tuple[Any, Any]], x: Any, t: Any, d: Any, f: Any, g: Any, gtd: Any, c1: float = SUFFICIENT, c2: float = CURVATURE,
+    tolerance_change: float = 1e-9, max_ls: int = 25,
+) -> tuple[Any, Any, Any, int]:  # fmt: skip
+    """Search from `x` along `d` with a first step `t`: the loss, the gradient, the step found, and how often `obj_func(x, t, d)` was called.
+
+    f, g, gtd: the loss and the gradient at `x`, and the slope along `d`.  x, d, g: (N)
+    """
+
+    def at(step: Any) -> Point:
+        loss, grad = obj_func(x, step, d)
+        return Point(step, float(loss), grad.clone(), float(grad.dot(d)))
+
+    search = StrongWolfe(at, Point(0, float(f), g.clone(), float(gtd)), tolerance_change, max_ls, c1, c2)
+    found = search.run(float(t), float(d.abs().max()))
+    return found.loss, found.grad, found.t, search.evaluations

@@ -66,6 +66,9 @@ def always(step: int) -> ProfilerAction:
     return ProfilerAction.RECORD
 
 
+_default_schedule_fn = always
+
+
 def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False,
                               use_python_export: bool = False) -> Callable[[Any], None]:  # fmt: skip
     """For `on_trace_ready`: writes each trace into the folder `dir_name`, under a name that TensorBoard's plugin and

@@ -763,6 +763,7 @@ from rushlight.compat.rooms import quasirandom as quasirandom
 from rushlight.compat import torch_version as torch_version
 from rushlight.compat.rooms import xpu as xpu
 from rushlight.dispatch.formats import memory_format as memory_format
+from rushlight.cuda import AcceleratorError as AcceleratorError
 from rushlight.compat.placeholders import AnyType as AnyType
 from rushlight.compat.placeholders import AwaitType as AwaitType
 from rushlight.compat.rooms.storage import BFloat16Storage as BFloat16Storage
@@ -877,6 +878,7 @@ from rushlight.sparse.older import saddmm as saddmm
 from rushlight.serialization import save as save
 from rushlight.compat.segments import segment_reduce as segment_reduce
 from rushlight.autograd.anomaly_mode import set_anomaly_enabled as set_anomaly_enabled
+from rushlight.amp import set_autocast_cache_enabled as set_autocast_cache_enabled
 from rushlight.compat.names import set_deterministic_debug_mode as set_deterministic_debug_mode
 from rushlight.compat.functions import set_float32_matmul_precision as set_float32_matmul_precision
 from rushlight.compat.functions import set_flush_denormal as set_flush_denormal

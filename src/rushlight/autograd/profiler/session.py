@@ -17,6 +17,20 @@ if TYPE_CHECKING:
     import os
 
 
+_running: list[profile] = []  # those whose block is entered
+
+
+def _profiler_enabled() -> bool:
+    """Whether something is being profiled."""
+    return bool(_running)
+
+
+def _disable_profiler() -> None:
+    """Stop what is being profiled."""
+    while _running:
+        _running[-1].__exit__(None, None, None)
+
+
 DEVICES = ("cuda", "xpu", "mtia", "hpu", "privateuseone")
 
 
@@ -112,12 +126,15 @@ class profile:
         self._observation = Observation(self._collector, everywhere)
         self._begun = clock()
         self._observation.__enter__()
+        _running.append(self)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if self._collector is not None and self._collector.active:
             self._observation.__exit__(kind, error, tb)
             self._collector.active = False
             self._ended = clock()
+        if self in _running:
+            _running.remove(self)
 
     def toggle_collection_dynamic(self, enabled: bool, activities: object = ()) -> None:
         """Stop noting events, or go on, in the middle of a profile."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.devices import device as _device
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["_element_size", "_flatten_dense_tensors", "_get_available_device_type", "_get_device_index",
            "_import_dotted_name", "_rebuild_parameter", "_rebuild_parameter_with_state", "_rebuild_tensor",
-           "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_wrapper_subclass", "_unflatten_dense_tensors"]  # fmt: skip
+           "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_wrapper_subclass", "_take_tensors", "_unflatten_dense_tensors"]  # fmt: skip
 
 
 def _element_size(dtype: dtype) -> int:
@@ -69,6 +69,20 @@ def _import_dotted_name(name: str) -> object:
 def _flatten_dense_tensors(tensors: Sequence[Any]) -> object:
     """The elements of all tensors in one.  -> (N)"""
     return named.cat([t.contiguous().view(-1) for t in tensors])
+
+
+def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
+    """Tensors of one dtype each, in lists of at most so many bytes; one that is larger is alone."""
+    lists: dict[str, list[Tensor]] = {}
+    bytes_of: dict[str, int] = {}
+    for tensor in tensors:
+        kind, size = tensor.type(), tensor.numel() * tensor.element_size()
+        if lists.get(kind) and bytes_of[kind] + size > size_limit:
+            yield lists.pop(kind)
+            bytes_of[kind] = 0
+        lists.setdefault(kind, []).append(tensor)
+        bytes_of[kind] = bytes_of.get(kind, 0) + size
+    yield from lists.values()
 
 
 def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Any]) -> tuple[Any, ...]:

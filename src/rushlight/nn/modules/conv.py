@@ -302,6 +302,9 @@ class _ConvTransposeNd(_ConvNd):
         return [size - low for size, low in zip(output_size, least, strict=True)]
 
 
+_ConvTransposeMixin = _ConvTransposeNd  # its older name
+
+
 class ConvTranspose1d(_ConvTransposeNd):
     """Transposed convolution over sequences."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from rushlight.optim.lr_scheduler.base import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from rushlight.optim.lr_scheduler.base import LRScheduler
+from rushlight.optim.lr_scheduler.base import _enable_get_lr_call as _enable_get_lr_call
 from rushlight.optim.lr_scheduler.compose import ChainedScheduler, SequentialLR
 from rushlight.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
 from rushlight.optim.lr_scheduler.cyclic import CyclicLR

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import weakref
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from rushlight.basics.caller import warn
 from rushlight.basics.state import Setting
@@ -27,6 +28,20 @@ EPOCH_DEPRECATION_WARNING = (
     "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
     "form is used instead of the new chainable form, where available."
 )
+
+
+class _enable_get_lr_call:
+    """A context in which a schedule's own `step` asks `get_lr` for rates, which is not warned of."""
+
+    def __init__(self, o: LRScheduler) -> None:
+        self.o = o
+
+    def __enter__(self) -> Self:
+        self.o._get_lr_called_within_step = True
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.o._get_lr_called_within_step = False
 
 
 def copied(value: float) -> float:
@@ -93,6 +108,7 @@ class LRScheduler:
     """
 
     optimizer: Optimizer
+    _get_lr_called_within_step: bool
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         check_optimizer(optimizer)
@@ -154,8 +170,7 @@ class LRScheduler:
             warn(WRONG_ORDER, UserWarning)
 
     def _update_lr(self, epoch: int | None = None) -> None:
-        self._get_lr_called_within_step = True
-        try:
+        with _enable_get_lr_call(self):
             if epoch is None:
                 self.last_epoch += 1
                 values = self.get_lr()
@@ -163,8 +178,6 @@ class LRScheduler:
                 self.last_epoch = epoch
                 closed = getattr(self, "_get_closed_form_lr", None)
                 values = self.get_lr() if closed is None else closed()
-        finally:
-            self._get_lr_called_within_step = False
         self._set_lr(values)
 
     def _set_lr(self, values: list[Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rushlight.optim.lr_scheduler.base import LRScheduler
+from rushlight.optim.lr_scheduler.base import LRScheduler, _enable_get_lr_call
 from rushlight.optim.optimizer import Optimizer
 
 
@@ -73,11 +73,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         else:
             self._place(epoch)
         self.last_epoch = math.floor(epoch)
-        self._get_lr_called_within_step = True
-        try:
+        with _enable_get_lr_call(self):
             values = self.get_lr()
-        finally:
-            self._get_lr_called_within_step = False
         self._set_lr(values)
 
     def _place(self, epoch: Any) -> None:

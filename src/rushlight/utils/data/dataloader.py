@@ -14,6 +14,7 @@ from rushlight.utils.data._utils import pipes
 from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.iterators import LoaderIterator, SerialIterator, WorkerIterator
 from rushlight.utils.data._utils.worker import get_worker_info
+from rushlight.utils.data.dataset import Dataset as Dataset
 from rushlight.utils.data.dataset import IterableDataset
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, checked_generator
 
