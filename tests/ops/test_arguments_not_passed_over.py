@@ -80,3 +80,24 @@ def test_instance_norm_takes_both_running_statistics_or_none():
     for statistics in ((torch.zeros(2), None), (None, torch.ones(2))):
         with pytest.raises(ValueError, match="must either both be None or neither be None"):
             F.instance_norm(torch.ones(2, 2, 3), *statistics)
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_index_put_takes_no_values_of_more_dimensions_than_the_place(accumulate):
+    x, rows = torch.zeros(5, 5), (torch.tensor([2]),)
+    for values in (torch.ones(1, 1, 5), torch.ones(1, 1, 1)):
+        with pytest.raises(RuntimeError, match="cannot be broadcast to indexing result of 2 dimensions"):
+            x.index_put_(rows, values, accumulate)
+    with pytest.raises(RuntimeError, match="result of 1 dimensions"):
+        x.index_put_((x == 0,), torch.ones(1, 1), accumulate)
+    assert x.index_put_(rows, torch.ones(1, 5), accumulate).sum() == 5
+    x[rows] = torch.full((1, 1, 5), 2.0)  # which takes them
+    assert x.sum() == 10
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(), (5,), (3000,)])
+def test_a_number_divided_by_16_bits_and_rounded_down_has_16_bits(dtype, shape):
+    x = torch.full(shape, 2.0, dtype=dtype)
+    for found in (7.5 // x, torch.floor_divide(7, x), torch.div(7.25, x, rounding_mode="floor"), torch.tensor(7) // x):
+        assert found.dtype == dtype and torch.equal(found, torch.full(shape, 3.0, dtype=dtype))

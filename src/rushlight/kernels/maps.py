@@ -130,10 +130,10 @@ def _table_of_pairs(x: Any, sixteen: bool) -> Any:
 
 def _by_numpy(plain: np.ufunc, x: Any, y: Any, out: Array | None, sixteen: bool) -> Any:
     """NumPy's function; of 16 bits in float32, beside a number or where NumPy goes number by number and may warn."""
-    half = sixteen and x.__class__ is ndarray and is_half(x.dtype)
-    if not half or (y.__class__ is ndarray and y.dtype == x.dtype and (plain.__name__, x.dtype.num) in ufuncs.TAKEN):
+    halves = [z.dtype for z in (x, y) if z.__class__ is ndarray and is_half(z.dtype)] if sixteen else []
+    if not halves or (len(halves) == 2 and (plain.__name__, halves[0].num) in ufuncs.TAKEN):
         return plain(x, y, out=out)
-    return put(through_float32(plain, x.dtype, x, y), out)
+    return put(through_float32(plain, halves[0], x, y), out)
 
 
 def like(x: Array, y: Any) -> bool:

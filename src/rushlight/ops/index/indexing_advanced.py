@@ -454,10 +454,22 @@ def puttable(name: str, input: Tensor, indices: Any, values: Tensor, accumulate:
         if not isinstance(x, Tensor):
             raise TypeError(f"{name}(): argument '{each}' must be Tensor, not {kind_of(x)}")
     found, slots = put_indices(name, input, indices)
+    check_dimensions(input, values, found)
     if input._held.dtype != values._held.dtype:
         check_put(name, input, values, () if accumulate else found)
         values = to_dtype(values, input._array.dtype)
     return found, slots, values
+
+
+def check_dimensions(input: Tensor, values: Tensor, indices: Sequence[Tensor]) -> None:
+    """Raise RuntimeError for values of more dimensions than the place that they are put in, which only `x[i] = y` takes."""
+    arrays = [raw(x) for x in indices]
+    taken = sum(x.ndim if x.dtype.kind == "b" else 1 for x in arrays)
+    place = max((1 if x.dtype.kind == "b" else x.ndim for x in arrays), default=0) + raw(input).ndim - taken
+    if raw(values).ndim > place:
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of {place} dimensions"
+        )
 
 
 def check_put(name: str, input: Tensor, values: Tensor, indices: Sequence[Tensor]) -> None:
