@@ -60,11 +60,6 @@ WALLS = {
     "_dynamo.testing": Wall("nothing is compiled here", "CompileCounter CompileCounterWithBackend EagerAndRecordGraphs", "rand_strided same"),
     "distributed._functional_collectives": Wall(_ONE, "AsyncCollectiveTensor", _COLLECTIVES),
     "distributed._tensor.experimental": Wall(_SHARDS, "", "context_parallel implicit_replication local_map"),
-    "distributed.algorithms._checkpoint": Wall(_ONE),
-    "distributed.algorithms._checkpoint.checkpoint_wrapper": Wall(
-        "use torch.utils.checkpoint, or wrap the module in rushlight.stores.recompute",
-        "ActivationWrapper CheckpointImpl CheckpointWrapper OffloadWrapper",
-        "apply_activation_checkpointing checkpoint_wrapper offload_wrapper"),
     "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": Wall(_ONE, "PostLocalSGDState", "post_localSGD_hook"),
     "distributed.algorithms.model_averaging": Wall(_ONE),
     "distributed.algorithms.model_averaging.averagers": Wall(_ONE, "ModelAverager PeriodicModelAverager"),

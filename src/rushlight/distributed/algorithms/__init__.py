@@ -11,6 +11,6 @@ __all__ = ["Join", "JoinHook", "Joinable"]
 
 def __getattr__(name: str) -> Any:
     """Submodules are imported when they are first asked for; of what is not here there are names."""
-    if name in ("ddp_comm_hooks", "join"):
+    if name in ("_checkpoint", "ddp_comm_hooks", "join"):
         return importlib.import_module(f"{__name__}.{name}")
     return walls.missing(__name__, name)
