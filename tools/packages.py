@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 USES = ROOT / "tools" / "package_uses"
 PAGE = ROOT / "docs" / "packages.md"
 
+# What uses need beside the package that they are for.
+BESIDE = ("beartype", "einx", "linformer", "lion-pytorch", "pytorch-warmup", "tabulate")
 # Use: what pip installs for it, and the packages whose versions are shown.
 PACKAGES = {
     "accelerate_loop": "accelerate", "botorch_acquisition": "botorch", "captum_attributions": "captum", "diffusers_unet": "diffusers",
@@ -44,6 +46,13 @@ PACKAGES = {
     "kbnufft_samples": "torchkbnufft", "laplace_posterior": "laplace-torch", "neuraloperator_fourier": "neuraloperator",
     "ptwt_wavelets": "ptwt", "pypose_transforms": "pypose", "snntorch_spikes": "snntorch",
     "thop_profile": "ultralytics-thop", "torchvision_classification": "torchvision", "torchvision_detection": "torchvision",
+    "asteroid_filterbank": "asteroid-filterbanks", "blitz_bayesian": "blitz-bayesian-pytorch", "byol_self": "byol-pytorch",
+    "cooper_constraints": "cooper-optim", "deepxde_poisson": "deepxde", "denoising_diffusion": "denoising-diffusion-pytorch",
+    "gluonts_deepar": "gluonts", "hummingbird_trees": "hummingbird-ml", "jaxtyping_shapes": "jaxtyping", "keras_fit": "keras",
+    "lightly_pretraining": "lightly", "linear_attentions": "performer-pytorch", "nnaudio_spectra": "nnaudio", "piq_quality": "piq",
+    "sbi_posterior": "sbi", "spikingjelly_network": "spikingjelly", "thinc_wrapper": "thinc", "torchcde_path": "torchcde",
+    "torchdyn_ode": "torchdyn", "torchensemble_fit": "torchensemble", "torchio_volumes": "torchio", "torchmin_solvers": "pytorch-minimize",
+    "torchopt_bilevel": "torchopt", "torchquad_integrals": "torchquad", "xitorch_solvers": "xitorch",
 }  # fmt: skip
 
 # torchvision's operators are compiled for one build of PyTorch; elsewhere its Python part is used without them.
@@ -139,7 +148,7 @@ def environment_of(folder: Path) -> Path:
         subprocess.run([python, "-m", "pip", "install", "-q", "-e", ROOT], check=True)
         subprocess.run([folder / "bin" / "rushlight", "install-as-torch"], check=True)
         subprocess.run(
-            [python, "-m", "pip", "install", "-q", "tabulate", "lion-pytorch", "pytorch-warmup", *PACKAGES.values()],
+            [python, "-m", "pip", "install", "-q", *BESIDE, *PACKAGES.values()],
             check=True,
         )
     return python
