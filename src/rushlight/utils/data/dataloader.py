@@ -12,11 +12,12 @@ from rushlight.basics.caller import warn
 from rushlight.generator import Generator
 from rushlight.utils.data._utils import pipes
 from rushlight.utils.data._utils.collate import default_collate, default_convert
+from rushlight.utils.data._utils.fetch import _DatasetKind
 from rushlight.utils.data._utils.iterators import LoaderIterator, SerialIterator, WorkerIterator
 from rushlight.utils.data._utils.worker import get_worker_info
 from rushlight.utils.data.dataset import Dataset as Dataset
 from rushlight.utils.data.dataset import IterableDataset
-from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, checked_generator
+from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
@@ -30,12 +31,6 @@ T_co = TypeVar("T_co", covariant=True)
 _worker_init_fn_t = Callable[[int], None]
 _collate_fn_t = Callable[[list[Any]], Any]
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
-
-
-class _DatasetKind:
-    """How a dataset gives its samples: by key, or one after the other."""
-
-    Map, Iterable = 0, 1
 
 
 class _Forever(Sampler[Any]):
@@ -168,9 +163,6 @@ class DataLoader(Generic[T_co]):
             context = _checked_context(context, self.num_workers)
         self.__context = context
 
-    def _context(self) -> object:
-        return self.__context or multiprocessing.get_context()
-
     def __iter__(self) -> Iterator[Any]:
         if self.pin_memory:
             warn(
@@ -180,12 +172,9 @@ class DataLoader(Generic[T_co]):
         if self.persistent_workers and self._iterator is not None and self._iterator.pool is not None:
             self._iterator.reset(self)
             return self._iterator
-        numbers = checked_generator(self.generator).numpy
-        shared = int(numbers.integers(1 << 63)) if pipes.is_pipe(self.dataset) else 0
-        seed = int(numbers.integers(1 << 63))
         if self.num_workers == 0:
-            return SerialIterator(self, seed, shared)
-        begun = WorkerIterator(self, seed, shared)
+            return SerialIterator(self)
+        begun = WorkerIterator(self)
         if self.persistent_workers:
             self._iterator = begun
         return begun

@@ -6,8 +6,6 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.utils.data.dataset import IterableDataset
-
 
 class MapFetcher:
     """Fetches by key.  batched: what it is given are lists of keys."""
@@ -49,8 +47,16 @@ class IterableFetcher:
         return self.collate(batch)
 
 
-def make_fetcher(dataset: object, batched: bool, collate: Callable[[Any], Any], drop_last: bool) -> Any:
-    """The fetcher for a dataset."""
-    if isinstance(dataset, IterableDataset):
-        return IterableFetcher(dataset, batched, collate, drop_last)
-    return MapFetcher(dataset, batched, collate)
+class _DatasetKind:
+    """How a dataset gives its samples: by key, or one after the other."""
+
+    Map, Iterable = 0, 1
+
+    @staticmethod
+    def create_fetcher(
+        kind: int, dataset: object, auto_collation: bool, collate_fn: Callable[[Any], Any], drop_last: bool
+    ) -> IterableFetcher | MapFetcher:
+        """What fetches from a dataset of a kind."""
+        if kind == _DatasetKind.Iterable:
+            return IterableFetcher(dataset, auto_collation, collate_fn, drop_last)
+        return MapFetcher(dataset, auto_collation, collate_fn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -11,10 +12,11 @@ from rushlight.basics.events import MARK, observed
 from rushlight.basics.state import special
 from rushlight.utils.data._utils import pipes
 from rushlight.utils.data._utils.errors import Failure
-from rushlight.utils.data._utils.fetch import make_fetcher
+from rushlight.utils.data._utils.fetch import _DatasetKind
 from rushlight.utils.data._utils.pool import ProcessPool, ThreadPool
 from rushlight.utils.data._utils.worker import END, Job
 from rushlight.utils.data.dataset import IterableDataset
+from rushlight.utils.data.sampler import checked_generator
 
 
 class LengthCheck:
@@ -41,8 +43,20 @@ class LengthCheck:
             warn(message)
 
 
+def seeds(loader: Any) -> tuple[int, int]:
+    """Two numbers of a pass from the loader's generator: of workers, and of datapipes (0 for other datasets)."""
+    numbers = checked_generator(loader.generator).numpy
+    shared = int(numbers.integers(1 << 63)) if pipes.is_pipe(loader.dataset) else 0
+    return int(numbers.integers(1 << 63)), shared
+
+
+def length_of(loader: Any) -> int | None:
+    """How many batches a pass has, None where nobody knows, as of loaders that other libraries write."""
+    return len(loader) if getattr(loader, "_sized", False) else None
+
+
 class LoaderIterator(Iterator[Any]):
-    """A pass over a loader, of either kind."""
+    """A pass over a loader, of either kind: what is asked of one is what `DataLoader` and those that libraries write have in common."""
 
     shown = ""  # its class, as profiles have it
 
@@ -66,14 +80,17 @@ class SerialIterator(LoaderIterator):
 
     shown = "_SingleProcessDataLoaderIter"
 
-    def __init__(self, loader: Any, seed: int, shared: int = 0):
+    def __init__(self, loader: Any):
+        _, shared = seeds(loader)
         if pipes.is_pipe(loader.dataset):
             pipes.seeded(loader.dataset, shared)
         if loader.timeout != 0:
             raise AssertionError(f"timeout must be 0 without workers, got {loader.timeout}")
         self.indices = iter(loader._index_sampler)
-        self.fetch = make_fetcher(loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last)
-        self.length, self.check = len(loader) if loader._sized else None, LengthCheck(loader)
+        self.fetch = _DatasetKind.create_fetcher(
+            loader._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
+        )
+        self.length, self.check = length_of(loader), LengthCheck(loader)
 
     def give(self) -> Any:
         batch = self.fetch(next(self.indices))
@@ -92,12 +109,14 @@ class WorkerIterator(LoaderIterator):
     pool: Any = None
     shown = "_MultiProcessingDataLoaderIter"
 
-    def __init__(self, loader: Any, seed: int, shared: int = 0):
+    def __init__(self, loader: Any):
+        seed, shared = seeds(loader)
         self.timeout, self.in_order = loader.timeout or None, loader.in_order
         self.count, self.ahead = loader.num_workers, loader.prefetch_factor
         self.persistent = loader.persistent_workers
-        self.length = len(loader) if loader._sized else None
+        self.length = length_of(loader)
         job = Job(
+            loader._dataset_kind,
             loader.dataset,
             loader._auto_collation,
             loader.collate_fn,
@@ -107,8 +126,9 @@ class WorkerIterator(LoaderIterator):
             seed,
             shared,
         )
-        thread = loader.worker_type == "thread"
-        self.pool = ThreadPool(job) if thread else ProcessPool(job, loader._context())
+        context = loader.multiprocessing_context or multiprocessing.get_context()
+        thread = getattr(loader, "worker_type", "process") == "thread"
+        self.pool = ThreadPool(job) if thread else ProcessPool(job, context)
         self._begin(loader)
 
     def reset(self, loader: object) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from rushlight.utils.data._utils import pipes, transfer
 from rushlight.utils.data._utils.errors import Failure
-from rushlight.utils.data._utils.fetch import make_fetcher
+from rushlight.utils.data._utils.fetch import _DatasetKind
 
 END = "end"  # in place of a batch: the worker's part of an iterable dataset is at its end
 
@@ -56,6 +56,7 @@ class Job:
 
     def __init__(
         self,
+        kind: int,
         dataset: Any,
         batched: bool,
         collate: Callable[[Any], Any],
@@ -65,8 +66,8 @@ class Job:
         seed: int,
         shared: int = 0,
     ):
-        """shared: of datapipes, the seed that is the same for all workers."""
-        self.shared = shared
+        """kind: of the dataset, as `_DatasetKind` has it.  shared: of datapipes, the seed that is the same for all workers."""
+        self.kind, self.shared = kind, shared
         self.dataset, self.batched, self.collate, self.drop_last = dataset, batched, collate, drop_last
         self.init, self.count, self.seed = init, count, seed
 
@@ -103,7 +104,7 @@ class Worker:
             dataset = (
                 pipes.of_worker(job, self.id, self.own, self.passes) if pipes.is_pipe(job.dataset) else job.dataset
             )
-            self.fetch = make_fetcher(dataset, job.batched, job.collate, job.drop_last)
+            self.fetch = _DatasetKind.create_fetcher(job.kind, dataset, job.batched, job.collate, job.drop_last)
             self.passes += 1
         except Exception as error:
             self.failure = self.failure or Failure(error, self.where)
