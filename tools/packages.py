@@ -52,6 +52,7 @@ PACKAGES = {
     "lightly_pretraining": "lightly", "linear_attentions": "performer-pytorch", "nnaudio_spectra": "nnaudio", "piq_quality": "piq",
     "sbi_posterior": "sbi", "spikingjelly_network": "spikingjelly", "thinc_wrapper": "thinc", "torchcde_path": "torchcde",
     "torchdyn_ode": "torchdyn", "torchensemble_fit": "torchensemble", "torchio_volumes": "torchio", "torchmin_solvers": "pytorch-minimize",
+    "fastai_learner": "fastai", "pennylane_circuit": "pennylane", "whisper_small": "openai-whisper", "ultralytics_yolo": "ultralytics",
     "torchopt_bilevel": "torchopt", "torchquad_integrals": "torchquad", "xitorch_solvers": "xitorch",
 }  # fmt: skip
 
