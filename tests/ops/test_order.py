@@ -64,6 +64,20 @@ def test_quantiles() -> None:
         torch.tensor([1]).quantile(0.5)
 
 
+@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_unique_of_integers_near_each_other_and_far(name: str) -> None:
+    rng, kind = np.random.default_rng(0), np.iinfo(name)
+    for size in (1, 5, 300):
+        for low, high in ((0, 1), (kind.min, kind.min + 100), (kind.max - 100, kind.max), (kind.min, kind.max)):
+            x = rng.integers(low, high, size, dtype=name, endpoint=True)
+            want = np.unique(x, return_inverse=True, return_counts=True)
+            found = torch.unique(torch.from_numpy(x.copy()), return_inverse=True, return_counts=True)
+            assert found[0].numpy().dtype == x.dtype and found[1].numpy().dtype == found[2].numpy().dtype == np.int64
+            for one, other in zip(found, want, strict=True):
+                np.testing.assert_array_equal(one.numpy(), other)
+            np.testing.assert_array_equal(torch.unique(torch.from_numpy(x)).numpy(), want[0])
+
+
 def test_unique() -> None:
     x = torch.tensor([[3, 1], [1, 3], [3, 1]])
     values, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True)
