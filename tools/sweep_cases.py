@@ -93,6 +93,10 @@ def piecewise() -> Iterator[Case]:
             yield Case(f"{name} into another {shape}", normal(*[shape] * (count + 1)),
                        lambda K, *a, n=name, m=numbers: getattr(K, n)(*a[:-1], *m, out=a[-1]), (count,), slow=large)  # fmt: skip
         yield Case(f"lerp_each {shape}", normal(shape, shape, shape), lambda K, *a: K.lerp_each(*a), slow=large)
+        for name in ("add_product", "add_quotient"):
+            yield Case(
+                f"{name} {shape}", normal(shape, shape, shape), lambda K, *a, n=name: getattr(K, n)(*a, 0.7), slow=large
+            )
         for name in ("fmod", "remainder", "floor_divide"):
             yield Case(
                 f"{name} by a number {shape}", normal(shape), lambda K, x, n=name: getattr(K, n)(x, 0.75), slow=large

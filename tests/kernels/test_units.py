@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 from rushlight import kernels as K
 
@@ -127,3 +128,40 @@ def test_slopes_of_channels(
         K.prelu_backward(g, x, weight, True, False)[1] is None
         and K.prelu_backward(g, x, weight, False, True)[0] is None
     )
+
+
+def _alike(shape: tuple[int, ...], kind: type, rng: np.random.Generator) -> list[np.ndarray]:
+    x, a, b = (rng.standard_normal(shape).astype("f4").astype(kind) for _ in range(3))
+    x.reshape(-1)[:3], a.reshape(-1)[2:5], b.reshape(-1)[4:7] = (
+        (0.0, -0.0, np.inf),
+        (np.nan, 0.0, -0.0),
+        (0.0, -np.inf, 1e-7),
+    )
+    return [x, a, b]
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16, bfloat16])
+@pytest.mark.parametrize("shape", [(7,), (600,), (60, 70), (3, 300, 701)])
+def test_products_and_quotients_are_added_step_by_step(
+    path: str, rng: np.random.Generator, shape: tuple[int, ...], kind: type
+) -> None:
+    x, a, b = _alike(shape, kind, rng)
+    own = np.dtype(np.float32 if x.itemsize == 2 else kind)
+    wide = [v.astype(own) for v in (x, a, b)]
+    with np.errstate(all="ignore"):
+        for kernel, join in ((K.add_product, np.multiply), (K.add_quotient, np.true_divide)):
+            for factor in (None, own.type(0.3)):
+                made = join(wide[1], wide[2])
+                want = (wide[0] + (made if factor is None else made * factor)).astype(kind)
+                np.testing.assert_array_equal(kernel(x, a, b, factor).astype("f8"), want.astype("f8"))
+                np.testing.assert_array_equal(kernel(x.T, a.T, b.T, factor).T.astype("f8"), want.astype("f8"))
+            some = kernel(x, a[..., :1], b[..., ::1], None)
+            np.testing.assert_array_equal(some[..., 0].astype("f8"), kernel(x, a, b, None)[..., 0].astype("f8"))
+
+
+@pytest.mark.parametrize("kind", [np.float16, bfloat16])
+def test_weights_of_16_bits_are_those_of_float32_rounded_once(path: str, rng: np.random.Generator, kind: type) -> None:
+    x, end, weight = _alike((60, 701), kind, rng)
+    with np.errstate(all="ignore"):
+        want = K.lerp_each(*(v.astype("f4") for v in (x, end, weight))).astype(kind)
+        np.testing.assert_array_equal(K.lerp_each(x, end, weight).astype("f8"), want.astype("f8"))

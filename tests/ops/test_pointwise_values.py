@@ -218,6 +218,17 @@ def test_lerp_in_place_is_lerp_to_the_last_bit(weight: float, taken: Callable[[t
     assert torch.equal(taken(x).lerp_(end, weight), x.lerp(end, weight))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", ["lerp", "addcmul", "addcdiv"])
+def test_operators_of_three_16_bit_tensors_are_rounded_once(name: str, dtype: torch.dtype) -> None:
+    for shape in ((5,), (70, 90)):
+        x, a, b = (torch.randn(shape, generator=torch.Generator()).to(dtype) for _ in range(3))
+        want = getattr(torch, name)(x.float(), a.float(), b.float()).to(dtype)
+        assert torch.equal(getattr(torch, name)(x, a, b), want)
+        assert torch.equal(getattr(x.clone(), name + "_")(a, b), want)
+        assert torch.equal(getattr(torch, name)(x, a[:1], b), getattr(torch, name)(x, a[:1].expand(shape), b))
+
+
 def test_closeness() -> None:
     a = torch.tensor([1.0, inf, nan, 1e-9])
     assert torch.isclose(a, torch.tensor([1.000001, inf, nan, 0.0])).tolist() == [True, True, False, True]

@@ -11,16 +11,30 @@ Arrays and results as in :mod:`rushlight.kernels.maps`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, dense, gapless, native
-from rushlight.kernels.maps import PAIRED, each, like
+from rushlight.kernels.dispatch import (
+    SMALL,
+    Array,
+    bits,
+    dense,
+    gapless,
+    in_float32_blocks,
+    is_half,
+    native,
+    rounded,
+    up,
+)
+from rushlight.kernels.maps import PAIRED, each, like, maps_of
 from rushlight.kernels.native import loader
-from rushlight.kernels.native.signatures import exports
+from rushlight.kernels.native.signatures import MAPS, exports
 
 __all__ = [
+    "add_product",
+    "add_quotient",
     "between_backward",
     "choose",
     "clamp",
@@ -157,18 +171,66 @@ def angle_of_real(x: Array) -> Array:
     return out
 
 
-exports(lerp_each="aaaan")  # piecewise.cpp: input, end, weights, result, elements
+_OF_THREE = {  # piecewise.cpp: input, end, weights, result, elements; input, both factors or parts of a quotient, result, elements, a factor
+    "lerp_each": "aaaan",
+    "add_product": "aaaand",
+    "add_quotient": "aaaand",
+}
+exports(**_OF_THREE)
+MAPS.update(_OF_THREE)
+
+
+def _of_three(kernel: str, x: Array, y: Array, z: Array, *numbers: float) -> Array | None:
+    """The native twin of three large arrays that lie alike, of 16 bits in float32 and rounded once; else None."""
+    if x.size <= SMALL:
+        return None
+    half = is_half(x.dtype)
+    table = maps_of(x.dtype) if half else native(x.dtype) if x.size >= PAIRED else None
+    if table is None or not (gapless(x) and like(x, y) and like(x, z)):
+        return None
+    out = np.empty_like(x)
+    getattr(table, kernel)(bits(x), bits(y), bits(z), bits(out), x.size, *numbers)
+    return out
 
 
 def lerp_each(x: Array, end: Array, weight: Array) -> Array:
     """As `lerp`, of a weight for each element, broadcast.  (*), (*), (*) -> (*)"""
-    table = native(x.dtype) if x.size >= PAIRED else None
-    if table is not None and gapless(x) and like(x, end) and like(x, weight):
-        out = np.empty_like(x)
-        table.lerp_each(x, end, weight, out, x.size)
-        return out
+    made = _of_three("lerp_each", x, end, weight)
+    if made is not None:
+        return made
+    if is_half(x.dtype):
+        return _wide(lerp_each, x, end, weight)
     step: Any = np.asarray(end - x)
     return np.where(np.abs(weight) < 0.5, x + step * weight, end - step * (1 - weight))
+
+
+def add_product(x: Array, a: Array, b: Array, factor: Any = None) -> Array:
+    """x + a * b * factor, broadcast, each step rounded by itself; of 16 bits the sum alone.  (*), (*), (*) -> (*)"""
+    return _added("add_product", np.multiply, x, a, b, factor)
+
+
+def add_quotient(x: Array, a: Array, b: Array, factor: Any = None) -> Array:
+    """x + a / b * factor, as `add_product`.  (*), (*), (*) -> (*)"""
+    return _added("add_quotient", np.true_divide, x, a, b, factor)
+
+
+def _added(kernel: str, join: np.ufunc, x: Array, a: Array, b: Array, factor: Any) -> Array:
+    real = x.size > SMALL and x.dtype.kind in "fV"
+    made = _of_three(kernel, x, a, b, 1.0 if factor is None else float(factor)) if real else None
+    if made is not None:
+        return made
+    if is_half(x.dtype):
+        return _wide(lambda *some: _added(kernel, join, some[0], some[1], some[2], factor), x, a, b)
+    made = np.asarray(join(a, b)).astype(a.dtype, copy=False)
+    if factor is not None:
+        np.multiply(made, factor, out=made)
+    return np.add(x, made, out=made) if x.shape == made.shape else np.add(x, made)
+
+
+def _wide(kernel: Callable[..., Array], *arrays: Array) -> Array:
+    """A kernel of 16-bit arrays: in float32, rounded once."""
+    found = in_float32_blocks(kernel, *arrays)
+    return rounded(np.asarray(kernel(*up(*arrays))), arrays[0].dtype) if found is None else found
 
 
 # By a mask ---------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 // Loops of NumPy's ufuncs over bfloat16 and float16 numbers, as NumPy calls them: addresses, how many, and their distances in bytes.
 // Computed in float32 and rounded once, as those that they stand in for.
+#include <atomic>
 #include <cfenv>
 #include <cmath>
 
@@ -147,6 +148,48 @@ template <class S> RL_INLINE float smaller(float x, float y) {
     return x != x ? x : least;
 }
 
+// The next number after x in the direction of y: those of one sign are in the order of their bits.
+// NaN where either is; of zeros of both signs bfloat16 gives the second, and float16 the first, as NumPy has it.
+template <class S> RL_INLINE int next(int x, int y) {
+    constexpr bool brain = std::is_same<S, Bf16>::value;
+    const int a = x & kSize, b = y & kSize, below = x >> 15, from = (a ^ -below) + below, to = y >> 15 ? -b : b;
+    const int step = to > from ? 1 : -1, moved = x + (step ^ -below) + below;  // away from 0 where both point there
+    int found = a == 0 ? (y & 0x8000) | 1 : moved;
+    found = from == to ? (brain ? y : x) : found;
+    return (a > b ? a : b) > kInfinite<S> ? (brain ? 0x7fc0 : 0x7e00) : found;
+}
+
+// Whether the next number after one that is finite is infinite, for which NumPy warns of float16.
+template <class S> RL_INLINE int leaves(int x, int found) {
+    return ((found & kSize) - kInfinite<S>) | ((x & kSize) - (kInfinite<S> - 1)) ? 0 : 1;
+}
+
+template <class S> void neighbours(char **args, const Size *count, const Size *step) {
+    const Size n = count[0], sx = step[0], sy = step[1], so = step[2], size = sizeof(S);
+    const auto *x = reinterpret_cast<const uint16_t *>(args[0]), *y = reinterpret_cast<const uint16_t *>(args[1]);
+    auto *o = reinterpret_cast<uint16_t *>(args[2]);
+    std::atomic<int> beyond{0};
+    if (sx == size && sy == size && so == size && apart(args[2], args[0], n * size) && apart(args[2], args[1], n * size)) {
+        parallel_for(n, 2 * kGrain, [=, &beyond](long begin, long end) {
+            int some = 0;
+#pragma omp simd reduction(| : some)
+            for (long i = begin; i < end; ++i) {
+                const int from = x[i], found = next<S>(from, y[i]);
+                some |= leaves<S>(from, found);
+                o[i] = (uint16_t)found;
+            }
+            beyond |= some;
+        });
+    } else {
+        for (Size i = 0; i < n; ++i) {
+            const int from = at<S>(args[0], i * sx).bits, found = next<S>(from, at<S>(args[1], i * sy).bits);
+            beyond |= leaves<S>(from, found);
+            at<S>(args[2], i * so).bits = (uint16_t)found;
+        }
+    }
+    if (beyond && std::is_same<S, F16>::value) std::feraiseexcept(FE_OVERFLOW);
+}
+
 }  // namespace
 }  // namespace rl
 
@@ -207,3 +250,5 @@ LOOP(logical_not, kinds, (uint16_t x), (x & rl::kSize) == 0)
 QUIET(logical_and, truths, (float x, float y), (x != 0) & (y != 0))
 QUIET(logical_or, truths, (float x, float y), (x != 0) | (y != 0))
 QUIET(logical_xor, truths, (float x, float y), (x != 0) != (y != 0))
+RL_EXPORT void rl_loop_nextafter_bf16(char **args, const intptr_t *n, const intptr_t *step, void *) { rl::neighbours<rl::Bf16>(args, n, step); }
+RL_EXPORT void rl_loop_nextafter_f16(char **args, const intptr_t *n, const intptr_t *step, void *) { rl::neighbours<rl::F16>(args, n, step); }

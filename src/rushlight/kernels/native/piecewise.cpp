@@ -30,10 +30,27 @@ template <class T> RL_INLINE T between(T a, T b, T weight) {
     return from + part * (b - a);
 }
 
-template <class T> static void lerp_each(const T *x, const T *end, const T *weight, T *o, long n) {
-    parallel_for(n, kGrain, [=](long first, long last) {
+template <class S, class T = WideOf<S>> static void lerp_each(const S *x, const S *end, const S *weight, S *o, long n) {
+    parallel_for(n, kGrain, [=](long at, long last) {
+        turn3(x + at, end + at, weight + at, o + at, last - at, [](T a, T b, T part) { return between(a, b, part); });
+    });
+}
+
+// o[i] = x[i] + f(a[i], b[i]), of which each step is rounded by itself: in one loop compilers join the last product and the sum.
+template <class S, class F> static void add_each(const S *x, const S *a, const S *b, S *o, long n, F f) {
+    parallel_for(n, kGrain, [=](long begin, long end) {
+        alignas(64) WideOf<S> made[kAtOnce];
+        Part<S, kAtOnce> first, second, third;
+        for (long at = begin; at < end; at += kAtOnce) {
+            const long some = std::min(kAtOnce, end - at);
+            const WideOf<S> *v = first(a + at, some), *w = second(b + at, some), *from = third(x + at, some);
 #pragma omp simd
-        for (long i = first; i < last; ++i) o[i] = between(x[i], end[i], weight[i]);
+            for (long i = 0; i < some; ++i) made[i] = f(v[i], w[i]);
+#pragma omp simd
+            for (long i = 0; i < some; ++i) made[i] = from[i] + made[i];
+            if constexpr (kPlain<S>) std::memcpy(o + at, made, sizeof(S) * some);
+            else narrow(made, o + at, some);
+        }
     });
 }
 
@@ -143,12 +160,24 @@ BINARY(hardswish_backward, rl::hardswish_slope(g, v))
     }
 RL_ALL(REST)
 
-#define EACH(T, S)                                                                                          \
+#define EACH(U, S)                                                                                          \
     RL_EXPORT void rl_lerp_each_##S(Array *x_, Array *end_, Array *weight_, Array *o_, long n) {            \
         rl::Call call("lerp_each");                                                                         \
-        const T *x = call.pair_in<T>("input", x_, n), *end = call.pair_in<T>("end", end_, n);               \
-        const T *weight = call.pair_in<T>("weight", weight_, n);                                            \
-        T *o = call.pair_out<T>("out", o_, n);                                                              \
+        const U *x = call.pair_in<U>("input", x_, n), *end = call.pair_in<U>("end", end_, n);               \
+        const U *weight = call.pair_in<U>("weight", weight_, n);                                            \
+        U *o = call.pair_out<U>("out", o_, n);                                                              \
         call.run([=] { rl::lerp_each(x, end, weight, o, n); });                                             \
+    }                                                                                                       \
+    ADDED(U, S, add_product, a * b)                                                                         \
+    ADDED(U, S, add_quotient, a / b)
+#define ADDED(U, S, NAME, EXPR)                                                                             \
+    RL_EXPORT void rl_##NAME##_##S(Array *x_, Array *a_, Array *b_, Array *o_, long n, double factor) {     \
+        rl::Call call(#NAME);                                                                               \
+        using T = rl::WideOf<U>;                                                                            \
+        const U *x = call.pair_in<U>("input", x_, n), *first = call.pair_in<U>("first", a_, n);             \
+        const U *second = call.pair_in<U>("second", b_, n);                                                 \
+        U *o = call.pair_out<U>("out", o_, n);                                                              \
+        const T by = (T)factor;                                                                             \
+        call.run([=] { rl::add_each(x, first, second, o, n, [=](T a, T b) { return EXPR * by; }); });       \
     }
-RL_BOTH(EACH)
+RL_ALL(EACH)

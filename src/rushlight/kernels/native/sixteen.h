@@ -249,6 +249,25 @@ template <class S, class F> RL_INLINE void turn2(const S *x, const S *y, S *o, l
     }
 }
 
+// o[i] = f(x[i], y[i], z[i]) of three rows; `o` may be one of them.
+template <class S, class F> RL_INLINE void turn3(const S *x, const S *y, const S *z, S *o, long n, F f) {
+    if constexpr (kPlain<S>) {
+#pragma omp simd
+        for (long i = 0; i < n; ++i) o[i] = f(x[i], y[i], z[i]);
+    } else {
+        alignas(64) float a[kAtOnce], b[kAtOnce], c[kAtOnce];
+        for (long at = 0; at < n; at += kAtOnce) {
+            const long count = n - at < kAtOnce ? n - at : kAtOnce;
+            widen(x + at, a, count);
+            widen(y + at, b, count);
+            widen(z + at, c, count);
+#pragma omp simd
+            for (long i = 0; i < count; ++i) a[i] = f(a[i], b[i], c[i]);
+            narrow(a, o + at, count);
+        }
+    }
+}
+
 }  // namespace rl
 
 // One exported function per dtype of real numbers, of 16 bits too.

@@ -19,7 +19,7 @@ from ml_dtypes import bfloat16
 __all__ = ["TAKEN", "install"]
 
 SUMS = ("add", "subtract", "multiply", "true_divide")  # whose loops over rows that become one number stay NumPy's
-PAIRS = (*SUMS, "maximum", "minimum", "copysign")
+PAIRS = (*SUMS, "maximum", "minimum", "copysign", "nextafter")
 SINGLES = ("negative", "absolute", "square", "sqrt", "reciprocal", "floor", "ceil", "trunc", "rint")
 TRUTHS = (
     *("greater", "greater_equal", "less", "less_equal", "equal", "not_equal"),

@@ -10,12 +10,12 @@ from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.basics.dtypes import COMPLEX_KINDS
 from rushlight.dispatch import call, costs
-from rushlight.dispatch.compute import LARGEST, cast, fitted
+from rushlight.dispatch.compute import LARGEST, cast, compute, fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.shown import always
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, inplace_of, publish, publish_inplace
-from rushlight.kernels.dispatch import is_half, of_halves, up
+from rushlight.kernels.dispatch import is_half, of_halves, summed_in, up
 from rushlight.kernels.rows import across
 from rushlight.ops.elementwise.old_orders import in_old_order
 from rushlight.ops.elementwise.shared import factor, in_blocks, require_tensors, result_type_of
@@ -362,28 +362,28 @@ mul.large(across(np.multiply))
 # Products and quotients that are added ---------------------------------------------------------------
 
 
-@elementwise(aten=("addcmul(input, tensor1, tensor2, *, value=1)",), name="addcmul", promote="arith", ns=None, inplace=False, strict=True, refuse="b",
+@elementwise(aten=("addcmul(input, tensor1, tensor2, *, value=1)",), name="addcmul", promote="arith", half=None, ns=None, inplace=False, strict=True, refuse="b",
              grads={"input": lambda g: g,
                     "tensor1": lambda g, tensor2, value: g * conj(_scaled(tensor2, value)),
                     "tensor2": lambda g, tensor1, value: g * conj(_scaled(tensor1, value))}, complex_half="widens")  # fmt: skip
 def addcmul_op(input: Array, tensor1: Array, tensor2: Array, value: float) -> Array:
     """input + value * tensor1 * tensor2, broadcast.  (*), (*), (*) -> (*)"""
-    product = np.asarray(backend.multiply(tensor1, tensor2))
-    return _added(input, product, value)
+    return backend.add_product(input, tensor1, tensor2, _factor_of(value, input))
 
 
 def _scaled(x: Array | Tensor, value: float) -> Array | Tensor:
     return x if value.__class__ is int and value == 1 else by(x, value)
 
 
-def _added(input: Array, t: Array, value: float) -> Array:
-    """input + value * t, in the memory of `t` if that is the result's shape."""
-    if value != 1:
-        backend.multiply(t, cast(value, t.dtype), out=t)
-    return backend.add(input, t, out=t) if input.shape == t.shape else backend.add(input, t)
+def _factor_of(value: float, x: Array) -> Any:
+    """A factor in what `x` is computed in; None of 1."""
+    return cast(value, summed_in(x.dtype)) if value != 1 else None
 
 
 def _addcmul_into(x: Array, a: Array, b: Array, value: object) -> None:
+    if is_half(x.dtype):  # rounded once
+        x[...] = compute(addcmul_op.op, [x, a, b], (value,))[0][0]
+        return
     t = a * b
     if value != 1:
         t *= value
@@ -419,17 +419,19 @@ def addcmul_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: object, valu
 publish_inplace(addcmul_, "addcmul", "", ())
 
 
-@elementwise(aten=("addcdiv(input, tensor1, tensor2, *, value=1)",), name="addcdiv", promote="arith", ns=None, inplace=False, strict=True, refuse="b",
+@elementwise(aten=("addcdiv(input, tensor1, tensor2, *, value=1)",), name="addcdiv", promote="arith", half=None, ns=None, inplace=False, strict=True, refuse="b",
              grads={"input": lambda g: g, "tensor1": lambda g, tensor2, value: _scaled(g, conj(value)) / conj(tensor2),
                     "tensor2": lambda g, tensor1, tensor2, value: -g * conj(
                         _scaled(tensor1, value) / (tensor2 * tensor2))})  # fmt: skip
 def addcdiv_op(input: Array, tensor1: Array, tensor2: Array, value: float) -> Array:
     """input + value * tensor1 / tensor2, broadcast.  (*), (*), (*) -> (*)"""
-    quotient = np.asarray(backend.true_divide(tensor1, tensor2)).astype(tensor1.dtype, copy=False)
-    return _added(input, quotient, value)
+    return backend.add_quotient(input, tensor1, tensor2, _factor_of(value, input))
 
 
 def _addcdiv_into(x: Array, a: Array, b: Array, value: Any) -> None:
+    if is_half(x.dtype):
+        x[...] = compute(addcdiv_op.op, [x, a, b], (value,))[0][0]
+        return
     t = a / b
     if value != 1:
         t *= value

@@ -152,13 +152,17 @@ def _between_halves(x: Array, end: Array, weight: Array) -> Array:
     """`_between` of 16 bits: in float32, rounded once."""
     if x.shape == end.shape and x.ndim and np.ndim(weight) == 0:
         return backend.lerp(x, end, float(weight))
+    if weight.__class__ is np.ndarray and weight.dtype == x.dtype == end.dtype and weight.shape == x.shape == end.shape:
+        return backend.lerp_each(x, end, weight)
     arrays = [a if isinstance(a, np.ndarray) else np.asarray(a, np.float32) for a in (x, end, weight)]
     found = in_float32_blocks(_between, *arrays)
     return np.asarray(_between(*up(*arrays))).astype(x.dtype) if found is None else found
 
 
 def _lerp_into(x: Array, end: Array, weight: Array) -> None:
-    x[...] = _between(x, end, weight)  # to the last bit as out of place, wherever the memory is whose
+    x[...] = (_between_halves if is_half(x.dtype) else _between)(
+        x, end, weight
+    )  # to the last bit as out of place, wherever the memory is whose
 
 
 lerp_op.into(in_blocks(lerp_op.op, _lerp_into))
