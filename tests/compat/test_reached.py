@@ -176,3 +176,18 @@ def test_an_operator_that_a_compiler_may_look_into() -> None:
     x = torch.ones(2, requires_grad=True)
     twice(x).sum().backward()
     assert x.grad.tolist() == [2, 2] and torch.ops.test_reached.twice(x).tolist() == [2, 2]
+
+
+def test_masks_of_attention() -> None:
+    canonical = torch.nn.functional._canonical_mask
+    mask = torch.tensor([True, False])
+    with pytest.warns(UserWarning, match="mismatched a and b"):
+        assert canonical(mask, "a", torch.float32, "b", torch.float64).tolist() == [-np.inf, 0]
+    made = canonical(mask, "a", torch.float32, "b", torch.float64, check_other=False)
+    assert made.dtype is torch.float64 and canonical(made, "a", None, "b", torch.float32) is made
+    assert canonical(None, "a", None, "b", torch.float32) is None
+    with pytest.raises(AssertionError, match="only bool and floating types of a"):
+        canonical(torch.ones(2, dtype=torch.int64), "a", None, "b", torch.float32)
+    assert torch.nn.functional._none_or_dtype(mask) is torch.bool and torch.nn.functional._none_or_dtype(None) is None
+    with pytest.raises(RuntimeError, match="must be None or"):
+        torch.nn.functional._none_or_dtype(3)
