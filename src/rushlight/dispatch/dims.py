@@ -57,14 +57,18 @@ def no_ints(args: tuple[Any, ...]) -> str:
     return f"{got}: give ints one by one or in one tuple"
 
 
-def as_int(value: object, name: str, argument: str) -> int:
+def as_int(value: Any, name: str, argument: str, position: int | None = None) -> int:
     """An int, or what Python counts as one.  Raises TypeError for other numbers."""
     if value.__class__ is int:
         return value
-    if not hasattr(value, "__index__"):
+    try:
+        return int(value.__index__())  # which tensors and arrays have, too, and refuse where they hold no int
+    except (AttributeError, TypeError):
         advice = ": divide with // or convert it with int()" if isinstance(value, float) else ""
-        raise TypeError(f"{name}(): argument '{argument}' must be int, not {type(value).__name__}{advice}")
-    return int(value.__index__())
+        at = f" (position {position})" if position else ""
+        raise TypeError(
+            f"{name}(): argument '{argument}'{at} must be int, not {type(value).__name__}{advice}"
+        ) from None
 
 
 def wrap_dim(dim: object, ndim: int) -> int:

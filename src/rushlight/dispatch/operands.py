@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rushlight.tensor import Tensor
 
 
@@ -15,3 +17,12 @@ def raw(x: Any) -> Any:
 def held(x: object) -> Any:
     """The memory of a tensor, or the array itself: for its shape, strides and dtype, and for views of it."""
     return x._held if isinstance(x, Tensor) else x
+
+
+def one_number(name: str, argument: str, value: Any) -> Any:
+    """A number of Python, also of one of NumPy or a tensor without dimensions.  Raises TypeError for other tensors."""
+    if not isinstance(value, Tensor):
+        return value.item() if isinstance(value, np.generic) else value
+    if raw(value).ndim:
+        raise TypeError(f"{name}(): argument '{argument}' must be float, not Tensor")
+    return value.item()

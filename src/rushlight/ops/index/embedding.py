@@ -13,7 +13,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import also_named, as_int
-from rushlight.dispatch.operands import raw
+from rushlight.dispatch.operands import one_number, raw
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine import inplace
 from rushlight.engine.rows import Rows
@@ -165,7 +165,8 @@ def wrapped_padding(name: str, padding_idx: int | None, count: int) -> int:
     """`padding_idx` counted from the front, -1 for None.  Raises AssertionError if it is out of range."""
     if padding_idx is None:
         return -1
-    if not -count <= as_int(padding_idx, name, "padding_idx") < count:
+    padding_idx = as_int(padding_idx, name, "padding_idx")
+    if not -count <= padding_idx < count:
         raise AssertionError(f"{name}: Padding_idx must be within num_embeddings: got {padding_idx}, expected "
                              f"[{-count}, {count - 1}]")  # fmt: skip
     return padding_idx % count
@@ -198,6 +199,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
 def embedding_renorm_(weight: Tensor, indices: Any, max_norm: float, norm_type: float = 2.0) -> Tensor:
     """Scale the rows of `weight` at `indices` to a norm of at most `max_norm`, in place.  (V, D), (*) -> (V, D)"""
     check_table("embedding_renorm_", weight, indices)
+    max_norm = one_number("embedding_renorm_", "max_norm", max_norm)
     inplace.check(weight, False)
     rows = np.unique(indices._array)
     values = rows_of("embedding_renorm_", weight._array, rows)

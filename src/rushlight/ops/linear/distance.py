@@ -14,6 +14,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.named import linalg
 from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.operands import one_number
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.kernels.dispatch import up
 from rushlight.ops.elementwise.floats import as_numbers, widened
@@ -56,6 +57,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     for name, x in (("x1", x1), ("x2", x2)):
         if not isinstance(x, Tensor):
             raise TypeError(f"cosine_similarity(): argument '{name}' must be Tensor, not {kind_of(x)}")
+    eps = one_number("cosine_similarity", "eps", eps)
     if eps < 0:
         raise RuntimeError(f"cosine_similarity: eps must be greater than or equal to 0, got {eps}")
     if x1._array.shape != x2._array.shape:
@@ -69,7 +71,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 @function(ns="")
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The norm of order `p` of x1 - x2 + eps along the last dimension.  (*, D), (*, D) -> (*)"""
-    return linalg.vector_norm(x1 - x2 + eps, p, -1, keepdim)
+    return linalg.vector_norm(x1 - x2 + one_number("pairwise_distance", "eps", eps), p, -1, keepdim)
 
 
 # All pairs of rows ------------------------------------------------------------------------------------------------

@@ -130,6 +130,11 @@ def to_float(name: str, x: Tensor | list[Any], complex_too: bool) -> Tensor:
     return x.to(x.dtype.to_complex()) if complex_too and not x.dtype.is_complex else x
 
 
+def several(given: Any) -> tuple[Any, ...]:
+    """One dimension or size, which may be a tensor of one number, or several, as a tuple."""
+    return (given,) if isinstance(given, Tensor) or not hasattr(given, "__iter__") else tuple(given)
+
+
 def one_dim(name: str, x: Tensor, dim: int) -> int:
     """The dimension of a one-dimensional transform, not negative."""
     ndim = x.ndim
@@ -147,9 +152,9 @@ def many_dims(
 ) -> tuple[tuple[int, ...], list[int]]:
     """Dimensions and sizes of a transform of several dimensions."""
     ndim = x.ndim
-    s = (s,) if isinstance(s, int) else s
+    s = s if s is None else several(s)
     if dim is not None:
-        given = (dim,) if isinstance(dim, int) else tuple(dim)
+        given = several(dim)
         dims = tuple(one_dim(name, x, d) for d in given)
         if len(set(dims)) != len(dims):
             raise RuntimeError(f"fft_{name}: FFT dims must be unique, got {given}")
@@ -213,7 +218,8 @@ def r2c(name: str, x: Tensor, s: Any, dim: Any, norm: str | None, forward: bool)
 def c2r(name: str, x: Any, s: Any, dim: Any, norm: str | None, forward: bool) -> Tensor:
     """A transform of a half to real numbers."""
     x = to_float(name, x, True)
-    last_given = s not in (None, (), []) and (s if isinstance(s, int) else s[-1]) != -1
+    given = () if s is None else several(s)
+    last_given = bool(given) and given[-1] != -1
     dims, sizes = many_dims(name, x, s, dim)
     if not dims:
         raise RuntimeError(f"fft_{name} must transform at least one axis")
@@ -277,7 +283,7 @@ for _name in KINDS:
 @numpy_names
 def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Frequencies reordered so that zero is in the middle."""
-    dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    dims = range(input.ndim) if dim is None else [as_int(d, "fft_fftshift", "dim") for d in several(dim)]
     return input.roll([input.shape[d] // 2 for d in dims], list(dims))
 
 
@@ -285,7 +291,7 @@ def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 @numpy_names
 def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """The inverse of fftshift."""
-    dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    dims = range(input.ndim) if dim is None else [as_int(d, "fft_ifftshift", "dim") for d in several(dim)]
     return input.roll([(input.shape[d] + 1) // 2 for d in dims], list(dims))
 
 

@@ -17,6 +17,7 @@ from rushlight.basics.state import modes
 from rushlight.dispatch import families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.rebuilt import watch
+from rushlight.dispatch.operands import one_number
 from rushlight.dispatch.registry import function, inplace_of, op
 from rushlight.generator import default_generator
 from rushlight.kernels.dispatch import memory_order
@@ -329,6 +330,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 @function(ns=F)
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Alpha dropout of whole channels.  (N, C, *) -> (N, C, *)"""
+    p = one_number("feature_alpha_dropout", "p", p)
     if input.ndim < 2 and training and 0 < p:
         raise RuntimeError(f"feature_alpha_dropout: Feature dropout requires at least 2 dimensions in the input, got "
                            f"{input.ndim}")  # fmt: skip

@@ -16,7 +16,7 @@ from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int
-from rushlight.dispatch.operands import raw
+from rushlight.dispatch.operands import one_number, raw
 from rushlight.dispatch.options import META, blank, check_options, dtype_with, filled, made, size_of
 from rushlight.dispatch.outs import converting, moving
 from rushlight.dispatch.registry import function, op
@@ -383,6 +383,8 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: int | Sequence[int] | None = N
 
     Gradients with respect to mean and std are zero. Raises RuntimeError where an std is negative.
     """
+    if size is not None:  # of numbers, for which tensors of one stand, too
+        mean, std = (one_number("normal", *of) for of in (("mean", mean), ("std", std)))
     if isinstance(mean, Tensor) or isinstance(std, Tensor):
         return filled("normal", out, normal_of(mean, std, generator))
     if size is None:

@@ -11,6 +11,7 @@ from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.compute import check_numbers
+from rushlight.dispatch.dims import as_int
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import made
 from rushlight.dispatch.registry import function
@@ -49,6 +50,7 @@ def histc(input: Tensor, bins: int = 100, min: Tensor | complex = 0, max: Tensor
     array = tensor_argument("histc", input)
     if array.dtype.kind in "cb":
         raise NotImplementedError(f"\"histc\" not implemented for '{older(dtypes.of(array.dtype))}'")
+    bins = as_int(bins, "histc", "bins", 2)
     if bins <= 0:
         raise RuntimeError(f"histc: bins must be > 0, but got {bins}")
     flat = (array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind in "fV" else array).reshape(-1)
@@ -75,7 +77,7 @@ def edges_of(name: str, x: Array, bins: Tensor | int, span: object) -> Array:
         if edges.size < 2:
             raise RuntimeError(f"{name}(): bins must be > 0, but got {edges.size} edges of bins, expected 2 or more")
         return edges
-    if not isinstance(bins, int):
+    if not hasattr(bins, "__index__"):
         raise TypeError(f"{name}(): argument 'bins' must be int or Tensor, not {type(bins).__name__}")
     if bins <= 0:
         raise RuntimeError(f"{name}(): bins must be > 0, but got {bins}")

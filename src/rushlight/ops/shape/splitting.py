@@ -206,6 +206,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
     shape = held(input).shape
     if not shape:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    chunks = as_int(chunks, "chunk", "chunks", 2)
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     dim = wrap_dim(dim, len(shape))
