@@ -420,7 +420,7 @@ def test_an_error_of_the_system_names_the_path_that_was_given(tmp_path, monkeypa
     def refuse(path, *_):
         raise PermissionError(errno.EACCES, "Permission denied", path)
 
-    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr("builtins.open", refuse)
     with pytest.raises(PermissionError, match="Permission denied") as caught:
         torch.save(tensor(np.ones(2)), tmp_path / "x.pt")
     assert caught.value.filename == str(tmp_path / "x.pt")

@@ -74,6 +74,28 @@ def test_a_module_pickles_what_it_knows(pickler: Any, unpickler: Any, archive: b
     assert found["dtype"] is torch.float16
 
 
+class Turning:
+    """Has a rule for what every pickler knows: a list comes back as the range of its places."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        return (range, (len(obj),)) if obj.__class__ is list else NotImplemented
+
+
+class TurningInC(Turning, pickle.Pickler): ...
+
+
+class TurningInPython(Turning, pickle._Pickler): ...  # type: ignore[misc, name-defined]
+
+
+@pytest.mark.parametrize("pickler", [TurningInC, TurningInPython])
+def test_a_rule_of_a_module_is_asked_of_what_everybody_knows_too(pickler: Any) -> None:
+    file = io.BytesIO()
+    torch.save({"x": torch.ones(1), "places": [1, 2.5, None]}, file, pickle_module=module(pickler, pickle.Unpickler))
+    file.seek(0)
+    found = torch.load(file, weights_only=False)
+    assert found["places"] == range(3) and found["x"].tolist() == [1.0]
+
+
 class Wrapped:
     """Written by a name that nothing has, which the unpickler of `Renaming` knows."""
 

@@ -12,25 +12,37 @@ from typing import IO
 
 @contextmanager
 def replacing_path(path: str | os.PathLike[str]) -> Iterator[str]:
-    """A new, empty file beside `path` to write to, which takes its place when it is complete.
+    """As `replacing`, but the name of a file that is empty and closed, or of the device or pipe."""
+    with replacing(path) as file:
+        file.close()
+        yield os.fsdecode(file.name)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A new, empty file beside `path`, open for writing, which takes its place when it is complete.
 
     Whatever goes wrong, the file that was there stays as it was: it is replaced when the new one is on the disk.  Where there was
     none, nobody waits for the disk.  Devices and pipes are given as they are.
     """
-    target = os.path.realpath(os.fsdecode(path))
-    if os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
-        yield target
+    target = followed(os.fsdecode(path))
+    file: IO[bytes]
+    former = _mode(target)
+    if former is not None and not stat.S_ISREG(former):
+        with open(target, "wb") as file:
+            yield file
         return
     temporary = os.path.join(os.path.dirname(target), f".{os.path.basename(target)[:200]}.{secrets.token_hex(6)}.tmp")
     try:
-        os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
+        file = open(temporary, "x+b")
     except OSError as error:  # of which the user knows by the name that was given
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     try:
-        if os.path.exists(target):
-            os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
-        yield temporary
-        if os.path.exists(target):
+        with file:
+            if former is not None:
+                os.chmod(temporary, stat.S_IMODE(former))
+            yield file
+        if former is not None:
             _to_disk(temporary)
         os.replace(temporary, target)
     except BaseException as error:
@@ -39,11 +51,17 @@ def replacing_path(path: str | os.PathLike[str]) -> Iterator[str]:
         raise
 
 
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """As `replacing_path`, open for writing."""
-    with replacing_path(path) as temporary, open(temporary, "r+b" if os.path.isfile(temporary) else "wb") as file:
-        yield file
+def followed(path: str) -> str:
+    """Where a link leads; what is none stands for itself."""
+    return os.path.realpath(path) if os.path.islink(path) else path
+
+
+def _mode(path: str) -> int | None:
+    """What kind of file it is and who may do what with it, None where there is none."""
+    try:
+        return os.stat(path).st_mode
+    except FileNotFoundError:
+        return None
 
 
 def _to_disk(path: str) -> None:

@@ -22,7 +22,7 @@ from rushlight.ops.create.memory import warn_of_hooks, without_values, wrapped
 from rushlight.ops.create.typed_storage import TypedStorage
 from rushlight.serialization import options
 from rushlight.serialization.archive import ArchiveWriter, folder_name
-from rushlight.serialization.atomic import replacing
+from rushlight.serialization.atomic import followed, replacing
 from rushlight.serialization.legacy import MAGIC, PROTOCOL
 from rushlight.serialization.names import STORAGE_TYPES, UNTYPED, StorageType
 from rushlight.signs import CONJ, NEG
@@ -103,6 +103,8 @@ _JAGGED = Name("torch.nested._internal.nested_tensor", "_rebuild_njt")
 _LAYOUT = Name("torch.serialization", "_get_layout")
 _TENSOR_TYPE, _SIZE, _DEVICE = Name("torch", "Tensor"), Name("torch", "Size"), Name("torch", "device")
 _PICKLER: Any = pickle._Pickler  # the one in Python: only it can name what it cannot import
+_NUMBERS = frozenset((int, bool, float, type(None)))
+_PLAIN = frozenset((str, tuple, list, dict, OrderedDict, Name))  # of which no rule of ours asks
 
 
 class Pickler(_PICKLER):  # type: ignore[misc]
@@ -115,6 +117,7 @@ class Pickler(_PICKLER):  # type: ignore[misc]
     def __init__(self, file: IO[bytes], protocol: int, older: bool = False):
         """older: as the format of before 1.6 has it, where a storage may be a view of another."""
         super().__init__(file, protocol)
+        self.alone = not hasattr(super(), "reducer_override")  # whether nobody else has rules
         self.view: tuple[None, ...] = (None,) if older else ()
         self.storages: dict[int, Bytes] = {}  # by owner: several owners may be of one array
         self._arrays: dict[int, Bytes] = {}  # by the array, while it is there
@@ -133,6 +136,13 @@ class Pickler(_PICKLER):  # type: ignore[misc]
     dispatch[Name] = save_name
     dispatch[dtypes.dtype] = save_dtype
 
+    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+        """Write an object: as every pickler does, but numbers, of which there are most, without asking how each is to be written."""
+        if obj.__class__ in _NUMBERS:
+            self.dispatch[obj.__class__](self, obj)
+        else:
+            super().save(obj, save_persistent_id)
+
     def persistent_id(self, obj: object) -> Any:
         """Storages are named, not pickled."""
         if isinstance(obj, TypedStorage):
@@ -143,6 +153,8 @@ class Pickler(_PICKLER):  # type: ignore[misc]
 
     def reducer_override(self, obj: object) -> Any:
         """How tensors and what belongs to them are made again."""
+        if self.alone and obj.__class__ in _PLAIN:
+            return NotImplemented
         if isinstance(obj, Tensor):
             return NotImplemented if isinstance(obj, UninitializedTensorMixin) else self._reduce_tensor(obj)
         if isinstance(obj, Size):
@@ -254,6 +266,7 @@ def _pickler(module: Any, file: IO[bytes], protocol: int, older: bool) -> Pickle
     if not in_python:
         pickler = Pickler(file, protocol, older)
         pickler.others = None if kind is pickle.Pickler else kind(io.BytesIO(), protocol)
+        pickler.alone = pickler.others is None
         return pickler
     own = {key: rule for key, rule in Pickler.dispatch.items() if _PICKLER.dispatch.get(key) is not rule}
     rules = copy.copy(kind.dispatch)
@@ -317,7 +330,7 @@ def save(
 
 def _check_place(path: str | bytes) -> None:
     """Raise RuntimeError where no file can be written."""
-    parent = os.path.dirname(os.path.realpath(path))
+    parent = os.path.dirname(followed(os.fsdecode(path))) or os.curdir
     if not os.path.isdir(parent):
         raise RuntimeError(f"Parent directory {os.fsdecode(os.path.dirname(path) or parent)} does not exist.")
     if not path or os.path.isdir(path):
