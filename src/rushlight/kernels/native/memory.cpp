@@ -6,11 +6,6 @@
 #include "memory.h"
 
 #include <time.h>
-#ifdef __APPLE__
-#include <malloc/malloc.h>
-#else
-#include <malloc.h>
-#endif
 
 #include <algorithm>
 #include <atomic>
@@ -20,6 +15,7 @@
 #include <vector>
 
 #include "common.h"
+#include "spare.h"
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -72,7 +68,6 @@ void add(std::atomic<int64_t> &own, int64_t more) {
 
 enum Flags { kRecording = 1, kLimited = 2, kExact = 4, kAside = 8 };
 std::atomic<int> flags{0};
-constexpr size_t kLarge = 32768;  // bytes from which on a block is in the table also when nothing is recorded
 
 bool is(Flags which) { return flags.load(std::memory_order_relaxed) & which; }
 
@@ -375,7 +370,7 @@ void *allocate(void *, size_t bytes) {
     void *block;
     if (!admitted(bytes, block)) return nullptr;
     if (!block) {
-        block = std::malloc(bytes >= kPooled && is(kExact) ? rounded(bytes) : bytes);
+        block = marked(std::malloc(bytes >= kPooled && is(kExact) ? rounded(bytes) : with_spare(bytes)), bytes);
         if (block) advise(block, bytes);
     }
     return enter(block, bytes);
@@ -393,46 +388,37 @@ void *allocate_zeros(void *, size_t number, size_t each) {
     void *block;
     if (!admitted(bytes, block)) return nullptr;
     if (block) return cleared(enter(block, bytes), bytes);
-    block = bytes >= kPooled && is(kExact) ? std::calloc(rounded(bytes), 1) : std::calloc(number, each);
+    block = marked(std::calloc(bytes >= kPooled && is(kExact) ? rounded(bytes) : with_spare(bytes), 1), bytes);
     if (block) advise(block, bytes);
     return enter(block, bytes);
 }
 
-size_t usable(void *block) {
-#ifdef __APPLE__
-    return malloc_size(block);
-#else
-    return malloc_usable_size(block);
-#endif
-}
-
-// What the recorder knows of a block's size, or what the C library knows: the size asked for, rounded up.
+// The size of a block: as the recorder knows it, or by its end.
 size_t size_of(void *block) {
     {
         std::lock_guard<std::mutex> hold(recorder->lock);
         auto found = recorder->alive.find(block);
         if (found != recorder->alive.end()) return size_t(found->second.size);
     }
-    return usable(block);
+    return size_by_end(block);
 }
 
 // Of a block that is large before or afterwards; if it was counted, it no longer is.
 void *resize_aside(void *block, size_t before, size_t bytes) {
     died(block, before);
-    void *moved = std::realloc(block, bytes ? bytes : 1);
+    void *moved = marked(std::realloc(block, with_spare(bytes)), bytes);
     if (!moved || bytes >= kLarge) return moved;
     count(int64_t(bytes));
     return enter(moved, bytes);
 }
 
-// NumPy does not say how large the block was.
 void *resize(void *, void *block, size_t bytes) {
     if (!block) return allocate(nullptr, bytes);
     size_t before = size_of(block);
     if (uncounted(std::max(before, bytes))) return resize_aside(block, before, bytes);
     if (!counted(bytes)) return nullptr;
     died(block, before);
-    void *moved = std::realloc(block, bytes ? bytes : 1);
+    void *moved = marked(std::realloc(block, with_spare(bytes)), bytes);
     if (moved) return enter(moved, bytes);
     enter(nullptr, bytes);
     born(block, before, false);
