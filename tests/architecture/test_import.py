@@ -80,3 +80,9 @@ assert gc.isenabled() is was and gc.get_freeze_count() == frozen
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_ml_dtypes_that_is_too_old_is_named() -> None:
+    program = "import ml_dtypes\ndel ml_dtypes.complex32\nml_dtypes.__version__ = '0.5.4'\nimport rushlight"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "needs ml_dtypes 0.6 or newer, and 0.5.4 is installed: pip install --upgrade ml_dtypes" in done.stderr

@@ -11,6 +11,11 @@ from rushlight.basics import caller, eights
 from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
 
+if not hasattr(ml_dtypes, "complex32"):
+    raise ImportError(
+        f"rushlight needs ml_dtypes 0.6 or newer, and {ml_dtypes.__version__} is installed: pip install --upgrade ml_dtypes"
+    )
+
 BOOL, INTEGER, FLOAT, COMPLEX = range(4)
 _py_float, _py_int, _py_bool, _py_type = float, int, bool, type  # their names are dtypes below
 
