@@ -7,6 +7,7 @@ import multiprocessing as standard
 import os
 import pickle
 import signal
+import subprocess
 import sys
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
@@ -255,3 +256,13 @@ def test_shared_memory_stays_where_it_is_in_a_budget() -> None:
 def test_what_has_no_memory_of_its_own_is_refused() -> None:
     with pytest.raises(NotImplementedError, match="share_memory"):
         torch.eye(2).to_sparse().share_memory_()
+
+
+def test_the_module_that_starts_processes_is_imported_and_its_function_stays_where_it_is() -> None:
+    code = (
+        "from torch.multiprocessing.spawn import ProcessContext, spawn\n"
+        "import torch.multiprocessing as mp\n"
+        "assert mp.spawn is spawn and mp.ProcessContext is ProcessContext\n"
+    )
+    done = subprocess.run([sys.executable, "-m", "rushlight", "run", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -121,11 +121,11 @@ def huber_slope(x: Array, target: Array, delta: float, scale: float) -> Array:
 @each()
 def lerp(x: Array, end: Array, weight: float) -> Array:
     """x + weight * (end - x), exact at both ends."""
-    step = np.asarray(end - x)
-    if abs(weight) < 0.5:
-        step *= weight
+    step, part = np.asarray(end - x), x.dtype.type(weight)
+    if abs(part) < 0.5:
+        step *= part
         return np.add(x, step, out=step)
-    step *= 1 - weight
+    step *= 1 - part
     return np.subtract(end, step, out=step)
 
 
