@@ -468,8 +468,10 @@ def is_exposed(array: Array) -> bool:
 
 def bytes_before(array: Array) -> int:
     """Bytes between the start of the owning array and the first element of `array`."""
-    start = array.__array_interface__["data"][0] - root_of(array).__array_interface__["data"][0]
-    return int(start) if array.size else 0
+    root = root_of(array)
+    if root is array or not array.size:  # to ask for addresses takes a microsecond and more
+        return 0
+    return int(array.__array_interface__["data"][0] - root.__array_interface__["data"][0])
 
 
 def offset_of(array: Any) -> int:

@@ -17,12 +17,13 @@ def view_at(
 ) -> Array:
     """The memory of `array` seen with another shape, strides and start, both in bytes from the start of `array`."""
     root = root_of(array)
-    dtype = dtype or array.dtype
+    dtype, start = dtype or array.dtype, offset
     if not root.flags.forc:
         root = in_memory_order(root)
         if root is None:
             return elsewhere(array, shape, strides, offset, dtype)
-    start = array.__array_interface__["data"][0] - root.__array_interface__["data"][0] + offset
+    if root is not array:  # to ask for addresses takes longer than all else
+        start += array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
     try:
         out = np.ndarray(shape, dtype, root, start, strides)
     except ValueError as error:
