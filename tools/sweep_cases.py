@@ -311,6 +311,10 @@ def order() -> Iterator[Case]:
         for least in (False, True):
             yield Case(f"first_extreme {shape} dim {dim} {least}", normal(shape),
                        lambda K, x, d=dim, s=least: K.first_extreme(x, d, s))  # fmt: skip
+    for rows, n, values in ((1, 1, 200), (1, 1000, 333), (7, 64, 129), (50, 3, 5)):
+        for right in (False, True):
+            yield Case(f"search {rows} x {n}, {values} values, right {right}", normal((rows, n), (rows, values)),
+                       lambda K, x, v, r=right: K.search(np.sort(x), v, r))  # fmt: skip
 
 
 def gathers() -> Iterator[Case]:
@@ -770,6 +774,7 @@ def cases() -> list[Case]:
             along,
             rowwise,
             norms,
+            order,
             gathers,
             windows,
             resizing,

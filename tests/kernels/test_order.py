@@ -60,3 +60,27 @@ def test_the_first_extreme_is_that_of_argmax(
             np.testing.assert_array_equal(values, np.take_along_axis(x, wanted, dim))
             np.testing.assert_array_equal(np.signbit(values), np.signbit(np.take_along_axis(x, wanted, dim)))
             assert index.dtype == np.int64
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize(
+    ("rows", "n", "count"), [(1, 1, 300), (1, 1000, 777), (7, 64, 129), (300, 3, 5), (2, 9, 1000), (40, 33, 1)]
+)
+def test_search(path: str, rng: np.random.Generator, rows: int, n: int, count: int, right: bool, dtype: str) -> None:
+    """As NumPy's own search of each row, equal elements, NaN and infinities among them."""
+    for spread in (5, 10_000):
+        x, values = (rng.integers(-spread, spread, (rows, m)).astype(dtype) for m in (n, count))
+        if dtype != "i8":
+            for some in (x, values):
+                some[rng.random(some.shape) < 0.05] = np.nan
+                some[rng.random(some.shape) < 0.05] = -np.inf
+                some[rng.random(some.shape) < 0.05] = -0.0
+        x.sort(axis=1)
+        want = np.stack(
+            [np.searchsorted(row, v, "right" if right else "left") for row, v in zip(x, values, strict=True)]
+        )
+        found = K.search(x, values, right)
+        assert found.dtype == np.int64
+        np.testing.assert_array_equal(found, want)
+        np.testing.assert_array_equal(K.search(x[0], np.asfortranarray(values), right)[0], want[0])

@@ -1,4 +1,4 @@
-"""The first elements of each row in order, and the first of the largest or smallest along a dimension."""
+"""The first elements of each row in order, the first of the largest or smallest along a dimension, and where values belong in sorted rows."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from rushlight.kernels.dispatch import Array, contiguous, dense, native
 from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import order as reference
 
-__all__ = ["first_extreme", "top_k"]
+__all__ = ["first_extreme", "search", "top_k"]
 
 exports(
     # order.cpp: input, values, indices, rows, elements of each, how many, whether the largest
     top_k="aaannni",
     # extrema.cpp: input, values, indices; elements before, in and behind the dimension; whether the smallest
     first_extreme="aaannni",
+    # search.cpp: sorted rows, values, places; rows, elements and values of each; whether behind equal ones
+    search="aaannni",
 )
 
 _FEW = 1 << 12  # elements up to which NumPy's calls cost less
 _MOST = 256  # that are kept in order one by one
+_SOUGHT = 128  # values up to which NumPy's search costs less
 
 
 def first_extreme(x: Array, dim: int, least: bool) -> tuple[Array, Array]:
@@ -54,3 +57,16 @@ def top_k(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
     if last:
         return values, index
     return np.ascontiguousarray(np.moveaxis(values, -1, dim)), np.ascontiguousarray(np.moveaxis(index, -1, dim))
+
+
+def search(x: Array, values: Array, right: bool) -> Array:
+    """Where values belong in rows that are sorted: before elements equal to them, or, with `right`, behind; NaN counts as the largest.
+
+    x: (N), values: (*), or x: (R, N), values: (R, M) -> the shape of `values`, of int64
+    """
+    table = native(x.dtype) if x.dtype == values.dtype and 0 < x.shape[-1] < 1 << 31 and values.size > _SOUGHT else None
+    if table is None:
+        return reference.search(x, values, right)
+    places, rows = np.empty(values.shape, np.int64), 1 if x.ndim == 1 else len(x)
+    table.search(contiguous(x), contiguous(values), places, rows, x.shape[-1], values.size // rows, int(right))
+    return places

@@ -6,7 +6,7 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO
 
 
@@ -58,10 +58,9 @@ def followed(path: str) -> str:
 
 def _mode(path: str) -> int | None:
     """What kind of file it is and who may do what with it, None where there is none."""
-    try:
+    with suppress(FileNotFoundError):
         return os.stat(path).st_mode
-    except FileNotFoundError:
-        return None
+    return None
 
 
 def _to_disk(path: str) -> None:

@@ -32,3 +32,12 @@ def top_k(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
     values = np.take_along_axis(x, near, dim)
     order = order_of(values, dim, largest)
     return np.take_along_axis(values, order, dim), np.take_along_axis(near, order, dim)
+
+
+def search(x: Array, values: Array, right: bool) -> Array:
+    side: Any = "right" if right else "left"
+    if x.ndim == 1:
+        return np.asarray(np.searchsorted(x, values, side), np.int64)
+    return np.array([np.searchsorted(*pair, side) for pair in zip(x, values, strict=True)], np.int64).reshape(
+        values.shape
+    )

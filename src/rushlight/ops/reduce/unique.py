@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.dispatch.by_sample import per_sample
@@ -156,24 +157,21 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
 
 
 def place_values(name: str, sequence: Array, values: Array, right: bool, sorter: Array | None, int32: bool) -> Array:
-    """np.searchsorted for each row of sequences of one or more dimensions."""
+    """Where values belong in each row of sequences of one or more dimensions."""
     kind = np.int32 if int32 else np.int64
-    side: Any = "right" if right else "left"
     if sequence.dtype.kind == "V":
         sequence, values = sequence.astype(np.float32), np.asarray(values).astype(np.float32)
-    if sequence.ndim == 1:
-        return np.asarray(np.searchsorted(sequence, values, side, sorter=sorter), kind)
-    if sequence.shape[:-1] != values.shape[:-1]:
+    if sequence.ndim > 1 and sequence.shape[:-1] != values.shape[:-1]:
         raise RuntimeError(f"{name}: boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
                            f"tensor and input value tensor must match, but we got boundaries tensor "
                            f"{list(sequence.shape)} and input value tensor {list(values.shape)}")  # fmt: skip
-    out = np.empty(values.shape, kind)
-    lead = math.prod(sequence.shape[:-1])
-    rows, wanted, found = (x.reshape(lead, x.shape[-1]) for x in (sequence, values, out))
-    order = None if sorter is None else sorter.reshape(rows.shape)
-    for i in range(len(rows)):
-        found[i] = np.searchsorted(rows[i], wanted[i], side, sorter=None if order is None else order[i])
-    return out
+    if sorter is not None:
+        sequence = np.take_along_axis(sequence, sorter, -1)
+    if sequence.ndim > 2:
+        lead = math.prod(sequence.shape[:-1])
+        sequence, wanted = (x.reshape(lead, x.shape[-1]) for x in (sequence, values))
+        return backend.search(sequence, wanted, right).reshape(values.shape).astype(kind, copy=False)
+    return backend.search(sequence, values, right).astype(kind, copy=False)
 
 
 @function(out="same")
