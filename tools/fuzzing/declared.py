@@ -554,7 +554,10 @@ DECLARED: tuple[Declared, ...] = (
     Declared("gradient of what is linear in pieces", freed_by_zeros),
     Declared(
         "the product of two conjugated vectors",
-        lambda d: refused_by(d, "not supported for conjugate view tensors", by="reference"),
+        lambda d: (
+            refused_by(d, "not supported for conjugate view tensors", by="reference")
+            or (refused_by(d, "numpy() on Tensor that has conjugate bit set", by="reference") and " @ " in text(d))
+        ),
     ),
     Declared(
         "a second backward through `lerp`",
