@@ -18,6 +18,7 @@ import pytest
 
 import rushlight as torch
 from rushlight.serialization import archive
+from rushlight.serialization.atomic import replacing_path
 from rushlight.tensor import wrap
 
 DTYPES = [
@@ -414,6 +415,12 @@ def test_where_no_file_can_be_written(tmp_path):
         with pytest.raises(RuntimeError, match="is a directory: give the name of a file in it"):
             torch.save(x, path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_pipe_is_not_opened_before_its_time(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with replacing_path(tmp_path / "pipe") as name:  # to open it would wait for somebody who reads
+        assert name == str(tmp_path / "pipe")
 
 
 def test_an_error_of_the_system_names_the_path_that_was_given(tmp_path, monkeypatch):

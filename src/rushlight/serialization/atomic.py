@@ -6,13 +6,18 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import IO
 
 
+def replacing_path(path: str | os.PathLike[str]) -> AbstractContextManager[str]:
+    """As `replacing`, but the name of a file that is empty and closed, or of the device or pipe, which is not opened: a reader would see its end."""
+    target = followed(os.fsdecode(path))
+    return nullcontext(target) if _is_special(_mode(target)) else _closed(path)
+
+
 @contextmanager
-def replacing_path(path: str | os.PathLike[str]) -> Iterator[str]:
-    """As `replacing`, but the name of a file that is empty and closed, or of the device or pipe."""
+def _closed(path: str | os.PathLike[str]) -> Iterator[str]:
     with replacing(path) as file:
         file.close()
         yield os.fsdecode(file.name)
@@ -28,7 +33,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     target = followed(os.fsdecode(path))
     file: IO[bytes]
     former = _mode(target)
-    if former is not None and not stat.S_ISREG(former):
+    if _is_special(former):
         with open(target, "wb") as file:
             yield file
         return
@@ -61,6 +66,11 @@ def _mode(path: str) -> int | None:
     with suppress(FileNotFoundError):
         return os.stat(path).st_mode
     return None
+
+
+def _is_special(mode: int | None) -> bool:
+    """Whether there is something that is no file: a device or a pipe."""
+    return mode is not None and not stat.S_ISREG(mode)
 
 
 def _to_disk(path: str) -> None:

@@ -160,9 +160,8 @@ def _between_halves(x: Array, end: Array, weight: Array) -> Array:
 
 
 def _lerp_into(x: Array, end: Array, weight: Array) -> None:
-    x[...] = (_between_halves if is_half(x.dtype) else _between)(
-        x, end, weight
-    )  # to the last bit as out of place, wherever the memory is whose
+    between = _between_halves if is_half(x.dtype) else _between
+    x[...] = between(x, end, weight)  # to the last bit as out of place, wherever the memory is whose
 
 
 lerp_op.into(in_blocks(lerp_op.op, _lerp_into))
