@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 
@@ -37,7 +38,7 @@ struct Job {
     Body body;
     void *context;
     long count, grain, pieces;
-    std::atomic<long> next{0};
+    alignas(64) std::atomic<long> next{0};
 
     void work() {
         for (long i = next.fetch_add(1); i < pieces; i = next.fetch_add(1)) {
@@ -47,71 +48,138 @@ struct Job {
     }
 };
 
+// What all threads look at, in one number: which job it is (32 bits), how many workers are called to it (15), whether it is open (1), and
+// how many are at it (16).
+struct State {
+    static constexpr uint64_t kOne = 1, kOpen = 1 << 16;
+    uint64_t bits;
+
+    static State opened(uint32_t number, int called) { return {uint64_t(number) << 32 | uint64_t(called) << 17 | kOpen}; }
+    uint32_t number() const { return uint32_t(bits >> 32); }
+    int called() const { return int(bits >> 17 & 0x7fff); }
+    bool open() const { return bits & kOpen; }
+    int inside() const { return int(bits & 0xffff); }
+};
+
+// Where a thread sleeps until another wakes it: of its own, so that whoever is woken meets nobody.
+struct alignas(64) Bed {
+    std::mutex lock;
+    std::condition_variable wake;
+    std::atomic<bool> asleep{false};
+
+    template <class F> void sleep_until(F done) {
+        std::unique_lock<std::mutex> hold(lock);
+        asleep = true;
+        wake.wait(hold, done);
+        asleep = false;
+    }
+
+    void rouse() {
+        if (!asleep) return;
+        { std::lock_guard<std::mutex> hold(lock); }  // it sleeps, and does not only mean to
+        wake.notify_one();                           // without the lock, for which it would wait when awake
+    }
+};
+
+constexpr int kMost = 256;  // workers
+
 struct Pool {
     std::mutex busy;  // held by the caller whose job runs; others then work alone
-    std::mutex lock;  // guards what follows
-    std::condition_variable wake, idle;
-    Job *job = nullptr;
-    std::atomic<long> generation{0};
-    std::atomic<int> active{0}, awake{0};
+    alignas(64) std::atomic<uint64_t> state{0};
+    alignas(64) Job *job = nullptr;  // of the state, while that is open
+    std::atomic<bool> stopping{false};
+    Bed caller, beds[kMost];
+    std::thread threads[kMost];
     int workers = 0;
 
-    void serve() {
-        long seen = 0;
+    State now() const { return {state.load()}; }
+
+    // Worker i wakes four others, each of which wakes four: all are awake after few steps, and nobody wakes many.
+    void rouse_after(int i, int called) {
+        for (int next = 4 * i + 4; next < 4 * i + 8 && next < called; ++next) beds[next].rouse();
+    }
+
+    void serve(int i) {
+        uint32_t seen = 0;
         for (;;) {
-            ++awake;
-            spin([&] { return generation != seen; });
-            --awake;
-            std::unique_lock<std::mutex> hold(lock);
-            wake.wait(hold, [&] { return generation != seen; });
-            seen = generation;
-            Job *mine = job;
-            if (!mine) continue;  // came too late
-            ++active;
-            hold.unlock();
-            mine->work();
-            hold.lock();
-            if (--active == 0) idle.notify_one();
+            auto called = [&] { return stopping || (now().number() != seen && i < now().called()); };
+            if (!spin(called)) beds[i].sleep_until(called);
+            if (stopping) return;
+            const State found = now();
+            seen = found.number();
+            if (found.open()) join(i, seen);
         }
     }
 
-    void grow(int wanted) {
-        for (; workers < wanted; ++workers) {
+    // One that comes too late leaves at once; one that comes to the next job works at that.
+    void join(int i, uint32_t &seen) {
+        const State found{state.fetch_add(State::kOne)};
+        if (found.open() && i < found.called()) {
+            seen = found.number();
+            rouse_after(i, found.called());
+            job->work();
+        }
+        const State left{state.fetch_sub(State::kOne) - State::kOne};
+        if (!left.open() && !left.inside()) caller.rouse();
+    }
+
+    int grown(int wanted) {
+        for (wanted = wanted < kMost ? wanted : kMost; workers < wanted; ++workers) {
             try {
-                std::thread([this] { serve(); }).detach();
+                threads[workers] = std::thread([this, i = workers] { serve(i); });
             } catch (...) {
-                return;  // no more threads to be had: those we have do the work
+                break;  // no more threads to be had: those we have do the work
             }
         }
+        return wanted < workers ? wanted : workers;
     }
 
-    void publish(Job *fresh, int wanted) {
-        std::lock_guard<std::mutex> hold(lock);
-        grow(wanted);
-        job = fresh;
-        ++generation;
+    // The job of who holds `busy`, with the help of so many workers.
+    void work(Job &mine, int helpers) {
+        publish(mine, grown(helpers));
+        mine.work();
+        finish();
+    }
+
+    // All workers end; the next job makes new ones.  By who holds `busy`.
+    void stop() {
+        stopping = true;
+        for (int i = 0; i < workers; ++i) beds[i].rouse();
+        for (; workers; --workers) threads[workers - 1].join();
+        stopping = false;
+    }
+
+    void publish(Job &fresh, int called) {
+        job = &fresh;
+        // Those that came too late for the last job may still be leaving: they are counted.
+        uint64_t old = state;
+        while (!state.compare_exchange_weak(old, State::opened(State{old}.number() + 1, called).bits | State{old}.inside())) {
+        }
+        rouse_after(-1, called);
     }
 
     // No worker may join from here on; those that have are waited for.
     void finish() {
-        {
-            std::lock_guard<std::mutex> hold(lock);
-            job = nullptr;
-        }
-        if (spin([&] { return active == 0; })) return;
-        std::unique_lock<std::mutex> hold(lock);
-        idle.wait(hold, [&] { return active == 0; });
+        state.fetch_and(~State::kOpen);
+        auto done = [&] { return !now().inside(); };
+        if (!spin(done)) caller.sleep_until(done);
     }
 };
 
 std::atomic<int> wanted_threads{1};
 Pool *pool = nullptr;  // never freed: workers may outlive static destructors
 
-void forget_pool() { pool = new Pool(); }  // in a forked child the workers are gone and locks may be held
+// A process that is forked has no workers: neither could they go on in the child, nor is Python to warn of them (3.12).
+void before_fork() {
+    pool->busy.lock();
+    pool->stop();
+}
+void after_fork() { pool->busy.unlock(); }
+void in_child() { pool = new Pool(); }  // whose locks nobody holds
 
 __attribute__((constructor)) void start() {
     pool = new Pool();
-    pthread_atfork(nullptr, nullptr, forget_pool);
+    pthread_atfork(before_fork, after_fork, in_child);
 }
 
 }  // namespace
@@ -123,18 +191,13 @@ void run(long count, long grain, Body body, void *context) {
     long least = count / (8L * threads());
     if (grain < least) grain = (least + grain - 1) / grain * grain;
     Job job{body, context, count, grain, (count + grain - 1) / grain};
-    Pool &mine = *pool;
-    std::unique_lock<std::mutex> turn(mine.busy, std::try_to_lock);
+    std::unique_lock<std::mutex> turn(pool->busy, std::try_to_lock);
     if (!turn.owns_lock() || job.pieces < 2) {
         job.work();
         return;
     }
-    int helpers = threads() - 1;
-    if (helpers > job.pieces - 1) helpers = (int)(job.pieces - 1);
-    mine.publish(&job, helpers);
-    if (mine.awake < mine.workers) mine.wake.notify_all();
-    job.work();
-    mine.finish();
+    long helpers = threads() - 1;
+    pool->work(job, int(helpers < job.pieces - 1 ? helpers : job.pieces - 1));
 }
 
 }  // namespace rl
