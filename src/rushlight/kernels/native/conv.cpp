@@ -148,10 +148,11 @@ template <class T> struct InputGradient {
     long together = even(s.N, std::max(1L, kStrip / (long)s.length())), batches = ceil_div(s.N, together);  // images
     long block = even(channels, block_of());
 
-    // Channels for one task: so many that w is read in few blocks, so few that no thread waits for a last one.
+    // Channels for one task: so many that w is read in few blocks, so few that no thread waits for a last one, or has none.
     long block_of() const {
-        const long wanted = ceil_div(3L * threads(), batches * s.G), taps = s.taps();
-        return std::max({1L, 64 / taps, std::min(192 / taps, channels / wanted)});
+        const long others = batches * s.G, wanted = ceil_div(3L * threads(), others), taps = s.taps(), usual = std::max(1L, 64 / taps);
+        const long least = others * ceil_div(channels, usual) < threads() ? 32 / taps : usual;
+        return std::max({1L, least, std::min(192 / taps, channels / wanted)});
     }
 
     // Channels [c, c + some) of a group, images [n, end).
@@ -468,21 +469,24 @@ template <class T> struct WeightGradient {
 
     void by_parts(long most) const {
         const long size = s.count("weight"), some = ceil_div(ceil_div(end, most), kStrip) * kStrip, parts = ceil_div(end, some);
+        const long cuts = std::max(1L, std::min(ceil_div((long)threads(), parts * s.G), rows / (2 * kRows)));  // of the rows, for threads that have no part
+        const long few = ceil_div(ceil_div(rows, cuts), kRows) * kRows, blocks = ceil_div(rows, few);
         Scratch<T> sums(parts * size);
         T *to = sums.get();
-        parallel_for(parts * s.G, 1, [=, this_ = *this](long first, long last) {
+        parallel_for(parts * s.G * blocks, 1, [=, this_ = *this](long first, long last) {
             for (long t = first; t < last; ++t) {
-                long part = t / this_.s.G;
+                const long part = t / blocks / this_.s.G, row = t % blocks * few;
                 WeightGradient own = this_;
                 own.dw = to + part * size, own.begin = part * some, own.end = std::min(own.begin + some, this_.end);
-                own.block(t % this_.s.G, 0, this_.rows);
+                own.block(t / blocks % this_.s.G, row, std::min(few, this_.rows - row));
             }
         });
-        for (long i = 0; i < size; ++i) {
-            T sum = to[i];
-            for (long part = 1; part < parts; ++part) sum += to[part * size + i];
-            dw[i] = sum;
-        }
+        parallel_for(size, kGrain, [=, this_ = *this](long first, long last) {
+            std::memcpy(this_.dw + first, to + first, (last - first) * sizeof(T));
+            for (long part = 1; part < parts; ++part)
+#pragma omp simd
+                for (long i = first; i < last; ++i) this_.dw[i] += to[part * size + i];
+        });
     }
 };
 

@@ -64,6 +64,12 @@ template <class T> struct Slabs {
         }
     }
 
+    // How many there are, each as large as a part.
+    long count_of(const Windows &each) const {
+        long count = 1;
+        for (int d = 0; d < 3; ++d) count *= ceil_div(s.out[d], each.out[d]);
+        return count;
+    }
     long count() const { return cuts[0] * cuts[1] * cuts[2]; }
     bool full() const { return s.out[2] % part.out[2] == 0 || s.out[2] % part.out[2] >= L; }  // the last columns fill a vector, too
 
@@ -111,8 +117,19 @@ template <class T> struct Direct {
     long rows = s.O / s.G, channels = s.C / s.G, depth = channels * s.taps(), tiles = ceil_div(rows, kRows);
     Slabs<T> slabs;
 
-    explicit Direct(const Windows &of)
-        : s(of), slabs(of, [this](const Windows &part) { return channels * plane_of<T>(part) <= kSlab; }) {}
+    explicit Direct(const Windows &of) : s(of), slabs(of, [this](const Windows &part) { return fits(part); }) {}
+
+    bool fits(const Windows &part) const { return channels * plane_of<T>(part) <= kSlab; }
+
+    // Slabs that threads take: smaller ones where these are few.  An output's sum is the same in each.
+    Slabs<T> for_threads() const {
+        constexpr long kLeast = 1024;  // outputs of a channel, beside which the borders that two slabs copy are few
+        const long others = s.N * s.G, wanted = 2L * threads();
+        const Slabs<T> smaller(s, [=, this_ = this](const Windows &part) {
+            return this_->fits(part) && (part.length() <= kLeast || others * this_->slabs.count_of(part) >= wanted);
+        });
+        return threads() > 1 && others * slabs.count() < wanted && smaller.full() ? smaller : slabs;
+    }
 
     // Unfolding takes as long as some six outputs; here, what the last vectors of rows make twice is lost.
     bool pays() const {
@@ -137,7 +154,7 @@ template <class T> struct Direct {
     }
 
     // x: a group's channels of an image; y: its outputs
-    void slab(long number, const T *x, const T *panel, const int32_t *off, T *y) const {
+    void slab(const Slabs<T> &slabs, long number, const T *x, const T *panel, const int32_t *off, T *y) const {
         const Sheet<T> sheet(slabs.part, 0);
         const auto slab = slabs.at(number);
         T *copy = scratch<T, 2>(channels * sheet.count());
@@ -166,12 +183,13 @@ template <class T> struct Direct {
         T *panel = packed.get();
         int32_t *off = offsets.get();
         pack(w, panel);
-        window<T>(slabs.part, channels, off);
-        parallel_for(s.N * s.G * slabs.count(), 1, [=, this_ = this](long begin, long end) {
-            const long count = this_->slabs.count(), deep = this_->depth * kRows * this_->tiles;
+        const Slabs<T> taken = for_threads();
+        window<T>(taken.part, channels, off);
+        parallel_for(s.N * s.G * taken.count(), 1, [=, this_ = this, &taken](long begin, long end) {
+            const long count = taken.count(), deep = this_->depth * kRows * this_->tiles;
             for (long t = begin; t < end; ++t) {
                 const long part = t / count;  // image and group
-                this_->slab(t % count, x + part * this_->channels * this_->s.area(), panel + part % this_->s.G * deep, off,
+                this_->slab(taken, t % count, x + part * this_->channels * this_->s.area(), panel + part % this_->s.G * deep, off,
                             y + part * this_->rows * this_->s.length());
             }
         });

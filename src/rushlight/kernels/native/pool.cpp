@@ -18,11 +18,12 @@ namespace rl {
 namespace {
 
 constexpr long kSpinMicroseconds = 40;  // about what sleeping and waking costs
+constexpr long kLongMicroseconds = 200;  // where there are processors to spare: on 16, waking all costs 60, and most operators follow each other sooner
 
-// Waits for `done` for a short while without sleeping; whether it came true.
-template <class F> bool spin(F done) {
+// Waits for `done` for so many microseconds without sleeping; whether it came true.
+template <class F> bool spin(long microseconds, F done) {
     using Clock = std::chrono::steady_clock;
-    Clock::time_point end = Clock::now() + std::chrono::microseconds(kSpinMicroseconds);
+    Clock::time_point end = Clock::now() + std::chrono::microseconds(microseconds);
     do {
         for (int i = 0; i < 32; ++i) {
             if (done()) return true;
@@ -87,23 +88,24 @@ struct Pool {
     std::mutex busy;  // held by the caller whose job runs; others then work alone
     alignas(64) std::atomic<uint64_t> state{0};
     alignas(64) Job *job = nullptr;  // of the state, while that is open
-    std::atomic<bool> stopping{false};
+    std::atomic<bool> stopping{false}, resting{false};  // all workers end; those that wait for work go to sleep now
     Bed caller, beds[kMost];
     std::thread threads[kMost];
     int workers = 0;
 
     State now() const { return {state.load()}; }
 
-    // Worker i wakes four others, each of which wakes four: all are awake after few steps, and nobody wakes many.
-    void rouse_after(int i, int called) {
-        for (int next = 4 * i + 4; next < 4 * i + 8 && next < called; ++next) beds[next].rouse();
+    // Who asks wakes two workers, and each four others: all are awake after few steps, and who asks begins soon.
+    void rouse(int first, int some, int called) {
+        for (int i = first; i < first + some && i < called; ++i) beds[i].rouse();
     }
 
     void serve(int i) {
         uint32_t seen = 0;
         for (;;) {
             auto called = [&] { return stopping || (now().number() != seen && i < now().called()); };
-            if (!spin(called)) beds[i].sleep_until(called);
+            spin(rl::threads() > 3 ? kLongMicroseconds : kSpinMicroseconds, [&] { return resting || called(); });
+            if (!called()) beds[i].sleep_until(called);
             if (stopping) return;
             const State found = now();
             seen = found.number();
@@ -116,7 +118,7 @@ struct Pool {
         const State found{state.fetch_add(State::kOne)};
         if (found.open() && i < found.called()) {
             seen = found.number();
-            rouse_after(i, found.called());
+            rouse(4 * i + 2, 4, found.called());
             job->work();
         }
         const State left{state.fetch_sub(State::kOne) - State::kOne};
@@ -151,18 +153,19 @@ struct Pool {
 
     void publish(Job &fresh, int called) {
         job = &fresh;
+        resting = false;
         // Those that came too late for the last job may still be leaving: they are counted.
         uint64_t old = state;
         while (!state.compare_exchange_weak(old, State::opened(State{old}.number() + 1, called).bits | State{old}.inside())) {
         }
-        rouse_after(-1, called);
+        rouse(0, 2, called);
     }
 
     // No worker may join from here on; those that have are waited for.
     void finish() {
         state.fetch_and(~State::kOpen);
         auto done = [&] { return !now().inside(); };
-        if (!spin(done)) caller.sleep_until(done);
+        if (!spin(kSpinMicroseconds, done)) caller.sleep_until(done);
     }
 };
 
@@ -204,4 +207,6 @@ void run(long count, long grain, Body body, void *context) {
 
 RL_EXPORT int rl_abi(void) { return RL_ABI; }
 RL_EXPORT void rl_set_threads(int n) { rl::wanted_threads = n < 1 ? 1 : n; }
+// Leave the processors to others, the threads of BLAS, until the next job.
+RL_EXPORT void rl_rest(void) { rl::pool->resting = true; }
 RL_EXPORT int rl_get_threads(void) { return rl::threads(); }

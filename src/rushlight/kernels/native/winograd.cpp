@@ -164,51 +164,156 @@ struct Tiles {
     }
 };
 
-// Outputs of a strip of tiles at a time, for a block of channels.
+// Outputs of a block of channels, strips of tiles at a time.  A thread takes a strip and brings its inputs to the points itself; where some
+// threads would have much more to do than others, or all together need much room, they share the channels of some strips instead, first of
+// the inputs, then of the outputs.
 struct Forward : Tiles {
-    static constexpr long kChannels = 128;  // whose tiles at all points stay in the second-level cache
+    static constexpr long kChannels = 128;  // that are summed up at once, whose tiles at all points stay in the second-level cache
+    static constexpr long kSome = 16, kMost = 64;  // channels of inputs that one task brings to the points, of outputs that it makes
     const float *x, *w;
     float *y;
-    long each, strips, workers, depth, block, pitch_w, pitch_x, pitch_y;
+    long strips, each, width, workers, depth, together, wave, block;
+    bool shared;
+    long pitch_w, pitch_x, pitch_y;
 
     Forward(const Windows &windows, const float *from, const float *weight, float *to)
-        : Tiles(windows), x(from), w(weight), y(to), each(share(tiles)), strips(ceil_div(tiles, each)),
-          workers(std::min((long)threads(), strips)), depth(ceil_div(channels, ceil_div(channels, kChannels))),
-          block(rows_within(kPoints * (channels + kTiles), kPoints * kTiles * depth)),
-          pitch_w(block * channels + kApart), pitch_x(depth * kTiles + kApart), pitch_y(block * kTiles + kApart) {}
+        : Tiles(windows), x(from), w(weight), y(to), strips(0), each(tiles_of_each()), width(kTiles), workers(0),
+          depth(ceil_div(channels, ceil_div(channels, kChannels))), together(0), wave(0),
+          block(rows_within(kPoints * (channels + kTiles), kPoints * kTiles * depth)), shared(false) {
+        strips = ceil_div(tiles, each), workers = std::min((long)threads(), strips);
+        if (threads() > 1 && (20 * threads() * busiest() > 23 * tiles || workers * buffers() > most())) share();
+        pitch_w = block * channels + kApart, pitch_x = (shared ? channels : depth) * width + kApart;
+        pitch_y = (shared ? together : block) * width + kApart;
+    }
 
-    // Tiles of a strip: of few strips every thread takes as many.
-    static long share(long tiles) {
+    // Numbers in what a thread works with on a strip of its own.
+    long buffers() const { return kPoints * kTiles * (depth + block); }
+
+    // Numbers that all threads may work with: as many as two need, or a quarter of what is there anyway.
+    long most() const { return std::max(2 * buffers(), long(s.count("input") + s.count("output")) / 4); }
+
+    // Of few strips every thread takes as many.
+    long tiles_of_each() const {
         const long rounds = ceil_div(ceil_div(tiles, kTiles), threads()), lanes = kLanes<float>;
         return rounds > 2 ? kTiles : std::min(kTiles, ceil_div(ceil_div(tiles, rounds * threads()), lanes) * lanes);
     }
 
-    long room() const { return kPoints * (pitch_w + workers * (pitch_x + pitch_y)); }
+    // Tiles of the thread that has the most.
+    long busiest() const {
+        const long whole = tiles / each, n = threads();
+        return whole / n * each + (whole % n ? each : tiles % each);
+    }
+
+    // If there is room for the inputs of one strip.
+    void share() {
+        const long wide = ceil_div(ceil_div(tiles, ceil_div(tiles, kTiles)), kLanes<float>) * kLanes<float>, many = ceil_div(tiles, wide);
+        const long inputs = kPoints * wide * channels, at_once = std::max(1L, std::min(many, most() / inputs));
+        const long some = rows_within(kPoints * channels, inputs * at_once);
+        if (!block || !some) return;
+        const long parts = std::min(ceil_div(some, kRows), ceil_div(3L * threads(), at_once));
+        shared = true, strips = many, each = width = wide, wave = at_once, block = some;
+        together = std::min(kMost, ceil_div(ceil_div(some, parts), kRows) * kRows);
+    }
+
+    long room() const { return kPoints * (pitch_w + (shared ? wave * pitch_x : workers * (pitch_x + pitch_y))); }
 
     // Whether all results are finite: if one is not, others of its tile may be wrong.
     bool run() const {
         Scratch<float> scratch(room());
-        float *u = scratch.get();
+        float *u = scratch.get(), *v = u + kPoints * pitch_w;
         std::atomic<long> wrong{0};
         for (long group = 0; group < s.G; ++group)
-            for (long o = 0; o < rows; o += block) outputs_from(group, o, u, wrong);
+            for (long o = 0; o < rows; o += block) {
+                weights_of(group, o, u);
+                if (shared) outputs_by_waves(group, o, u, v, wrong);
+                else outputs_by_strips(group, o, u, v, wrong);
+            }
         return wrong == 0;
     }
 
   private:
-    // Outputs [o, o + block) of a group, of which some may be past the last.
-    void outputs_from(long group, long o, float *u, std::atomic<long> &wrong) const {
+    void weights_of(long group, long o, float *u) const {
         parallel_for(block / kRows, row_grain(kPoints * kRows * channels), [=, this_ = *this](long begin, long end) {
             for (long i = begin * kRows; i < end * kRows; i += kRows)
                 this_.weights(group, o + i, u + i * this_.channels);
         });
+    }
+
+    // Outputs [o, o + block) of a group, of which some may be past the last.
+    void outputs_by_strips(long group, long o, const float *u, float *v, std::atomic<long> &wrong) const {
         std::atomic<long> next{0};
         parallel_for(workers, 1, [=, this_ = *this, next_ = &next, wrong_ = &wrong](long begin, long end) {
             for (long k = begin; k < end; ++k) {
-                float *mine = u + kPoints * (this_.pitch_w + k * (this_.pitch_x + this_.pitch_y));
+                float *mine = v + k * kPoints * (this_.pitch_x + this_.pitch_y);
                 for (long n; (n = (*next_)++) < this_.strips;) *wrong_ += !this_.strip(group, o, n * this_.each, u, mine);
             }
         });
+    }
+
+    void outputs_by_waves(long group, long o, const float *u, float *v, std::atomic<long> &wrong) const {
+        for (long n = 0; n < strips; n += wave) {
+            const long many = std::min(wave, strips - n);
+            if (!o || wave < strips) inputs_of_many(group, n, many, v);
+            outputs_of_many(group, o, n, many, u, v, wrong);
+        }
+    }
+
+    // The inputs of strips from n on at the points: (strips, points, channels, width)
+    void inputs_of_many(long group, long n, long many, float *v) const {
+        const long parts = ceil_div(channels, kSome);
+        parallel_for(many * parts, 1, [=, this_ = *this](long begin, long end) {
+            for (long t = begin; t < end; ++t) {
+                const long i = t / parts, c = t % parts * kSome, some = std::min(kSome, this_.channels - c);
+                this_.inputs_of(group, c, some, (n + i) * this_.each, v + i * kPoints * this_.pitch_x + c * this_.width);
+            }
+        });
+    }
+
+    void inputs_of(long group, long c, long some, long first, float *v) const {
+        const long count = std::min(each, tiles - first);
+        for (long i = 0; i < some; ++i) inputs(x + (group * channels + c + i) * s.area(), first, count, v + i * width, pitch_x);
+    }
+
+    void outputs_of_many(long group, long o, long n, long many, const float *u, const float *v, std::atomic<long> &wrong) const {
+        const long rest = std::min(block, rows - o), parts = ceil_div(rest, together);
+        parallel_for(many * parts, 1, [=, this_ = *this, wrong_ = &wrong](long begin, long end) {
+            float *m = scratch<float, 2>(kPoints * this_.pitch_y);
+            for (long t = begin; t < end; ++t) {
+                const long i = t % parts * this_.together, some = std::min(this_.together, rest - i), first = (n + t / parts) * this_.each;
+                this_.sums(some, u + i * this_.channels, v + t / parts * kPoints * this_.pitch_x, first, m);
+                *wrong_ += !this_.stored(group, o + i, some, first, m);
+            }
+        });
+    }
+
+    // m (points, some, width) = weights of outputs times inputs of a strip at each point
+    void sums(long some, const float *u, const float *v, long first, float *m) const {
+        for (long c = 0; c < channels; c += depth)
+            products(some, u + c * kRows, v + c * width, std::min(depth, channels - c), std::min(each, tiles - first), m, c > 0);
+    }
+
+    // The same, or what is added to it, of so many channels
+    void products(long some, const float *u, const float *v, long steps, long count, float *m, bool add) const {
+        for (long p = 0; p < kPoints; ++p)
+            for (long i = 0; i < some; i += kRows) {
+                const float *a[kRows] = {u + p * pitch_w + i * channels};
+                at_point(a, v + p * pitch_x, steps, count, m + p * pitch_y + i * width, add);
+            }
+    }
+
+    void at_point(const float *const *a, const float *v, long steps, long count, float *m, bool add) const {
+        constexpr int L = kLanes<float>;
+        if (width == L) tile<float, 1, kByPanels, L>(a, v, steps, m, width, add);
+        else if (width == 2 * L) tile<float, 2, kByPanels, 2 * L>(a, v, steps, m, width, add);
+        else product<float, kByPanels>(a, v, steps, count, m, width, add);
+    }
+
+    // Puts outputs [o, o + some) of a strip where they belong; whether all are finite.
+    bool stored(long group, long o, long some, long first, const float *m) const {
+        bool finite = true;
+        for (long i = 0; i < some; ++i)
+            finite &= outputs(m + i * width, y + (group * rows + o + i) * s.length(), first, std::min(each, tiles - first));
+        return finite;
     }
 
     // Weights of outputs [o, o + kRows) at the points: (points, panels, channels, kRows)
@@ -233,21 +338,13 @@ struct Forward : Tiles {
     // One strip of tiles; u: weights at the points, v: room for inputs and outputs there.  Whether all is finite.
     bool strip(long group, long o, long first, const float *u, float *v) const {
         float *m = v + kPoints * pitch_x;
-        long count = std::min(each, tiles - first), some = std::min(block, rows - o);
+        const long count = std::min(each, tiles - first), some = std::min(block, rows - o);
         for (long c = 0; c < channels; c += depth) {
-            long steps = std::min(depth, channels - c);
-            for (long i = 0; i < steps; ++i)
-                inputs(x + (group * channels + c + i) * s.area(), first, count, v + i * kTiles, pitch_x);
-            for (long p = 0; p < kPoints; ++p)
-                for (long i = 0; i < some; i += kRows) {
-                    const float *a[kRows] = {u + p * pitch_w + i * channels + c * kRows};
-                    product<float, kByPanels>(a, v + p * pitch_x, steps, count, m + p * pitch_y + i * kTiles, kTiles, c > 0);
-                }
+            const long steps = std::min(depth, channels - c);
+            inputs_of(group, c, steps, first, v);
+            products(some, u + c * kRows, v, steps, count, m, c > 0);
         }
-        bool finite = true;
-        for (long i = 0; i < some; ++i)
-            finite &= outputs(m + i * kTiles, y + (group * rows + o + i) * s.length(), first, count);
-        return finite;
+        return stored(group, o, some, first, m);
     }
 
     // Puts the tiles of one output channel where they belong; whether all are finite.
@@ -351,9 +448,10 @@ struct WeightGradient : Tiles {
     }
 
     void sums(const float *v, const float *h, long some, long count, float *m, bool add) const {
-        parallel_for(kPoints, 1, [=, this_ = *this](long begin, long end) {
-            for (long p = begin; p < end; ++p)
-                for (long i = 0; i < some; i += kRows)
+        const long parts = std::min(ceil_div(3L * threads(), kPoints), ceil_div(some, kRows)), few = ceil_div(ceil_div(some, parts), kRows) * kRows;
+        parallel_for(kPoints * parts, 1, [=, this_ = *this](long begin, long end) {
+            for (long t = begin; t < end; ++t)
+                for (long p = t / parts, i = t % parts * few; i < std::min(some, (t % parts + 1) * few); i += kRows)
                     this_.sums_of(h + p * this_.pitch_g + i * kTiles, v + p * this_.pitch_x, count,
                                   m + p * this_.pitch_w + i * this_.width, add);
         });
