@@ -20,7 +20,7 @@ static void softmax(T *s, Mask<T> mask, T *lse, long heads, long rows, long colu
             T *row = s + k * columns;
             long n = visible(row, r, columns, first);
             mask.add(row, h, r, n, scale);
-            lse[k] = exp_row(row, n);
+            lse[k] = exp_row(row, n, n);
         }
     });
 }

@@ -54,7 +54,10 @@ template <class T> struct Mask {
     template <class U> void take(Place<const U> p) { data = p.data, batch = p.batch, head = p.head, row = p.row; }
 };
 
-template <class T> static T exp_row(T *s, long n) {
+// A row of scores as what they weigh, of which `room` may be written: what lies past n becomes 0, so that no vector is cut short.  Returns the
+// logarithm of the sum of their exponentials.
+template <class T> static T exp_row(T *s, long n, long room) {
+    for (; n < room; ++n) s[n] = -infinity<T>();
     T m = row_max(s, n), total = 0;
     bool nothing = m == -infinity<T>();  // unless a NaN is among them
     T shift = nothing ? T(0) : m;
@@ -71,17 +74,19 @@ template <class T> static T exp_row(T *s, long n) {
 }
 
 // One row of the scores' gradient: p * (d - the mean of d by p) * scale, in place of d; p anew from its score.  0 from `count` to `end`.
-template <class T> static void slope_row(T *p, T *d, T lse, long count, long end, T scale) {
+// room: as in exp_row
+template <class T> static void slope_row(T *p, T *d, T lse, long count, long room, long end, T scale) {
+    for (long i = count; i < room; ++i) p[i] = -infinity<T>(), d[i] = 0;
     T l = lse == -infinity<T>() ? infinity<T>() : lse, delta = 0, all = 0;
 #pragma omp simd reduction(+ : delta, all)
-    for (long i = 0; i < count; ++i) {
+    for (long i = 0; i < room; ++i) {
         p[i] = rl::exp(p[i] - l);
         delta += p[i] * d[i];
         all += p[i];
     }
     if (all != 0) delta /= all;
 #pragma omp simd
-    for (long i = 0; i < count; ++i) d[i] = p[i] * (d[i] - delta) * scale;
+    for (long i = 0; i < room; ++i) d[i] = p[i] * (d[i] - delta) * scale;
     for (long i = count; i < end; ++i) d[i] = 0;
 }
 

@@ -1,7 +1,7 @@
 // Attention whole, one head of one batch element at a time on one thread: a block of rows of scores, its softmax and
 // what follows from it stay in the second-level cache, and columns that a causal mask hides are not computed.
 #include "attention.h"
-#include "gemm.h"
+#include "squares.h"
 
 namespace rl {
 namespace {
@@ -21,9 +21,15 @@ template <class T> static void pack(const T *from, long count, long width, long 
 
 // The transpose of rows (count, width) as panels: (panel, width, kWide).
 template <class T> static void pack_transposed(const T *from, long count, long width, long row, T *to) {
+    constexpr long N = kLanes<T>;
     for (long c = 0; c < count; c += kWide<T>, to += width * kWide<T>) {
-        long some = count - c < kWide<T> ? count - c : kWide<T>;
-        for (long j = 0; j < some; ++j)
+        const long some = count - c < kWide<T> ? count - c : kWide<T>, whole = some / N * N, far = width / N * N;
+        for (long j = 0; j < whole; j += N) {
+            for (long e = 0; e < far; e += N) square<T, N>(from + (c + j) * row + e, row, to + e * kWide<T> + j, kWide<T>);
+            for (long e = far; e < width; ++e)
+                for (long i = j; i < j + N; ++i) to[e * kWide<T> + i] = from[(c + i) * row + e];
+        }
+        for (long j = whole; j < some; ++j)
             for (long e = 0; e < width; ++e) to[e * kWide<T> + j] = from[(c + j) * row + e];
         for (long j = some; j < kWide<T>; ++j)
             for (long e = 0; e < width; ++e) to[e * kWide<T> + j] = 0;
@@ -93,7 +99,7 @@ template <class T> struct Head {
             for (long r = 0; r < rows; ++r) {
                 long count = n.seen(first + r, some);
                 mask.add(s + r * pitch, 0, first + r, count, scale);
-                lse[first + r] = exp_row(s + r * pitch, count);
+                lse[first + r] = exp_row(s + r * pitch, count, up_to(count, kLanes<T>));
             }
             multiply(s, pitch, rows, vp, n.S, some, n.V, o, out_pitch);
             store(o, out_pitch, rows, n.V, out.from(first), out.row);
@@ -119,7 +125,7 @@ template <class T> struct Head {
             for (long r = 0; r < rows; ++r) {
                 long count = n.seen(first + r, some);
                 mask.add(s + r * pitch, 0, first + r, count, scale);
-                slope_row(s + r * pitch, d + r * pitch, lse[first + r], count, up_to(some, kRows), scale);
+                slope_row(s + r * pitch, d + r * pitch, lse[first + r], count, up_to(count, kLanes<T>), up_to(some, kRows), scale);
             }
             multiply(d, pitch, rows, kp, n.S, some, n.E, o, out_pitch);
             store(o, out_pitch, rows, n.E, gq.from(first), gq.row);

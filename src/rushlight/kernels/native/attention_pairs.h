@@ -68,7 +68,7 @@ template <class Engine> struct PairsHead {
             for (long r = 0; r < rows; ++r) {
                 const long count = n.seen(first + r, some);
                 mask.add(s + r * pitch, 0, first + r, count, n.scale);
-                lse[first + r] = exp_row(s + r * pitch, count);
+                lse[first + r] = exp_row(s + r * pitch, count, up_to(count, kLanes<float>));
             }
             const uint32_t *p = strips<0>(over_width(narrow<0>(s, rows, some), pitch, rows, some));
             multiply(p, some, rows, vp, n.S, some, n.V, o, wide, false);
@@ -92,7 +92,7 @@ template <class Engine> struct PairsHead {
             for (long r = 0; r < rows; ++r) {
                 const long count = n.seen(first + r, some);
                 mask.add(s + r * pitch, 0, first + r, count, n.scale);
-                slope_row(s + r * pitch, d + r * pitch, lse[first + r], count, some, n.scale);
+                slope_row(s + r * pitch, d + r * pitch, lse[first + r], count, up_to(count, kLanes<float>), some, n.scale);
             }
             const Number *p = narrow<0>(s, rows, some), *slopes = narrow<1>(d, rows, some);
             multiply(strips<0>(over_width(slopes, pitch, rows, some)), some, rows, kp, n.S, some, n.E, o, wide, false);
