@@ -14,7 +14,7 @@ SECONDS := 60
 help:
 	@echo "make demo      train a vision transformer on real digits in three ways and measure its memory"
 	@echo "make test      the tests, warnings as errors"
-	@echo "make test-all  the same with the slow tests, with coverage of the core (which takes twice the time)"
+	@echo "make test-all  the same with the slow tests, with coverage of the core (twice the time), and budgets on 16 threads"
 	@echo "make sweep     every kernel against its reference and PyTorch, over layouts, dtypes, sizes and threads"
 	@echo "make sanitize  a part of it with kernels built with -fsanitize=address,undefined"
 	@echo "make lint      ruff and mypy --strict"
@@ -39,6 +39,7 @@ test: $(VENV)/.ready-test
 
 test-all: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n auto $(CORE) $(ARGS)
+	OMP_NUM_THREADS=16 $(BIN)/python -m pytest -n auto tests/memory tests/stores $(ARGS)
 
 sweep: $(VENV)/.ready-test
 	$(BIN)/python tools/sweep_kernels.py $(ARGS)
