@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, contiguous, native
-from rushlight.kernels.native import loader
 from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.pointwise.copies import copied
 from rushlight.kernels.products import of_halves
@@ -30,7 +29,6 @@ _multiply = across(np.multiply)
 _SMALL = 3 << 18  # multiplications up to which the call of NumPy's costs less
 _SMALL_TURNED = 1 << 17  # the same where memory runs along the sum in both factors
 _LARGE = 1 << 16  # elements of a result from which on it is no product
-_ON_THREADS = 1 << 14  # elements of both factors from which on BLAS may divide a product among its threads
 _FEW = 8  # rows or columns below which a product does little but read its factors
 
 
@@ -50,8 +48,6 @@ def matmul(a: Array, b: Array, out: Any = None, row: Array | None = None) -> Any
         if found is not None:
             return found
         a, b = _ready(a), _ready(b)
-        if a.size + b.size > _ON_THREADS:
-            loader.rest()
     found = a @ b if out is None else np.matmul(a, b, out=out)
     return found if row is None else add_row(found, row)
 

@@ -123,12 +123,6 @@ def get_num_threads() -> int:
     return _threads or default_threads()
 
 
-def rest() -> None:
-    """Have the threads of the kernels leave the processors to others, BLAS's, until the next kernel."""
-    if _library is not None:
-        _library.rl_rest()
-
-
 def _load() -> Tables:
     heap.keep_freed()
     if _switched_off():

@@ -4,6 +4,11 @@
 // a worker that is still waking up (it takes the pieces itself), and workers go to sleep soon after the last
 // piece, so that they leave the cores to BLAS.
 #include <pthread.h>
+#ifdef __linux__
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include <atomic>
 #include <chrono>
@@ -18,12 +23,11 @@ namespace rl {
 namespace {
 
 constexpr long kSpinMicroseconds = 40;  // about what sleeping and waking costs
-constexpr long kLongMicroseconds = 200;  // where there are processors to spare: on 16, waking all costs 60, and most operators follow each other sooner
 
-// Waits for `done` for so many microseconds without sleeping; whether it came true.
-template <class F> bool spin(long microseconds, F done) {
+// Waits for `done` for a short while without sleeping; whether it came true.
+template <class F> bool spin(F done) {
     using Clock = std::chrono::steady_clock;
-    Clock::time_point end = Clock::now() + std::chrono::microseconds(microseconds);
+    Clock::time_point end = Clock::now() + std::chrono::microseconds(kSpinMicroseconds);
     do {
         for (int i = 0; i < 32; ++i) {
             if (done()) return true;
@@ -62,23 +66,48 @@ struct State {
     int inside() const { return int(bits & 0xffff); }
 };
 
-// Where a thread sleeps until another wakes it: of its own, so that whoever is woken meets nobody.
-struct alignas(64) Bed {
-    std::mutex lock;
-    std::condition_variable wake;
-    std::atomic<bool> asleep{false};
+// What threads sleep by until it rings.  Linux compares the number itself: those that are woken meet no lock.
+class Bell {
+    std::atomic<uint32_t> rung_{0};
+    std::atomic<int> asleep_{0};
+#ifndef __linux__
+    std::mutex lock_;
+    std::condition_variable wake_;
+#endif
 
-    template <class F> void sleep_until(F done) {
-        std::unique_lock<std::mutex> hold(lock);
-        asleep = true;
-        wake.wait(hold, done);
-        asleep = false;
+    // Unless it has rung since.
+    void sleep(uint32_t heard) {
+        ++asleep_;
+#ifdef __linux__
+        syscall(SYS_futex, &rung_, FUTEX_WAIT_PRIVATE, heard, nullptr, nullptr, 0);
+#else
+        std::unique_lock<std::mutex> hold(lock_);
+        wake_.wait(hold, [&] { return rung_ != heard; });
+#endif
+        --asleep_;
     }
 
-    void rouse() {
-        if (!asleep) return;
-        { std::lock_guard<std::mutex> hold(lock); }  // it sleeps, and does not only mean to
-        wake.notify_one();                           // without the lock, for which it would wait when awake
+  public:
+    int asleep() const { return asleep_; }
+
+    // For as many of those that sleep.
+    void ring(int some) {
+        ++rung_;
+        if (some < 1 || !asleep_) return;
+#ifdef __linux__
+        syscall(SYS_futex, &rung_, FUTEX_WAKE_PRIVATE, some, nullptr, nullptr, 0);
+#else
+        { std::lock_guard<std::mutex> hold(lock_); }  // they sleep, and do not only mean to
+        wake_.notify_all();
+#endif
+    }
+
+    template <class F> void sleep_until(F done) {
+        for (;;) {
+            const uint32_t heard = rung_;
+            if (done()) return;
+            sleep(heard);
+        }
     }
 };
 
@@ -88,47 +117,39 @@ struct Pool {
     std::mutex busy;  // held by the caller whose job runs; others then work alone
     alignas(64) std::atomic<uint64_t> state{0};
     alignas(64) Job *job = nullptr;  // of the state, while that is open
-    std::atomic<bool> stopping{false}, resting{false};  // all workers end; those that wait for work go to sleep now
-    Bed caller, beds[kMost];
+    std::atomic<bool> stopping{false};  // all workers end
+    alignas(64) Bell work_bell, done_bell;
     std::thread threads[kMost];
     int workers = 0;
 
     State now() const { return {state.load()}; }
 
-    // Who asks wakes two workers, and each four others: all are awake after few steps, and who asks begins soon.
-    void rouse(int first, int some, int called) {
-        for (int i = first; i < first + some && i < called; ++i) beds[i].rouse();
-    }
-
-    void serve(int i) {
+    void serve() {
         uint32_t seen = 0;
         for (;;) {
-            auto called = [&] { return stopping || (now().number() != seen && i < now().called()); };
-            spin(rl::threads() > 3 ? kLongMicroseconds : kSpinMicroseconds, [&] { return resting || called(); });
-            if (!called()) beds[i].sleep_until(called);
+            auto called = [&] {
+                const State found = now();
+                return stopping || (found.number() != seen && found.open() && found.inside() < found.called());
+            };
+            if (!spin(called)) work_bell.sleep_until(called);
             if (stopping) return;
-            const State found = now();
-            seen = found.number();
-            if (found.open()) join(i, seen);
+            seen = join();
         }
     }
 
-    // One that comes too late leaves at once; one that comes to the next job works at that.
-    void join(int i, uint32_t &seen) {
+    // Works at the job there is, whose number is returned.  One that comes too late leaves at once.
+    uint32_t join() {
         const State found{state.fetch_add(State::kOne)};
-        if (found.open() && i < found.called()) {
-            seen = found.number();
-            rouse(4 * i + 2, 4, found.called());
-            job->work();
-        }
+        if (found.open()) job->work();
         const State left{state.fetch_sub(State::kOne) - State::kOne};
-        if (!left.open() && !left.inside()) caller.rouse();
+        if (!left.open() && !left.inside()) done_bell.ring(1);
+        return found.number();
     }
 
     int grown(int wanted) {
         for (wanted = wanted < kMost ? wanted : kMost; workers < wanted; ++workers) {
             try {
-                threads[workers] = std::thread([this, i = workers] { serve(i); });
+                threads[workers] = std::thread([this] { serve(); });
             } catch (...) {
                 break;  // no more threads to be had: those we have do the work
             }
@@ -146,26 +167,25 @@ struct Pool {
     // All workers end; the next job makes new ones.  By who holds `busy`.
     void stop() {
         stopping = true;
-        for (int i = 0; i < workers; ++i) beds[i].rouse();
+        work_bell.ring(workers);
         for (; workers; --workers) threads[workers - 1].join();
         stopping = false;
     }
 
     void publish(Job &fresh, int called) {
         job = &fresh;
-        resting = false;
         // Those that came too late for the last job may still be leaving: they are counted.
         uint64_t old = state;
         while (!state.compare_exchange_weak(old, State::opened(State{old}.number() + 1, called).bits | State{old}.inside())) {
         }
-        rouse(0, 2, called);
+        work_bell.ring(called - (workers - work_bell.asleep()));  // beside those that are awake
     }
 
     // No worker may join from here on; those that have are waited for.
     void finish() {
         state.fetch_and(~State::kOpen);
         auto done = [&] { return !now().inside(); };
-        if (!spin(kSpinMicroseconds, done)) caller.sleep_until(done);
+        if (!spin(done)) done_bell.sleep_until(done);
     }
 };
 
@@ -207,6 +227,4 @@ void run(long count, long grain, Body body, void *context) {
 
 RL_EXPORT int rl_abi(void) { return RL_ABI; }
 RL_EXPORT void rl_set_threads(int n) { rl::wanted_threads = n < 1 ? 1 : n; }
-// Leave the processors to others, the threads of BLAS, until the next job.
-RL_EXPORT void rl_rest(void) { rl::pool->resting = true; }
 RL_EXPORT int rl_get_threads(void) { return rl::threads(); }
