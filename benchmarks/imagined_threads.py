@@ -29,11 +29,11 @@ HEAD = f"{'us':44} {'one':>8} {'outside':>8} {'busiest':>8} {'jobs':>5} {'pieces
 
 Case = Callable[[], Any]
 
-# channels, outputs, kernel, stride, size: the layers of a ResNet-50 on pictures of 112 px
+# channels, outputs, kernel, stride, size: of the layers of a ResNet-50 on pictures of 112 px
 CONVOLUTIONS = (
     *((3, 64, 7, 2, 112), (64, 64, 1, 1, 28), (64, 64, 3, 1, 28), (64, 256, 1, 1, 28), (256, 128, 1, 1, 28)),
     *((128, 128, 3, 2, 28), (128, 512, 1, 1, 14), (128, 128, 3, 1, 14), (512, 256, 1, 1, 14), (256, 256, 3, 2, 14)),
-    *((256, 1024, 1, 1, 7), (256, 256, 3, 1, 7), (1024, 512, 1, 1, 7), (512, 512, 3, 1, 3), (512, 2048, 1, 1, 3)),
+    *((256, 1024, 1, 1, 7), (256, 256, 3, 1, 7), (1024, 512, 1, 1, 7), (512, 512, 3, 1, 4), (512, 2048, 1, 1, 4)),
 )
 
 

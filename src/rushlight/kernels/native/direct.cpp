@@ -125,10 +125,11 @@ template <class T> struct Direct {
     Slabs<T> for_threads() const {
         constexpr long kLeast = 1024;  // outputs of a channel, beside which the borders that two slabs copy are few
         const long others = s.N * s.G, wanted = 2L * threads();
+        if (threads() == 1 || others * slabs.count() >= wanted) return slabs;
         const Slabs<T> smaller(s, [=, this_ = this](const Windows &part) {
             return this_->fits(part) && (part.length() <= kLeast || others * this_->slabs.count_of(part) >= wanted);
         });
-        return threads() > 1 && others * slabs.count() < wanted && smaller.full() ? smaller : slabs;
+        return smaller.full() ? smaller : slabs;
     }
 
     // Unfolding takes as long as some six outputs; here, what the last vectors of rows make twice is lost.
