@@ -246,3 +246,14 @@ def test_the_gradient_of_one_tensor_in_a_list(kind: type) -> None:
         (x * 2).backward(kind([torch.ones(2), torch.ones(2)]))
     with pytest.raises(TypeError, match="can be either Tensors or None, but got float"):
         x.sum().backward(kind([1.0]))
+
+
+@pytest.mark.parametrize("bad", ["abc", [3], [None], {"a": 3}])
+def test_what_is_no_tensor_is_named(bad: object) -> None:
+    x = torch.ones(2, requires_grad=True)
+    for call in (lambda: torch.autograd.backward(bad), lambda: torch.autograd.grad(bad, x)):
+        with pytest.raises(AssertionError, match=r"Expected output to be a torch\.Tensor"):
+            call()
+    for call in (lambda: x.sum().backward(inputs=bad), lambda: torch.autograd.grad(x.sum(), bad)):
+        with pytest.raises(RuntimeError, match="all inputs have to be Tensors or GradientEdges, but got"):
+            call()

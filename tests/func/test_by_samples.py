@@ -145,3 +145,24 @@ def test_derivatives_of_samples_require_grad_where_something_outside_does():
     (found,) = torch.autograd.grad(vmap(grad(f))(x).sin().sum(), x)
     (want,) = torch.autograd.grad(sum(grad(f)(p).sin().sum() for p in x), x)
     same(found, want)
+
+
+def test_values_of_large_samples_are_refused_as_those_of_small_ones() -> None:
+    with pytest.raises(RuntimeError, match=r"calling .numpy\(\) on a Tensor"):
+        torch.vmap(lambda x: x.numpy())(torch.zeros(2, 1 << 16))
+    images, grid = torch.rand(2, 1, 1, 256, 256), torch.rand(2, 1, 200, 200, 2)
+    sample = lambda x, at: F.grid_sample(x, at, padding_mode="border", align_corners=True)
+    assert torch.allclose(
+        torch.vmap(sample)(images, grid), torch.stack([sample(*each) for each in zip(images, grid, strict=True)])
+    )
+
+
+@pytest.mark.parametrize("word", ["amax", "mean", "prod"])
+def test_slices_that_are_reduced_are_differentiated_for_each_sample(word: str) -> None:
+    x, index, source = torch.rand(2, 4, 9, 3), torch.randint(0, 9, (2, 20)), torch.rand(2, 4, 20, 3)
+    slopes = torch.func.grad(lambda s, x, i: x.index_reduce(1, i, s, word, include_self=False).sum())
+    along = lambda s, x, i: torch.func.jvp(lambda s: x.index_reduce(1, i, s, word), (s,), (s,))[1]
+    for f, dims in ((slopes, (0, 0, 0)), (along, (0, None, 0))):
+        whole = torch.vmap(f, dims)(source, x if dims[1] == 0 else x[0], index)
+        each = [f(source[b], x[b] if dims[1] == 0 else x[0], index[b]) for b in range(2)]
+        assert torch.allclose(whole, torch.stack(each))

@@ -86,6 +86,11 @@ def test_steps_go_to_a_place_from_the_call_on_until_its_context_ends(net) -> Non
     outer = graph.placeholder("behind")
     assert first.next is new and inner.next is last and last.next is outer
     graph.lint()
+    with graph.inserting_before():
+        front = graph.placeholder("in_front")
+    with graph.inserting_after():
+        back = graph.call_function(torch.neg, (new,))
+    assert next(iter(graph.nodes)) is front and list(graph.nodes)[-1] is back
 
 
 def test_libraries_know_the_class_whose_forward_is_the_graph(net) -> None:

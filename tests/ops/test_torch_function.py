@@ -551,3 +551,19 @@ def test_inside_of_transformations() -> None:
     assert torch.vmap(doubled)(torch.ones(3, 2)).tolist() == [[2, 2]] * 3
     assert torch.func.jvp(doubled, (torch.ones(2),), (torch.ones(2),))[1].tolist() == [2, 2]
     assert torch.func.grad(lambda v: doubled(v).sum())(torch.ones(2)).tolist() == [2, 2]
+
+
+def test_operators_of_aten_ask_with_themselves() -> None:
+    asked: list[str] = []
+
+    class Asking(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            asked.append(str(func))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = torch.ones(2).as_subclass(Asking)
+    assert type(torch.ops.aten.add(x, 1)) is Asking and type(torch.ops.aten.sum.dim_IntList(x, [0])) is Asking
+    assert asked == ["aten.add", "aten.sum.dim_IntList"]
+    step = torch.fx.symbolic_trace(lambda x: torch.ops.aten.add.Tensor(x, 1))
+    assert "torch.ops.aten.add.Tensor(x, 1)" in step.code and step(2 * x).tolist() == [3.0, 3.0]

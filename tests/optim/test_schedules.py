@@ -293,3 +293,15 @@ def test_swalr():
     for args in (([0.1, 0.1],), (0.1, -1), (0.1, 1, "x")):
         with pytest.raises(ValueError):
             torch.optim.swa_utils.SWALR(optimizer_of(), *args)
+
+
+def test_schedules_may_begin_with_the_second():
+    o = optimizer_of()
+    lr = torch.optim.lr_scheduler
+    s = lr.SequentialLR(o, [lr.LinearLR(o), lr.CosineAnnealingLR(o, 3)], [0])
+    seen = []
+    for _ in range(3):
+        o.step()
+        s.step()
+        seen.append(s.get_last_lr()[0])
+    assert np.allclose(seen, [0.75, 0.25, 0.0])

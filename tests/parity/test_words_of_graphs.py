@@ -46,7 +46,7 @@ CASES: dict[str, Case] = {
     "no graph": ("Expected a Graph instance", lambda t: setattr(program(t, lambda g: g), "graph", 3)),
     "no module": ("Unsupported type 3 passed for root!", lambda t: t.fx.GraphModule(3, small(t)[0])),
     "no such attribute": ("referenced target nowhere.x but that target was not provided in", attribute),
-    "another value": ("flag has been specialized to have value True", fixed),
+    "another value": ("flag has been specialized to have value True but got another value", fixed),
     "packets of operators": (
         "Expected op in `op_list` to be an OpOverload.*update the OpOverloadPacket to a specific OpOverload",
         lambda t: t.utils.checkpoint.create_selective_checkpoint_contexts([t.ops.aten.mm]),

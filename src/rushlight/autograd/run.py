@@ -45,6 +45,8 @@ def engine_edge(x: Tensor | GradientEdge) -> Any:
     """The engine's edge of a tensor or GradientEdge: a leaf, a node, a port, or None."""
     if isinstance(x, Tensor):
         return edge_of(x)
+    if not isinstance(x, GradientEdge):
+        raise AssertionError(f"Expected output to be a torch.Tensor or a GradientEdge, got {kind_of(x)}")
     if isinstance(x.node, AccumulateGrad):
         return x.node.variable
     return x.node if x.node.count == 1 else Port(x.node, x.output_nr)
@@ -145,6 +147,8 @@ def of_place(g: Tensor, shape: tuple[int, ...], i: int) -> Tensor:
 
 def target_key(x: Tensor | GradientEdge, i: int, what: str) -> tuple[Any, int]:
     """The run's key of input `i`.  Raises RuntimeError for one outside the graph."""
+    if not isinstance(x, (Tensor, GradientEdge)):
+        raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {kind_of(x)}")
     edge = engine_edge(x)
     if edge is None:
         raise RuntimeError(f"One of the differentiated Tensors does not require grad: input {i} of {what}()")

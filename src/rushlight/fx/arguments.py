@@ -109,7 +109,7 @@ def _fixed(
     if isinstance(value, PHBase):
         proxy.node.meta.update(vars(value))
         return proxy
-    said = f"{name} has been specialized to have value {value} by tracing, and is another now"
+    said = f"{name} has been specialized to have value {value} but got another value"
     if value is None:
         tracer.create_proxy("call_function", check_none, (proxy, said), {})
     elif isinstance(value, bool | int | float | str):

@@ -184,12 +184,12 @@ class Graph:
             self._before = to_erase._next
 
     def inserting_before(self, n: Node | None = None) -> contextlib.AbstractContextManager[None]:
-        """Put new steps before that one, from the call on: a context, at whose end they go where they went before."""
+        """Put new steps before that one, default: all, from the call on: a context, at whose end they go where they went before."""
         return _Place(self, self._root._next if n is None else n)
 
     def inserting_after(self, n: Node | None = None) -> contextlib.AbstractContextManager[None]:
-        """Put new steps after that one, from the call on: a context, at whose end they go where they went before."""
-        return _Place(self, (self._root if n is None else n)._next)
+        """Put new steps after that one, default: all, from the call on: a context, at whose end they go where they went before."""
+        return _Place(self, self._root if n is None else n._next)
 
     def node_copy(self, node: Node, arg_transform: Callable[..., Any] = lambda x: x) -> Node:
         """A step of another graph, taken over; `arg_transform` says which nodes stand here for its inputs."""

@@ -22,7 +22,7 @@ UFUNCS = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "g
           "true_divide": "div", "negative": "neg", "conjugate": "conj", "power": "pow",
           "rint": "round"}  # fmt: skip
 MEANINGS = {"item": ".item()", "reshape": "the values of a tensor in control flow (if, while, and, bool())",
-            "tolist": ".tolist()", "__array__": ".numpy()", "__getitem__": "its elements"}  # fmt: skip
+            "tolist": ".tolist()", "__array__": ".numpy()", "view": ".numpy()", "__getitem__": "its elements"}  # fmt: skip
 
 
 class Flags:
@@ -30,6 +30,7 @@ class Flags:
 
     c_contiguous = f_contiguous = forc = contiguous = owndata = False
     writeable = aligned = True
+    num = 0  # none of NumPy's flags, by which kernels ask whether memory is in C order
 
 
 FLAGS = Flags()
@@ -183,7 +184,7 @@ def everything(array: Any) -> Any:
     Nothing, of a tensor whose class has ``__torch_dispatch__``: what that calls looks at what it holds.
     """
     if type(array) is not BatchedArray:
-        return np.empty((0,) * array.ndim, array.dtype) if getattr(array, "unread", False) else array
+        return np.empty((0,) * max(array.ndim, 1), array.dtype) if getattr(array, "unread", False) else array
     whole = array.tensor._array
     values = everything(whole)
     return values if array.dim is None else np.moveaxis(values, values.ndim - whole.ndim + array.dim, 0)

@@ -107,6 +107,8 @@ def orthogonal(x: Array, coefficients: tuple[float, float, float], steps: int, e
     """
     if steps >= 100:
         raise ValueError(f"Number of steps must be less than 100 for computational efficiency, but is {steps}")
+    if not x.size:
+        return x
     a, b, c = coefficients
     tall = x.shape[0] > x.shape[1]
     x = x.T if tall else x

@@ -14,7 +14,7 @@ from rushlight.dispatch.named import Named
 from rushlight.ops.python.classes import leaves
 from rushlight.tensor import Tensor
 
-torch = Named("")
+torch, functional = Named(""), Named("nn.functional")
 
 
 def ours(*args: object) -> bool:
@@ -96,8 +96,86 @@ def unique(inner: Callable[..., Any], input: Tensor, sorted: bool = True, return
         found = special.classes.called("_unique2", input, sorted, return_inverse, return_counts)
     else:
         found = special.classes.called("unique_dim", input, dim, sorted, return_inverse, return_counts)
+    return counted(found, return_inverse, return_counts)
+
+
+def counted(found: Any, return_inverse: bool, return_counts: bool) -> Any:
+    """What is asked for of the distinct elements, their places and how many there are of each."""
     kept = [found[0], *[found[1]] * return_inverse, *[found[2]] * return_counts]
     return kept[0] if len(kept) == 1 else tuple(kept)
+
+
+def unique_consecutive(inner: Callable[..., Any], input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """The elements without those that are equal to the one before."""
+    return of_runs(input, *args, **kwargs) if ours(input) else inner(input, *args, **kwargs)
+
+
+def of_runs(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """As `unique_consecutive`, of the class."""
+    found = special.classes.called("unique_consecutive", input, return_inverse, return_counts, dim)
+    return counted(found, return_inverse, return_counts)
+
+
+def isin(inner: Callable[..., Any], *both: Any, **options: bool) -> Any:
+    """Whether elements are among others."""
+    kinds = "_".join("Tensor" if isinstance(x, Tensor) else "Scalar" for x in both)
+    return special.classes.called(f"isin.{kinds}", *both, **options) if ours(both) else inner(*both, **options)
+
+
+def argwhere(inner: Callable[..., Any], input: Tensor) -> Any:
+    """Where elements are not 0."""
+    return special.classes.called("nonzero", input) if ours(input) else inner(input)
+
+
+def repeat_interleave(inner: Callable[..., Any], input: Tensor, repeats: Any = None, dim: int | None = None, *,
+                      output_size: int | None = None) -> Any:  # fmt: skip
+    """Slices as often as a vector says, which the class makes places of."""
+    if not ours(input if repeats is None else repeats):
+        return inner(input, repeats, dim, output_size=output_size)
+    if repeats is None:
+        return repeated(input, output_size)
+    whole, at = (input.reshape(-1), 0) if dim is None else (input, dim)
+    counts = repeats.reshape(1).expand(whole.shape[at]) if repeats.numel() == 1 else repeats  # one stands for all
+    return whole.index_select(at, repeated(counts, output_size))
+
+
+def repeated(counts: Tensor, output_size: int | None) -> Tensor:
+    """The places 0, 1, ..., as often as a vector says."""
+    return special.classes.called("repeat_interleave.Tensor", counts, output_size=output_size)  # type: ignore[no-any-return]
+
+
+def pooled(dims: int) -> Callable[..., Any]:
+    """The largest of each window, and where it lies as the class says; in one dimension, of images of one row."""
+
+    def asked(inner: Callable[..., Any], input: Tensor, *args: Any, **kwargs: Any) -> Any:
+        run = of_row if dims == 1 else of_windows
+        return run(inner, input, *args, **kwargs) if ours(input) else inner(input, *args, **kwargs)
+
+    return asked
+
+
+def of_row(inner: object, input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+           ceil_mode: bool = False, return_indices: bool = False) -> Any:  # fmt: skip
+    """`max_pool1d`, by `max_pool2d`."""
+    given = (kernel_size, kernel_size if stride is None else stride, padding, dilation)
+    wide = [(one, *listed(x, 1)) for one, x in zip((1, 1, 0, 1), given, strict=True)]
+    found = functional.max_pool2d(input.unsqueeze(-2), *wide, ceil_mode, return_indices)
+    return tuple(x.squeeze(-2) for x in found) if return_indices else found.squeeze(-2)
+
+
+def of_windows(inner: Callable[..., Any], input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+               dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:  # fmt: skip
+    """`max_pool2d` and `max_pool3d`."""
+    found, dims = inner(input, kernel_size, stride, padding, dilation, ceil_mode), int(inner.__name__[-2])
+    if not return_indices:
+        return found
+    options = [listed(x, dims) for x in (kernel_size, kernel_size if stride is None else stride, padding, dilation)]
+    return found, special.classes.called(f"max_pool{dims}d_with_indices", input, *options, ceil_mode)[1]
+
+
+def listed(x: Any, dims: int) -> list[Any]:
+    """A number for each dimension."""
+    return list(x) if isinstance(x, (tuple, list)) else [x] * dims
 
 
 def masked_scatter_(inner: Callable[..., Any], input: Tensor, mask: Tensor, source: Tensor) -> Any:
@@ -143,6 +221,8 @@ def address(inner: Callable[..., Any], input: Tensor) -> Any:
 METHODS: dict[str, Callable[..., Any]] = {
     "nonzero": nonzero, "unique": unique, "equal": passed("equal"), "allclose": passed("allclose"), "multinomial": passed("multinomial"),
     "histc": passed("histc"), "bincount": passed("bincount"), "masked_scatter_": masked_scatter_,
+    "unique_consecutive": unique_consecutive, "isin": isin, "argwhere": argwhere, "repeat_interleave": repeat_interleave,
+    "nonzero_static": passed("nonzero_static"),
 }  # fmt: skip
 ASKED: dict[str, Callable[..., Any]] = {
     **{f"torch.{name}": asked for name, asked in METHODS.items()},
@@ -151,6 +231,7 @@ ASKED: dict[str, Callable[..., Any]] = {
     **{f"torch.{name}_like": made(f"{name}_like") for name in ("rand", "randn", "randint")},
     **{f"torch.Tensor.new_{name}": sized(f"new_{name}") for name in ("empty", "zeros", "ones", "full")},
     "torch.Tensor.new_empty_strided": made("new_empty_strided"), "torch.bucketize": passed("bucketize.Tensor"), "torch.searchsorted": passed("searchsorted.Tensor"),
+    **{f"torch.nn.functional.max_pool{n}d": pooled(n) for n in (1, 2, 3)},
     "torch.nn.functional.one_hot": one_hot, "torch.Tensor.numpy": no_numpy, "torch.Tensor.__array__": no_numpy,
     "torch.Tensor.tolist": no_list, "torch.Tensor.__contains__": contains, "torch.Tensor.data_ptr": address,
 }  # fmt: skip

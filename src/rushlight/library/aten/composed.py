@@ -8,11 +8,12 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rushlight.basics.state import modes
+from rushlight.basics.state import Setting, modes
 from rushlight.dispatch.declare import OPS
 from rushlight.dispatch.formats import contiguous_format, viewable
 from rushlight.dispatch.named import Named
 from rushlight.library.aten.shown import parts
+from rushlight.ops.attention.attention import probabilities, repeated
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -105,9 +106,20 @@ def rms_norm(input: Tensor, weight: Tensor | None, k: int, eps: float) -> Tensor
 
 
 def dropped(input: Tensor, p: float, order: object, state: object) -> Tensor:
-    """A product with numbers that are drawn: 0, or 1 / (1 - p)."""
-    drawn = wrap(torch.ones(tuple(input.shape), dtype=input.dtype)._array)
-    return input * OPS["native_dropout"].call(drawn, p, order, state)  # type: ignore[no-any-return]
+    """A product, which modes see, with numbers that are drawn: 0, or 1 / (1 - p)."""
+    with Setting("levels", tuple(level for level in modes.levels if not hasattr(level, "told"))):
+        drawn = wrap(torch.ones(tuple(input.shape), dtype=input.dtype)._array)
+        kept = OPS["native_dropout"].call(drawn, p, order, state)
+    return input * kept  # type: ignore[no-any-return]
+
+
+def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float, groups: int,
+              drop: object) -> Any:  # fmt: skip
+    """Products around a softmax, where PyTorch has no operator for the whole: but for four dimensions and a mask without gradient."""
+    learned = modes.grad and mask is not None and mask.requires_grad
+    if drop is not None or (query.dim() == 4 and groups == 1 and not learned):
+        return NotImplemented
+    return torch.matmul(probabilities(query, repeated(key, groups), mask, causal, scale), repeated(value, groups))
 
 
 def both(first: str, second: str) -> Callable[..., Any]:
@@ -139,7 +151,7 @@ def summed(input: Tensor, size: tuple[int, ...]) -> Tensor:
 
 COMPOSED: dict[str, Callable[..., Any]] = {
     "slice": parted("slice"), "select": parted("select"), "view": shaped, "linear": linear, "cross_entropy": cross_entropy,
-    "l1_loss": l1_loss, "kl_div": kl_div, "fused_rms_norm": rms_norm, "native_dropout": dropped,
+    "l1_loss": l1_loss, "kl_div": kl_div, "fused_rms_norm": rms_norm, "scaled_dot_product_attention": attention, "native_dropout": dropped,
     **{name: both(*name.split("_")) for name in ("var_mean", "std_mean")}, "aminmax": both("amin", "amax"),
     "sum_to": summed, "square": lambda x: x.pow(2), "rdiv": lambda x, number: NotImplemented if isinstance(number, Tensor) else torch.reciprocal(x) * number,
     "softsign": lambda x: x / (x.abs() + 1), "tanhshrink": lambda x: x - x.tanh(),

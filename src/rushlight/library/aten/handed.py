@@ -117,7 +117,7 @@ def log_sigmoid(running: Call) -> Gradients | None:
 
 def spread(g: Tensor, shape: list[int], dims: Any, keepdim: bool) -> Tensor:
     """A gradient of what was reduced along dimensions, in the shape before."""
-    for dim in () if keepdim else sorted(d % len(shape) for d in dims or ()):
+    for dim in () if keepdim or not shape else sorted(d % len(shape) for d in dims or ()):
         g = g.unsqueeze(dim)
     return g.expand(shape)
 
@@ -238,6 +238,8 @@ def product(running: Call) -> Gradients:
 
     def backward(g: Tensor, wanted: int, node: Node) -> list[Any]:
         given = x()
+        if not shape:
+            return [g]
         one = torch.ones_like(given.narrow(dim, 0, 1))
         before = torch.cat([one, given.narrow(dim, 0, shape[dim] - 1)], dim).cumprod(dim)
         after = torch.cat([one, given.flip(dim).narrow(dim, 0, shape[dim] - 1)], dim).cumprod(dim).flip(dim)

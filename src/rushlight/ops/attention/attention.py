@@ -240,7 +240,7 @@ def probabilities(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bo
         mask = mask if isinstance(mask, Tensor) else wrap(mask)
         hides = mask._array.dtype == bool
         scores = ops.masked_fill(scores, ~mask, -math.inf) if hides else scores + mask
-    if getattr(scores._array, "interpreted", False):
+    if getattr(scores._array, "interpreted", False) or getattr(scores._array, "unread", False):
         blind = ops.all(scores == -math.inf, -1, True)
         return ops.masked_fill(softmax_op(scores, scores.ndim - 1), blind, 0.0)
     p, blind = softmax_op(scores, scores.ndim - 1), (scores._array == -np.inf).all(-1, keepdims=True)

@@ -127,7 +127,7 @@ def plain(x: Array | Tensor) -> Any:
 def maybe_any(mask: Array | Tensor) -> bool:
     """Whether any element of a mask may be true; so it is where a level hides values."""
     array = raw(mask)
-    return bool(getattr(array, "interpreted", False) or array.any())
+    return bool(getattr(array, "interpreted", False) or getattr(array, "unread", False) or array.any())
 
 
 def complex_refused(kind: type[Exception], phrase: str) -> Callable[[str], Exception]:

@@ -162,7 +162,10 @@ def product_grads(g: Array, input: Array, index: Array, src: Array, dim: int, in
     """Gradients of prod: the product of the others, exact also where some of them are zero."""
     i, dtype = raw(index), raw(g).dtype
     start = input if include_self else scatter_value_op(input, index, dim, 1)
-    zero_in, zero_src = raw(start) == 0, raw(src) == 0
+    zero_in, zero_src = (
+        np.asarray(raw(start) == 0),
+        np.asarray(raw(src) == 0),
+    )  # of samples they are tensors, and refuse
     full_in, full_src = masked_fill_op(start, zero_in, 1), masked_fill_op(src, zero_src, 1)
     rest = g * conj(scatter_reduce_op(full_in, index, full_src, dim, "prod", True))
     to_input, to_src = rest / conj(full_in), gather_op(rest, index, dim) / conj(full_src)

@@ -480,7 +480,7 @@ def _(t_A: Tensor, A: Tensor) -> Any:
 
 def exp_slope(A: Array | Tensor, E: Array | Tensor) -> Any:
     """The derivative of the exponential at A in the direction E.  (*, N, N), (*, N, N) -> (*, N, N)"""
-    squarings = 0 if isinstance(A, Tensor) and A._meta else _squarings(everything(raw(A)))
+    squarings = 0 if isinstance(A, Tensor) and A._meta else _squarings_of(A)
     A, E = A / (1 << squarings), E / (1 << squarings)
     (above, below), (above_slope, below_slope) = exponential(A), derivative(A, E)
     R = base.solve_op(below, above)
@@ -507,10 +507,22 @@ def matrix_exp(A: Tensor) -> Tensor:
 function(name="matrix_exp", method=True)(matrix_exp)
 
 
+def _squarings_of(A: Array | Tensor) -> int:
+    """As `_squarings`, of what may be samples, or known to its class alone."""
+    if isinstance(A, Tensor) and getattr(raw(A), "unread", False):
+        sizes = A.abs().sum(-2).amax(-1)
+        return _squarings_for(float(sizes.where(sizes.isfinite(), 0.0).amax())) if sizes.numel() else 0
+    return _squarings(everything(raw(A)))
+
+
 def _squarings(A: Array) -> int:
     """How often the exponentials are squared, after as many halvings of the largest matrix of finite numbers."""
     sizes = np.abs(A).sum(-2).max(-1)
-    size = sizes[np.isfinite(sizes)].max(initial=0)
+    return _squarings_for(sizes[np.isfinite(sizes)].max(initial=0))
+
+
+def _squarings_for(size: float) -> int:
+    """How many halvings bring a size below what the approximant is made for."""
     return max(0, math.ceil(math.log2(size / 4.25))) if size > 4.25 else 0
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rushlight.dispatch import call
 from rushlight.dispatch.declare import OPS
 from rushlight.dispatch.registry import NAMESPACES
+from rushlight.overrides.protocol import ALL, asked, here, overriding
+from rushlight.overrides.public import state
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -52,6 +54,12 @@ class Handed(threading.local):
 handed = Handed()
 
 
+def over(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
+    """Whose ``__torch_function__`` is asked in place of a call, an empty list where modes alone are; None: nobody's."""
+    found = overriding((*args, *kwargs.values())) if here.asks == ALL else []
+    return found if found or (here.asks and here.modes) else None
+
+
 class Overload:
     """One overload of an operator: a key of tables, and a function.  It is the same object wherever it is asked for.
 
@@ -79,7 +87,9 @@ class Overload:
             operands = handed.calls[-1].operands(self, args, kwargs)
             if operands is not None:
                 return handed.calls[-1].run(operands)
-        return self.overloadpacket(*args, **kwargs)
+        if state["armed"] and (found := over(args, kwargs)) is not None:
+            return asked(self, str(self), args, kwargs, found)
+        return self.overloadpacket.run(args, kwargs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return getattr, (self.overloadpacket, self._overloadname)
@@ -131,6 +141,12 @@ class Packet:
         return self._qualified_op_name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if state["armed"] and (found := over(args, kwargs)) is not None:
+            return asked(self, str(self), args, kwargs, found)
+        return self.run(args, kwargs)
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the function of the name gives, where nothing overrides it."""
         run = self.function
         if run is None:
             raise NotImplementedError(

@@ -89,6 +89,7 @@ class Call:
             self.overload, self.args, self.kwargs = named(known[0], inplace), *known[1:]
         self.aux: tuple[Any, ...] | None = None
         self.given: tuple[Any, ...] = ()
+        self.keeps = bool(op.aux and op.formulas and modes.grad and call.edges_of(op, flat)[0])
 
     def operands(self, overload: aten.Overload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The inputs, where arguments are those of this call, its operands apart; None of others, which are the overload's own."""
@@ -111,8 +112,10 @@ class Call:
         if modes.levels or modes.grad:
             return call.apply(op, inputs, statics)
         flat = call.flatten(op, inputs)
-        outs, aux = compute(op, call.arrays_of(op, flat)[0], statics)
-        if all(x is y for x, y in zip(flat, self.flat, strict=True)):  # formulas see the operands that were handed
+        same = all(x is y for x, y in zip(flat, self.flat, strict=True))  # formulas see the operands that were handed
+        with Setting("grad", same and self.keeps):  # operators keep what formulas need where they are recorded alone
+            outs, aux = compute(op, call.arrays_of(op, flat)[0], statics)
+        if same and (self.keeps or not op.aux):
             self.aux = aux
         results = tuple(wrap(x) for x in outs)
         return results[0] if op.out_count == 1 else results

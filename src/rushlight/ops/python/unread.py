@@ -20,6 +20,7 @@ from rushlight.basics.devices import CPU, device
 from rushlight.basics.state import special
 from rushlight.dispatch.meta import strided
 from rushlight.dispatch.options import Nowhere, asker, refuse
+from rushlight.levels.batch import UFUNCS
 from rushlight.overrides.protocol import _disabled_torch_function_impl
 from rushlight.overrides.public import arm, on_class
 from rushlight.tensor import Tensor
@@ -49,20 +50,26 @@ class Unread(Nowhere):
            "is asked by operators of torch")  # fmt: skip
 
 
+def compared(name: str) -> Any:
+    """The method of a comparison."""
+    return lambda self, other: self.operate(name, other)
+
+
 class Shown:
     """What such a tensor shows of an array: all but values.
 
-    It says that it is an array, so that checks of arguments take it for one; NumPy can make none of it.
+    It says that it is an array, so that checks of arguments take it for one; NumPy can make none of it.  Comparisons, and NumPy's
+    functions for masks, give tensors, by operators, so that formulas may compute masks on what they take for arrays.
     """
 
-    __slots__ = ("held",)
+    __slots__ = ("held", "tensor")
     interpreted = False
     nowhere = unread = True
     why = Unread.why
     base = None
 
-    def __init__(self, held: Array):
-        self.held = held
+    def __init__(self, held: Array, tensor: Tensor):
+        self.held, self.tensor = held, tensor
 
     @property
     def __class__(self) -> type[Any]:
@@ -82,24 +89,34 @@ class Shown:
     def __len__(self) -> int:
         return len(self.held)
 
-    __array__ = __array_ufunc__ = __array_function__ = __getitem__ = __setitem__ = __iter__ = __bool__ = __float__ = (
-        __int__
-    ) = refused
+    def operate(self, name: str, *others: Any) -> Any:
+        """The operator `name` of this and other operands, as a tensor."""
+        return getattr(Tensor, name)(*[x.tensor if type(x) is Shown else x for x in (self, *others)])
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: object) -> Any:
+        if method != "__call__" or options or type(inputs[0]) is not Shown or ufunc.__name__ not in MASKS:
+            self.refused()
+        return inputs[0].operate(UFUNCS.get(ufunc.__name__, ufunc.__name__), *inputs[1:])
+
+    __eq__, __ne__ = compared("eq"), compared("ne")
+    __lt__, __le__, __gt__, __ge__ = compared("lt"), compared("le"), compared("gt"), compared("ge")
+    __hash__ = object.__hash__
+
+    __array__ = __array_function__ = __getitem__ = __setitem__ = __iter__ = __bool__ = __float__ = __int__ = refused
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = __abs__ = (
         __index__
     ) = refused
-    __pow__ = __matmul__ = __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = __xor__ = __invert__ = __iadd__ = (
-        refused
-    )
+    __pow__ = __matmul__ = __and__ = __or__ = __xor__ = __invert__ = __iadd__ = refused
 
 
+MASKS = frozenset("equal not_equal less less_equal greater greater_equal isnan isinf isfinite absolute".split())
 SAID = {"shape", "dtype", "ndim", "size", "itemsize", "nbytes", "strides", "flags"}
 
 
 def array_of(self: Any) -> Any:
     """What computes of such a tensor gets: no values, but where its class is not asked, which then has memory or not."""
     held: Array = self._held
-    return held if here.off and held.__class__ is np.ndarray else Shown(held)
+    return held if here.off and held.__class__ is np.ndarray else Shown(held, self)
 
 
 def prepare(cls: type[Any]) -> None:

@@ -413,7 +413,7 @@ def normal_of(mean: Tensor, std: Tensor, generator: Generator | None) -> Tensor:
     if isinstance(std, Tensor):
         if std._array.dtype.kind == "c":
             raise RuntimeError("normal expects standard deviation to be non-complex")
-        if std._array.size and not everything(std._array).min() >= 0:
+        if not (everything(std._array) >= 0).all():
             raise RuntimeError("normal expects all elements of std >= 0.0")
     else:
         check_std(std)
@@ -439,7 +439,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
         raise NotImplementedError(
             f"\"poisson\" not implemented for '{older(dtypes.of(array.dtype))}': its elements are rates"
         )
-    if array.size and not everything(array).min() >= 0:
+    if not (everything(array) >= 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     return poisson_op(randomness.apart(input), generator)
 

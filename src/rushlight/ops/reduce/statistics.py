@@ -410,7 +410,7 @@ def check_weights(name: str, weights: Tensor | None, n: int, integer: bool) -> T
     if w.size != n:
         raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but "
                            f"got {w.size} != {n}")  # fmt: skip
-    if w.size and everything(w).min() < 0:
+    if (everything(w) < 0).any():
         raise RuntimeError(f"cov(): {name} cannot be negative")
     return weights
 

@@ -404,7 +404,7 @@ def nanmean(
         raise RuntimeError(f"nanmean(): could not infer output dtype. Optional dtype must be either a floating point or "
                            f"complex dtype. Got: {dtype}")  # fmt: skip
     where = axes(dim, array.ndim)
-    if getattr(array, "interpreted", False):
+    if getattr(array, "interpreted", False) or getattr(array, "unread", False):
         known = cast(input == input, array.dtype)
         return nansum(input, dim, keepdim, dtype=dtype) / sum_op(known, where, keepdim)
     valid = fold(np.add, ~np.isnan(array), where, keepdim, dtype=np.int64)

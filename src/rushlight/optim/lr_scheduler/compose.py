@@ -75,8 +75,9 @@ class SequentialLR(_Composed):
             set_option(group, "lr", copied(group["initial_lr"]))
         for scheduler in schedulers:
             _take_back(scheduler)
-        schedulers[0]._initial_step()
-        self._last_lr = schedulers[0].get_last_lr()
+        first = schedulers[bisect.bisect_right(milestones, 0)]
+        first._initial_step()
+        self._last_lr = first.get_last_lr()
 
     def step(self) -> None:  # type: ignore[override]
         """Step the schedule whose turn it is."""
