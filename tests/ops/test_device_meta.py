@@ -372,3 +372,24 @@ def test_copies_and_changes_that_do_not_fit_are_refused_as_where_there_is_memory
         torch.zeros(target, device="meta").copy_(torch.zeros(source))
     fits = torch.zeros((2, 3), device="meta")
     assert fits.copy_(torch.zeros(3)) is fits and fits.copy_(torch.zeros((), device="meta")) is fits
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda out: torch.add(torch.ones(3), 1, out=out), lambda out: torch.mm(torch.eye(3), torch.eye(3), out=out)],
+)
+def test_out_on_meta_takes_no_values_from_the_cpu(make) -> None:
+    with pytest.raises(RuntimeError, match="from device cpu to device meta, but cross-device copies are not allowed"):
+        make(torch.empty(0, device="meta"))
+
+
+def test_out_on_the_cpu_takes_no_shape_from_meta() -> None:
+    with pytest.raises(RuntimeError, match="from device meta to device cpu"):
+        torch.add(torch.ones(3, device="meta"), 1, out=torch.empty(3))
+
+
+def test_out_on_meta_takes_shapes() -> None:
+    x, out = torch.ones(2, 3, device="meta"), torch.empty(0, device="meta")
+    assert torch.add(x, 1, out=out) is out and out.shape == (2, 3)
+    assert torch.mm(x, x.t(), out=torch.empty(0, device="meta")).shape == (2, 2)
+    assert torch.zeros(4, out=torch.empty(0, device="meta")).is_meta

@@ -8,6 +8,8 @@ from tests.ops.numeric import check_gradients
 import rushlight as torch
 import rushlight.nn.functional as F
 
+pytestmark = pytest.mark.filterwarnings("ignore:torch.chain_matmul is deprecated")
+
 RNG = np.random.default_rng(4)
 
 

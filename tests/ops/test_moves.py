@@ -10,6 +10,8 @@ from tests.ops.numeric import check_gradients
 
 import rushlight as torch
 
+pytestmark = pytest.mark.filterwarnings("ignore:torch.chain_matmul is deprecated")
+
 DRAW = np.random.default_rng(5)
 X = DRAW.uniform(-2, 2, (2, 3, 4))
 M = DRAW.uniform(-2, 2, (3, 4))

@@ -35,6 +35,12 @@ EXACT: dict[str, Callable[[Any], list[Any]]] = {
         t.randint(3, (4,), dtype=t.float32),
         t.randint_like(t.ones(3), 5),
     ],
+    "randint of more integers than a dtype holds": lambda t: [
+        t.randint(0, 2**12, (50,), dtype=t.float16),
+        t.randint(0, 2**40, (5,), dtype=t.float32),
+        t.randint(-(2**10) - 3, 2**10 + 1, (50,), dtype=t.bfloat16),
+        t.randint_like(t.ones(50).half(), 2**12),
+    ],
     "randint where words of 64 bits begin": lambda t: (
         [
             t.randint(low, low + span, (5,), dtype=kind)

@@ -158,3 +158,34 @@ def test_products_that_keep_one_term_or_all(reduce: str) -> None:
         return [out.tolist(), dense.grad.tolist(), matrix.grad.to_dense().tolist()]
 
     assert found(rushlight) == found(torch)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_places_of_int32_are_kept(layout: str) -> None:
+    def run(t: Any) -> list[Any]:
+        x = compressed(t, layout)
+        starts, others = places(x)
+        y = getattr(t, f"sparse_{layout}_tensor")(starts.int(), others.int(), x.values(), x.shape)
+        found = [y, y * 2, y.clone(), y.t()] + ([y + y, y.to_sparse_csc()] if layout == "csr" else [])
+        return [p.dtype for each in found for p in places(each)] + [y.to_dense(), y.to_sparse()._indices().dtype]
+
+    alike(run(rushlight), run(torch))
+
+
+def test_places_of_two_dtypes_are_refused_where_all_is_checked() -> None:
+    for first, second in (("int32", "int64"), ("int16", "int16")):
+        said = []
+        for t in (rushlight, torch):
+            starts, others = t.tensor([0, 1, 2], dtype=getattr(t, first)), t.tensor([1, 0], dtype=getattr(t, second))
+            with pytest.raises(RuntimeError) as error:
+                t.sparse_csr_tensor(starts, others, t.ones(2), (2, 2), check_invariants=True)
+            said.append(str(error.value))
+        assert said[0] == said[1]
+
+
+def test_sums_that_keep_dimensions() -> None:
+    for dim in (0, 1, -1, (0, 1)):
+        for make in ("to_sparse", "to_sparse_csr"):
+            ours, theirs = (getattr(matrix(t), make)().sum(dim, keepdim=True) for t in (rushlight, torch))
+            assert str(ours.layout) == str(theirs.layout), (dim, make)
+            assert ours.to_dense().tolist() == theirs.to_dense().tolist()

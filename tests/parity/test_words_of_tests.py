@@ -50,6 +50,67 @@ t.linalg.norm(t.ones(2), "fro") @@ linalg.matrix_norm: The input tensor A must h
 t.linalg.tensorinv(t.eye(2), 0) @@ Expected a strictly positive integer for 'ind', but got 0
 t.linalg.lstsq(t.ones(2), t.ones(2)) @@ input must have at least 2 dimensions
 t.linalg.svd(t.eye(2), driver="gesvd") @@ torch.linalg.svd: keyword argument `driver=` is only supported on CUDA
+t.linalg.norm(t.tensor(2.0), 2) @@ If dim is not specified but ord is, the input must be 1D or 2D. Got 0D
+t.linalg.norm(t.ones(2, 3), None, ()) @@ it must be of length 1 or 2
+t.linalg.norm(t.ones(2, 3, 4), None, (0, 1, 2)) @@ it must be of length 1 or 2
+t.linalg.norm(t.ones(2, 2).int(), dtype=t.float) @@ Expected a floating point or complex tensor as input. Got Int
+t.linalg.matrix_norm(t.ones(2, 2), dtype=t.half) @@ convertible without narrowing to the specified dtype \(Half\)
+t.linalg.matrix_norm(t.ones(2, 2).cfloat(), dtype=t.float) @@ dtype should be complex for complex inputs, but got Float
+t.norm(t.ones(2, 3, 4), "nuc") @@ dim must be a 2-tuple
+t.norm(t.ones(2, 3, 4), "fro", dim=(0, 1, 2)) @@ dim must be a 2-tuple. Got 0 1 2
+t.linalg.pinv(t.ones(3)) @@ expected a tensor with 2 or more dimensions
+t.linalg.pinv(t.eye(3), rtol=t.tensor(0.1j)) @@ rtol tensor of complex type is not supported. Got ComplexFloat
+t.linalg.matrix_rank(t.eye(3), t.tensor(2j)) @@ tensor of complex type is not supported. Got ComplexFloat
+t.linalg.matrix_rank(t.eye(3), out=t.empty((), dtype=t.bool)) @@ Expected result to be safely castable from Long dtype
+t.linalg.eig(t.eye(3), out=(t.empty(3), t.empty(3, 3).cfloat())) @@ but got eigenvalues with dtype Float
+t.linalg.eig(t.eye(3), out=(t.empty(3).cfloat(), t.empty(3, 3))) @@ but got eigenvectors with dtype Float
+t.linalg.solve(t.eye(3), t.tensor(1.0)) @@ The input tensor B must have at least 2 dimensions
+t.linalg.lu_solve(t.eye(3), t.tensor([1, 2, 3]).int(), t.ones(3)) @@ The input tensor B must have at least 2 dimensions
+t.cholesky_solve(t.ones(4, 1), t.eye(3)) @@ Incompatible matrix sizes for cholesky_solve: each A matrix is 3 by 3 but each b matrix is 4 by 1
+t.triangular_solve(t.ones(4, 1), t.eye(3)) @@ Incompatible matrix sizes for triangular_solve: each A matrix is 3 by 3
+t.triangular_solve(t.ones(3, 1), t.eye(3).double()) @@ found b of type Float and A of type Double instead
+t.linalg.householder_product(t.ones(4), t.ones(4)) @@ input must have at least 2 dimensions
+t.linalg.householder_product(t.ones(4, 3), t.ones(3).double()) @@ tau dtype Double does not match input dtype Float
+t.linalg.householder_product(t.ones(2, 4, 3), t.ones(3)) @@ but got tau.ndim equal to 1 and input.ndim is equal to 3
+t.linalg.householder_product(t.ones(2, 4, 3), t.ones(1, 3)) @@ to be equal to input.shape\[:-2\], but got \[1\]
+t.linalg.vander(t.ones(3).half()) @@ supports floating point, complex, and integer tensors, but got Half
+t.linalg.multi_dot([t.ones(2, 2), t.ones(2, 2).double()]) @@ all tensors must have be the same dtype
+t.renorm(t.ones(2, 3), 2j, 0, 1) @@ renorm: p must be real-valued
+t.chain_matmul() @@ chain_matmul\(\): Expected one or more matrices
+t.sort(t.tensor([1j])) @@ Sort does not support complex dtypes on CPU
+t.topk(t.tensor([1j]), 1) @@ topk does not support complex dtypes on CPU
+t.topk(t.ones(3, 3), 2, True) @@ must be int, not bool
+t.argmax(t.tensor([1j])) @@ argmax\(\): does not support complex input
+t.isin(t.tensor([1j]), t.tensor([1j])) @@ Unsupported input type encountered for isin\(\): ComplexFloat
+t.unique(t.zeros(0, 0), dim=0) @@ Number of zero sized dimensions is more than one, so unique cannot be applied
+t.searchsorted(t.ones(2, 3), t.tensor(1.0)) @@ but we got boundaries tensor dim\(2\) and input value's dim\(0\) numel\(1\)
+t.searchsorted(t.tensor([False, True]), t.tensor([True])) @@ not implemented for 'Bool'
+t.gradient(t.ones(3), spacing=t.tensor([0.0, 1, 3])) @@ received an invalid combination of arguments
+t.unravel_index(t.tensor([1]), (2.0, 3)) @@ sequence to only contain ints, but got <class 'float'>
+t.trapezoid(t.tensor(1.0)) @@ Dimension specified as -1 but tensor has no dimensions
+t.tensor(1.0).size(0) @@ Dimension specified as 0 but tensor has no dimensions
+t.fft.fftshift(t.ones(2, 3), dim=2) @@ Dimension out of range
+t.arange(1e300) @@ invalid size, possible overflow
+t.arange(5j) @@ value cannot be converted to type double without overflow
+t.range(3, 0) @@ upper bound and lower bound inconsistent with step sign
+t.range(0, float("inf")) @@ unsupported range: 0 -> inf
+t.full((2,), t.tensor([3, 4])) @@ argument 'fill_value' \(position 2\) must be Number, not Tensor
+t.normal(t.zeros(2), t.ones(3)) @@ The size of tensor a \(2\) must match the size of tensor b \(3\)
+t.randint(0, 2**40, (3,), dtype=t.float) @@ to - 1 is out of bounds \[-
+t.randint(0, 2**17, (3,), dtype=t.half) @@ to - 1 is out of bounds for c10::Half
+t.masked_select(t.ones(2, 3), t.tensor([True, False])) @@ The size of tensor a \(3\)|The size of tensor a \(2\)
+t.index_copy(t.zeros(2, 3), 0, t.tensor([1, 0]), t.ones(3)) @@ Source dimensionality \(1\), destination dimensionality \(2\)
+t.index_fill(t.zeros(2), 0, t.tensor([1]), 2j) @@ Converting complex Scalar to non-complex type is not supported
+t.index_reduce(t.zeros(2, 3), 0, t.tensor([1]), t.ones(1, 3), "sum") @@ Expected reduce to be one of prod, mean, amax or amin but got sum
+t.scatter_reduce(t.zeros(2) > 0, 0, t.tensor([0]), t.ones(1) > 0, "mean") @@ "scatter_gather_tensor_cpu_reduce_mean" not implemented for 'Bool'
+t.relu(t.tensor([True])) @@ Boolean inputs not supported for relu
+t.clamp(t.tensor([1j]), 0, 1) @@ clamp is not supported for complex types
+t.sign(t.tensor([1j])) @@ torch.sign is not intended to support complex numbers. Please use torch.sgn instead
+F.celu(t.ones(2), 0) @@ alpha cannot be 0 for CELU
+t.ones(3).expand(2, 3).scatter_(0, t.tensor([[0]]), 1.0) @@ more than one element of the written-to tensor refers to a single memory location
+t.segment_reduce(t.arange(6.0), "sum", indices=t.tensor([0])) @@ indices based reduction is not supported yet
+t.segment_reduce(t.arange(6.0), "x", lengths=t.tensor([6])) @@ reduce argument must be either sum, prod, mean, amax or amin
+t.ones(4, 2).t().view(t.cfloat) @@ must be 1 to view Float as ComplexFloat
 t.fft.irfftn(t.ones(2), s=()) @@ irfftn must transform at least one axis
 t.bernoulli(t.tensor([2.0])) @@ Expected p_in >= 0 && p_in <= 1 to be true
 t.from_numpy(np.array(["a"])) @@ can't convert np.ndarray of type numpy.str_

@@ -182,6 +182,8 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     if type1 is type2 and isinstance(type1, dtype):
         return type1
     for i, given in enumerate((type1, type2), 1):
+        if isinstance(given, _py_type) and given in PYTHON:
+            return promote_types(PYTHON.get(type1, type1), PYTHON.get(type2, type2))
         if not isinstance(given, dtype):
             raise TypeError(f"promote_types(): argument 'type{i}' (position {i}) must be torch.dtype, not "
                             f"{type(given).__name__}")  # fmt: skip

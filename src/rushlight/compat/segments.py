@@ -29,16 +29,21 @@ def segment_reduce(data: Any, reduce: str, *, lengths: Any = None, indices: obje
     begin and the last one ends; unsafe: whether lengths that do not add up to N are taken; initial: what each begins with.
     """
     if reduce not in _SEGMENTS:
-        raise RuntimeError(f"segment_reduce(): expected reduce to be one of {', '.join(_SEGMENTS)}, but got {reduce!r}")
+        words = "reduce argument must be either sum, prod, mean, amax or amin, by the names " + ", ".join(_SEGMENTS)
+        raise RuntimeError(f"segment_reduce(): {words}, got {reduce}")
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet: give lengths or offsets.")
     if not data.is_floating_point():
         raise NotImplementedError(f"segment_reduce(): not implemented for {data.dtype}: convert data with .float()")
     if (lengths is None) == (offsets is None):
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined, and not both")
-    lengths = offsets.diff(dim=-1) if lengths is None else lengths
     axis = wrap_dim(axis, data.ndim)
+    if offsets is not None and offsets.ndim == 1 and not axis:  # what lies before and behind them belongs to no segment
+        data = data[int(offsets[0]) : int(offsets[-1])] if len(offsets) else data
+    lengths = offsets.diff(dim=-1) if lengths is None else lengths
     if lengths.ndim - 1 != axis:
         raise RuntimeError(
-            f"segment_reduce(): Expected lengths of {axis + 1} dimensions, axis and those before it, got {lengths.ndim}"
+            f"segment_reduce(): Expected axis to be the last dimension of lengths but got {axis}: lengths have {lengths.ndim}"
         )
     if bool((lengths < 0).any()):
         raise RuntimeError("segment_reduce(): lengths contains negative value!")
@@ -72,7 +77,7 @@ def lobpcg(A: Any, k: int | None = None, B: Any = None, X: Any = None, n: int | 
     A, B = (M if M is None or M.layout is strided else M.to_dense() for M in (A, B))
     k = (1 if X is None else X.shape[-1]) if k is None else k
     if A.shape[-1] < 3 * k:
-        raise ValueError(f"LPBPCG algorithm is not applicable when the number of A rows (={A.shape[-1]}) is smaller than 3 x the number of "
+        raise ValueError(f"LOBPCG algorithm is not applicable when the number of A rows (={A.shape[-1]}) is smaller than 3 x the number of "
                          f"requested eigenpairs (={k})")  # fmt: skip
     if B is None:
         values, vectors = linalg.eigh(A)

@@ -437,21 +437,25 @@ def fits_into(ufunc: str | None, target: Array, arrays: list[Any]) -> bool:
         return False  # the general path raises
 
 
-def check_cast(name: str, value: Array, target: Array, out: bool = False) -> None:
-    """Raise RuntimeError, TypeError for what joins tensors, if results of the dtype of `value` may not be stored in `target`."""
+def check_cast(name: str, value: Array, target: Array, out: bool | str = False) -> None:
+    """Raise RuntimeError, TypeError for what joins tensors, if results of the dtype of `value` may not be stored in `target`.
+
+    out: whether that is an argument of this name, or what it is called.
+    """
     have, want = dtypes.of(value.dtype), dtypes.of(target.dtype)
     if not dtypes.can_cast(have, want):
         error = TypeError if name in JOINS else RuntimeError
         words = f"result type {older(have)} can't be cast to the desired output type {older(want)}"
-        if out and name in SAFELY:
-            words = f"Expected result to be safely castable from {older(have)} dtype, but got result with dtype {older(want)}"
+        if out and (name in SAFELY or isinstance(out, str)):
+            what = SAFELY.get(name, out)
+            words = f"Expected {what} to be safely castable from {older(have)} dtype, but got {what} with dtype {older(want)}"
         elif out:
             words = f"Expected out tensor to have dtype {in_c(have)}, but got {in_c(want)} instead: {words}"
         raise error(f"{name}: {words}")
 
 
 # Functions of `linalg` that speak of their result where others speak of what `out` is.
-SAFELY = frozenset("pinv cond matrix_power tensorinv householder_product".split())
+SAFELY = dict.fromkeys("pinv cond matrix_power matrix_rank tensorinv tensorsolve householder_product cholesky_solve " "cholesky_inverse".split(), "result") | {"eigvals": "eigenvalues"}  # fmt: skip
 JOINS = frozenset("cat concat concatenate stack hstack vstack row_stack dstack column_stack".split())
 
 
@@ -511,7 +515,7 @@ def by_function(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> An
     return op.call(*inputs, *statics)
 
 
-def write_out(name: str, out: Tensor, result: Any, warns: bool = True, same: bool = False) -> Any:
+def write_out(name: str, out: Tensor | tuple[Tensor, ...], result: Any, warns: bool = True, same: bool = False) -> Any:
     """Store a result (or each of several) in `out`, which takes its shape.
 
     warns: of elements that are lost by that.  same: only where it is of the result's dtype.
@@ -519,10 +523,17 @@ def write_out(name: str, out: Tensor, result: Any, warns: bool = True, same: boo
     if isinstance(result, tuple):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"{name}(): argument 'out' must be a tuple of {len(result)} Tensors")
+        fields = getattr(result, "_fields", None) if name == "eig" else None  # which speaks of each
+        if fields:
+            for what, o, r in zip(fields, out, result, strict=True):
+                check_cast(name, r._held, o._held, what)
         made = [write_out(name, o, r, warns, same) for o, r in zip(out, result, strict=True)]
         return type(result)(*made) if hasattr(result, "_fields") else tuple(made)
     if not isinstance(out, Tensor):
         raise unfit(out)(f"{name}(): argument 'out' must be Tensor, not {kind_of(out)}")
+    if out._meta is not result._meta:
+        raise RuntimeError(f"{name}(): Attempting to copy from device {result.device} to device {out.device}, but cross-device "
+                           "copies are not allowed!")  # fmt: skip
     if same and out._held.dtype != result._held.dtype:
         raise RuntimeError(
             f"{name}(): Expected out tensor to have dtype {in_c(result.dtype)}, but got {in_c(out.dtype)} instead"
@@ -545,6 +556,8 @@ def write_out(name: str, out: Tensor, result: Any, warns: bool = True, same: boo
                 f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not "
                 f"match the required output shape {list(result.shape)}.")  # fmt: skip
         tensor_functions["resize_like"](out, result._held)
+    if out._meta:  # which has a shape alone
+        return out
     check_single_writes(name, out._held)
     if modes.mutation is not None:
         modes.mutation.before_change(out)

@@ -144,7 +144,8 @@ def _fitted_integer(name: str, value: float, dtype: np.dtype[Any]) -> Array:
     finite = not isinstance(value, (float, np.floating)) or math.isfinite(value)
     info, number = np.iinfo(dtype), int(value) if finite else 0
     low = -info.max if dtype.kind == "u" else info.min
-    if not finite or not low <= number <= info.max:
+    exact = isinstance(value, (float, np.floating))  # of which none wraps around
+    if not finite or not low <= number <= info.max or (exact and not info.min <= value <= info.max):
         refuse_overflow(name, dtype)
     return np.array(number & ((1 << 64) - 1), np.uint64).astype(dtype)
 

@@ -291,6 +291,10 @@ def filled(name: str, out: Tensor | None, t: Tensor, by_count: bool = False) -> 
     if by_count and isinstance(out, Tensor) and out._held.size == t._array.size:
         t._array = t._array.reshape(out._held.shape)
 
+    if isinstance(out, Tensor) and out._meta:
+        from rushlight.dispatch.meta import placed
+
+        t = placed(t, META)
     return write_out(name, out, t, warns=name == "arange")  # type: ignore[no-any-return]
 
 

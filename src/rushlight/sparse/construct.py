@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.dispatch.named import named as torch
 from rushlight.dispatch.options import check_options
 from rushlight.sparse.parts import BLOCKS, COLUMNS
@@ -36,6 +37,11 @@ def _parts(name: str, indices: Any, values: Any, dtype: dtypes.dtype | None,
     if places.numel() and not whole and (name != "sparse_coo_tensor" or places.is_complex()):
         raise RuntimeError(f"{name}: indices must be an int64 tensor, got {places.dtype}")
     return places.long(), found
+
+
+def _narrow(starts: Any, others: Any) -> bool:
+    """Whether places of a compressed layout are given as int32, in which they are kept."""
+    return all(isinstance(x, Tensor) and x.dtype is dtypes.int32 for x in (starts, others))
 
 
 def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Sequence[int] | None = None, *,
@@ -73,7 +79,7 @@ def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Sequence[in
         )
     if found is values and requires_grad:
         found = found.detach()
-    result = made(places, found, size, bool(is_coalesced) or places.shape[1] == 0, False)
+    result = made(places, found, size, bool(is_coalesced) or places.shape[1] < 2, False)
     return result.requires_grad_() if requires_grad else result
 
 
@@ -183,7 +189,9 @@ _OF = {"sparse_csr_tensor": sparse_csr, "sparse_csc_tensor": sparse_csc, "sparse
 def _compressed(kind: layout, starts: Any, others: Any, values: Any, size: Sequence[int] | None, dtype: dtypes.dtype | None,
                 device: device | str | int | None, requires_grad: bool, check_invariants: bool | None) -> Sparse:  # fmt: skip
     """A matrix of a compressed layout, of its parts."""
-    name = f"{kind.name}_tensor"
+    name, narrow = f"{kind.name}_tensor", _narrow(starts, others)
+    if _all_is_checked(check_invariants):
+        _check_dtypes(kind, starts, others)
     others, found = _parts(name, others, values, dtype, device)
     starts, _ = _parts(name, starts, found, None, None)
     dims = 3 if kind in BLOCKS else 1
@@ -201,7 +209,8 @@ def _compressed(kind: layout, starts: Any, others: Any, values: Any, size: Seque
         _check_order(kind, starts, others)
     if found is values and requires_grad:
         found = found.detach()
-    result = made((starts, others), found, tuple(size), True, kind)
+    places = (starts.int(), others.int()) if narrow else (starts, others)
+    result = made(places, found, tuple(size), True, kind)
     return result.requires_grad_() if requires_grad else result
 
 
@@ -233,6 +242,18 @@ def _check_compressed(
         if not holds:
             raise RuntimeError(f"{name}: `{what}` is not satisfied by a matrix of size {list(size)} with {lines} {starts.tolist()[:8]} and "
                                f"{len(others)} {there}")  # fmt: skip
+
+
+def _check_dtypes(kind: layout, starts: Any, others: Any) -> None:
+    """Raise RuntimeError unless places that are tensors are both of int32 or both of int64."""
+    if not (isinstance(starts, Tensor) and isinstance(others, Tensor)):
+        return
+    both = "ccol_indices and row_indices" if kind in COLUMNS else "crow_indices and col_indices"
+    if starts.dtype is not others.dtype:
+        got = f"{older(starts.dtype)} and {older(others.dtype)}, respectively"
+        raise RuntimeError(f"{both} must have the same dtype, bot got {got}")
+    if starts.dtype not in (dtypes.int32, dtypes.int64):
+        raise RuntimeError(f"{both} dtype must be Int or Long, but got {older(starts.dtype)}")
 
 
 def _check_order(kind: layout, starts: Tensor, others: Tensor) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 
 from rushlight.basics.size import Size
+from rushlight.dispatch.dims import wrap_dim
 from rushlight.tensor import Tensor, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 
 if TYPE_CHECKING:
@@ -46,7 +47,15 @@ class Parts(Tensor):
 
     def size(self, dim: int | None = None) -> Any:
         """Sizes, or one of them."""
-        return self.shape if dim is None else self._sizes[dim]
+        return self.shape if dim is None else self._sizes[wrap_dim(dim, len(self._sizes))]
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Zeros, as nothing of the whole lies in memory.  Raises RuntimeError in compressed layouts."""
+        if not self.is_sparse:
+            raise RuntimeError(
+                f"Sparse {KINDS[self._layout].removeprefix('Sparse').upper()} tensors do not have strides"
+            )
+        return (0,) * len(self._sizes) if dim is None else 0
 
     @property
     def dtype(self) -> dtypes.dtype:

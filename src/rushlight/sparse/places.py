@@ -6,9 +6,11 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
+from rushlight.dispatch.dims import wrap_dims
 from rushlight.dispatch.named import named as torch
 from rushlight.sparse.product import product
 from rushlight.sparse.tensor import Sparse, flat_places, made
+from rushlight.tensor import sparse_coo, sparse_csr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +23,7 @@ __all__ = [
     "cat",
     "index_select",
     "is_same_size",
+    "kept_sum",
     "masked",
     "narrow_copy",
     "permute",
@@ -153,6 +156,24 @@ def unsqueeze(input: Sparse, dim: int) -> Sparse:
     zeros = coo._indices_of.new_zeros(1, coo._nnz())
     indices = torch.cat([coo._indices_of[:dim], zeros, coo._indices_of[dim:]])
     return made(indices, coo._values_of, sizes, coo._sorted, False)
+
+
+def kept_sum(input: Sparse, dim: Any, dtype: dtypes.dtype | None) -> Tensor:
+    """The sum over dimensions, which are kept with size 1: in the layout of the input, dense where all are summed.
+
+    Raises RuntimeError for layouts other than COO and CSR.
+    """
+    if input._layout not in (sparse_coo, sparse_csr):
+        raise RuntimeError(
+            f"Currently the only compressed sparse format supported for sum.dim_IntList is CSR, but got layout {input.layout}"
+        )
+    gone = sorted(set(wrap_dims(tuple(dim) if isinstance(dim, (tuple, list)) else (dim,), input.dim())))
+    found: Any = input.to_sparse_coo().sum(gone, dtype=dtype)
+    for d in gone:
+        found = found.unsqueeze(d)
+    if not input.is_sparse_csr:
+        return found
+    return input._in_this_layout(found.to_sparse())
 
 
 def cat(tensors: Sequence[Any], dim: int = 0) -> Sparse:

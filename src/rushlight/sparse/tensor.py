@@ -91,6 +91,7 @@ class Sparse(Parts):
             "mv": "mm",
             "rmatmul": "rmm",
             "truediv": "div",
+            "floordiv": "floor_divide",
             "radd": "add",
             "rmul": "mul",
         }.get(name, name)
@@ -103,7 +104,7 @@ class Sparse(Parts):
             return addmm(*args, **kwargs)
         method = next((vars(c)[name] for c in cls.__mro__ if issubclass(c, Parts) and name in vars(c)), None)
         if method is not None and isinstance(first, Sparse):
-            return method(*args, **kwargs)
+            return getattr(method, "fget", method)(*args, **kwargs)  # of a property what it asks
         if name in ZERO_STAYS and isinstance(first, Sparse):
             return first._on_values(name)
         raise NotImplementedError(f"{name}: not implemented for sparse tensors here; to_dense() makes an ordinary one")
@@ -209,19 +210,25 @@ class Sparse(Parts):
             )
         coo = self.to_sparse_coo().coalesce()
         places = (starts_of(coo._indices_of[0], self._sizes[0]), coo._indices_of[1])
-        return made(places, coo._values_of, self._sizes, True, sparse_csr)
+        return self._placed(made(places, coo._values_of, self._sizes, True, sparse_csr))
+
+    def _placed(self, other: Sparse) -> Sparse:
+        """Another sparse tensor, which is compressed, with places of int32 where those of this one are."""
+        if not self.is_sparse and self._indices_of[0].dtype is dtypes.int32:
+            other._indices_of = tuple(x.int() for x in other._indices_of)
+        return other
 
     def to_sparse_csc(self, dense_dim: int | None = None) -> Sparse:
         """In the layout CSC.  Raises RuntimeError for other than two dimensions."""
-        return self if self._layout is sparse_csc else self.to_sparse_coo().t().to_sparse_csr().t()
+        return self if self._layout is sparse_csc else self._placed(self.to_sparse_coo().t().to_sparse_csr().t())
 
     def to_sparse_bsr(self, blocksize: Sequence[int], dense_dim: int | None = None) -> Sparse:
         """In blocks of a size, rows of which are compressed.  Raises RuntimeError unless they fill the matrix."""
-        return importlib.import_module("rushlight.sparse.compressed").to_bsr(self, blocksize)
+        return self._placed(importlib.import_module("rushlight.sparse.compressed").to_bsr(self, blocksize))
 
     def to_sparse_bsc(self, blocksize: Sequence[int], dense_dim: int | None = None) -> Sparse:
         """In blocks of a size, columns of which are compressed.  Raises RuntimeError unless they fill the matrix."""
-        return importlib.import_module("rushlight.sparse.compressed").to_bsc(self, blocksize)
+        return self._placed(importlib.import_module("rushlight.sparse.compressed").to_bsc(self, blocksize))
 
     def t(self) -> Sparse:
         """The matrix with rows and columns exchanged."""
@@ -366,7 +373,8 @@ class Sparse(Parts):
         if isinstance(other, Tensor) and other.dim():
             coo = self.to_sparse_coo().coalesce()
             there = other.broadcast_to(self._sizes)[tuple(coo._indices_of)]
-            return coo._with(coo._values_of * there)
+            found = coo._with(coo._values_of * there)
+            return self._in_this_layout(found) if self.is_sparse_csr else found
         return self._with(self._values_of * other)
 
     def div(self, other: Tensor | complex, *, rounding_mode: str | None = None) -> Sparse:
@@ -383,6 +391,22 @@ class Sparse(Parts):
     def neg(self) -> Sparse:
         """With the other sign."""
         return self._with(-self._values_of)
+
+    def conj(self) -> Sparse:
+        """The conjugate."""
+        return self._with(self._values_of.conj().resolve_conj())
+
+    conj_physical = conj
+
+    @property  # type: ignore[misc]
+    def real(self) -> Sparse:
+        """The real parts."""
+        return self._with(self._values_of.real)
+
+    @property  # type: ignore[misc]
+    def imag(self) -> Sparse:
+        """The imaginary parts.  Raises RuntimeError where there are none."""
+        return self._with(self._values_of.imag)
 
     def add(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
         """The sum with another sparse tensor, or with a dense one, which is dense."""
@@ -402,7 +426,7 @@ class Sparse(Parts):
     def _in_this_layout(self, other: Sparse) -> Sparse:
         """Another sparse tensor in the layout of this one, in blocks of its size."""
         blocks = tuple(self._values_of.shape[1:3]) if self._layout in BLOCKS else None
-        return other.to_sparse(layout=self._layout, blocksize=blocks)
+        return self._placed(other.to_sparse(layout=self._layout, blocksize=blocks))
 
     def sub(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
         """The difference."""
@@ -438,7 +462,7 @@ class Sparse(Parts):
         if dim is None:
             return values.sum()
         if keepdim:
-            self._refuse("sum with keepdim")
+            return importlib.import_module("rushlight.sparse.places").kept_sum(self, dim, dtype)
         dims: tuple[Any, ...] = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
         gone = set(wrap_dims(dims, self.dim()))
         coo = self.to_sparse_coo()
@@ -465,6 +489,9 @@ class Sparse(Parts):
 
     def __truediv__(self, other: Tensor | complex) -> Sparse:
         return self.div(other)
+
+    def __floordiv__(self, other: Tensor | complex) -> Sparse:
+        return self.floor_divide(other)
 
     def __neg__(self) -> Sparse:
         return self.neg()
@@ -601,12 +628,11 @@ def sparse_product(a: Sparse, b: Sparse) -> Sparse:
     left, right = a.to_sparse_coo().coalesce(), b.to_sparse_csr()
     starts, columns = right._indices_of
     rows, middle = left._indices_of
+    starts, columns = starts.long(), columns.long()
     counts = starts.diff()[middle]
     which = torch.repeat_interleave(torch.arange(len(middle)), counts)
     offset = torch.arange(len(which)) - torch.repeat_interleave(counts.cumsum(0) - counts, counts)
     place = starts[middle][which] + offset
     values = left._values_of[which] * right._values_of[place]
-    out = made(
-        torch.stack([rows[which], columns[place].long()]), values, (a._sizes[0], b._sizes[1]), False, False
-    ).coalesce()
+    out = made(torch.stack([rows[which], columns[place]]), values, (a._sizes[0], b._sizes[1]), False, False).coalesce()
     return out if a.is_sparse else a._in_this_layout(out) if a._layout not in BLOCKS else out

@@ -119,6 +119,8 @@ def value_dtype(name: str, value: Tensor | complex) -> np.dtype[Any]:
 def fill_array(name: str, array: Array, value: Tensor | complex) -> None:
     """Set all elements of `array` to a number or 0-d tensor.  Raises RuntimeError where the value does not fit."""
     if isinstance(value, Tensor):
+        if name == "full" and (value._array.ndim or value.requires_grad):
+            raise TypeError("full(): argument 'fill_value' (position 2) must be Number, not Tensor")
         if value._array.ndim:
             raise RuntimeError(f"{name} only supports 0-dimension value tensor but got tensor with {value._array.ndim} "
                                "dimensions.")  # fmt: skip
@@ -218,8 +220,7 @@ def arange_array(lo: float, hi: float, by: float, dtype: np.dtype[Any]) -> Array
     """start, start + step, ... below end."""
     if by == 0:
         raise RuntimeError("arange: step must be nonzero")
-    if not (math.isfinite(lo) and math.isfinite(hi)):
-        raise RuntimeError(f"arange: unsupported range: {lo} -> {hi}")
+    check_range("arange", lo, hi, by)
     if (hi - lo) * by < 0:
         raise RuntimeError(f"arange: upper bound and lower bound inconsistent with step sign: start {lo}, end {hi}, "
                            f"step {by}")  # fmt: skip
@@ -239,6 +240,18 @@ def arange_array(lo: float, hi: float, by: float, dtype: np.dtype[Any]) -> Array
     return values.astype(dtype, copy=False)
 
 
+def check_range(name: str, lo: float, hi: float, by: float) -> None:
+    """Raise RuntimeError for ends that are complex or not finite, and for more numbers than there may be."""
+    if any(isinstance(x, complex) for x in (lo, hi, by)):
+        raise RuntimeError(
+            f"{name}: value cannot be converted to type double without overflow: start, end or step is complex"
+        )
+    if not (math.isfinite(lo) and math.isfinite(hi)):
+        raise RuntimeError(f"{name}: unsupported range: {lo} -> {hi}")
+    if not abs(hi - lo) < abs(by) * 2**63:
+        raise RuntimeError(f"{name}: invalid size, possible overflow? start {lo}, end {hi}, step {by}")
+
+
 @function(name="range")
 def range_(start: Tensor | complex = 0, end: Tensor | complex | None = None, step: float = 1, *,
            out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None,
@@ -248,8 +261,13 @@ def range_(start: Tensor | complex = 0, end: Tensor | complex | None = None, ste
                 "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).")  # fmt: skip
     where = check_options("range", device, layout)
     lo, hi, by = (number("range", x) for x in ((0, start, step) if end is None else (start, end, step)))
-    if by == 0 or (hi - lo) * by < 0:
-        raise RuntimeError(f"range: step must be nonzero and lead from start to end: start {lo}, end {hi}, step {by}")
+    if by == 0:
+        raise RuntimeError("range: step must be nonzero")
+    check_range("range", lo, hi, by)
+    if (hi - lo) * by < 0:
+        raise RuntimeError(
+            f"range: upper bound and lower bound inconsistent with step sign: start {lo}, end {hi}, step {by}"
+        )
     kind = dtype_with("range", dtype, out)
     if kind.kind in "iu":
         lo, hi, by = int(lo), int(hi), int(by) or refuse_no_step()

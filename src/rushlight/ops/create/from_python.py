@@ -73,12 +73,19 @@ def checked(array: Array, dtype: np.dtype[Any], data: float | list[Any] | tuple[
         raise ValueError("Overflow when unpacking long long")
     if dtype.kind in "iu" and array.size:
         low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
-        if dtype.kind == "u":  # small negative numbers wrap around
-            low = -high
+        if dtype.kind == "u" and not (array.dtype.kind == "f" and array.min() < 0 and below_0(data)):
+            low = -high  # small negative integers wrap around
         if not (low <= array.min() and array.max() <= high):
             raise RuntimeError(f"value cannot be converted to type {as_number(dtypes.of(dtype))} without overflow")
     with np.errstate(all="ignore"):
         return recast(array, dtype)
+
+
+def below_0(data: object) -> bool:
+    """Whether a floating-point number among nested lists is negative."""
+    if isinstance(data, (list, tuple)):
+        return any(below_0(x) for x in data)
+    return isinstance(data, (float, np.floating)) and bool(data < 0)
 
 
 def convert(array: Array, dtype: np.dtype[Any]) -> Array:

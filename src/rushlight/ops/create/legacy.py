@@ -117,7 +117,17 @@ def _publish() -> None:
     space = NAMESPACES.setdefault("", {})
     for name, dtype in BY_STRING.items():
         short = name.removeprefix("torch.")
-        space[short] = _TypeMeta(short, (), {"dtype": dtype, "__module__": "torch", "__doc__": f"Tensors of {dtype}."})
+        space[short] = _TypeMeta(
+            short,
+            (),
+            {
+                "dtype": dtype,
+                "is_cuda": False,
+                "is_sparse": False,
+                "__module__": "torch",
+                "__doc__": f"Tensors of {dtype}.",
+            },
+        )
 
 
 _publish()

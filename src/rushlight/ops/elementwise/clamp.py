@@ -19,7 +19,16 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, known_as, publish, publish_inplace
-from rushlight.ops.elementwise.shared import keep, limited, maybe_any, number, recording, require_tensors, tensor_first
+from rushlight.ops.elementwise.shared import (
+    complex_refused,
+    keep,
+    limited,
+    maybe_any,
+    number,
+    recording,
+    require_tensors,
+    tensor_first,
+)
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -121,7 +130,7 @@ def _fitting(x: Array, *bounds: object) -> tuple[Any, ...]:
     return tuple(None if bound is None else fitted("clamp", bound, x.dtype, True) for bound in bounds)
 
 
-@elementwise(aten=("clamp(input, low=None, high=None)",), promote="arith", half=None, ns=None, name="clamp", saved_as={"min": "low", "max": "high"}, inplace=False, refuse="c", aux=("inside",), planes=1,
+@elementwise(aten=("clamp(input, low=None, high=None)",), promote="arith", half=None, ns=None, name="clamp", saved_as={"min": "low", "max": "high"}, inplace=False, refuse="c", aux=("inside",), planes=1, refusal=complex_refused(NotImplementedError, "clamp is not supported for complex types"),
              grads={"input": lambda g, inside: keep(g, inside)})  # fmt: skip
 def clamp_numbers(input: Array, low: float | None, high: float | None) -> tuple[Any, ...]:
     """`input` limited to [low, high], numbers or None.  (*) -> (*)"""
@@ -159,7 +168,7 @@ def _bytes(mask: Any) -> Any:
     return np.asarray(mask).view(np.int8)
 
 
-@elementwise(aten=("clamp.Tensor",), promote="arith", half=None, ns=None, name="clamp_tensor", inplace=False, refuse="c", aux=("source",), planes=2,
+@elementwise(aten=("clamp.Tensor",), promote="arith", half=None, ns=None, name="clamp_tensor", inplace=False, refuse="c", aux=("source",), planes=2, refusal=complex_refused(NotImplementedError, "clamp is not supported for complex types"),
              grads={"input": lambda g, source: keep(g, source == WITHIN),
                     "min": lambda g, source: keep(g, source == BELOW),
                     "max": lambda g, source: keep(g, source == ABOVE)})  # fmt: skip

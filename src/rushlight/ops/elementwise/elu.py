@@ -124,7 +124,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """input where over 0, else alpha * (e^(input / alpha) - 1).  (*) -> (*).  Raises RuntimeError for alpha = 0."""
     alpha = factor("alpha", alpha)
     if alpha == 0:
-        raise RuntimeError("celu: alpha cannot be 0 (ZeroDivisionError), got alpha=0")
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU, got alpha=0")
     return elu_any(input, alpha, 1.0, 1.0 / alpha, inplace)
 
 

@@ -209,7 +209,9 @@ def checked(name: str, input: Tensor, dim: int, index: Tensor) -> tuple[Any, Any
     dim = wrap_dim(dim, x.ndim)
     if i.ndim > 1:
         unlike: Any = RuntimeError if name.startswith("index_fill") else IndexError
-        raise unlike(f"{name}(): Index is supposed to be a vector, got shape {list(i.shape)}")
+        words = "Index should have dimension 1 or 0: " if name.startswith("index_copy") else ""
+        words = "Index has to be a vector/scalar: " if name.startswith("index_fill") else words
+        raise unlike(f"{name}(): {words}Index is supposed to be a vector, got shape {list(i.shape)}")
     if i.dtype not in (np.int64, np.int32):
         kind: Any = IndexError if name.startswith("index_fill") else RuntimeError
         allowed = _ALLOWED.get(name.removesuffix("_"), "int32 or int64")
@@ -253,6 +255,9 @@ def source_for(name: str, x: Array, index: Tensor, source: Tensor, dim: int) -> 
     if not name.startswith("index_copy") and s.ndim != x.ndim:
         raise RuntimeError(f"{name}(): source tensor shape must match self tensor shape, excluding the specified dimension. "
                            f"Got self.shape = {list(x.shape)} source.shape = {list(s.shape)}")  # fmt: skip
+    if s.ndim and x.ndim and s.ndim != x.ndim:
+        raise IndexError(f"{name}(): When source and destination are not scalars, their dimensionality must match. Source dimensionality "
+                         f"({s.ndim}), destination dimensionality ({x.ndim}), of shapes {list(s.shape)} and {list(x.shape)}")  # fmt: skip
     if s.ndim == 0:
         source = reshape_op(source, (1,))
     have, shape = s.shape or (1,), x.shape or (1,)
@@ -345,7 +350,7 @@ def fill_slices(run: Callable[..., Any], name: str, input: Any, dim: int, index:
         raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                            f"{raw(value).ndim} dimension(s).")  # fmt: skip
     if isinstance(value, (complex, np.complexfloating)) and not dtypes.is_complex(raw(input).dtype):
-        raise RuntimeError(f"{name}(): cannot fill a tensor of {input.dtype} with the complex number {value}: give its real "
+        raise RuntimeError(f"{name}(): Converting complex Scalar to non-complex type is not supported: cannot fill a tensor of {input.dtype} with the complex number {value}: give its real "
                            "part")  # fmt: skip
     plain = number(value)
     value = constant(name, value, input)

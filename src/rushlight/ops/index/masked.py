@@ -179,8 +179,8 @@ def common_shape(name: str, input: Tensor, mask: Tensor) -> tuple[int, ...]:
     """The shape to which input and mask broadcast.  Raises RuntimeError if there is none."""
     shape = dims.common_shape(raw(input).shape, raw(mask).shape)
     if shape is None:
-        raise RuntimeError(f"{name}(): input of shape {list(raw(input).shape)} and mask of shape {list(raw(mask).shape)} do "
-                           "not broadcast")  # fmt: skip
+        words = dims.two_sizes(raw(input).shape, raw(mask).shape)
+        raise RuntimeError(f"{name}(): {words}: those of the input and the mask do not broadcast")
     return shape
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from rushlight import kernels
+from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
@@ -192,18 +194,25 @@ def zero_factor(
     return alone + (total - own) * other
 
 
-def check_kind(name: str, reduce: str, kinds: tuple[str, ...]) -> None:
+def check_kind(name: str, reduce: str, kinds: tuple[str, ...], words: str = "reduce argument must be either") -> None:
     """Raise RuntimeError for a reduction that does not exist."""
     if reduce not in kinds:
-        raise RuntimeError(
-            f"{name}(): reduce argument must be either {', '.join(kinds[:-1])} or {kinds[-1]}, got {reduce}"
-        )
+        got = f"got {reduce}" if words.endswith("either") else f"but got {reduce}."
+        raise RuntimeError(f"{name}(): {words} {', '.join(kinds[:-1])} or {kinds[-1]}{',' * (got[0] == 'g')} {got}")
+
+
+def refuse_kind(reduce: str, dtype: np.dtype[Any]) -> None:
+    """Raise NotImplementedError for means of bools, which are none, and extremes of complex numbers, which have no order."""
+    if (reduce == "mean" and dtype.kind == "b") or (reduce in ("amax", "amin") and dtype.kind == "c"):
+        kind = older(dtypes.of(dtype))
+        raise NotImplementedError(f"\"scatter_gather_tensor_cpu_reduce_{reduce}\" not implemented for '{kind}'")
 
 
 def scatter_reduce_call(run: Callable[..., Any], name: str, input: Tensor, dim: int, index: Tensor, src: Tensor,
                         reduce: str, include_self: bool) -> Tensor:  # fmt: skip
     """Check the arguments of scatter_reduce and have `run` carry it out."""
     check_kind(name, reduce, KINDS)
+    refuse_kind(reduce, raw(input).dtype)
     dim = checked_index(name, input, dim, index, src)
     same_dtypes(name, input, src)
     return run(scatter_reduce_op.op, (input, index, src), (dim, reduce, include_self))
@@ -232,7 +241,8 @@ def scatter_reduce_(
 def index_reduce_call(run: Callable[..., Any], name: str, input: Tensor, dim: int, index: Tensor, source: Tensor,
                       reduce: str, include_self: bool) -> Tensor:  # fmt: skip
     """Check the arguments of index_reduce and have `run` carry it out, as scatter_reduce with an expanded index."""
-    check_kind(name, reduce, ("prod", "mean", "amax", "amin"))
+    check_kind(name, reduce, ("prod", "mean", "amax", "amin"), "Expected reduce to be one of")
+    refuse_kind(reduce, raw(input).dtype)
     at, source, d = prepared(name, input, dim, index, source)
     target = input if raw(input).ndim else reshape_op(input, (1,))
     shape = raw(source).shape
@@ -316,7 +326,7 @@ def scatter_(
     input: Tensor,
     dim: int,
     index: Tensor,
-    src: Tensor | None = None,
+    src: Tensor | complex | None = None,
     *,
     value: complex | None = None,
     reduce: str | None = None,

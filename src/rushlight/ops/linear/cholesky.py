@@ -26,7 +26,7 @@ from rushlight.ops.linear.decompositions import (
     mH,
     pack,
 )
-from rushlight.ops.linear.triangular import clear_above, triangular_op
+from rushlight.ops.linear.triangular import check_fits, clear_above, of_two_types, triangular_op
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
@@ -237,10 +237,9 @@ def _(g: Array | Tensor, input2: Array | Tensor, out: Array | Tensor | None, upp
 @function(method=True, out=True, autocast="float32")
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
     """X with L L^H X = input (or U^H U X), given the factor L, `input2`.  input: (*, N, M), input2: (*, N, N)"""
+    check_fits("cholesky_solve", input, input2)
     matrix("cholesky_solve", input2, True)
     matrix("cholesky_solve", input)
     if input.dtype is not input2.dtype:
-        raise RuntimeError(
-            f"cholesky_solve: expected the factor in the dtype of input, {input.dtype}, got {input2.dtype}"
-        )
+        raise RuntimeError(f"cholesky_solve: {of_two_types(input, input2)}")
     return cholesky_solve_op(input, input2, upper)

@@ -105,12 +105,16 @@ def pack(name: str, fields: tuple[str, ...], values: object) -> Any:
 # Checks ----------------------------------------------------------------------------------------------
 
 
-def matrix(name: str, A: Tensor, square: bool = False) -> Tensor:
-    """A checked: a float or complex tensor of matrices."""
+FLAT = {"pinv": "expected a tensor with 2 or more dimensions", "lu": "Expected tensor with 2 or more dimensions"}
+
+
+def matrix(name: str, A: Tensor, square: bool = False, letter: str = "A") -> Tensor:
+    """A checked, by its letter: a float or complex tensor of matrices."""
     if not isinstance(A, Tensor):
-        raise TypeError(f"linalg.{name}(): argument 'A' (position 1) must be Tensor, not {kind_of(A)}")
+        raise TypeError(f"linalg.{name}(): argument '{letter}' (position 1) must be Tensor, not {kind_of(A)}")
     if A.ndim < 2:
-        raise RuntimeError(f"linalg.{name}: The input tensor A must have at least 2 dimensions, got {A.ndim}.")
+        words = FLAT.get(name) or f"The input tensor {letter} must have at least 2 dimensions"
+        raise RuntimeError(f"linalg.{name}: {words}, got {A.ndim}.")
     if square and A.shape[-1] != A.shape[-2]:
         raise RuntimeError(f"linalg.{name}: A must be batches of square matrices, but they are {A.shape[-2]} by "
                            f"{A.shape[-1]} matrices")  # fmt: skip
@@ -298,6 +302,8 @@ def check_solve(name: str, A: Tensor, B: Tensor, left: bool) -> None:
     matrix(name, A, True)
     if not isinstance(B, Tensor):
         raise TypeError(f"linalg.{name}(): argument 'B' (position 2) must be Tensor, not {kind_of(B)}")
+    if not B.ndim:
+        raise RuntimeError(f"linalg.{name}: The input tensor B must have at least 2 dimensions, or be a vector, got 0.")
     if A.dtype != B.dtype:
         raise RuntimeError(f"linalg.{name}: Expected A and B to have the same dtype, but found A of type {older(A.dtype)} "
                            f"and B of type {older(B.dtype)} instead")  # fmt: skip

@@ -17,7 +17,7 @@ from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import as_int, numpy_names
+from rushlight.dispatch.dims import as_int, numpy_names, wrap_dims
 from rushlight.dispatch.options import check_options, made
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.fourier import working_bytes
@@ -284,7 +284,8 @@ for _name in KINDS:
 def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Frequencies reordered so that zero is in the middle."""
     dims = range(input.ndim) if dim is None else [as_int(d, "fft_fftshift", "dim") for d in several(dim)]
-    return input.roll([input.shape[d] // 2 for d in dims], list(dims))
+    where = wrap_dims(list(dims), input.ndim)
+    return input.roll([input.shape[d] // 2 for d in where], list(where))
 
 
 @function(ns=NS)
@@ -292,7 +293,8 @@ def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """The inverse of fftshift."""
     dims = range(input.ndim) if dim is None else [as_int(d, "fft_ifftshift", "dim") for d in several(dim)]
-    return input.roll([(input.shape[d] + 1) // 2 for d in dims], list(dims))
+    where = wrap_dims(list(dims), input.ndim)
+    return input.roll([(input.shape[d] + 1) // 2 for d in where], list(where))
 
 
 def _frequencies(

@@ -323,7 +323,7 @@ def _(
 
 def check_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool) -> None:
     """Raise RuntimeError for operands that do not fit."""
-    matrix("lu_solve", B)
+    matrix("lu_solve", B, letter="B")
     if LU.dtype != B.dtype:
         raise RuntimeError(f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {LU.dtype} and B "
                            f"of type {B.dtype} instead")  # fmt: skip
@@ -386,7 +386,7 @@ def _(gs: object) -> object:
 
 
 @function(method=True, autocast="float32")
-def geqrf(input: Tensor, *, out: Tensor | None = None) -> Any:
+def geqrf(input: Tensor, *, out: tuple[Tensor, Tensor] | None = None) -> Any:
     """The QR factorization as LAPACK keeps it: (a, tau), for ormqr and linalg.householder_product.  It has no gradient."""
     from rushlight.dispatch.call import write_out
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from rushlight.backends import lapack
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families
 from rushlight.dispatch.by_sample import per_sample
@@ -199,13 +200,12 @@ def matrix_norm(
     A: Any, ord: object = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: dtype | None = None
 ) -> Tensor:
     """A norm of matrices.  ord: "fro", "nuc", inf, -inf, 1, -1, 2 or -2; dim: where the matrices lie."""
+    from rushlight.ops.reduce.norms import check_floating
+
     if not isinstance(A, Tensor) or A.ndim < 2:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
-    if A.dtype.category < dtypes.FLOAT and dtype is None:
-        raise RuntimeError(f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {A.dtype}")
+    A = check_floating("linalg.matrix_norm", A, dtype)
     i, j = _two_dims("matrix_norm", A, tuple(dim))
-    if dtype is not None:
-        A = A.to(dtype)
     if ord in ("fro", "nuc"):
         if ord == "fro":
             return base_norm(A, 2, (i, j), keepdim)
@@ -264,20 +264,15 @@ def norm(
 
     dim = dim if axis is None else axis
     dims = (dim,) if isinstance(dim, int) else dim
+    if dims is not None and not 1 <= len(dims) <= 2:
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
+    if ord is not None and dims is None and not 1 <= A.ndim <= 2:
+        words = "If dim is not specified but ord is, the input must be 1D or 2D"
+        raise RuntimeError(f"linalg.norm: {words}. Got {A.ndim}D.")
     if isinstance(ord, str) or (
         ord is not None and ((dims is None and A.ndim == 2) or (dims is not None and len(dims) == 2))
     ):
-        if dims is None and A.ndim > 2:
-            raise RuntimeError(
-                f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D."
-            )
         return matrix_norm(A, ord, (-2, -1) if dims is None else dims, keepdim, dtype=dtype)
-    if ord is not None and dims is None and A.ndim > 2:
-        raise RuntimeError(
-            f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D."
-        )
-    if ord is not None and dims is not None and len(dims) > 2:
-        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
     return vector_norm(A, 2 if ord is None else ord, dims, keepdim, dtype=dtype)
 
 
@@ -358,6 +353,7 @@ def pinv(
     """The Moore-Penrose inverse.  A: (*, M, N) -> (*, N, M); singular values below max(atol, rtol * largest) count as 0."""
     base.matrix("pinv", A, hermitian and 0 not in A.shape)
     rtol = rcond if rtol is None else rtol
+    check_real("pinv", atol=atol, rtol=rtol)
     if 0 in A.shape:
         return wrap(np.zeros((*A.shape[:-2], A.shape[-1], A.shape[-2]), A._array.dtype)) + mT(A) * 0
     return pinv_op(A, atol, rtol, hermitian)
@@ -384,6 +380,7 @@ def matrix_rank(
     base.matrix("matrix_rank", A, hermitian and 0 not in A.shape)
     if tol is not None:
         atol, rtol = tol, 0.0
+    check_real("matrix_rank", atol=atol, rtol=rtol)
     a = A._array
     if 0 in a.shape[-2:]:
         return wrap(np.zeros(a.shape[:-2], np.int64))
@@ -393,6 +390,15 @@ def matrix_rank(
         raise base.LinAlgError(base.NOT_FINITE) from None
     least = np.asarray(threshold(S, a.shape, *_fitting(S.shape[:-1], atol, rtol)))
     return wrap(np.asarray((S > least[..., None]).sum(-1)))
+
+
+def check_real(name: str, **tolerances: Tensor | float | None) -> None:
+    """Raise RuntimeError for tolerances that are complex tensors."""
+    for each, value in tolerances.items():
+        if isinstance(value, Tensor) and is_complex(value):
+            raise RuntimeError(
+                f"torch.linalg.{name}: {each} tensor of complex type is not supported. Got {older(value.dtype)}"
+            )
 
 
 def _fitting(batch: tuple[int, ...], *tolerances: object) -> tuple[Any, ...]:
@@ -587,8 +593,9 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
     n = x.shape[-1] if N is None else as_int(N, "linalg.vander", "N")
     if n <= 1:
         raise RuntimeError("linalg.vander: N must be greater than 1.")
-    if x.dtype is dtypes.bool:
-        x = x.long()
+    if x.dtype in (dtypes.bool, dtypes.float16, dtypes.bfloat16):
+        words = "linalg.vander supports floating point, complex, and integer tensors"
+        raise RuntimeError(f"{words}, but got {older(x.dtype)}")
     ones = ops.ones_like(x).unsqueeze(-1)
     powers = x.unsqueeze(-1).expand(*x.shape, n - 1).cumprod(-1)
     return ops.cat([ones, powers], -1)
@@ -626,18 +633,32 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
     return A.diagonal(offset, dim1, dim2)
 
 
+def _unfit_reflections(A: Tensor, tau: Tensor) -> str | None:
+    """Why vectors (*, M, N) and factors (*, K) are no reflections, if they are none."""
+    if A.ndim < 2:
+        return "input must have at least 2 dimensions"
+    if A.shape[-2] < A.shape[-1]:
+        return "input.shape[-2] must be greater than or equal to input.shape[-1]"
+    if tau.ndim and tau.shape[-1] > A.shape[-1]:
+        return "input.shape[-1] must be greater than or equal to tau.shape[-1]"
+    if A.ndim != tau.ndim + 1:
+        words = f"but got tau.ndim equal to {tau.ndim} and input.ndim is equal to {A.ndim}"
+        return f"Expected tau to have one dimension less than input, {words}"
+    if tuple(A.shape[:-2]) != tuple(tau.shape[:-1]):
+        return f"Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(tau.shape[:-1])}"
+    same = A.dtype == tau.dtype
+    return None if same else f"tau dtype {older(tau.dtype)} does not match input dtype {older(A.dtype)}"
+
+
 @function(ns=NS, out=True, autocast="float32")
 def householder_product(A: Tensor, tau: Tensor) -> Tensor:
     """The first N columns of the product of Householder reflections.  A: (*, M, N), tau: (*, K) -> (*, M, N)
 
     Source: Schreiber and Van Loan, A storage-efficient WY representation for products of Householder transformations (1989).
     """
-    if A.ndim < 2 or A.shape[-2] < A.shape[-1] or tau.shape[-1] > A.shape[-1]:
-        raise RuntimeError(f"linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1], "
-                           f"and input.shape[-1] must be greater than or equal to tau.shape[-1], got {list(A.shape)} and {list(tau.shape)}")  # fmt: skip
-    if A.ndim != tau.ndim + 1 or tuple(A.shape[:-2]) != tuple(tau.shape[:-1]) or A.dtype != tau.dtype:
-        raise RuntimeError(f"linalg.householder_product: Expected tau to be of shape (*, K) and of dtype {A.dtype} beside "
-                           f"input {list(A.shape)}, but got {list(tau.shape)} of {tau.dtype}")  # fmt: skip
+    words = _unfit_reflections(A, tau)
+    if words:
+        raise RuntimeError(f"torch.linalg.householder_product: {words}: input {list(A.shape)}, tau {list(tau.shape)}")
     k, n = tau.shape[-1], A.shape[-1]
     eye = like(np.eye(*A.shape[-2:]), A)
     V = base.lower(A[..., :k], -1) + eye[..., :k]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import caller
+from rushlight.basics.dtype_words import in_c
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import check_factors
@@ -297,7 +298,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
             raise RuntimeError(
                 f"multi_dot(): {which} must be {'1D or 2D' if least == 1 else '2D'} but got {raw(x).ndim}D"
             )
-        same_dtype("multi_dot", found[0], x, ("tensor 0", f"tensor {i}"))
+        same_dtype("multi_dot", found[0], x, ("tensor 0", f"tensor {i}"), _of_chains)
     row, column = raw(found[0]).ndim == 1, raw(found[-1]).ndim == 1
     if row:
         found[0] = unsqueeze(found[0], 0)
@@ -312,9 +313,18 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     return reshape_op(result, shape[int(row) : 2 - int(column)]) if row or column else result
 
 
+def _of_chains(x: object, y: object) -> str:
+    """Two matrices of a chain of two dtypes."""
+    return f"all tensors must have be the same dtype but they are {in_c(x)} and {in_c(y)}"
+
+
 @function()
 def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
     """The product of matrices in the order that needs fewest multiplications; use linalg.multi_dot."""
+    caller.warn_once("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
+                     "instead, which accepts a list of two or more tensors rather than multiple parameters.")  # fmt: skip
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
     if len(matrices) == 1:
         return matrices[0]
     return multi_dot(matrices) if out is None else call.write_out("chain_matmul", out, multi_dot(matrices), same=True)

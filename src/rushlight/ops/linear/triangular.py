@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.backends import lapack
 from rushlight.backends.numpy import backend
+from rushlight.basics.dtype_words import older
 from rushlight.dispatch import families
 from rushlight.dispatch import functions as ops
 from rushlight.dispatch.declare import Array
@@ -104,7 +105,7 @@ def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor | None, upper: b
 def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
     """X with A X = B (or X A = B) for triangular A, whose other triangle is not looked at."""
     matrix("solve_triangular", A, True)
-    matrix("solve_triangular", B)
+    matrix("solve_triangular", B, letter="B")
     if A.shape[-1] != B.shape[-2 if left else -1]:
         raise RuntimeError(f"linalg.solve_triangular: Incompatible shapes of A and B for the equation "
                            f"{'AX = B' if left else 'XA = B'} ({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})")  # fmt: skip
@@ -115,12 +116,30 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
     return triangular_op(A, B, upper) if left else mT(triangular_op(mT(A), mT(B), not upper))
 
 
+def of_two_types(b: Tensor, A: Tensor) -> str:
+    """That what is solved for and the matrix are of two dtypes."""
+    return f"Expected b and A to have the same dtype, but found b of type {older(b.dtype)} and A of type {older(A.dtype)} instead"
+
+
+def check_fits(name: str, b: Tensor, A: Tensor) -> None:
+    """Raise RuntimeError unless b has columns of as many elements as the matrices A, which are square, have."""
+    if b.ndim < 2 or A.ndim < 2:
+        which, x = ("b", b) if b.ndim < 2 else ("A", A)
+        raise RuntimeError(
+            f"{name}: Expected {which} to have at least 2 dimensions, but it has {x.ndim} dimensions instead"
+        )
+    if A.shape[-1] == A.shape[-2] != b.shape[-2]:
+        raise RuntimeError(f"Incompatible matrix sizes for {name}: each A matrix is {A.shape[-1]} by {A.shape[-1]} but each b "
+                           f"matrix is {b.shape[-2]} by {b.shape[-1]}")  # fmt: skip
+
+
 @function(out="same", autocast="float32")
 def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
                      unitriangular: bool = False) -> tuple[Tensor, ...]:  # fmt: skip
     """Deprecated: use linalg.solve_triangular.  The solution, and a copy of A."""
     if input.dtype is not A.dtype:
-        raise RuntimeError(f"triangular_solve: expected A in the dtype of input, {input.dtype}, got {A.dtype}")
+        raise RuntimeError(f"triangular_solve: {of_two_types(input, A)}")
+    check_fits("triangular_solve", input, A)
     x = solve_triangular(mT(A) if transpose else A, input, upper=upper != transpose, unitriangular=unitriangular)
     return pack("triangular_solve", ("solution", "cloned_coefficient"), (x, A.clone()))
 

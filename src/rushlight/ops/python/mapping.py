@@ -39,11 +39,13 @@ def result_type(tensor1: Tensor, tensor2: Tensor) -> dtype:
 @function()
 def can_cast(from_: Any, to: dtype) -> bool:
     """Whether arithmetic results of dtype `from_` may be stored in a tensor of dtype `to`."""
-    for position, (name, given) in enumerate((("from_", from_), ("to", to))):
-        if not isinstance(given, dtypes.dtype):
-            raise TypeError(f"can_cast(): argument '{name}' (position {position + 1}) must be torch.dtype, not "
+    found: list[Any] = []
+    for position, (name, given) in enumerate((("from_", from_), ("to", to)), 1):
+        found.append(dtypes.PYTHON.get(given, given) if isinstance(given, type) else given)
+        if not isinstance(found[-1], dtypes.dtype):
+            raise TypeError(f"can_cast(): argument '{name}' (position {position}) must be torch.dtype, not "
                             f"{type(given).__name__}")  # fmt: skip
-    return bool(dtypes.can_cast(from_, to))
+    return bool(dtypes.can_cast(*found))
 
 
 def _replaced(name: str, self: Tensor, fn: Callable[..., Any], *others: Tensor) -> Tensor:

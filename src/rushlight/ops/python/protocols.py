@@ -37,7 +37,12 @@ def numel(input: Tensor) -> int:
 def size(self: Tensor, dim: int | None = None) -> Any:
     """The shape, or the size of one dimension."""
     shape = self.shape
-    return shape if dim is None else shape[wrap_dim(dim, len(shape))]
+    if dim is None:
+        return shape
+    if not shape:
+        wrap_dim(dim, 0)
+        raise IndexError(f"size(): Dimension specified as {dim} but tensor has no dimensions")
+    return shape[wrap_dim(dim, len(shape))]
 
 
 def stride(self: Tensor, dim: int | None = None) -> int | tuple[int, ...]:

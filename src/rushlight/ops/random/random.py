@@ -30,6 +30,7 @@ from rushlight.dispatch.options import (
 )
 from rushlight.dispatch.registry import function
 from rushlight.generator import Generator, default_generator
+from rushlight.ops.random.exact import held
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -137,6 +138,8 @@ def integer_array(
             )
     if dtype.kind in "iu":
         return rng.integers(low, high, shape, dtype)
+    if dtype.kind in "fV" and dtype not in EIGHTS:
+        low, high = held("randint", low, high, dtype)
     if high > 1 << 63:
         return rng.integers(low, high, shape, np.uint64).astype(dtype)
     return rng.integers(low, high, shape, np.int64).astype(dtype)

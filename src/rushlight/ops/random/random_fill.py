@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.basics import caller, dtypes
+from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import in_c, older
 from rushlight.basics.eights import EIGHTS, refuse
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.dims import as_int
+from rushlight.dispatch.dims import as_int, two_sizes
 from rushlight.dispatch.operands import one_number, raw
 from rushlight.dispatch.options import META, blank, check_options, dtype_with, filled, made, size_of
 from rushlight.dispatch.outs import converting, moving
@@ -23,6 +23,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import nothing, number
+from rushlight.ops.random.exact import exact, held
 from rushlight.ops.random.random import F32, F64, HALVES, by_memory, normal_array, put_halves, source, uniform_array
 from rushlight.ops.reduce.sums import tensor_argument
 from rushlight.tensor import Tensor
@@ -226,25 +227,10 @@ def random_(self: Tensor, *args: int, generator: Generator | None = None, **kwar
         beyond = "to - 1" if _bottom(kind) <= low else "from"
         raise RuntimeError(f"{beyond} is out of bounds for {in_c(self.dtype)}: random_ got from={low} and to={top}")
     if kind.kind in "fV" and high is not None:
-        for name, bound in (("from", low), ("to - 1", top - 1)):
-            if abs(bound) > dtypes.finfo(self.dtype).max:
-                raise RuntimeError(
-                    f"{name} is out of bounds for {in_c(self.dtype)}: random_ got from={low} and to={top}"
-                )
-        check_exact(self.dtype, _top(kind), low, top)
-        low, top = held(low, top, kind)
+        low, top = held("random_", low, top, kind)
     if high is None and low == -1 << 63:
         top = 1 << 63  # all words, whatever the dtype holds exactly
     return redraw("random_", self, lambda x: put_integers(x, low, top, source(generator), not (args or given)), "fViub")
-
-
-def held(low: int, top: int, kind: np.dtype[Any]) -> tuple[int, int]:
-    """The ends of a range whose numbers stay in it once a floating-point dtype has rounded them."""
-    digits = _top(kind).bit_length() - 1
-    first, last = (int(kind.type(x)) for x in (low + 1, top - 1))
-    if first < low:
-        low = first + (1 << (abs(low + 1).bit_length() - digits))
-    return low, last - (1 << ((top - 1).bit_length() - digits)) if last >= top else top
 
 
 def put_integers(x: Array, low: int, top: int, rng: Twister, all_there_are: bool) -> None:
@@ -256,20 +242,11 @@ def put_integers(x: Array, low: int, top: int, rng: Twister, all_there_are: bool
         put(x, rng, lambda count: rng.integers(low, top, count, wide))
 
 
-def check_exact(dtype: dtype, top: int, low: int, high: int) -> None:
-    """Warn of integers from `low` to `high` beyond `top`, which a floating-point dtype does not hold exactly."""
-    for name, bound in (("from", low), ("to - 1", high - 1)):
-        if abs(bound) > top:
-            caller.warn(f"{name} is out of bounds [-{top}, {top}]. Due to precision limitations {dtype} can support discrete uniform "
-                        "distribution only within this range.")  # fmt: skip
-
-
 def _top(kind: np.dtype[Any]) -> int:
     """One more than the largest integer below which all are exact."""
     if kind.kind == "b":
         return 2
-    return int(np.iinfo(kind).max) + 1 if kind.kind in "iu" else 1 << {2: 11, 4: 24, 8: 53}[kind.itemsize] \
-        if kind.kind == "f" else 1 << 8  # fmt: skip
+    return int(np.iinfo(kind).max) + 1 if kind.kind in "iu" else exact(kind)
 
 
 def _bottom(kind: np.dtype[Any]) -> int:
@@ -421,8 +398,8 @@ def normal_of(mean: Tensor, std: Tensor, generator: Generator | None) -> Tensor:
     try:
         return normal_op(means, stds, 0.0 if means is not None else mean, 1.0 if stds is not None else std, generator)
     except ValueError as error:
-        raise RuntimeError(f"normal(): mean of shape {list(mean.shape)} and std of shape {list(std.shape)} do not "
-                           "broadcast") from error  # fmt: skip
+        words = two_sizes(mean.shape, std.shape)
+        raise RuntimeError(f"normal(): {words}: those of mean and std do not broadcast") from error
 
 
 @op(ns=None, name="poisson", half=None, grads={"input": lambda g: nothing(g)}, batch=families.parametric)

@@ -85,6 +85,8 @@ def areas(name: str, y: Tensor | list[Any], x: Tensor | None, dx: int, dim: int)
     """The area of each trapezoid, twice."""
     if raw(y).dtype == np.bool_ or (x is not None and raw(x).dtype == np.bool_):
         raise RuntimeError(f"{name}: received a bool input. Bool input is not supported.")
+    if not raw(y).ndim:
+        raise IndexError(f"{name}(): Dimension specified as {dim} but tensor has no dimensions")
     dim = wrap_dim(dim, raw(y).ndim)
     n = raw(y).shape[dim]
     y = cast(y, np.dtype(np.int64)) if raw(y).dtype.kind in "iu" else wide(y)  # of integers, sums of two are exact
@@ -235,6 +237,9 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
         raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
                            f"'self.dim() = {array.ndim}', since dim argument was not given, but got a list of length "
                            f"{len(spacing)}")  # fmt: skip
+    if isinstance(spacing, Tensor) and raw(spacing).ndim:
+        raise TypeError("gradient() received an invalid combination of arguments: spacing must be a number, a tuple of numbers or "
+                        "a tuple of Tensors, not Tensor")  # fmt: skip
     steps = spacings(spacing, len(where))
     for d, step in zip(where, steps, strict=True):
         if isinstance(step, Tensor) and raw(step).ndim == 1 and raw(step).shape[0] != array.shape[d]:

@@ -167,8 +167,14 @@ def ordered(name: str, x: Tensor, error: type[RuntimeError] = NotImplementedErro
     """The array of `x`.  Raises NotImplementedError, or another `error`, for complex numbers, which have no order."""
     array = tensor_argument(name, x)
     if array.dtype.kind == "c":
-        raise error(f"\"{name}\" not implemented for '{older(dtypes.of(array.dtype))}': complex numbers have no order")
+        words = OF_COMPLEX.get(name, "{}").format("complex numbers have no order")
+        raise error(f"\"{name}\" not implemented for '{older(dtypes.of(array.dtype))}': {words}")
     return array
+
+
+# Functions that have words of their own for complex numbers.
+OF_COMPLEX = {"sort": "Sort does not support complex dtypes on CPU: {}", "topk": "topk does not support complex dtypes on CPU: {}",
+              "argmax": "argmax(): does not support complex input: {}", "argmin": "argmin(): does not support complex input: {}"}  # fmt: skip
 
 
 def check_all(name: str, array: Array, error: type[Any] = RuntimeError) -> None:

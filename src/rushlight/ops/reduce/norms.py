@@ -178,22 +178,22 @@ def reaches(x: Array, out: Array) -> Array:
 def check_floating(name: str, x: Tensor | list[Any], dtype: dtype | None) -> Any:
     """The input in the dtype of the norm.  Raises RuntimeError for integers and for dtypes that lose something."""
     array = tensor_argument(name, x)
+    if array.dtype.kind in "biu":
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got {older(dtypes.of(array.dtype))}"
+        )
     if dtype is None:
-        if array.dtype.kind in "biu":
-            raise RuntimeError(
-                f"{name}: Expected a floating point or complex tensor as input. Got {dtypes.of(array.dtype)}"
-            )
         return x
     have, want = dtypes.of(array.dtype), dtypes.of(numpy_dtype(name, dtype))
     if want.category < dtypes.FLOAT:
-        raise RuntimeError(f"{name}: dtype should be floating point or complex. Got {want}")
+        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {older(want)}")
     if have.category == dtypes.COMPLEX and want.category != dtypes.COMPLEX:
-        raise RuntimeError(f"{name}: dtype should be complex for complex inputs. Got {want}")
+        raise RuntimeError(f"{name}: dtype should be complex for complex inputs, but got {older(want)}")
     if have.category != dtypes.COMPLEX and want.category == dtypes.COMPLEX:
-        raise RuntimeError(f"{name}: dtype should be real for real inputs, but got {want}")
+        raise RuntimeError(f"{name}: dtype should be real for real inputs, but got {older(want)}")
     if dtypes.promote_types(have, want) is not want:
-        raise RuntimeError(f"{name}: the dtype of the input ({have}) should be convertible without narrowing to the "
-                           f"specified dtype ({want})")  # fmt: skip
+        raise RuntimeError(f"{name}: the dtype of the input ({older(have)}) should be convertible without narrowing to the "
+                           f"specified dtype ({older(want)})")  # fmt: skip
     return cast_first(x, want.numpy)
 
 
@@ -249,9 +249,8 @@ def norm(input: Tensor, p: float | str | None = "fro", dim: int | Sequence[int] 
     """
     tensor_argument("norm", input)
     if p == "nuc":
-        where = (0, 1) if dim is None else dim
-        if dim is None and raw(input).ndim != 2:
-            where = (-2, -1)
+        where = tuple(range(raw(input).ndim)) if dim is None and raw(input).ndim > 1 else dim
+        where = (-2, -1) if where is None else where
         if isinstance(where, int):
             raise RuntimeError(f"norm(): dim must be a 2-tuple for the nuclear norm, which is of matrices. Got {where}")
         return linalg.matrix_norm(input, "nuc", where, keepdim, dtype=dtype, out=out)
@@ -259,6 +258,8 @@ def norm(input: Tensor, p: float | str | None = "fro", dim: int | Sequence[int] 
         raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
     if isinstance(dim, (tuple, list)) and not len(dim):
         dim = None
+    if p == "fro" and isinstance(dim, (tuple, list)) and len(dim) > 2:
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
     return linalg.vector_norm(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype, out=out)
 
 
@@ -281,6 +282,8 @@ def renorm(input: Tensor, p: complex, dim: int, maxnorm: float) -> Tensor:
     array = tensor_argument("renorm", input)
     if array.dtype.kind in "biu":
         raise RuntimeError(f"renorm: expected a floating-point or complex tensor, got {dtypes.of(array.dtype)}")
+    if isinstance(p, complex):
+        raise RuntimeError(f"renorm: p must be real-valued, got {p}")
     if order(p) <= 0:
         raise RuntimeError(f"renorm: non-positive-norm not supported, got p={p}")
     if number(maxnorm) < 0:

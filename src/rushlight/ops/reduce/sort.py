@@ -140,7 +140,7 @@ def median_all(input: Array, skip_nan: bool) -> Array:
     """The lower median of all elements.  (*) -> ()"""
     flat = input.reshape(-1)
     if not flat.size:
-        return np.full((), np.nan if input.dtype.kind == "f" else np.iinfo(input.dtype).min).astype(input.dtype)
+        return np.full((), np.iinfo(input.dtype).min if input.dtype.kind in "iu" else np.nan).astype(input.dtype)
     return np.asarray(median_op.op.forward(flat, 0, False, skip_nan)[0])
 
 
@@ -227,6 +227,9 @@ def check_k(name: str, array: Array, k: int, dim: int, low: int) -> int:
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, ...]:
     """The k largest (or smallest) elements along `dim` and their indices, in order.  (*) -> (*), (*)"""
     array = ordered("topk", input, RuntimeError)
+    for position, (each, x) in enumerate((("k", k), ("dim", dim)), 2):
+        if isinstance(x, bool):  # `largest`, most likely
+            raise TypeError(f"topk(): argument '{each}' (position {position}) must be int, not bool")
     dim = wrap_dim(dim, array.ndim)
     return _topk(*topk_op(input, check_k("topk", array, k, dim, 0), dim, bool(largest)))
 

@@ -115,6 +115,8 @@ def _of_near_integers(flat: Array, inverse: bool) -> tuple[Any, ...] | None:
 
 def check_rows(name: str, rows: Array, array: Array) -> None:
     """Raise RuntimeError for slices of no elements, which cannot be told apart."""
+    if array.shape.count(0) > 1:
+        raise RuntimeError(f"{name}(): Number of zero sized dimensions is more than one, so unique cannot be applied")
     if array.size == 0 and len(rows) and 0 in rows.shape[1:] and rows.shape[1:].count(0):
         raise RuntimeError(
             f"{name}(): there are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
@@ -198,15 +200,13 @@ def check_search(name: str, sequence: Array, values: Array, tensor: bool, sorter
     """Raise RuntimeError for boundaries and values that do not fit."""
     if sequence.ndim == 0:
         raise RuntimeError(f"{name}(): boundaries tensor should have positive dimension, but got 0 dimension")
-    if not tensor and sequence.ndim != 1:
+    if sequence.ndim != 1 and (not tensor or values.ndim == 0):
         raise RuntimeError(f"{name}(): input value can be a scalar only when boundaries tensor dimension is 1, but we "
-                           f"got boundaries tensor dim({sequence.ndim})")  # fmt: skip
+                           f"got boundaries tensor dim({sequence.ndim}) and input value's dim(0) numel(1)")  # fmt: skip
     for array in (sequence, values):
-        if array.dtype.kind == "c":
-            raise NotImplementedError(f"\"{name}\" not implemented for '{older(dtypes.of(array.dtype))}': complex numbers have "
-                                      "no order")  # fmt: skip
-    if sequence.ndim > 1 and values.ndim == 0:
-        raise RuntimeError(f"{name}(): boundaries tensor should be 1 dimension, got {sequence.ndim}, for a 0-d input")
+        if array.dtype.kind in "bc":
+            raise NotImplementedError(f"\"{name}\" not implemented for '{older(dtypes.of(array.dtype))}': it takes numbers that "
+                                      "have an order")  # fmt: skip
     if sorter is None:
         return
     order = sorter._array
@@ -241,8 +241,9 @@ def isin(
         raise TypeError("isin(): at least one of elements and test_elements must be a Tensor")
     a, b = raw(elements), raw(test_elements)
     for x in (a, b):
-        if np.asarray(x).dtype == np.bool_:
-            raise RuntimeError("Unsupported input type encountered for isin(): Bool: convert it with .int()")
+        if np.asarray(x).dtype.kind in "bc":
+            words = f"isin(): {older(dtypes.of(np.asarray(x).dtype))}: convert it with .int() or .real"
+            raise RuntimeError(f"Unsupported input type encountered for {words}")
     if any(np.asarray(x).dtype in dtypes.HALVES for x in (a, b)):  # NumPy sorts no bfloat16 that holds a NaN
         common = dtypes.result_dtype([a, b]).numpy
         a, b = (cast(x, common) for x in (a, b))
@@ -276,5 +277,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if w.shape != array.shape:
         raise RuntimeError(f"weights should be 1-d and have the same length as input: got {list(w.shape)}, expected "
                            f"{list(array.shape)}")  # fmt: skip
+    if not array.size:  # zeros of int64, whatever the weights are
+        return made(np.zeros(minlength, np.int64))
     kind = np.float32 if w.dtype == np.float32 else np.float64
     return computed("bincount", weights, np.bincount(array, w.astype(np.float64), minlength).astype(kind))

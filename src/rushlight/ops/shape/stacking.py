@@ -236,10 +236,16 @@ def block_diag(*tensors: Any) -> Tensor:
 @per_sample
 def unravel_index(indices: Tensor | Sequence[int] | int, shape: int | Sequence[int]) -> Any:
     """Flat indices as a tuple of indices by dimension of `shape`.  (*) -> ((*), ...)"""
-    sizes = (int(shape),) if hasattr(shape, "__index__") else tuple(int(n) for n in shape)
+    if isinstance(shape, Tensor):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    given = (shape,) if hasattr(shape, "__index__") else tuple(shape)
+    for n in given:
+        if not hasattr(n, "__index__"):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
+    sizes = tuple(int(n) for n in given)
     array = raw(indices)
     if not isinstance(indices, Tensor) or array.dtype.kind not in "iu":
-        raise TypeError(f"expected 'indices' to be integer tensor, but got {getattr(indices, 'dtype', type(indices))}")
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {getattr(indices, 'dtype', type(indices))}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     found, rest = [], array.astype(np.int64, copy=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import held
@@ -38,14 +39,14 @@ def view_as_dtype(input: Tensor, dtype: np.dtype[Any]) -> Tensor:
         return detach(input)
     old, new = array.itemsize, dtype.itemsize
     if old != new and not array.ndim:
-        raise RuntimeError(f"self.dim() cannot be 0 to view {dtypes.of(array.dtype)} as {dtypes.of(dtype)} (different "
+        raise RuntimeError(f"self.dim() cannot be 0 to view {older(dtypes.of(array.dtype))} as {older(dtypes.of(dtype))} (different "
                            "element sizes)")  # fmt: skip
     if old != new and array.size and array.shape[-1] > 1 and array.strides[-1] != old:
-        raise RuntimeError(f"self.stride(-1) must be 1 to view {dtypes.of(array.dtype)} as {dtypes.of(dtype)} (different "
+        raise RuntimeError(f"self.stride(-1) must be 1 to view {older(dtypes.of(array.dtype))} as {older(dtypes.of(dtype))} (different "
                            f"element sizes), but got {array.strides[-1] // old}")  # fmt: skip
     if new > old and array.shape[-1] % (new // old):
-        raise RuntimeError(f"self.size(-1) must be divisible by {new // old} to view {dtypes.of(array.dtype)} as "
-                           f"{dtypes.of(dtype)} (different element sizes), but got {array.shape[-1]}")  # fmt: skip
+        raise RuntimeError(f"self.size(-1) must be divisible by {new // old} to view {older(dtypes.of(array.dtype))} as "
+                           f"{older(dtypes.of(dtype))} (different element sizes), but got {array.shape[-1]}")  # fmt: skip
     if new > old and array.size:
         _check_steps(input, array, dtype)
     return detach(view_dtype_op(detach(input), dtype))
@@ -57,5 +58,5 @@ def _check_steps(input: Tensor, array: Array, dtype: np.dtype[Any]) -> None:
     steps = [(f"self.stride({d})", array.strides[d] // old) for d in range(array.ndim - 1) if array.shape[d] > 1]
     for what, step in [("self.storage_offset()", input.storage_offset()), *steps]:
         if step % times:
-            raise RuntimeError(f"{what} must be divisible by {times} to view {dtypes.of(array.dtype)} as {dtypes.of(dtype)} "
+            raise RuntimeError(f"{what} must be divisible by {times} to view {older(dtypes.of(array.dtype))} as {older(dtypes.of(dtype))} "
                                f"(different element sizes), but got {step}: clone() first")  # fmt: skip
