@@ -36,7 +36,7 @@ def test_the_example_of_the_reference():
 
 @pytest.mark.parametrize("change", [
     lambda b: b.sin_(), lambda b: b.zero_(), lambda b: b.fill_(3), lambda b: b.copy_(torch.zeros(4)),
-    lambda b: b.__setitem__(1, 5.0), lambda b: b.__setitem__([0, 2], 5.0), lambda b: b[1:].mul_(2),
+    lambda b: b.data.zero_(), lambda b: b.data[1:].mul_(2), lambda b: b.detach().zero_(), lambda b: b.__setitem__(1, 5.0), lambda b: b.__setitem__([0, 2], 5.0), lambda b: b[1:].mul_(2),
     lambda b: b.view(2, 2).t().add_(1), lambda b: b.masked_fill_(b > 0, 2), lambda b: b.index_add_(0, torch.tensor([0]),
                                                                                              torch.ones(1).double()),
 ])  # fmt: skip

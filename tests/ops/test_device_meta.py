@@ -393,3 +393,18 @@ def test_out_on_meta_takes_shapes() -> None:
     assert torch.add(x, 1, out=out) is out and out.shape == (2, 3)
     assert torch.mm(x, x.t(), out=torch.empty(0, device="meta")).shape == (2, 2)
     assert torch.zeros(4, out=torch.empty(0, device="meta")).is_meta
+
+
+OF_SHAPES = {
+    "a mask of more dimensions": lambda x, mask: x.masked_fill(mask, 1.0), "the same of a tensor": lambda x, mask: x.masked_fill(mask, x[0, 0] * 2),
+    "a sum of exponentials of integers": lambda x, mask: torch.logsumexp(x.long(), 0), "channels": lambda x, mask: F.dropout2d(x[None, None]),
+    "where windows are largest": lambda x, mask: F.max_pool2d(x[None], 2, return_indices=True)[1], "alpha dropout": lambda x, mask: F.alpha_dropout(x, training=True),
+    "a row of windows": lambda x, mask: F.max_pool1d(x, 2, return_indices=True)[1], "windows over the edge": lambda x, mask: F.avg_pool2d(x[None], 2, ceil_mode=True),
+    "drawn categories": lambda x, mask: F.gumbel_softmax(x), "a label of size 1": lambda x, mask: torch.einsum("ij,kj->ik", x, x[:1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("run", OF_SHAPES.values(), ids=list(OF_SHAPES))
+def test_shapes_and_dtypes_are_those_of_values(run) -> None:
+    here, there = (run(torch.ones(3, 5, device=d), torch.ones(2, 3, 5, device=d) > 0) for d in ("cpu", "meta"))
+    assert there.is_meta and there.shape == here.shape and there.dtype == here.dtype

@@ -86,3 +86,12 @@ def test_gradients_flow_through() -> None:
     assert x.grad is not None and x.grad.tolist() == [3.0, 3.0]
     with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
         rushlight._foreach_mul_([x], 3.0)
+
+
+@pytest.mark.parametrize("name", ["_foreach_maximum_", "_foreach_minimum_"])
+def test_fractions_are_not_written_into_integers(name: str) -> None:
+    for lib in (rushlight, torch):
+        x = lib.arange(3)
+        with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+            getattr(lib, name)([x], [lib.full((3,), 1.5)])
+        assert x.tolist() == [0, 1, 2]

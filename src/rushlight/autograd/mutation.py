@@ -7,13 +7,16 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rushlight.basics.events import INPLACE, Observation
 from rushlight.basics.state import Setting, modes
 from rushlight.engine.saved import stale
-from rushlight.storage import storage_of
+from rushlight.storage import root_of, storage_of
 from rushlight.tensor import Tensor, twin, wrap
 
 if TYPE_CHECKING:
+    from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
     from rushlight.engine.node import Node
 
@@ -55,8 +58,9 @@ class _AllowMutationOnSavedContext:
     def __init__(self) -> None:
         self.original: weakref.WeakKeyDictionary[_Handle, Tensor] = weakref.WeakKeyDictionary()
         self.cloned: weakref.WeakKeyDictionary[_Handle, Tensor] = weakref.WeakKeyDictionary()
-        # By storage: weak references to handles, by the place and layout of their tensors.
-        self.places: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
+        # By the identity of the array that owns the memory, which `.data` shares: a weak reference to that, and such to
+        # handles, by the place and layout of their tensors.
+        self.places: dict[int, tuple[Any, dict[Any, Any]]] = {}
 
     def clear(self) -> None:
         """Forget everything."""
@@ -70,7 +74,7 @@ class _AllowMutationOnSavedContext:
             return value
         storage, array = storage_of(value), value._held
         key = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype, value._bits)
-        places = self.places.setdefault(storage, {})
+        places = self.places_in(root_of(array))
         ref = places.get(key)
         handle = None if ref is None else ref()
         if handle is None:
@@ -80,6 +84,13 @@ class _AllowMutationOnSavedContext:
             self.original[handle] = kept
             places[key] = weakref.ref(handle)
         return handle
+
+    def places_in(self, root: Array) -> dict[Any, Any]:
+        """What was saved of the memory that an array owns."""
+        key, places = id(root), self.places
+        if key not in places:
+            places[key] = weakref.ref(root, lambda _: places.pop(key, None)), {}
+        return places[key][1]
 
     def unpack(self, handle: _Handle) -> Tensor:
         """The tensor as it was when it was saved."""
@@ -99,9 +110,9 @@ class _AllowMutationOnSavedContext:
 
     def before_change(self, target: Tensor) -> None:
         """Copy what was saved of the memory of `target`."""
-        storage = target._storage if isinstance(target, Tensor) else None
-        places = None if storage is None else self.places.pop(storage, None)
-        for ref in (places or {}).values():
+        held = target._held if self.places and isinstance(target, Tensor) else None
+        places = self.places.get(id(root_of(held)), (None, {}))[1] if isinstance(held, np.ndarray) else {}
+        for ref in [places.pop(key) for key in list(places)]:
             handle = ref()
             if handle is not None and handle in self.original:
                 kept = self.original.pop(handle)

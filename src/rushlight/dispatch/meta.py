@@ -317,6 +317,11 @@ def meta_like(tensor: Any, cls: type = Tensor) -> Tensor:
     return on_meta(strided(held.shape, steps, held.dtype), cls=cls)
 
 
+def beside(made: Tensor, like: Tensor) -> Tensor:
+    """What was made for a computation with `like`: on the device meta, if that is."""
+    return meta_like(made) if like._meta else made
+
+
 def placed(tensor: Tensor, where: object) -> Tensor:
     """`tensor`, or what stands for it on the device meta, if that is `where` it shall be."""
     if where is not META or tensor._meta:

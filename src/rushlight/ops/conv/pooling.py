@@ -20,6 +20,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, listed
 from rushlight.dispatch.formats import kept_order
 from rushlight.dispatch.keeping.shown import GEOMETRY
+from rushlight.dispatch.meta import beside, nowhere, on_meta
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op, with_out
 from rushlight.dispatch.variants import with_auxiliaries
@@ -223,6 +224,8 @@ def max_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stri
     y = reshape_op(y, y.shape[1:]) if added else y
     if not return_indices:
         return y
+    if x._meta:
+        return y, on_meta(nowhere(y.shape, np.dtype(np.int64)))
     if getattr(x._array, "interpreted", False):
         which = call.apply(with_auxiliaries(max_pool_op.op), (x,), (geometry, out))[1]
     else:
@@ -276,7 +279,7 @@ def divisors(
         counts = counts[..., None] * length
     if full:
         return math.prod(geometry[0])
-    return wrap(counts.astype(like._array.dtype))
+    return beside(wrap(counts.astype(like._array.dtype)), like)
 
 
 # Adaptive --------------------------------------------------------------------------------------------

@@ -30,6 +30,11 @@ def _filled(input: Array, mask: Array, value: Any) -> Array:
     return backend.choose(mask, np.asarray(value, input.dtype), input)
 
 
+def _filled_shape(input: Array, mask: Array) -> list[shapes.Made]:
+    shape = np.broadcast_shapes(input.shape, mask.shape)
+    return shapes.same(input) if shape == input.shape else [shapes.Made(shape, input.dtype)]
+
+
 def _fill_into(out: Array, mask: Array, value: Any) -> None:
     backend.choose(mask, np.asarray(value, out.dtype), out, out=out)
 
@@ -41,7 +46,7 @@ def _fill_into(out: Array, mask: Array, value: Any) -> None:
     half=None,
     masks=("mask",),
     complex_half="moves",
-    shape=shapes.same,
+    shape=_filled_shape,
     repeatable=True,
     batch=families.targeted,
     pointwise=True,
@@ -63,7 +68,7 @@ masked_fill_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
     linear=True,
     masks=("mask",),
     complex_half="moves",
-    shape=shapes.same,
+    shape=_filled_shape,
     repeatable=True,
     batch=families.masked,
 )

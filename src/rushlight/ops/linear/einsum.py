@@ -93,9 +93,8 @@ def _(input: Tensor, other: Tensor, la: Labels, lb: Labels) -> int:
 
 @contract.shape
 def _(input: Array, other: Array, la: tuple[str, ...], lb: tuple[str, ...], lo: tuple[str, ...]) -> list[shapes.Made]:
-    sizes = dict(zip(la, input.shape, strict=False)) | {
-        k: n for k, n in zip(lb, () if other is None else other.shape, strict=False) if n != 1
-    }
+    pairs = [*zip(la, input.shape, strict=False), *zip(lb, () if other is None else other.shape, strict=False)]
+    sizes = dict(sorted(pairs, key=lambda pair: pair[1] != 1))  # the last one of a label counts
     return [shapes.Made(tuple(sizes[k] for k in lo), input.dtype)]
 
 

@@ -11,6 +11,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import dim_or_axis, wrap_dim
+from rushlight.dispatch.meta import beside
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.generator import default_generator
@@ -154,7 +155,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
             f"gumbel_softmax: expected logits of a floating-point dtype, got {logits.dtype}: convert them"
         )
     noise = randomness.fresh(lambda shape: (-_log_exponential(shape)).astype(array.dtype, copy=False), array.shape)
-    soft = softmax((logits + noise) / tau, dim)
+    soft = softmax((logits + beside(noise, logits)) / tau, dim)
     if not hard:
         return soft
     at = ops.argmax(soft.detach(), dim, True)

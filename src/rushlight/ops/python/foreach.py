@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.foreign import kind_of
+from rushlight.dispatch.call import check_cast
 from rushlight.dispatch.declare import OPS
 from rushlight.dispatch.keeping.shown import note
 from rushlight.dispatch.named import linalg, named
@@ -138,7 +139,9 @@ def _apply(tensor: Tensor, name: str, in_place: bool, *args: object, **options: 
     method = getattr(tensor, name + "_", None) if in_place else getattr(tensor, name)
     if method is not None:
         return method(*args, **options)
-    return tensor.copy_(getattr(tensor, name)(*args, **options))
+    found = getattr(tensor, name)(*args, **options)
+    check_cast(f"_foreach_{name}_", found._array, tensor._array)
+    return tensor.copy_(found)
 
 
 def _lerp(in_place: bool) -> Callable[..., Any]:

@@ -17,6 +17,7 @@ from rushlight.basics.state import modes
 from rushlight.dispatch import families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.rebuilt import watch
+from rushlight.dispatch.meta import beside
 from rushlight.dispatch.operands import one_number
 from rushlight.dispatch.registry import function, inplace_of, op
 from rushlight.generator import default_generator
@@ -217,7 +218,7 @@ def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> T
         )
     scale = 0.0 if p >= 1 else 1 / (1 - p)
     noise = cast(kept_channels(input, p), input._array.dtype) * scale
-    return (_by_channel_ if inplace else by_channel)(input, noise)
+    return (_by_channel_ if inplace else by_channel)(input, beside(noise, input))
 
 
 def unbatched(input: Tensor, name: str, dims: int) -> bool:
@@ -311,7 +312,7 @@ def alpha_any(name: str, input: Tensor, p: float, training: bool, inplace: bool,
     require(input.dtype.is_floating_point, name, input)
     scale = ((ALPHA * ALPHA * p + 1) * (1 - p)) ** -0.5 if p < 1 else 0.0
     limits = ALPHA * scale * p, ALPHA * scale * (p - 1)
-    return (_alpha_ if inplace else alpha_op)(input, keep(), scale, *limits)
+    return (_alpha_ if inplace else alpha_op)(input, beside(keep(), input), scale, *limits)
 
 
 @function(ns=F)

@@ -332,13 +332,18 @@ def std_mean(
 # Sums of exponentials ------------------------------------------------------------------------------
 
 
+def _logsumexp_shape(input: Array, dim: tuple[int, ...], keepdim: bool) -> list[shapes.Made]:
+    dtype = dtypes.get_default_dtype().numpy if input.dtype.kind in "biu" else None
+    return [shapes.reduced(input, dim, keepdim, dtype)]
+
+
 @op(
     aten=("logsumexp(input, dim, keepdim=False)",),
     aten_gradient="logsumexp",
     ns=None,
     name="logsumexp",
     promote="float",
-    shape=shapes.reduction,
+    shape=_logsumexp_shape,
     batch=families.shifted,
 )
 def logsumexp_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
