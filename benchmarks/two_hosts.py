@@ -30,14 +30,14 @@ ADDRESSES = ("10.77.0.1", "10.77.0.2")
 PACKET = 32_000  # bytes: of jumbo frames, so that a program in Python is fast enough
 
 
-def missing() -> str:
-    """What this machine lacks for two hosts; empty where it has all."""
+def missing(ssh: bool = True) -> str:
+    """What this machine lacks for two hosts; empty where it has all.  ssh: whether one reaches the other by it"""
     if os.name != "posix" or os.geteuid() != 0:
         return "two hosts on one machine need root"
-    for program in ("ip", "tc", "ssh", "ssh-keygen"):
+    for program in ("ip", "tc", *(("ssh", "ssh-keygen") if ssh else ())):
         if shutil.which(program) is None:
             return f"two hosts on one machine need the program {program}"
-    if server() is None:
+    if ssh and server() is None:
         return "two hosts on one machine need an ssh server (sshd)"
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         return "two hosts on one machine need /dev/net/tun"
@@ -139,8 +139,11 @@ def keys(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def hosts(bandwidth: float, latency: float) -> Iterator[Hosts]:
-    """Two hosts and a cable, for as long as the block runs.  bandwidth: megabits per second, latency: ms in each direction"""
+def hosts(bandwidth: float, latency: float, ssh: bool = True) -> Iterator[Hosts]:
+    """Two hosts and a cable, for as long as the block runs.
+
+    bandwidth: megabits per second, latency: ms in each direction; ssh: whether one reaches the other by it
+    """
     names = [f"rushlight{os.getpid()}{end}" for end in "ab"]
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -160,16 +163,22 @@ def hosts(bandwidth: float, latency: float) -> Iterator[Hosts]:
         cable.start()
         stack.callback(cable.join)
         stack.callback(cable.kill)
-        keys(folder)
-        Path("/run/sshd").mkdir(exist_ok=True)  # where the server lets go of its rights
         found = Hosts(names, folder)
-        words = found.command([str(server()), "-D", "-e", "-f", str(folder / "sshd")], 1)
-        with open(folder / "log", "w") as log:
-            running = subprocess.Popen(words, stderr=log)
-        stack.callback(running.wait)
-        stack.callback(running.terminate)
-        listening(found, running)
+        if ssh:
+            answering(found, stack)
         yield found
+
+
+def answering(found: Hosts, stack: contextlib.ExitStack) -> None:
+    """Start the second host's ssh server, which ends with the stack."""
+    keys(found.folder)
+    Path("/run/sshd").mkdir(exist_ok=True)  # where the server lets go of its rights
+    words = found.command([str(server()), "-D", "-e", "-f", str(found.folder / "sshd")], 1)
+    with open(found.folder / "log", "w") as log:
+        running = subprocess.Popen(words, stderr=log)
+    stack.callback(running.wait)
+    stack.callback(running.terminate)
+    listening(found, running)
 
 
 def listening(found: Hosts, running: subprocess.Popen[bytes]) -> None:

@@ -105,14 +105,14 @@ def test_refused_beside_pytorch_and_outside_of_environments(environment: Environ
     assert "belongs to no virtual environment" in environment.run("-c", program, status=1).stderr
 
 
-def test_torchrun_starts_one_process_and_refuses_two_machines(environment: Environment) -> None:
+def test_torchrun_starts_one_process_and_takes_one_number_of_machines(environment: Environment) -> None:
     environment.rushlight()
     script = environment.folder / "train.py"
     script.write_text("import os, sys\nprint(os.environ['RANK'], os.environ['WORLD_SIZE'], sys.argv[1:])\n")
     torchrun = str(environment.folder / "bin" / "torchrun")
     assert environment.run(torchrun, "--standalone", str(script), "--epochs", "3").stdout == "0 1 ['--epochs', '3']\n"
     assert (
-        "rushlight run -n PROCESSES --hosts" in environment.run(torchrun, "--nnodes", "2", str(script), status=2).stderr
+        "expected one number of machines" in environment.run(torchrun, "--nnodes", "1:2", str(script), status=2).stderr
     )
 
 

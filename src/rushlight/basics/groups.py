@@ -18,11 +18,13 @@ NO_GROUP = "Default process group has not been initialized, please make sure to 
 class ProcessGroup:
     """Processes that take part in collectives together.
 
-    channel: carries arrays between them, see ``distributed.channel``; ranks: their numbers among all; timeout: seconds.
+    channel: carries arrays between them, see ``distributed.channel``; ranks: their numbers among all; timeout: seconds; store: by
+    which they met, if they did.
     """
 
-    def __init__(self, backend: str, channel: Any, ranks: Sequence[int] = (0,), timeout: float | None = None) -> None:
+    def __init__(self, backend: str, channel: Any, ranks: Sequence[int] = (0,), timeout: float | None = None, store: Any = None) -> None:  # fmt: skip
         self.backend, self.channel, self.ranks, self.timeout = backend, channel, tuple(ranks), timeout
+        self.store = store
 
     def rank(self) -> int:
         """The number of this process within the group."""

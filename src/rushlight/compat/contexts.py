@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import pickle
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import time
@@ -16,7 +18,7 @@ from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 __all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "SpawnContext"]
@@ -134,8 +136,32 @@ def start(
     context: Any = multiprocessing.get_context(method)
     folder = tempfile.mkdtemp(prefix="rushlight-errors-")
     processes = []
-    for i in range(count):
-        process = context.Process(target=call, args=(fn, i, args, error_path(folder, i)), daemon=daemon)
-        process.start()
-        processes.append(process)
+    with together(count):
+        for i in range(count):
+            process = context.Process(target=call, args=(fn, i, args, error_path(folder, i)), daemon=daemon)
+            process.start()
+            processes.append(process)
     return kind(processes, folder)
+
+
+@contextlib.contextmanager
+def together(count: int) -> Iterator[None]:
+    """Let processes that are started meanwhile know where they meet, and, unless they are forked, what processors they share."""
+    said = {
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": free_port(),
+        "OMP_NUM_THREADS": max((os.cpu_count() or 1) // count, 1),
+    }
+    ours = {name: str(value) for name, value in said.items() if name not in os.environ and count > 1}
+    os.environ.update(ours)
+    try:
+        yield
+    finally:
+        for name in ours:
+            del os.environ[name]
+
+
+def free_port() -> int:
+    """A port of this machine at which nobody listens now."""
+    with socket.create_server(("localhost", 0)) as listener:
+        return int(listener.getsockname()[1])

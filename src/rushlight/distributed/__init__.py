@@ -62,6 +62,7 @@ from rushlight.distributed.objects import (
     scatter_object_list,
     send_object_list,
 )
+from rushlight.distributed.rendezvous import register_rendezvous_handler, rendezvous
 from rushlight.distributed.stores import FileStore, HashStore, PrefixStore, Store, TCPStore
 
 __all__ = ["Backend", "DebugLevel", "FileStore", "GroupMember", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp",
@@ -73,7 +74,7 @@ __all__ = ["Backend", "DebugLevel", "FileStore", "GroupMember", "HashStore", "P2
            "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
            "is_torchelastic_launched", "is_ucc_available", "is_xccl_available", "isend", "monitored_barrier", "new_group",
            "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce", "reduce_op", "reduce_scatter",
-           "reduce_scatter_tensor", "scatter", "scatter_object_list", "send", "send_object_list", "set_debug_level",
+           "reduce_scatter_tensor", "register_rendezvous_handler", "rendezvous", "scatter", "scatter_object_list", "send", "send_object_list", "set_debug_level",
            "set_debug_level_from_env", "split_group"]  # fmt: skip
 
 _MODULES = ("_composable", "_tensor", "algorithms", "checkpoint", "constants", "device_mesh", "distributed_c10d", "elastic", "fsdp", "nn", "optim", "run",

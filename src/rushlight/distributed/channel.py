@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rushlight.distributed import mpi
+from rushlight.distributed.meeting import link
 
 Array = NDArray[Any]
 
@@ -100,6 +101,19 @@ class Several:
     def __init__(self, communicator: Any) -> None:
         self.comm = communicator
         self.rank, self.size = communicator.Get_rank(), communicator.Get_size()
+        self._link = link.current()
+        self._peers = self._among_all()
+
+    def _among_all(self) -> list[int]:
+        """The numbers of its processes among all."""
+        every = mpi.library().COMM_WORLD.Get_group()
+        return [] if self._link is None else list(self.comm.Get_group().Translate_ranks(None, every))
+
+    def _begun(self, request: Any, peer: int | None = None) -> Any:
+        """A request, which is watched where processes meet without a launcher, that would end them.  peer: all if None"""
+        if self._link is None:
+            return request
+        return link.Watched(request, self._link, self._peers if peer is None else [self._peers[peer]])
 
     def _op(self, op: object) -> object:
         """MPI's operation of a name; one of our own as it is."""
@@ -108,49 +122,49 @@ class Several:
     def all_reduce(self, x: Array, op: str) -> Any:
         """As `Alone.all_reduce`."""
         received.add("all_reduce", 2 * x.nbytes * (self.size - 1) / self.size)
-        return self.comm.Iallreduce(mpi.library().IN_PLACE, x, self._op(op))
+        return self._begun(self.comm.Iallreduce(mpi.library().IN_PLACE, x, self._op(op)))
 
     def reduce(self, x: Array, op: str, root: int) -> Any:
         """As `Alone.reduce`."""
         received.add("reduce", x.nbytes * (self.size - 1) / self.size)
         if self.rank == root:
-            return self.comm.Ireduce(mpi.library().IN_PLACE, x, self._op(op), root)
-        return self.comm.Ireduce(x, None, self._op(op), root)
+            return self._begun(self.comm.Ireduce(mpi.library().IN_PLACE, x, self._op(op), root))
+        return self._begun(self.comm.Ireduce(x, None, self._op(op), root))
 
     def broadcast(self, x: Array, root: int) -> Any:
         """As `Alone.broadcast`."""
         received.add("broadcast", x.nbytes * (self.rank != root))
-        return self.comm.Ibcast(x, root)
+        return self._begun(self.comm.Ibcast(x, root))
 
     def all_gather(self, out: Array, x: Array) -> Any:
         """As `Alone.all_gather`."""
         received.add("all_gather", x.nbytes * (self.size - 1))
-        return self.comm.Iallgather(x, out)
+        return self._begun(self.comm.Iallgather(x, out))
 
     def gather(self, out: Array | None, x: Array, root: int) -> Any:
         """As `Alone.gather`."""
         received.add("gather", x.nbytes * (self.size - 1) * (self.rank == root))
-        return self.comm.Igather(x, out, root)
+        return self._begun(self.comm.Igather(x, out, root))
 
     def scatter(self, out: Array, x: Array | None, root: int) -> Any:
         """As `Alone.scatter`."""
         received.add("scatter", out.nbytes * (self.rank != root))
-        return self.comm.Iscatter(x, out, root)
+        return self._begun(self.comm.Iscatter(x, out, root))
 
     def reduce_scatter(self, out: Array, x: Array, op: str) -> Any:
         """As `Alone.reduce_scatter`."""
         received.add("reduce_scatter", out.nbytes * (self.size - 1))
-        return self.comm.Ireduce_scatter_block(x, out, self._op(op))
+        return self._begun(self.comm.Ireduce_scatter_block(x, out, self._op(op)))
 
     def all_gather_v(self, out: Array, x: Array, counts: Sequence[int]) -> Any:
         """As `Alone.all_gather_v`."""
         received.add("all_gather", out.nbytes - x.nbytes)
-        return self.comm.Iallgatherv(x, [out, counts])
+        return self._begun(self.comm.Iallgatherv(x, [out, counts]))
 
     def reduce_scatter_v(self, out: Array, x: Array, counts: Sequence[int], op: str) -> Any:
         """As `Alone.reduce_scatter_v`."""
         received.add("reduce_scatter", out.nbytes * (self.size - 1))
-        return self.comm.Ireduce_scatter(x, out, counts, self._op(op))
+        return self._begun(self.comm.Ireduce_scatter(x, out, counts, self._op(op)))
 
     def all_to_all(self, out: Array, x: Array, out_counts: Sequence[int], counts: Sequence[int]) -> Any:
         """As `Alone.all_to_all`: a message to and from each.  (MPICH 5.0.2's Ialltoallv does not end where counts are 0.)"""
@@ -159,20 +173,20 @@ class Several:
         others = [r for r in range(self.size) if r != self.rank]
         received.add("all_to_all", sum(taken[r].nbytes for r in others))
         coming = [self.comm.Irecv(taken[r], r, ALL_TO_ALL) for r in others if out_counts[r]]
-        return Together(coming + [self.comm.Isend(given[r], r, ALL_TO_ALL) for r in others if counts[r]])
+        return self._begun(Together(coming + [self.comm.Isend(given[r], r, ALL_TO_ALL) for r in others if counts[r]]))
 
     def barrier(self) -> Any:
         """As `Alone.barrier`."""
-        return self.comm.Ibarrier()
+        return self._begun(self.comm.Ibarrier())
 
     def send(self, x: Array, peer: int, tag: int) -> Any:
         """Send an array to a process."""
-        return self.comm.Isend(x, peer, tag)
+        return self._begun(self.comm.Isend(x, peer, tag), peer)
 
     def receive(self, x: Array, peer: int | None, tag: int) -> Any:
         """Fill an array with what a process, or any, sends."""
         received.add("messages", x.nbytes)
-        return self.comm.Irecv(x, mpi.library().ANY_SOURCE if peer is None else peer, tag)
+        return self._begun(self.comm.Irecv(x, mpi.library().ANY_SOURCE if peer is None else peer, tag), peer)
 
     def status(self) -> Any:
         """Where a request says from whom its message came."""
@@ -205,5 +219,7 @@ class Together:
 
 
 def world() -> Several:
-    """The channel among all processes that the launcher started, apart from what the script itself sends by MPI."""
-    return Several(mpi.library().COMM_WORLD.Dup())
+    """The channel among all processes that MPI knows, apart from what the script itself sends by MPI."""
+    every = mpi.library().COMM_WORLD.Dup()  # which all of them take part in
+    mpi.unname()
+    return Several(every)

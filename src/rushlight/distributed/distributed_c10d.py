@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight.basics import groups
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed import *  # noqa: F403
@@ -11,7 +13,7 @@ from rushlight.distributed.collectives import all_gather_into_tensor as _all_gat
 from rushlight.distributed.collectives import reduce_scatter_tensor as _reduce_scatter_base
 from rushlight.distributed.constants import default_pg_timeout
 
-__all__ += ["_CoalescingManager", "_all_gather_base", "_coalescing_manager", "_get_default_group", "_rank_not_in_group",
+__all__ += ["_CoalescingManager", "_all_gather_base", "_coalescing_manager", "_get_default_group", "_get_default_store", "_rank_not_in_group",
             "_reduce_scatter_base", "default_pg_timeout"]  # fmt: skip
 
 _pg_map: dict[ProcessGroup, tuple[str, None]] = {}
@@ -20,6 +22,11 @@ _pg_map: dict[ProcessGroup, tuple[str, None]] = {}
 def _get_default_group() -> ProcessGroup:
     """The group of all processes.  Raises ValueError before :func:`init_process_group`."""
     return groups.required()
+
+
+def _get_default_store() -> Any:
+    """The store by which the processes of the default group met.  Raises ValueError before :func:`init_process_group`."""
+    return groups.required().store
 
 
 def _rank_not_in_group(group: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -10,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from rushlight.distributed import mpi, witness
+from rushlight.distributed.meeting import link
 
 ANSWER = 2  # seconds in which the launcher ends a process that has asked it to end all
 _watched: list[Any] = []
@@ -27,15 +29,23 @@ def ended(rank: int, kind: type[BaseException], error: BaseException, trace: Tra
     """Report an error with the process that it happened in, and end all processes with status 1 (130 after Ctrl-C)."""
     status = 130 if issubclass(kind, KeyboardInterrupt) else 1
     witness.write(str(rank), status, told=True)
-    print(f"rank {rank} failed; the other processes of its group are ended.", file=sys.stderr)
+    others = "are ended" if link.current() is None else "fail where they wait for it"
+    print(f"rank {rank} failed; the other processes of its group {others}.", file=sys.stderr)
     _watched[0](kind, error, trace)
     end(status)
 
 
 def end(status: int) -> None:
-    """End all processes of the group with a status, if there is one of several; what they printed is shown first."""
+    """End all processes of the group with a status, if there is one of several; what they printed is shown first.
+
+    Where they were started one by one, it is this one that ends: the others hear of it.
+    """
     if not _watched:
         return
+    if link.current() is not None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
     world = mpi.library().COMM_WORLD
     witness.write(str(world.rank), status)
     sys.stdout.flush()

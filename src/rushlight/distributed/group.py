@@ -6,18 +6,18 @@ import importlib
 import importlib.util
 import itertools
 import os
-import sys
 import zlib
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
-from urllib.parse import parse_qs, urlsplit
 
 from rushlight.basics import groups
 from rushlight.basics.devices import device
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed import channel, faults, mpi
 from rushlight.distributed.constants import default_pg_timeout
+from rushlight.distributed.meeting import link
+from rushlight.distributed.rendezvous import rendezvous
 
 BACKENDS = ("gloo", "nccl", "mpi", "ucc", "xccl", "undefined")
 
@@ -37,11 +37,11 @@ class Backend(str):
 
 
 def is_available() -> bool:
-    """Whether this process was started as one of a group, or a script has made one.
+    """Whether this process was started as one of a group, as a launcher or WORLD_SIZE say, or a script has made one.
 
     Packages that are told so import all of PyTorch's distributed modules: it is not said to a process on its own.
     """
-    return is_initialized() or mpi.launched()
+    return is_initialized() or mpi.launched() or os.environ.get("WORLD_SIZE", "1") != "1"
 
 
 def is_initialized() -> bool:
@@ -99,17 +99,20 @@ def init_process_group(
     timeout: timedelta | None = None,
     world_size: int = -1,
     rank: int = -1,
-    store: object = None,
+    store: Any = None,
     group_name: str = "",
     pg_options: object = None,
     device_id: device | int | None = None,
 ) -> None:
-    """Make the default group: of all processes that an MPI launcher started, else of this one.
+    """Make the default group: of all processes that an MPI launcher started, else of those that meet, or of this one alone.
 
-    The number of processes and this one's are given, or stand in `init_method` or in the environment as WORLD_SIZE and RANK,
-    or the launcher says them; whatever the backend's name, messages go by MPI. timeout: a timedelta, 30 minutes by default.
-    Raises ValueError where a number is missing or wrong and where a group is there, RuntimeError for several processes that no
-    MPI launcher started.
+    init_method: where processes meet that were started one by one, "env://" if None, "tcp://HOST:PORT" or "file:///PATH" (see
+    :func:`rendezvous`); world_size, rank: how many there are and which this is, where neither that nor the environment nor a
+    launcher says it; store: by which they meet instead; whatever the backend's name, messages go by MPI.  timeout: a timedelta,
+    30 minutes by default, of which messages may take as much, and the meeting.
+
+    Raises ValueError where a number is missing or wrong and where a group is there, DistStoreError and DistNetworkError where the
+    others do not come, RuntimeError where the MPI that is installed lets no processes meet that it has not started.
 
     >>> import rushlight as torch
     >>> torch.distributed.init_process_group("gloo", world_size=1, rank=0)
@@ -120,30 +123,45 @@ def init_process_group(
     name = Backend("undefined" if backend is None else backend)
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
-    seconds = (default_pg_timeout if timeout is None else timeout).total_seconds()
+    if store is not None and init_method is not None:
+        raise AssertionError("Cannot specify both init_method and store.")
+    limit = default_pg_timeout if timeout is None else timeout
     if mpi.launched():
-        way: Any = channel.world()
-        _joined(way)
-        size, number = _agreed(way, world_size, rank)
+        way: Any = _launched(world_size, rank)
     else:
-        size = world_size if world_size != -1 else _given("WORLD_SIZE", init_method, store)
-        number = rank if rank != -1 else _given("RANK", init_method, store)
-        way = channel.Alone()
-    if size > 1 and way.size == 1:
-        raise RuntimeError(
-            f"init_process_group: this is process {number} of {size}, and no MPI launcher started it, so that it cannot reach "
-            f"the others. Start all of them with one command: rushlight run -n {size} {os.path.basename(sys.argv[0]) or 'train.py'} "
-            f"(or mpiexec -n {size} python ...; on several machines: --hosts A,B)"
-        )
-    if size != way.size or number != way.rank:
-        raise ValueError(
-            f"init_process_group: expected world_size={way.size} and rank={way.rank}, got {size} and {number}"
-        )
-    groups.join(ProcessGroup(name, way, range(size), seconds))
-    if size > 1:
+        way, store = _met(init_method, store, rank, world_size, limit)
+    groups.join(ProcessGroup(name, way, range(way.size), limit.total_seconds(), store))
+    if way.size > 1:
         faults.watch(way.rank)
         for module in ("reducer", "algorithms.join"):  # which modules find in `groups.averaging`
             importlib.import_module(f"rushlight.distributed.{module}")
+
+
+def _launched(world_size: int, rank: int) -> channel.Several:
+    """The channel among processes that a launcher started.  Raises ValueError where the script says other numbers than it."""
+    way = channel.world()
+    _joined(way)
+    size, number = way.size if world_size == -1 else world_size, way.rank if rank == -1 else rank
+    if (size, number) != (way.size, way.rank):
+        raise ValueError(
+            f"init_process_group: expected world_size={way.size} and rank={way.rank}, got {size} and {number}"
+        )
+    return way
+
+
+def _met(init_method: str | None, store: Any, rank: int, size: int, timeout: timedelta) -> tuple[Any, Any]:
+    """The channel among processes that were started one by one, and the store that they met by."""
+    if store is None:
+        store, rank, size = next(rendezvous(init_method or "env://", rank, size, timeout=timeout))
+    else:
+        assert size > 0, "world_size must be positive if using store"
+        assert rank >= 0, "rank must be non-negative if using store"
+    if not 0 <= rank < size:
+        raise ValueError(f"init_process_group: expected a rank below world_size={size}, got {rank}")
+    if size == 1:
+        return channel.Alone(), store
+    link.join(store, rank, size, timeout.total_seconds())
+    return channel.world(), store
 
 
 def _joined(way: Any) -> None:
@@ -152,26 +170,9 @@ def _joined(way: Any) -> None:
     if way.size == 1 and tasks > 1:
         raise RuntimeError(
             f"init_process_group: srun started {tasks} processes, and MPI knows of this one alone. Start them by srun --mpi=pmi2 "
-            f"(or another of `srun --mpi=list`, which the MPI has to know too), or by rushlight run -n {tasks} within the allocation"
+            f"(or another of `srun --mpi=list`, which the MPI has to know too), by rushlight run -n {tasks} within the allocation, or "
+            "say RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT to each"
         )
-
-
-def _agreed(way: Any, world_size: int, rank: int) -> tuple[int, int]:
-    """Size and rank: what the script says; where it says nothing, what the launcher says."""
-    return way.size if world_size == -1 else world_size, way.rank if rank == -1 else rank
-
-
-def _given(variable: str, init_method: str | None, store: object) -> int:
-    """A number from the address of the meeting place, or from the environment."""
-    if store is None and (init_method is None or init_method.startswith("env://")):
-        if variable not in os.environ:
-            raise ValueError("Error initializing torch.distributed using env:// rendezvous: environment variable "
-                             f"{variable} expected, but not set")  # fmt: skip
-        return int(os.environ[variable])
-    found = parse_qs(urlsplit(init_method or "").query).get(variable.lower())
-    if not found:
-        raise ValueError(f"init_process_group: the argument {variable.lower()} is missing")
-    return int(found[0])
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:

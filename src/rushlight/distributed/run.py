@@ -1,4 +1,4 @@
-"""``torchrun``: starts a script as the processes of a group, by MPI's launcher where there are several."""
+"""``torchrun``: starts a script as the processes of a group, by MPI's launcher where there are several on one machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import runpy
 import sys
 from collections.abc import Sequence
 
-from rushlight.distributed import launch, mpi
+from rushlight.distributed import launch, mpi, nodes
 
 __all__ = ["main"]
 
@@ -32,11 +32,7 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     given.count = {"auto": 1, "cpu": os.cpu_count() or 1}.get(given.nproc_per_node) or counted(
         parser, given.nproc_per_node
     )
-    if given.nnodes not in ("1", "1:1"):
-        parser.error(
-            f"--nnodes {given.nnodes}: one command starts the processes of all machines here: "
-            "rushlight run -n PROCESSES --hosts A,B SCRIPT"
-        )
+    given.nodes = nodes.count(parser, given)
     if given.no_python:
         parser.error("--no-python starts a program that is no Python script: start it itself")
     return given
@@ -53,14 +49,14 @@ def main(argv: Sequence[str] | None = None, local_rank: bool = False) -> int:
     """Run a script with the variables that `init_process_group` reads, in one process or several.
 
     argv: the arguments, the process's own by default; local_rank: whether scripts get --local-rank=N, as those that
-    torch.distributed.launch starts do unless it is told --use-env.  Exits with status 2 for several machines.
+    torch.distributed.launch starts do unless it is told --use-env.
     """
     given = parsed(argv)
     given.local_rank = local_rank and not given.use_env
     os.environ.update(TORCHELASTIC_RUN_ID=given.rdzv_id, GROUP_RANK="0")
     if mpi.launched():  # the processes are there already: `rushlight run -n 4 torchrun ...`
         launch.environment()
-    elif given.count > 1:
+    elif given.nodes > 1 or given.count > 1:
         return started(given)
     else:
         os.environ.update(
@@ -78,6 +74,8 @@ def started(given: argparse.Namespace) -> int:
     if given.local_rank:  # which each process says to its script
         script = ["-m", "torch.distributed.launch", *script]
     program = [sys.executable, "-m", "rushlight", "run", *script, *given.training_script_args]
+    if given.nodes > 1:
+        return nodes.start(given, given.nodes, program)
     os.environ.update(MASTER_ADDR=given.master_addr, MASTER_PORT=given.master_port)
     try:
         restarts = int(given.max_restarts) if given.max_restarts.isdigit() else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -26,22 +27,32 @@ class Pending:
     It holds nothing but the request, and that what it reads and writes until it is done.  what: the name, for who observes
     """
 
-    __slots__ = ("done", "lock", "request", "status", "tell")
+    __slots__ = ("done", "error", "lock", "request", "status", "tell")
 
     def __init__(self, request: Any, status: Any, what: str) -> None:
         self.request, self.status, self.lock, self.done = request, status, threading.Lock(), request is None
+        self.error: DistBackendError | None = None
         self.tell = events.message(what) if special.observing and what and not self.done else None
 
     def poll(self) -> bool:
-        """Whether it is done."""
+        """Whether it is done.  Raises DistBackendError where it never will be."""
         with self.lock:
+            if self.error is not None:
+                raise self.error
             if not self.done:
-                self.done = bool(self.request.Test(self.status))
-                if self.done:
-                    self.request = None
-                    if self.tell is not None:
-                        self.tell()
+                self._ask()
             return self.done
+
+    def _ask(self) -> None:
+        try:
+            self.done = bool(self.request.Test(self.status))
+        except DistBackendError as error:
+            self.error = error
+            raise
+        if self.done:
+            self.request = None
+            if self.tell is not None:
+                self.tell()
 
 
 class Work:
@@ -166,5 +177,6 @@ def progress(pending: Pending) -> None:
 def _ask() -> None:
     while True:
         pending = _waiting.get()
-        while not pending.poll():
-            time.sleep(PAUSE)
+        with contextlib.suppress(DistBackendError):  # which is raised where it is waited for
+            while not pending.poll():
+                time.sleep(PAUSE)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import pickle
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
@@ -15,10 +13,7 @@ from rushlight.compat.contexts import (
     ProcessRaisedException,
     SpawnContext,
 )
-from rushlight.compat.spawned import spawn as started
 from rushlight.distributed import mpi
-from rushlight.storage import Storage
-from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,12 +33,11 @@ def spawn(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, j
           start_method: str = "spawn") -> Any:  # fmt: skip
     """Call ``fn(rank, *args)`` in each of `nprocs` processes, and wait for them; without `join`, return a `ProcessContext`.
 
-    Several processes that are waited for are started by MPI, where it is there, so that they can make a group; those whose
-    arguments are in shared memory, or that nobody waits for, by the standard library.  Under ``rushlight run -n N`` they are there
-    already: the function is called in this one, as its rank.
+    They can make a group (:func:`torch.distributed.init_process_group` with an address or a file of which all of them know).
+    Under ``rushlight run -n N`` they are there already: the function is called in this one, as its rank.
 
-    Raises ProcessRaisedException where one fails, ProcessExitedException where one ends otherwise than by its function's end,
-    NotImplementedError for ``join=False`` under a launcher.
+    Raises ProcessRaisedException where one fails, ProcessExitedException where one ends otherwise than by its function's end;
+    under a launcher NotImplementedError for ``join=False``, ValueError for another number than it started.
     """
     if start_method != "spawn":
         warn(
@@ -55,16 +49,10 @@ def spawn(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, j
 
 def start_processes(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
                     start_method: str = "spawn") -> Any:  # fmt: skip
-    """As `spawn`.  start_method: another than "spawn" is always the standard library's."""
+    """As `spawn`.  start_method: "spawn", "fork" or "forkserver", as the standard library has them."""
     args = tuple(args)
-    if mpi.launched() and not join:
-        raise NotImplementedError(
-            "torch.multiprocessing.spawn: join=False is not supported under a launcher: the processes run already"
-        )
-    if mpi.launched() or (
-        join and start_method == "spawn" and nprocs > 1 and mpi.available() and _can_be_copied((fn, args))
-    ):
-        started(fn, args, nprocs)
+    if mpi.launched():
+        _as_one_of_them(fn, args, nprocs, join)
         return None
     kind = SpawnContext if start_method == "spawn" else ProcessContext
     context = contexts.start(fn, args, nprocs, daemon, start_method, kind)
@@ -75,22 +63,15 @@ def start_processes(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: 
     return None
 
 
-class _Finder(pickle.Pickler):
-    """Pickles, and notes whether memory is among it that other processes see already."""
-
-    found = False
-
-    def reducer_override(self, obj: object) -> Any:
-        if isinstance(obj, (Tensor, Storage)) and obj.is_shared():  # type: ignore[union-attr]
-            self.found = True
-        return NotImplemented
-
-
-def _can_be_copied(call: object) -> bool:
-    """Whether nothing is lost where another process gets a copy: no shared memory, no queue, lock or event."""
-    finder = _Finder(io.BytesIO())
-    try:
-        finder.dump(call)
-    except RuntimeError:  # of what only those may get who are started by the standard library
-        return False
-    return not finder.found
+def _as_one_of_them(fn: Callable[..., Any], args: tuple[Any, ...], nprocs: int, join: bool) -> None:
+    """Call a function in this process, which a launcher started."""
+    if not join:
+        raise NotImplementedError(
+            "torch.multiprocessing.spawn: join=False is not supported under a launcher: the processes run already"
+        )
+    world = mpi.library().COMM_WORLD
+    if nprocs != world.size:
+        raise ValueError(
+            f"torch.multiprocessing.spawn: expected nprocs={world.size}, as many as the launcher started, got {nprocs}"
+        )
+    fn(world.rank, *args)
