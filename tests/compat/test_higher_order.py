@@ -51,11 +51,11 @@ def test_the_order_of_a_function_that_does_not_commute_is_kept() -> None:
 
 def test_what_cannot_be_scanned_is_refused() -> None:
     x = torch.ones(2, 3)
-    with pytest.raises(ValueError, match="must be a function"):
+    with pytest.raises(ValueError, match="Combine_fn must be a callable"):
         scan(3, x, 0)
     with pytest.raises(ValueError, match="one size along dim 1"):
         scan(lambda a, b: a, (x, x[:, :1]), 1)
-    with pytest.raises(ValueError, match="not 0"):
+    with pytest.raises(ValueError, match="scan dimension > 0"):
         scan(lambda a, b: a, x[:0], 0)
     with pytest.raises(ValueError, match="not 0"):
         scan(lambda a, b: a, [], 0)

@@ -120,3 +120,14 @@ def test_dropout_within_a_mode_is_a_product_with_what_is_drawn() -> None:
         found = F.dropout(x, 0.25)
     assert torch.equal(found, expected)
     assert torch.equal(torch.autograd.grad(found.sum(), x)[0], expected.detach())
+
+
+@pytest.mark.parametrize(
+    "reduce", [lambda x: torch.prod(x, 0), lambda x: torch.logsumexp(x, 0), lambda x: torch.prod(x[:0], 0)]
+)
+def test_gradients_of_complex_numbers_are_conjugate(reduce: Callable[[Any], Any]) -> None:
+    x = torch.tensor([1 + 2j, 3 - 1j, -0.5j], requires_grad=True)
+    held = Around(x.detach(), True)
+    for loss in (lambda x: reduce(x).real, lambda x: reduce(x).imag):
+        found, expected = torch.autograd.grad(loss(held), held)[0], torch.autograd.grad(loss(x), x)[0]
+        assert torch.allclose(inside(found), expected)

@@ -567,3 +567,10 @@ def test_operators_of_aten_ask_with_themselves() -> None:
     assert asked == ["aten.add", "aten.sum.dim_IntList"]
     step = torch.fx.symbolic_trace(lambda x: torch.ops.aten.add.Tensor(x, 1))
     assert "torch.ops.aten.add.Tensor(x, 1)" in step.code and step(2 * x).tolist() == [3.0, 3.0]
+
+
+def test_plain_tensors_answer_with_the_function_itself() -> None:
+    x = torch.ones(2)
+    assert torch.overrides.handle_torch_function(torch.add, (x,), x, 1).tolist() == [2.0, 2.0]
+    with pytest.raises(TypeError, match=r"torch\.add|rushlight\.add"):
+        torch.overrides.handle_torch_function(torch.add, (), x, 1)

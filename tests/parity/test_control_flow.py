@@ -85,13 +85,48 @@ def test_gradients_through_scans_and_maps() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda t, ops: t.while_loop(lambda i: i < 3, lambda i: (i, i), (t.tensor(0),)), "body_fn must give 1 values, as it gets, got 2"),
+        (lambda t, ops: t.while_loop(lambda i: i < 3, lambda i: (i, i), (t.tensor(0),)), "Expected body_fn_output and carried_inputs to have same number of outputs but got lhs:2 and rhs:1"),
         (lambda t, ops: t.while_loop(lambda i: i, lambda i: i, (t.tensor(0),)), "cond_fn must give a bool or a tensor of one bool"),
         (lambda t, ops: ops.scan(lambda c, x: c, t.zeros(3), t.ones(2, 3)), "must give a carry and a result, got Tensor"),
-        (lambda t, ops: ops.scan(lambda c, x: ((c, c), x), t.zeros(3), t.ones(2, 3)), "a carry of init's structure"),
-        (lambda t, ops: ops.map(lambda x: x, (t.ones(2), t.ones(3))), r"one size along dim 0, not 0, got \[\(2,\), \(3,\)\]"),
+        (lambda t, ops: ops.scan(lambda c, x: ((c, c), x), t.zeros(3), t.ones(2, 3)), "Expected init and carry to have same number of outputs"),
+        (lambda t, ops: ops.scan(lambda c, x: ({"a": c}, x), t.zeros(3), t.ones(2, 3)), "a carry of init's structure"),
+        (lambda t, ops: ops.scan(lambda c, x: (c.double(), x), t.zeros(3), t.ones(2, 3)), "init and carry to have same metadata.*dtype: torch.float32 vs torch.float64"),
+        (lambda t, ops: ops.scan(lambda c, x: (c.repeat(2), x), t.zeros(3), t.ones(2, 3)), "init and carry to have same metadata.*shape"),
+        (lambda t, ops: t.while_loop(lambda i: i.sum() < 3, lambda i: i.repeat(2), (t.ones(1),)), "body_fn_output and carried_inputs to have same metadata"),
+        (lambda t, ops: ops.map(lambda x: x, (t.ones(2), t.ones(3))), r"Leading dimensions of mapped xs must be consistent. Got shapes \[torch.Size\(\[2\]\), torch.Size\(\[3\]\)\]"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_told(call: Any, message: str) -> None:
     with pytest.raises(RuntimeError, match=message):
         call(rushlight, rushlight._higher_order_ops)
+
+
+WORDS = {
+    "branches": ("Expect both branches to be callable", lambda t, ops: t.cond(t.tensor(True), 3, t.neg, (t.ones(2),))),
+    "operands": ("Expect operands to be a tuple of possibly nested dict/list/tuple", lambda t, ops: t.cond(t.tensor(True), t.neg, t.neg, t.ones(2))),
+    "numbers": ("only consists of tensor leaves", lambda t, ops: t.cond(t.tensor(True), t.neg, t.neg, (3,))),
+    "a condition of two": ("Expected pred to be bool or single-element tensor", lambda t, ops: t.cond(t.tensor([True, True]), t.neg, t.neg, (t.ones(2),))),
+    "no condition": ("Expected pred to be bool or tensor", lambda t, ops: t.cond("a", t.neg, t.neg, (t.ones(2),))),
+    "no function to scan by": ("Combine_fn must be a callable", lambda t, ops: ops.scan(3, t.zeros(2), t.ones(3, 2))),
+    "no direction": ("Reverse must be a bool", lambda t, ops: ops.scan(t.add, t.zeros(2), t.ones(3, 2), reverse=3)),
+    "a number to begin with": ("All init leaves must be a Tensor", lambda t, ops: ops.scan(t.add, 3, t.ones(3, 2))),
+    "nothing to begin with": (r"scan\(\) operator requires init leaves", lambda t, ops: ops.scan(t.add, [], t.ones(3, 2))),
+    "numbers to scan": ("All xs leaves must be a Tensor", lambda t, ops: ops.scan(t.add, t.zeros(2), [t.ones(3, 2), 3])),
+    "nothing to scan": ("All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0", lambda t, ops: ops.scan(t.add, t.zeros(2), t.ones(0, 2))),
+    "a mode": ("Combine_mode must either 'pointwise' or 'generic'", lambda t, ops: ops.associative_scan(t.add, t.ones(3), 0, combine_mode="a")),
+    "numbers to combine": ("xs leaves must be a Tensor", lambda t, ops: ops.associative_scan(t.add, [t.ones(3), 3], 0, combine_mode="generic")),
+    "no dimension": ("number of dimensions and scan dimension > 0", lambda t, ops: ops.associative_scan(t.add, t.tensor(3.0), 0, combine_mode="generic")),
+    "numbers to map": ("Mapped xs can only consist of tensors", lambda t, ops: ops.map(t.neg, 3)),
+    "nothing to map": ("Leading dimensions of mapped xs cannot be 0", lambda t, ops: ops.map(t.neg, t.ones(0, 2))),
+    "no loop": ("Expect cond_fn and body_fn to be callable", lambda t, ops: ops.while_loop(3, t.neg, (t.ones(1),))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_refusals_have_pytorchs_words(words: str) -> None:
+    import torch._higher_order_ops
+
+    message, call = WORDS[words]
+    for t in (rushlight, torch):
+        with pytest.raises((RuntimeError, ValueError), match=message):
+            call(t, t._higher_order_ops)

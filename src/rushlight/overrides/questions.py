@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rushlight.overrides.protocol import ALL, asked, here, overrides, overriding
+from rushlight.overrides.protocol import ALL, DisableTorchFunctionSubclass, asked, here, overrides, overriding
 from rushlight.tensor import Tensor
 
 
@@ -45,9 +45,14 @@ def has_torch_function_variadic(*arguments: object) -> bool:
 def handle_torch_function(public_api: Any, relevant_args: Iterable[Any], *args: object, **kwargs: object) -> Any:
     """What overrides `public_api`, called with `args` and `kwargs`, in place of it.
 
-    relevant_args: those of the arguments that may override it.  Raises TypeError where none of them has an answer.
+    relevant_args: those of the arguments that may override it; plain tensors among them alone answer with the function itself.
+    Raises TypeError where none of them has an answer.
     """
-    found = overriding(tuple(relevant_args), True) if here.asks == ALL else []
+    relevant = tuple(relevant_args)
+    found = overriding(relevant, True) if here.asks == ALL else []
+    if not found and not here.modes and any(isinstance(x, Tensor) for x in relevant):
+        with DisableTorchFunctionSubclass():
+            return public_api(*args, **kwargs)
     name = f"{public_api.__module__}.{public_api.__name__}"
     return asked(public_api, name, args, kwargs, found, True)
 

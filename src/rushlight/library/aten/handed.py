@@ -227,7 +227,7 @@ def logsumexp(running: Call) -> Gradients:
     shape, dims, keepdim = reduced(running)
     x, out = Saved(running.inputs[0]), Output(running.given[0])
     return lambda g, wanted, node: [
-        spread(g, shape, dims, keepdim) * (x() - spread(out(node), shape, dims, keepdim)).exp()
+        spread(g, shape, dims, keepdim) * torch.conj((x() - spread(out(node), shape, dims, keepdim)).exp())
     ]
 
 
@@ -238,12 +238,12 @@ def product(running: Call) -> Gradients:
 
     def backward(g: Tensor, wanted: int, node: Node) -> list[Any]:
         given = x()
-        if not shape:
-            return [g]
+        if not shape or 0 in shape:
+            return [g if not shape else torch.zeros_like(given)]
         one = torch.ones_like(given.narrow(dim, 0, 1))
         before = torch.cat([one, given.narrow(dim, 0, shape[dim] - 1)], dim).cumprod(dim)
         after = torch.cat([one, given.flip(dim).narrow(dim, 0, shape[dim] - 1)], dim).cumprod(dim).flip(dim)
-        return [spread(g, shape, (dim,), keepdim) * (before * after)]
+        return [spread(g, shape, (dim,), keepdim) * torch.conj(before * after)]
 
     return backward
 

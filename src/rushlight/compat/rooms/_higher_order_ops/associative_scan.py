@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.compat.rooms._higher_order_ops.control_flow import check_reverse
 from rushlight.func import vmap
 from rushlight.ops.shape.join import cat, stack
 from rushlight.tensor import Tensor
@@ -26,16 +27,21 @@ def associative_scan(
     for n elements, in calls of many at once (Blelloch, Prefix sums and their applications, 1990).
     """
     if not callable(combine_fn):
-        raise ValueError(f"associative_scan: combine_fn must be a function, got {combine_fn!r}")
+        raise ValueError(f"Combine_fn must be a callable, but got {combine_fn}")
     if combine_mode not in ("generic", "pointwise"):
-        raise ValueError(f"associative_scan: combine_mode must be 'generic' or 'pointwise', got {combine_mode!r}")
+        raise ValueError(f"Combine_mode must either 'pointwise' or 'generic', but got {combine_mode}")
     if combine_mode == "pointwise":
         raise ValueError(
-            "associative_scan: combine_mode='pointwise' is for tensors on GPUs; say combine_mode='generic'"
+            "For combine_mode='pointwise', all input tensors need to be on a GPU: say combine_mode='generic'"
         )
+    check_reverse(reverse)
     leaves, structure = _pytree.tree_flatten(xs)
-    moved = [_in_front(leaf, dim, reverse) for leaf in leaves]
-    if len({len(leaf) for leaf in moved}) != 1 or not len(moved[0]):
+    if not all(isinstance(leaf, Tensor) for leaf in leaves):
+        raise ValueError(f"xs leaves must be a Tensor, got {leaves}")
+    moved = [_in_front(leaf, dim, reverse) if leaf.ndim else leaf for leaf in leaves]
+    if any(not leaf.ndim or not len(leaf) for leaf in moved):
+        raise ValueError("All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0")
+    if len({len(leaf) for leaf in moved}) != 1:
         raise ValueError(
             f"associative_scan: xs must have one size along dim {dim}, not 0, got {[tuple(x.shape) for x in leaves]}"
         )
