@@ -58,3 +58,45 @@ def test_what_sparse_tensors_refuse_to_answer(ask: Any) -> None:
             ask(t.eye(2).to_sparse())
         said.append((error.type, str(error.value)[:40]))
     assert said[0] == said[1]
+
+
+TWICE = "t.sparse_coo_tensor([[0, 0, 1], [1, 1, 0]], [1.0, 2, 3], (2, 3))"
+PROGRAMS = f"""
+t.add(t.ones(2, 3), {TWICE}, alpha=2)
+t.add(t.ones(2, 3).int(), {TWICE}, alpha=2)
+t.add(t.ones(2, 3).double(), {TWICE}, alpha=2)
+t.ones(2, 3).add_({TWICE}.double())
+t.ones(2, 3).int().add_({TWICE})
+t.sub(t.ones(2, 3), {TWICE})
+t.ones(2, 3) - {TWICE}
+t.add(t.ones(2, 3), {TWICE}, out=t.empty(2, 3))
+t.add({TWICE}, {TWICE}, out={TWICE})
+t.neg({TWICE}, out=t.zeros(4, 4).to_sparse())
+t.asin({TWICE}, out=t.zeros(2, 3))
+t.mm({TWICE}, t.ones(3, 2), out=t.empty(0))
+t.tensor([[1, 0]]).to_sparse().log1p_()
+t.zeros_like({TWICE}, layout=t.strided)
+t.tensor([[3.0]]).to_sparse().item()
+float(t.tensor(3.0).to_sparse())
+{TWICE}.item()
+t.ones(2, 3).sparse_mask({TWICE}.to_sparse_csr())
+t.ones_like({TWICE}.to_sparse_csr())
+{TWICE}.to_sparse_csr().fill_(5)
+{TWICE}.H
+t.sparse.mm({TWICE}, {TWICE})
+t.sparse.mm({TWICE}, t.ones(4, 2).to_sparse())
+t.sparse_coo_tensor([[0]], [1.0], (-2,))
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_operators_beside_dense_tensors_and_into_others(program: str) -> None:
+    def run(t: Any) -> Any:
+        try:
+            found = eval(program, {"t": t, "float": float})
+        except Exception as error:
+            return type(error).__name__
+        dense = found.to_dense() if hasattr(found, "to_dense") else found
+        return str(getattr(found, "layout", "")), str(dense)
+
+    assert run(rushlight) == run(torch)

@@ -81,8 +81,9 @@ def arrays_of(op: Op, flat: tuple[Any, ...]) -> tuple[list[Any], bool]:
             raise unfit(x)(
                 f"{op.name}(): argument '{op.input_name(i)}' (position {i + 1}) must be Tensor, not {kind_of(x)}"
             )
-    if tensors and scalars:  # NumPy's own Python numbers beside tensors are Python numbers
-        arrays = [x.item() if isinstance(x, (np.float64, np.complex128)) else x for x in arrays]
+    if tensors and scalars:  # numbers of NumPy beside tensors are Python's
+        pythons = (np.float64, np.complex128) if op.strict else np.number
+        arrays = [x.item() if isinstance(x, pythons) else x for x in arrays]
     if op.strict:
         for i, x in enumerate(arrays):
             if isinstance(x, NUMBERS) and not isinstance(x, np.generic):

@@ -145,6 +145,15 @@ def has_format(array: Array, format: memory_format) -> bool:
     return array.ndim == rank and bool(array.transpose(channels_last_order(rank)).flags.c_contiguous)
 
 
+def shows_format(array: Array, format: memory_format) -> bool:
+    """Whether elements lie in this format, and strides say so where sizes of 1 leave them free: what `to` keeps as it is."""
+    if not has_format(array, format):
+        return False
+    if 1 not in array.shape or not array.size or array.ndim not in _RANK.values() or not isinstance(array, np.ndarray):
+        return True
+    return lies_channels_last(array) is (format is not contiguous_format)
+
+
 def empty_in_format(array: Array, dtype: np.dtype[Any], format: memory_format | None) -> Array:
     """Uninitialized memory of the shape of `array`, in a memory format; None and preserve_format keep its order."""
     if format is contiguous_format:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
+from rushlight.basics.state import modes
+from rushlight.dispatch.call import write_out
 from rushlight.dispatch.named import named as torch
 from rushlight.sparse.tensor import Sparse
 
@@ -12,7 +16,7 @@ if TYPE_CHECKING:
 
     from rushlight.tensor import Tensor
 
-__all__ = ["addmv", "clear", "copied", "linear", "resize"]
+__all__ = ["addmv", "cast", "clear", "copied", "into", "linear", "resize"]
 
 
 def _sizes(size: Sequence[int], sparse_dim: int, dense_dim: int) -> tuple[int, ...]:
@@ -62,6 +66,30 @@ def copied(input: Any, src: Any, non_blocking: bool = False) -> Sparse:
             f"copy_() between dense and sparse Tensors is not implemented: got {type(src).__name__}; to_sparse() makes one"
         )
     return src.clone().to(input.dtype)
+
+
+def cast(input: Sparse, dtype: dtypes.dtype) -> Tensor:
+    """The values of a sparse tensor in the dtype of the one that they are put into.  Raises RuntimeError where that loses a part."""
+    if not dtypes.can_cast(input.dtype, dtype):
+        raise RuntimeError(f"result type {older(input.dtype)} can't be cast to the desired output type {older(dtype)}")
+    return input._values_of.to(dtype)
+
+
+def into(name: str, out: Any, result: Any) -> Tensor:
+    """`out` with a result: a sparse tensor takes places, values and sizes, a dense one those of a dense result.
+
+    Raises RuntimeError for a result in another layout, and where gradients are recorded.
+    """
+    if out.layout is not result.layout:
+        raise RuntimeError(f"{name}(): expected out= in the layout of the result, {result.layout}, got {out.layout}")
+    if not isinstance(out, Sparse):
+        return write_out(name, out, result)
+    if modes.grad and (out.requires_grad or result.requires_grad):
+        raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+                           "requires grad.")  # fmt: skip
+    out._values_of = cast(result, out.dtype)
+    out._indices_of, out._sorted, out._sizes = result._indices_of, result._sorted, result._sizes
+    return out
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

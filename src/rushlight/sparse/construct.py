@@ -72,6 +72,10 @@ def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Sequence[in
         least = (places.max(1).values + 1).tolist() if places.shape[1] else [0] * places.shape[0]
         size = (*least, *found.shape[1:])
     size = tuple(int(n) for n in size)
+    if any(n < 0 for n in size):
+        raise RuntimeError(
+            f"sparse_coo_tensor: Trying to create tensor with negative dimension {min(size)}: {list(size)}"
+        )
     _check(places, found, size)
     if is_coalesced and _all_is_checked(check_invariants) and not _in_order(flat_places(places, size[: len(places)])):
         raise RuntimeError(

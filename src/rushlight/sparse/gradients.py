@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight import kernels
+from rushlight.basics import dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.basics.state import RECORDED, special, way_of
 from rushlight.dispatch.named import named as torch
 from rushlight.engine.inplace import written
@@ -59,7 +61,13 @@ def add_to(dense: Tensor, sparse: Sparse, alpha: complex = 1) -> Tensor:
         raise RuntimeError(f"add: expected 'other' of the shape of 'self', {list(dense.shape)}, got {list(coo.shape)}")
     if coo.sparse_dim() == 1 and _rows_added(dense, coo._indices_of, coo._values_of, alpha):
         return dense
-    return dense.index_put_(tuple(coo._indices_of), coo._values_of * alpha, accumulate=True)
+    values = coo._values_of * alpha
+    if values.dtype is not dense.dtype:
+        if not dtypes.can_cast(values.dtype, dense.dtype):
+            words = f"result type {older(values.dtype)} can't be cast to the desired output type {older(dense.dtype)}"
+            raise RuntimeError(f"add: {words}")
+        values = values.to(dense.dtype)
+    return dense.index_put_(tuple(coo._indices_of), values, accumulate=True)
 
 
 def _rows_added(dense: Tensor, places: Tensor, values: Tensor, alpha: complex) -> bool:

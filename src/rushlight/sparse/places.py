@@ -251,7 +251,12 @@ def masked(input: Tensor, mask: Tensor) -> Sparse:
     if tuple(input.shape) != tuple(mask.shape):
         raise RuntimeError(f"sparse_mask(): operands have incompatible sizes; self has size {list(input.shape)} but mask has size "
                            f"{list(mask.shape)}")  # fmt: skip
-    places = mask.to_sparse_coo().coalesce()
+    made_of = _masked(input, mask.to_sparse_coo().coalesce())
+    return mask._in_this_layout(made_of) if mask.is_sparse_csr else made_of
+
+
+def _masked(input: Tensor, places: Sparse) -> Sparse:
+    """The elements of a tensor at the places of one in the layout COO."""
     if not isinstance(input, Sparse):
         return places._with(input[tuple(places._indices_of)])
     coo = input.to_sparse_coo().coalesce()

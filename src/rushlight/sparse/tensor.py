@@ -72,6 +72,10 @@ class Sparse(Parts):
         if own == "__set__" and not isinstance(args[0], Sparse):  # the gradient of a dense tensor
             with DisableTorchFunctionSubclass():
                 return func(*args)
+        if kwargs.get("out") is not None:
+            rest = {name: x for name, x in kwargs.items() if name != "out"}
+            into = importlib.import_module("rushlight.sparse.changes").into
+            return into(own, kwargs["out"], cls._answered(own.strip("_"), args, rest))
         if own.endswith("_") and not own.endswith("__"):
             if not isinstance(args[0], Sparse):
                 return _into_dense(own.strip("_"), *args, **kwargs)
@@ -98,6 +102,9 @@ class Sparse(Parts):
         first: Any = args[0] if args else None
         if name == "mm" and not isinstance(first, Sparse):
             return args[1].__rmatmul__(first)
+        if name in ("add", "sub") and isinstance(first, Tensor) and not isinstance(first, Sparse):
+            whole = first.to(dtypes.promote_types(first.dtype, args[1].dtype), copy=True)
+            return _into_dense(name, whole, *args[1:], **kwargs)
         if name in ("add", "mul") and not isinstance(first, Sparse):
             return getattr(args[1], name)(first, **kwargs)
         if name in ("addmm", "sparse_addmm"):
@@ -144,7 +151,12 @@ class Sparse(Parts):
                                f"shape: got {type(other).__name__} of shape {list(other.shape)}")  # fmt: skip
         if self.requires_grad and self.is_leaf and modes.grad:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-        self._indices_of, self._values_of, self._sorted = other._indices_of, other._values_of, other._sorted
+        values = (
+            other._values_of
+            if other.dtype is self.dtype
+            else importlib.import_module("rushlight.sparse.changes").cast(other, self.dtype)
+        )
+        self._indices_of, self._values_of, self._sorted = other._indices_of, values, other._sorted
         return self
 
     def _on_values(self, name: str) -> Sparse:
@@ -276,8 +288,15 @@ class Sparse(Parts):
         """Has no elements from now on."""
         return self._become(self.zeros_like())
 
-    def zeros_like(self, **options: object) -> Sparse:
-        """One of this shape without elements."""
+    def zeros_like(self, **options: Any) -> Any:
+        """One of this shape without elements, in another layout where one is given."""
+        layout = options.get("layout")
+        if layout is not None and layout is not self._layout:
+            return torch.zeros(
+                self._sizes,
+                **{"dtype": self.dtype}
+                | {k: v for k, v in options.items() if k in ("dtype", "layout", "requires_grad")},
+            )
         values = torch.zeros((0, *self._values_of.shape[1:]), dtype=options.get("dtype") or self.dtype)
         if not self.is_sparse:
             places = (self._indices_of[0] * 0, self._indices_of[1][:0])
@@ -285,6 +304,18 @@ class Sparse(Parts):
         return made(self._indices_of[:, :0], values, self._sizes, True, False)
 
     empty_like = zeros_like
+
+    def fill(self, value: Tensor | complex) -> Sparse:
+        """With all values set to a number, in compressed layouts."""
+        if self.is_sparse:
+            self._refuse("fill")
+        return self._with(torch.full_like(self._values_of, value))
+
+    def ones_like(self, *, dtype: dtypes.dtype | None = None, **options: object) -> Sparse:
+        """Ones at the places of this tensor, in compressed layouts."""
+        if self.is_sparse:
+            self._refuse("ones_like")
+        return self._with(torch.ones_like(self._values_of, dtype=dtype))
 
     def new(self, *args: object, **options: object) -> Sparse:
         """As the constructor of this tensor's type: of places and values, of sizes, or of nothing.  COO."""
@@ -307,6 +338,18 @@ class Sparse(Parts):
             many = "more than one value" if self.numel() else "no values"
             raise RuntimeError(f"Boolean value of Tensor with {many} is ambiguous")
         return builtins.bool(self._values_of.sum().item())
+
+    def item(self) -> Any:
+        """The only element as a number of Python.  Raises RuntimeError for other than one."""
+        if self.numel() != 1:
+            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+        return self._values_of.sum().item()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
 
     def is_nonzero(self) -> bool:
         """As `bool()` of it."""
@@ -509,6 +552,7 @@ class Sparse(Parts):
         return self.mm(other)
 
     T = property(t)
+    H = property(lambda self: self.mH)
 
     def __getitem__(self, index: int | slice | tuple[int | slice, ...]) -> Tensor:
         return importlib.import_module("rushlight.sparse.places").at(self, index)
@@ -625,6 +669,9 @@ def sparse_product(a: Sparse, b: Sparse) -> Sparse:
 
     Each element of `a` meets the row of `b` that its column names.
     """
+    if a.dim() == b.dim() == 2 and a._sizes[1] != b._sizes[0]:
+        sizes = "x".join(map(str, a._sizes)), "x".join(map(str, b._sizes))
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({sizes[0]} and {sizes[1]})")
     left, right = a.to_sparse_coo().coalesce(), b.to_sparse_csr()
     starts, columns = right._indices_of
     rows, middle = left._indices_of

@@ -345,6 +345,8 @@ def where(condition: Any, input: Any = None, other: Array | Tensor | complex | N
         if not isinstance(x, call.OPERANDS):
             raise TypeError(f"where(): argument '{argument}' must be Tensor or Number, not {kind_of(x)}")
     condition = _condition(condition)
+    if isinstance(condition, Tensor):
+        input, other = (x.item() if isinstance(x, np.number) else x for x in (input, other))
     a, b = raw(input), raw(other)
     if a.__class__ is ndarray and a.dtype.kind == "f" and (b.__class__ is float or b.__class__ is int):
         other = fitted("where", b, a.dtype)

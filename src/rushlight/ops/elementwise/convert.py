@@ -24,6 +24,7 @@ from rushlight.dispatch.formats import (
     is_format,
     lies_channels_last,
     preserve_format,
+    shows_format,
 )
 from rushlight.dispatch.keeping.unmade import Unmade
 from rushlight.dispatch.options import META, check_device, no_values, numpy_dtype
@@ -278,7 +279,7 @@ def to_dtype(self: Tensor, dtype: dtype | None, fresh: bool = False, format_: An
         if self._held.dtype.kind in "cW":
             warn_of_lost_parts(self.dtype, dtype)
         result = cast(self, dtype.numpy)
-    if format_ is not None and format_ is not preserve_format and not has_format(result._held, format_):
+    if format_ is not None and format_ is not preserve_format and not shows_format(result._held, format_):
         result = copy(result, format_)
     return copy(result, None) if fresh and result is self else result
 

@@ -128,11 +128,11 @@ def _over_0(x: Array, *slope: float) -> Array:
 
 def require_real(name: str, x: Array) -> None:
     """Raise NotImplementedError for complex numbers, RuntimeError for bools."""
-    if x.dtype.kind == "b":
-        raise RuntimeError(
-            f"{'Boolean' if name == 'relu' else 'Bool'} inputs not supported for {name}: convert it first, as in input.float()"
-        )
-    require(is_real(x.dtype), name, x, "a real number's dtype")
+    bools = (
+        f" ({'Boolean' if name == 'relu' else 'Bool'} inputs not supported for {name})" if x.dtype.kind == "b" else ""
+    )
+    refused = RuntimeError if bools else NotImplementedError
+    require(is_real(x.dtype), name, x, f"a real number's dtype{bools}", refused)
 
 
 @elementwise(

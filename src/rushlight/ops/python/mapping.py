@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.basics.foreign import kind_of
+from rushlight.dispatch.dims import also_named
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function
 from rushlight.engine import inplace
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 
 @function()
+@also_named(tensor="tensor1", other="tensor2")
 def result_type(tensor1: Tensor, tensor2: Tensor) -> dtype:
     """The dtype of arithmetic between two tensors or numbers.
 
@@ -33,7 +35,7 @@ def result_type(tensor1: Tensor, tensor2: Tensor) -> dtype:
         if not isinstance(given, Tensor | int | float | complex | np.generic):
             raise TypeError(f"result_type(): argument 'tensor{position}' (position {position}) must be Tensor or Number, not "
                             f"{kind_of(given)}")  # fmt: skip
-    return dtypes.result_dtype([raw(tensor1), raw(tensor2)])
+    return dtypes.result_dtype([x.item() if isinstance(x, np.generic) else raw(x) for x in (tensor1, tensor2)])
 
 
 @function()
