@@ -166,3 +166,17 @@ def test_slices_that_are_reduced_are_differentiated_for_each_sample(word: str) -
         whole = torch.vmap(f, dims)(source, x if dims[1] == 0 else x[0], index)
         each = [f(source[b], x[b] if dims[1] == 0 else x[0], index[b]) for b in range(2)]
         assert torch.allclose(whole, torch.stack(each))
+
+
+def test_a_change_in_place_of_samples_is_differentiated_outside() -> None:
+    x = torch.rand(3, 2, 2, dtype=torch.float64, requires_grad=True)
+    changed = torch.vmap(lambda x: (x * 1).renorm_(2, 0, 0.3))(x)
+    assert torch.autograd.gradcheck(torch.vmap(lambda x: (x * 1).renorm_(2, 0, 0.3)), x)
+    assert torch.equal(changed, torch.stack([row.renorm(2, 0, 0.3) for row in x]))
+
+
+def test_numbers_without_dimensions_are_reduced_in_place_for_each_sample() -> None:
+    x, index, source = torch.rand(3), torch.zeros(3, 1, dtype=torch.int64), torch.rand(3)
+    slope = torch.func.grad(lambda x, i, s: (x * 1).index_reduce_(0, i, s, "prod"), argnums=(0, 2))
+    by_x, by_source = torch.vmap(slope)(x, index, source)
+    assert torch.allclose(by_x, source) and torch.allclose(by_source, x)

@@ -87,3 +87,13 @@ def test_roots_of_minus_infinity_are_those_of_pytorch():
     half, other = (torch.tensor(below, dtype=dtype) ** 0.5 for dtype in (torch.float16, torch.bfloat16))
     assert half.tolist() == [float("inf"), 0] and not half.signbit().any()
     assert other.isnan().tolist() == [True, False] and other.signbit()[1]
+
+
+@pytest.mark.parametrize("name", ["erfc", "digamma", "rsqrt", "lgamma", "i0"])
+def test_truths_without_dimensions_are_computed_in_a_default_dtype_of_16_bits(name: str) -> None:
+    torch.set_default_dtype(torch.float16)
+    try:
+        found = getattr(torch, name)(torch.tensor(True))
+        assert found.dtype is torch.float16 and found.equal(getattr(torch, name)(torch.tensor([True]))[0])
+    finally:
+        torch.set_default_dtype(torch.float32)

@@ -245,12 +245,17 @@ def check_out_dtype(name: str, dtype: object, out: object) -> None:
                            "instead")  # fmt: skip
 
 
+def may_be_recorded(x: Tensor) -> bool:
+    """Whether an operator on a tensor may be recorded, here or, of samples, at a level around."""
+    return x.requires_grad or getattr(x._array, "interpreted", False)
+
+
 def inplace_by_copy(fn: Callable[..., Any]) -> Callable[..., Any]:
     """The in-place form of a composed function: its result is copied into the first argument."""
 
     def inplace(input: Tensor, *args: object, **kwargs: object) -> Tensor:
         # The result's node may save its input, which is about to change: it gets a copy then.
-        recorded = modes.grad and any(isinstance(x, Tensor) and x.requires_grad for x in (input, *args))
+        recorded = modes.grad and any(isinstance(x, Tensor) and may_be_recorded(x) for x in (input, *args))
         result = fn(input.clone() if recorded else input, *args, **kwargs)
         if result._array.shape != input._array.shape:
             raise RuntimeError(f"{fn.__name__}_: output with shape {list(input.shape)} doesn't match the broadcast shape "

@@ -135,7 +135,7 @@ class CopySlices(Node):
         """A copy of the base's gradient, laid out as the base was, so that the view's operators give views."""
         if self.strides is None:
             return np.array(g, order="C")
-        if 0 in self.strides or min(self.strides) < 0:
+        if 0 in self.strides or min(self.strides, default=1) < 0:
             order = sorted(range(g.ndim), key=lambda i: -abs(self.strides[i]))  # type: ignore[index]
             out = np.empty([g.shape[i] for i in order], g.dtype).transpose(np.argsort(order))
         else:

@@ -190,7 +190,7 @@ def recast(x: Array, dtype: np.dtype[Any]) -> Array:
 
 def chosen_bits(mask: Array, number: Array) -> Array:
     """A 16-bit number where a mask of 0 and 1 is 1, else 0: by its bits, where NumPy would convert one by one.  (*), () -> (*)"""
-    return np.multiply(mask, number.view(np.uint16), dtype=np.uint16).view(number.dtype)
+    return np.asarray(np.multiply(mask, number.view(np.uint16), dtype=np.uint16)).view(number.dtype)
 
 
 def as_truths(x: Array) -> Array:
