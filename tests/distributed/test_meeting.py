@@ -327,6 +327,38 @@ def test_a_file_goes_with_its_last_store_and_holds_no_other(tmp_path: Path) -> N
         FileTable(str(path))
 
 
+def test_stores_of_one_port_and_of_a_socket_that_listens() -> None:
+    first = dist.TCPStore("localhost", 0, 1, True, multi_tenant=True)
+    second = dist.TCPStore("localhost", first.port, 1, True, multi_tenant=True)
+    first.set("key", "value")
+    del first
+    assert second.get("key") == b"value"
+    listener = socket.create_server(("localhost", 0))
+    third = dist.TCPStore("localhost", listener.getsockname()[1], 1, True, master_listen_fd=listener.detach())
+    fourth = dist.TCPStore("localhost", third.port, is_master=False)
+    fourth.set("key", "other")
+    assert third.get("key") == b"other" and second.get("key") == b"value"
+    if hasattr(os, "fork"):
+        child = os.fork()
+        if not child:
+            del second, third
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_what_stores_do_not_keep() -> None:
+    store = dist.HashStore()
+    for wrong in (3, None, ["x"]):
+        with pytest.raises(TypeError, match="keeps strings and bytes, got"):
+            store.set("key", wrong)
+    for call in (store.check, store.wait, store.multi_get):
+        with pytest.raises(TypeError, match="expects a list of keys, got the string 'key'"):
+            call("key")  # type: ignore[operator]
+    store.barrier("all", 1)
+    with pytest.raises(DistStoreError, match="no value of two/all"):
+        store.barrier("two", 2, timedelta(milliseconds=10))
+
+
 def test_a_port_that_is_taken_and_a_store_that_has_gone() -> None:
     first = dist.TCPStore("127.0.0.1", 0, 1, True)
     with pytest.raises(DistNetworkError, match=f"failed to listen on any local network address. port: {first.port}"):
@@ -351,7 +383,7 @@ def test_what_is_no_call_is_neither_answered_nor_done(line: bytes) -> None:
             assert guest.recv(100) == b""
         assert RemoteTable("localhost", answering.server_address[1], 5).keys() == []
     finally:
-        answering.end()
+        answering.end(os.getpid())
 
 
 def test_strangers_are_not_heard_at_a_meeting() -> None:

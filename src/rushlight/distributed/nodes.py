@@ -72,7 +72,7 @@ def meeting(given: argparse.Namespace) -> tuple[int, str, int, Any]:
         store = TCPStore(host, int(number), None, False, MEETING)
         return store.add("machines", 1), host, int(store.get("port")), store
     with socket.create_server(("", 0)) as listener:
-        store.set("port", listener.getsockname()[1])
+        store.set("port", str(listener.getsockname()[1]))
     return 0, host, int(store.get("port")), store
 
 

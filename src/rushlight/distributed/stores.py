@@ -17,7 +17,9 @@ _MINUTES = timedelta(seconds=300)
 
 
 def _bytes(value: object) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode()
+    if not isinstance(value, str | bytes):
+        raise TypeError(f"a store keeps strings and bytes, got {type(value).__name__}")
+    return value if isinstance(value, bytes) else value.encode()
 
 
 class Store:
@@ -70,12 +72,18 @@ class Store:
 
     def check(self, keys: Sequence[str]) -> bool:
         """Whether all keys are there."""
-        return not self._table.missing([self.prefix + key for key in keys])
+        return not self._table.missing(self._within(keys))
+
+    def _within(self, keys: Sequence[str]) -> list[str]:
+        """Keys as the table has them."""
+        if isinstance(keys, str):
+            raise TypeError(f"a store expects a list of keys, got the string {keys!r}")
+        return [self.prefix + key for key in keys]
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
         """Wait until all keys are there.  timeout: how long, the store's own by default.  Raises DistStoreError after that."""
         seconds = (timeout or self.timeout).total_seconds()
-        late = self._table.wait([self.prefix + key for key in keys], seconds)
+        late = self._table.wait(self._within(keys), seconds)
         if late:
             raise DistStoreError(
                 self._late(f"no value of {', '.join(key[len(self.prefix) :] for key in late)}", seconds)
@@ -84,6 +92,12 @@ class Store:
     def _late(self, missing: str, seconds: float) -> str:
         name = type(self).__name__
         return f"{name}: wait timeout after {seconds * 1000:.0f}ms: {missing}, and no other process has set one"
+
+    def barrier(self, key: str, world_size: int, timeout: timedelta | None = None) -> None:
+        """Wait until as many processes as that have called this.  Raises DistStoreError after `timeout`, or the store's own."""
+        if self.add(f"{key}/here", 1) == world_size:
+            self.set(f"{key}/all", "yes")
+        self.wait([f"{key}/all"], timeout)
 
     def queue_push(self, key: str, value: object) -> None:
         """Put a value at the end of a queue."""
@@ -150,8 +164,9 @@ class TCPStore(Store):
     """A store that one process holds, the one with `is_master`, and others ask by its address, until that one ends.
 
     host_name: of that process's machine; port: where it listens, 0 for any that is free, which is its `port` then;
-    world_size: how many processes there are, which wait for each other unless `wait_for_workers` is False; timeout: how long.
-    Names that no other machine knows, localhost and 127.0.0.1, are heard on this one alone.
+    world_size: how many processes there are, which wait for each other unless `wait_for_workers` is False; timeout: how long;
+    multi_tenant: whether a store of this process that listens there is another name of this one; master_listen_fd: a socket that
+    listens already.  Names that no other machine knows, localhost and 127.0.0.1, are heard on this one alone.
 
     Raises DistNetworkError where the port is taken or nobody listens, DistStoreError where not all processes come in time.
 
@@ -163,15 +178,15 @@ class TCPStore(Store):
     b'value'
     """
 
-    def __init__(self, host_name: str, port: int, world_size: int | None = None, is_master: bool = False,
-                 timeout: timedelta = _MINUTES, wait_for_workers: bool = True, **options: object) -> None:  # fmt: skip
+    def __init__(self, host_name: str, port: int = 0, world_size: int | None = None, is_master: bool = False,
+                 timeout: timedelta = _MINUTES, wait_for_workers: bool = True, multi_tenant: bool = False,
+                 master_listen_fd: int | None = None, use_libuv: bool = True) -> None:  # fmt: skip
         from rushlight.distributed.meeting import remote
 
         self.host, self.timeout = host_name, timeout
         seconds = timeout.total_seconds()
         if is_master:
-            server = remote.served(host_name, port)
-            weakref.finalize(self, server.end)
+            self._server = server = remote.served(host_name, port, multi_tenant, master_listen_fd)
             self.port, self._table = int(server.server_address[1]), server.table
         else:
             self.port, self._table = port, remote.RemoteTable(host_name, port, seconds)

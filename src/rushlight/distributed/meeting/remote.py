@@ -7,6 +7,7 @@ import os
 import socket
 import socketserver
 import threading
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -40,9 +41,13 @@ class Server(socketserver.ThreadingTCPServer):
     block_on_close = False
     request_queue_size = 1024
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, listener: int | None = None) -> None:
         self.table = LocalTable()
-        super().__init__((listening(host), port), Answering)
+        super().__init__((listening(host), port), Answering, bind_and_activate=listener is None)
+        if listener is not None:
+            self.socket.close()
+            self.socket = socket.socket(fileno=listener)
+            self.server_address = self.socket.getsockname()
         threading.Thread(target=self.serve_forever, args=(0.05,), name="rushlight store", daemon=True).start()
 
     def answer(self, line: bytes) -> list[Any]:
@@ -53,21 +58,41 @@ class Server(socketserver.ThreadingTCPServer):
         except ValueError as error:
             return [None, str(error)]
 
-    def end(self) -> None:
-        """Listen no longer."""
-        self.shutdown()
+    def end(self, process: int) -> None:
+        """Listen no longer.  process: the one that does; one that it forked has its socket alone"""
+        if process == os.getpid():
+            self.shutdown()
         self.server_close()
 
 
-def served(host: str, port: int) -> Server:
-    """A server that listens at a port.  Raises DistNetworkError where another program does."""
+class Served:
+    """A server that ends with the last store that has it."""
+
+    def __init__(self, server: Server) -> None:
+        self.table, self.server_address = server.table, server.server_address
+        weakref.finalize(self, server.end, os.getpid())
+
+
+_served: weakref.WeakValueDictionary[tuple[int, int], Served] = weakref.WeakValueDictionary()  # by port and process
+
+
+def served(host: str, port: int, shared: bool = False, listener: int | None = None) -> Served:
+    """A server that listens at a port, or by a file that does already.
+
+    shared: whether one of this process that does so is given again.  Raises DistNetworkError where another program listens.
+    """
+    here = _served.get((port, os.getpid())) if shared else None
+    if here is not None:
+        return here
     try:
-        return Server(host, port)
+        made = Served(Server(host, port, listener))
     except OSError as error:
         raise DistNetworkError(
             f"The server socket has failed to listen on any local network address. port: {port}: {error}. Another program "
             "listens there, or the one before has not ended: give another port (MASTER_PORT), or 0 for any"
         ) from None
+    _served[int(made.server_address[1]), os.getpid()] = made
+    return made
 
 
 def listening(host: str) -> str:
