@@ -250,6 +250,15 @@ two(r + 1., True).backward()
 with two.no_sync(): two(r + 1., True).backward()
 mine = two.module.b.grad.clone()
 two(r + 1., False).backward()
+with two.no_sync(): late = two(r + 1., True)
+two.zero_grad()
+two.reducer.prepare_for_backward([])  # as trainers do that average what was computed within no_sync
+late.backward()
+assert two.module.b.grad[0] == mean and not two.zero_grad()
+with two.no_sync(): two(r + 1., True).backward()
+assert two.module.b.grad[0] == r + 1
+two.module.b.grad = mine.clone()
+two(r + 1., False).backward()
 assert torch.equal(two.module.b.grad, mine) and mine[0] == mean + r + 1  # no process used it: as it was
 print("well")
 """) == ["well"] * 2  # fmt: skip

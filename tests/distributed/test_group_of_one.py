@@ -27,7 +27,7 @@ def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_group_everything_asks_for_one() -> None:
-    assert not dist.is_available() and not dist.is_initialized() and dist.group.WORLD is None
+    assert dist.is_available() and not dist.is_initialized() and dist.group.WORLD is None
     assert not dist.is_nccl_available() and not dist.is_torchelastic_launched()
     x = torch.ones(1)
     for call in (dist.get_rank, dist.get_world_size, dist.get_backend, dist.barrier, dist.new_group,

@@ -74,6 +74,21 @@ print("well")
 """) == ["well"] * 2  # fmt: skip
 
 
+def test_a_process_that_there_is_not_gets_no_state() -> None:
+    torch.distributed.init_process_group("gloo", rank=0, world_size=1)
+    try:
+        optimizer = torch.distributed.optim.ZeroRedundancyOptimizer(
+            torch.nn.Linear(2, 1).parameters(), torch.optim.Adam
+        )
+        optimizer.consolidate_state_dict(to=1)
+        with pytest.raises(RuntimeError, match="consolidate_state_dict"):
+            optimizer.state_dict()
+        optimizer.consolidate_state_dict()
+        assert optimizer.state_dict()["param_groups"]
+    finally:
+        torch.distributed.destroy_process_group()
+
+
 def test_what_it_refuses() -> None:
     layer = torch.nn.Linear(2, 1)
     with pytest.raises(ValueError, match="init_process_group"):

@@ -82,6 +82,7 @@ WALLS = {
         _CALLS, "", "_all_gather get_worker_info remote rpc_async rpc_sync shutdown"),
     "distributed.tensor._utils": Wall(_SHARDS, "", "compute_local_shape_and_global_offset"),
     "distributed.tensor.experimental": Wall(_SHARDS, "", "context_parallel implicit_replication local_map register_sharding"),
+    "distributed.tensor.experimental._attention": Wall(_SHARDS, "", "context_parallel context_parallel_unshard set_rotate_method"),
     "distributed.tensor.parallel": Wall(
         _SHARDS, "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput "
         "RowwiseParallel SequenceParallel", "loss_parallel parallelize_module"),
@@ -151,13 +152,15 @@ def _names(name: str, wall: Wall) -> dict[str, Any]:
 def missing(name: str, given: str) -> Any:
     """What a module of the package has in place of a name that it lacks, or the module of the table of that name below it.
 
-    name: with the leading ``rushlight.``.  Raises AttributeError for a name that PyTorch's has not either.
+    name: with the leading ``rushlight.``, or ``torch.`` where that was asked for.  Raises AttributeError for a name that PyTorch's
+    has not either.
     """
-    wall = PARTLY.get(name.removeprefix("rushlight."))
-    found = _names(name, wall).get(given) if wall is not None else None
-    found = room(f"{name}.{given}") if found is None else found
+    within = name.partition(".")[2]
+    wall = PARTLY.get(within)
+    found = _names(f"rushlight.{within}", wall).get(given) if wall is not None else None
+    found = room(f"rushlight.{within}.{given}") if found is None else found
     if found is None:
-        raise AttributeError(f"module {name.replace('rushlight', 'torch', 1)!r} has no attribute {given!r}")
+        raise AttributeError(f"module {f'torch.{within}'!r} has no attribute {given!r}")
     return found
 
 

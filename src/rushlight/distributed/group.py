@@ -37,11 +37,8 @@ class Backend(str):
 
 
 def is_available() -> bool:
-    """Whether this process was started as one of a group, as a launcher or WORLD_SIZE say, or a script has made one.
-
-    Packages that are told so import all of PyTorch's distributed modules: it is not said to a process on its own.
-    """
-    return is_initialized() or mpi.launched() or os.environ.get("WORLD_SIZE", "1") != "1"
+    """Whether groups can be made: yes, of several processes where mpi4py is installed."""
+    return True
 
 
 def is_initialized() -> bool:

@@ -167,6 +167,10 @@ class Reducer:
         self.of = {id(p): bucket for bucket in self.buckets for p in bucket.params}
         self.begun = self.ended = 0  # how many buckets have been sent, and have arrived
 
+    def prepare_for_backward(self, outputs: object = ()) -> None:
+        """Average in the next backward pass, whatever `no_sync` was around the forward pass: trainers that accumulate call it."""
+        self.active = True
+
     def ready(self, param: Tensor) -> Any:
         """The hook: a gradient has been accumulated.  The parameter's other hooks run when the mean is there."""
         if not self.active:

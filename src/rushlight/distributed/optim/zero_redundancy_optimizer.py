@@ -154,6 +154,9 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def consolidate_state_dict(self, to: int = 0) -> None:
         """Bring the state of all processes to process `to`, whose `state_dict()` is that of an ordinary optimizer; all call this."""
         assert self.optim is not None
+        if self.world_size == 1 and to != self.process_group.ranks[0]:  # there is nobody whose state it would be
+            self._states = None
+            return
         root = self.process_group.within(to)
         if self.rank != root:
             self._states = None
