@@ -158,8 +158,9 @@ def test_changes_in_place_change_the_tensor_itself(s) -> None:
     assert x.add_(s, alpha=0.5) is x and torch.equal(x, 1 + 3 * d)
     x -= s
     assert torch.equal(x, 1 - 3 * d)
-    with pytest.raises(NotImplementedError, match="mul_"):
-        x.mul_(s)
+    assert x.mul_(s) is x and torch.equal(x, (1 - 3 * d) * 6 * d)
+    with pytest.raises(NotImplementedError, match="pow_"):
+        x.pow_(s)
     assert s.zero_() is s and s._nnz() == 0
     leaf = torch.sparse_coo_tensor([[0], [1]], [1.0], (2, 3), requires_grad=True)
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):

@@ -15,6 +15,7 @@ from rushlight.engine.inplace import written
 from rushlight.engine.modes import no_grad
 from rushlight.engine.rows import Rows
 from rushlight.kernels.dispatch import parts_of_rows
+from rushlight.sparse.product import times
 from rushlight.sparse.tensor import made
 from rushlight.storage import settle
 from rushlight.tensor import wrap
@@ -61,13 +62,10 @@ def add_to(dense: Tensor, sparse: Sparse, alpha: complex = 1) -> Tensor:
         raise RuntimeError(f"add: expected 'other' of the shape of 'self', {list(dense.shape)}, got {list(coo.shape)}")
     if coo.sparse_dim() == 1 and _rows_added(dense, coo._indices_of, coo._values_of, alpha):
         return dense
-    values = coo._values_of * alpha
-    if values.dtype is not dense.dtype:
-        if not dtypes.can_cast(values.dtype, dense.dtype):
-            words = f"result type {older(values.dtype)} can't be cast to the desired output type {older(dense.dtype)}"
-            raise RuntimeError(f"add: {words}")
-        values = values.to(dense.dtype)
-    return dense.index_put_(tuple(coo._indices_of), values, accumulate=True)
+    if not dtypes.can_cast(coo.dtype, dense.dtype):
+        words = f"result type {older(coo.dtype)} can't be cast to the desired output type {older(dense.dtype)}"
+        raise RuntimeError(f"add: {words}")
+    return dense.index_put_(tuple(coo._indices_of), times(coo._values_of, dense.dtype, alpha), accumulate=True)
 
 
 def _rows_added(dense: Tensor, places: Tensor, values: Tensor, alpha: complex) -> bool:

@@ -1,4 +1,4 @@
-"""A sparse matrix times a dense one, with gradients of both: on SciPy's sparse matrices where it is installed."""
+"""A sparse matrix times a dense one, with gradients of both, on SciPy's sparse matrices where it is installed; values times a number."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.autograd.function import Function
+from rushlight.basics import dtypes
 from rushlight.dispatch.named import named as torch
 from rushlight.dispatch.options import values as array_of
 from rushlight.tensor import wrap
@@ -14,7 +15,7 @@ from rushlight.tensor import wrap
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
-__all__ = ["product"]
+__all__ = ["product", "times"]
 
 
 def product(indices: Tensor, values: Tensor, dense: Tensor, rows: int) -> Tensor:
@@ -54,3 +55,12 @@ def multiplied(row: Tensor, column: Tensor, values: Tensor, dense: Tensor, rows:
         return out.index_add_(0, row, (values[:, None] * dense[column]).to(out.dtype))
     matrix = csr_array((values._array, (row._array, column._array)), shape=(rows, dense.shape[0]))
     return wrap(np.ascontiguousarray(matrix @ np.ascontiguousarray(array_of("sparse product", dense))))
+
+
+def times(values: Tensor, dtype: dtypes.dtype, alpha: complex) -> Tensor:
+    """`alpha` times values, in the dtype of what they are added to.  Raises RuntimeError for a factor that it does not hold."""
+    if dtype.category < dtypes.FLOAT and isinstance(alpha, (float, complex)):
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if dtype.category < dtypes.COMPLEX and isinstance(alpha, complex):
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    return values.to(dtype) if alpha == 1 else values.to(dtype) * alpha

@@ -20,13 +20,15 @@ from rushlight.basics import dtypes
 from rushlight.basics.state import modes
 from rushlight.dispatch.dims import wrap_dim, wrap_dims
 from rushlight.dispatch.named import named as torch
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import Nowhere
 from rushlight.engine.rows import Rows
 from rushlight.ops.create.legacy import type_string
+from rushlight.ops.elementwise.arith import refuse_bools
 from rushlight.overrides.protocol import DisableTorchFunctionSubclass
 from rushlight.sparse.parts import BLOCKS, KINDS, Parts
 from rushlight.sparse.printing import shown
-from rushlight.sparse.product import product
+from rushlight.sparse.product import product, times
 from rushlight.tensor import Tensor, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 
 if TYPE_CHECKING:
@@ -107,6 +109,10 @@ class Sparse(Parts):
             return _into_dense(name, whole, *args[1:], **kwargs)
         if name in ("add", "mul") and not isinstance(first, Sparse):
             return getattr(args[1], name)(first, **kwargs)
+        if name == "div" and isinstance(first, Tensor) and not isinstance(first, Sparse):
+            raise RuntimeError(
+                f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {list(args[1].shape)} for divisor)"
+            )
         if name in ("addmm", "sparse_addmm"):
             return addmm(*args, **kwargs)
         method = next((vars(c)[name] for c in cls.__mro__ if issubclass(c, Parts) and name in vars(c)), None)
@@ -462,7 +468,8 @@ class Sparse(Parts):
                 f"add: Expected sizes of 'self' and 'other' to match, but {list(self._sizes)} != {list(other._sizes)}"
             )
         a, b = self.to_sparse_coo(), other.to_sparse_coo()
-        values = torch.cat([a._values_of, alpha * b._values_of])
+        dtype = dtypes.promote_types(a.dtype, b.dtype)
+        values = torch.cat([a._values_of.to(dtype), times(b._values_of, dtype, alpha)])
         total = made(torch.cat([a._indices_of, b._indices_of], 1), values, self._sizes, False, False).coalesce()
         return total if self.is_sparse or self._layout is not other._layout else self._in_this_layout(total)
 
@@ -473,6 +480,7 @@ class Sparse(Parts):
 
     def sub(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
         """The difference."""
+        refuse_bools([raw(self), raw(other)])
         return self.add(other, alpha=-alpha)
 
     def pow(self, exponent: Tensor | float) -> Sparse:
@@ -604,9 +612,13 @@ def _name_of(func: Any) -> str:
 
 
 def _into_dense(name: str, dense: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """A dense tensor changed in place by a sparse one: it is added or subtracted."""
+    """A dense tensor changed in place by a sparse one: it is added or subtracted, or both are multiplied."""
+    if name in ("mul", "imul") and isinstance(args[0], Sparse):
+        return dense.mul_(args[0].to_dense())
     if name not in ("add", "sub", "iadd", "isub") or not isinstance(args[0], Sparse):
         raise NotImplementedError(f"{name}_: not implemented for sparse tensors here; to_dense() makes an ordinary one")
+    if "sub" in name:
+        refuse_bools([raw(dense), raw(args[0])])
     alpha = kwargs.get("alpha", args[1] if len(args) > 1 else 1)
     add_to = importlib.import_module("rushlight.sparse.gradients").add_to
     return add_to(dense, args[0], alpha if "add" in name else -alpha)
