@@ -30,7 +30,7 @@ SEEN_BY_CLASSES: dict[str, Case] = GRADIENTS | {
     "a mean but NaN": lambda x, y: (x / y).nanmean(),
     "windows of a row": lambda x, y: F.max_pool1d(x[None, None], 2),
     "windows and where": lambda x, y: F.max_pool2d(x.expand(1, 1, 3, 3), 2, return_indices=True)[0],
-    "a norm": lambda x, y: x.norm(3),
+    "a norm": lambda x, y: x.norm(3), "elements where a mask of all is": lambda x, y: (x * 1).masked_scatter_(torch.tensor(True), y * y),
 }  # fmt: skip
 FOUND: dict[str, Callable[[Any], Any]] = {
     "where not 0": torch.argwhere, "equal neighbours": lambda i: torch.unique_consecutive(i, return_counts=True),

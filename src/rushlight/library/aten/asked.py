@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.basics.state import modes, special
-from rushlight.dispatch.declare import OPS
 from rushlight.dispatch.named import Named
 from rushlight.ops.python.classes import leaves
 from rushlight.tensor import Tensor
@@ -183,7 +182,7 @@ def masked_scatter_(inner: Callable[..., Any], input: Tensor, mask: Tensor, sour
     if not ours(input, mask, source):
         return inner(input, mask, source)
     if modes.grad and (input.requires_grad or source.requires_grad):
-        return input.copy_(OPS["masked_scatter"].call(input, source, mask))
+        return input.copy_(torch.masked_scatter(input, mask, source))
     special.classes.called("masked_scatter_", input, mask, source)
     return input
 

@@ -9,6 +9,7 @@ from rushlight import absent
 from rushlight.compat.torch_version import PYTORCH
 from rushlight.func import (
     functional_call,
+    functionalize,
     grad,
     grad_and_value,
     hessian,
@@ -24,14 +25,12 @@ if TYPE_CHECKING:
     from rushlight.nn.modules.module import Module
 
 
-__all__ = ["FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "grad",
+__all__ = ["FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "functionalize", "grad",
            "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "make_functional", "make_functional_with_buffers",
            "vjp", "vmap"]  # fmt: skip
 
 __version__ = PYTORCH[:]
-absent.names(
-    globals(), "nothing is compiled here, so programs are neither captured nor lowered", "", "functionalize make_fx"
-)
+absent.names(globals(), "nothing is compiled here, so programs are neither captured nor lowered", "", "make_fx")
 
 
 class FunctionalModuleWithBuffers:
