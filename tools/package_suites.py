@@ -59,7 +59,7 @@ SUITES = {
         "tests/test_optimizer.py tests/test_scheduler.py tests/test_modeling_utils.py tests/test_state_checkpointing.py "
         "tests/test_memory_utils.py tests/test_kwargs_handlers.py tests/test_offload.py tests/test_grad_sync.py tests/test_metrics.py "
         "tests/test_activation_checkpointing_offload.py",
-        "they start processes that meet by a file, without a launcher"),
+        "it compares the machine's free memory before and after, which other programs change"),
     "array-api-compat": Suite("tests", "it counts the names of PyTorch before all of its modules are loaded; `torch.checkpoint`, of rushlight's own, comes later"),
     "autoray": Suite("tests", "one draws with networkx, which was not there; five expect that a sum with `keepdims` and no dimension fails, and it does not"),
     "backpack-for-pytorch": Suite("test/interface_test.py test/linear_test.py test/conv2d_test.py test/layers_test.py test/test_batch_first.py"),
@@ -70,8 +70,7 @@ SUITES = {
         "random numbers, whose covariance has no Cholesky factor"),
     "hessian-eigenthings": Suite(
         "tests",
-        "two start their processes themselves, which a launcher does here; two count memory by tracemalloc, which sees NumPy's and not "
-        "PyTorch's"),
+        "they count memory by tracemalloc, which sees NumPy's and not PyTorch's"),
     "linear_operator": Suite(
         "test/operators test/functions test/utils",
         "estimates of log determinants and systems of random matrices, which draw other random numbers (seven of them, by twelve seeds "

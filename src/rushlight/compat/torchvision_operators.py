@@ -17,6 +17,7 @@ import numpy as np
 
 import rushlight
 from rushlight import Tensor
+from rushlight.compat.supplied import supplier
 from rushlight.library import Library
 from rushlight.nn import functional as F
 
@@ -40,22 +41,7 @@ for _schema in (
     LIBRARY.define(_schema)
 
 
-def operator(schema: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare an operator that computes without recording."""
-
-    def keep(function: Callable[..., Any]) -> Callable[..., Any]:
-        def silent(*args: object) -> Any:
-            with torch.no_grad():
-                return function(*args)
-
-        name = LIBRARY.define(schema)
-        LIBRARY.impl(name, silent, "CPU")
-        torch.library.register_kernel(f"torchvision::{name}", "cpu", silent)
-        op = getattr(torch.ops.torchvision, name).default
-        op.opaque = True
-        return function
-
-    return keep
+operator = supplier(LIBRARY)
 
 
 @operator("_cuda_version() -> int")

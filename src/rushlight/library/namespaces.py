@@ -21,7 +21,11 @@ packets: dict[str, dict[str, OpOverloadPacket]] = {}
 loaded_libraries: set[str] = set()
 
 # Compiled libraries of packages, by the end of their path, and who supplies their operators here.
-SUPPLIED = {"torchvision/_C": "rushlight.compat.torchvision_operators"}
+SUPPLIED = {
+    "torchvision/_C": "rushlight.compat.torchvision_operators",
+    "torchaudio/lib/_torchaudio": "rushlight.compat.torchaudio_operators",
+    "torchaudio/lib/libtorchaudio": "rushlight.compat.torchaudio_operators",
+}
 
 
 def register(op: OpOverload) -> None:
