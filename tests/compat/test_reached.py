@@ -1,5 +1,6 @@
 """Names that programs made for PyTorch reach without importing them, and small functions of its own modules."""
 
+import pickle
 import subprocess
 import sys
 from collections import namedtuple
@@ -191,3 +192,13 @@ def test_masks_of_attention() -> None:
     assert torch.nn.functional._none_or_dtype(mask) is torch.bool and torch.nn.functional._none_or_dtype(None) is None
     with pytest.raises(RuntimeError, match="must be None or"):
         torch.nn.functional._none_or_dtype(3)
+
+
+def test_exceptions_are_raised_elsewhere_with_their_traceback() -> None:
+    try:
+        raise ValueError("of a worker")
+    except ValueError:
+        wrapped = pickle.loads(pickle.dumps(_utils.ExceptionWrapper(where="in a worker")))
+    assert wrapped.exc_type is ValueError and "of a worker" in wrapped.exc_msg
+    with pytest.raises(ValueError, match="Caught ValueError in a worker"):
+        wrapped.reraise()

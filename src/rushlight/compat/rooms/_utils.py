@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +17,29 @@ from rushlight.serialization.rebuild import (
     _rebuild_tensor_v3,
     _rebuild_wrapper_subclass,
 )
+from rushlight.utils.data._utils.errors import Failure
 
 if TYPE_CHECKING:
     from rushlight.basics.devices import device
     from rushlight.basics.dtypes import dtype
     from rushlight.tensor import Tensor
 
-__all__ = ["_element_size", "_flatten_dense_tensors", "_get_available_device_type", "_get_device_index",
+__all__ = ["ExceptionWrapper", "_element_size", "_flatten_dense_tensors", "_get_available_device_type", "_get_device_index",
            "_import_dotted_name", "_rebuild_parameter", "_rebuild_parameter_with_state", "_rebuild_tensor",
            "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_wrapper_subclass", "_take_tensors", "_unflatten_dense_tensors"]  # fmt: skip
+
+
+class ExceptionWrapper(Failure):
+    """An exception with its traceback as text, to be raised elsewhere.
+
+    exc_info: as `sys.exc_info()` gives it, default: of the exception that is being handled; where: what its message says of where
+    it was raised.
+    """
+
+    def __init__(self, exc_info: Any = None, where: str = "in background"):
+        error: Any = (sys.exc_info() if exc_info is None else exc_info)[1]
+        super().__init__(error, where)
+        self.exc_type, self.exc_msg = self.kind, self.text
 
 
 def _element_size(dtype: dtype) -> int:

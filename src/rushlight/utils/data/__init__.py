@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight.utils.data._utils.collate import default_collate, default_convert
+from rushlight.utils.data._utils.fetch import _DatasetKind
 from rushlight.utils.data._utils.worker import get_worker_info
 from rushlight.utils.data.dataloader import DataLoader
 from rushlight.utils.data.datapipes._decorator import (
@@ -54,6 +55,7 @@ __all__ = [
     "SubsetRandomSampler",
     "TensorDataset",
     "WeightedRandomSampler",
+    "_DatasetKind",
     "argument_validation",
     "default_collate",
     "default_convert",
