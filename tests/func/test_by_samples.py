@@ -180,3 +180,17 @@ def test_numbers_without_dimensions_are_reduced_in_place_for_each_sample() -> No
     slope = torch.func.grad(lambda x, i, s: (x * 1).index_reduce_(0, i, s, "prod"), argnums=(0, 2))
     by_x, by_source = torch.vmap(slope)(x, index, source)
     assert torch.allclose(by_x, source) and torch.allclose(by_source, x)
+
+
+def test_tolerances_of_samples_count_singular_values_for_each() -> None:
+    matrix, least = torch.rand(4, 4, dtype=torch.float64), torch.tensor([1e-9, 0.5, 9.0], dtype=torch.float64)
+    found = torch.vmap(lambda t: torch.linalg.matrix_rank(matrix, atol=t))(least)
+    assert found.tolist() == [int(torch.linalg.matrix_rank(matrix, atol=t)) for t in least]
+
+
+def test_numbers_without_dimensions_are_gathered_as_vectors() -> None:
+    x, index = torch.rand(3), torch.zeros(3, 1, dtype=torch.int64)
+    slope = torch.func.grad(lambda x, i: (x.gather(0, i) ** 2).sum())
+    for dims, i in (((0, 0), index), ((0, None), index[0])):
+        assert torch.allclose(torch.vmap(slope, dims)(x, i), 2 * x)
+    assert torch.autograd.functional.hessian(lambda x: (x.gather(0, index[0]) ** 3).sum(), x[0]) == 6 * x[0]

@@ -38,7 +38,11 @@ def gather_op(input: Array, index: Array, dim: int) -> Array:
     return gather_along(input, index, dim)
 
 
-gather_op.grad("input")(lambda g, index, input_shape, dim: gather_adjoint(g, index, input_shape, dim))
+@gather_op.grad("input")
+def _(g: Array | Tensor, index: Array, input_shape: tuple[int, ...], dim: int) -> Any:
+    if not input_shape and raw(index).ndim:  # a number, gathered as a vector
+        return reshape_op(gather_adjoint(g, index, (1,), dim), ())
+    return gather_adjoint(g, index, input_shape, dim)
 
 
 @op(ns=None, half=None, linear=True, masks=("index",), shape=shapes.sized, batch=families.shifted)

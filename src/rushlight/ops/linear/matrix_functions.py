@@ -305,10 +305,14 @@ def threshold(S: Array, shape: tuple[int, ...], atol: Any, rtol: Tensor | float 
     """Below what singular values count as zero.  S: (*, K) -> (*)"""
     eps = float(np.finfo(S.dtype).eps) * max(shape[-2:])
     zero = atol is None or (isinstance(atol, (int, float)) and atol == 0)
-    rtol = (eps if zero else 0.0) if rtol is None else getattr(rtol, "_array", rtol)
-    atol = 0.0 if atol is None else getattr(atol, "_array", atol)
-    largest = S.max(-1, initial=0)
-    return np.maximum(atol, rtol * largest)
+    relative = (eps if zero else 0.0) if rtol is None else values_of(rtol)
+    least = 0.0 if atol is None else values_of(atol)
+    return np.maximum(least, relative * S.max(-1, initial=0))
+
+
+def values_of(tolerance: Tensor | float) -> Any:
+    """The array of a tensor, which refuses where samples have values of their own; a number as it is."""
+    return np.asarray(tolerance._array) if isinstance(tolerance, Tensor) else tolerance
 
 
 @op(autocast="float32", shown="linalg_pinv", ns=None, batch=families.leading)
