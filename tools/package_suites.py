@@ -85,7 +85,7 @@ SUITES = {
         "tests/test_losses.py tests/test_nn tests/test_evaluation tests/test_instances.py tests/test_utils.py tests/test_loss_weights.py"),
     "pytorch-ignite": Suite(
         "tests/ignite/engine tests/ignite/metrics tests/ignite/base tests/ignite/test_utils.py --continue-on-collection-errors",
-        "tests of several processes are skipped, since they are started without a launcher; others ask for packages that are not there"),
+        "tests that ask for packages that are not there"),
     "pytorch_optimizer": Suite(
         "tests/test_optimizer_variants.py tests/test_optimizers.py tests/test_lr_schedulers.py tests/test_loss_functions.py tests/test_gradients.py"),
     "schedulefree": Suite("schedulefree", "under PyTorch they ask for a GPU, which is the CPU here"),

@@ -170,12 +170,13 @@ def test_who_does_not_come_is_counted(tmp_path: Path) -> None:
 
 @mpi
 def test_slurm_tells_its_processes_where_to_meet(tmp_path: Path) -> None:
-    slurm = {"SLURM_PROCID": "0", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2"}
+    slurm = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2"}
     meet = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
-    script = "import torch.distributed as dist\ndist.init_process_group()\ndist.barrier()\nprint(dist.get_rank())\n"
+    script = "import os, torch.distributed as dist\nos.environ['RANK'] = os.environ['SLURM_PROCID']\ndist.init_process_group()\n" \
+        "dist.barrier()\nprint(dist.get_rank())\n"  # fmt: skip
     (tmp_path / "script.py").write_text(script)
     running = [
-        subprocess.Popen([*RUN, str(tmp_path / "script.py")], env={**variables(), **slurm, **meet, "RANK": str(rank)},
+        subprocess.Popen([*RUN, str(tmp_path / "script.py")], env={**variables(), **slurm, **meet, "SLURM_PROCID": str(rank)},
                          text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for rank in range(2)
     ]  # fmt: skip
@@ -198,7 +199,8 @@ def torchruns(folder: Path, *options: str) -> list[tuple[int, str, str]]:
     running = [
         subprocess.Popen([*RUN, "torchrun", "--nnodes", "2", "--nproc-per-node", "2", *way, str(folder / "script.py"),
                           *(option for option in options if option != "c10d")],
-                         env=variables(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                         env={**variables(), "PMI_RANK": "0", "SLURM_STEP_ID": "0", "SLURM_PROCID": "0"},  # as under srun
+                         text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for way in ways
     ]  # fmt: skip
     return ended(running)

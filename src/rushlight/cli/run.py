@@ -57,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
     if refused is not None:
         print(f"rushlight run: {refused}", file=sys.stderr)
         return 2
-    if options.processes is not None and not mpi.launched():
+    if options.processes is not None and not mpi.told():
         return _started(options, argv)
     if options.watchable:
         from rushlight.memory import allow_watch

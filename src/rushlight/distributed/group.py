@@ -163,7 +163,7 @@ def _met(init_method: str | None, store: Any, rank: int, size: int, timeout: tim
 
 def _joined(way: Any) -> None:
     """Raise RuntimeError where Slurm started several processes that MPI knows nothing of: each would train alone."""
-    tasks = 1 if any(name in os.environ for name in mpi.RANKS) else int(os.environ.get("SLURM_STEP_NUM_TASKS", "1"))
+    tasks = 1 if mpi.told() else int(os.environ.get("SLURM_STEP_NUM_TASKS", "1"))
     if way.size == 1 and tasks > 1:
         raise RuntimeError(
             f"init_process_group: srun started {tasks} processes, and MPI knows of this one alone. Start them by srun --mpi=pmi2 "

@@ -124,7 +124,7 @@ def ended(running: subprocess.Popen[bytes], folder: str) -> int:
 
 def environment() -> None:
     """Set what scripts ask for (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, ...) from what MPI's launcher says."""
-    if not mpi.launched():
+    if not mpi.told():  # as Slurm's does, where it is asked to; else processes may meet in another way
         return
     world = mpi.library().COMM_WORLD
     local = mpi.local_rank()

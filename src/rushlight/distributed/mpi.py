@@ -20,9 +20,14 @@ LOCAL = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
 
 
 def launched() -> bool:
-    """Whether an MPI launcher started this process, or Slurm, which says to no program of its own how to meet."""
+    """Whether a launcher started this process that MPI knows, or may know: Slurm's, where the script does not say how to meet."""
     slurm = "SLURM_PROCID" in os.environ and "SLURM_STEP_ID" in os.environ
-    return any(name in os.environ for name in RANKS) or (slurm and not {"RANK", "MASTER_ADDR"} <= os.environ.keys())
+    return told() or (slurm and not {"RANK", "MASTER_ADDR"} <= os.environ.keys())
+
+
+def told() -> bool:
+    """Whether a launcher has told this process its number in the way of MPI."""
+    return any(name in os.environ for name in RANKS)
 
 
 def available() -> bool:

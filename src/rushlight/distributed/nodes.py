@@ -21,6 +21,7 @@ __all__ = ["count", "start"]
 
 MEETING = timedelta(minutes=10)  # how long machines are waited for
 GRACE = 5.0  # seconds until processes that were asked to end are killed
+MPI = ("PMI_", "PMIX_", "OMPI_")  # what srun says to the one process of a machine, which its processes are not
 PORT = 29400  # of an endpoint that says none
 
 
@@ -48,11 +49,12 @@ def start(given: argparse.Namespace, nodes: int, program: Sequence[str]) -> int:
         "TORCHELASTIC_MAX_RESTARTS": 0,
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", max((os.cpu_count() or 1) // given.count, 1)),
     }  # fmt: skip
+    given_here = {name: x for name, x in os.environ.items() if not name.startswith(MPI)}
     running = []
     for local in range(given.count):
         rank = node * given.count + local
         own = {**said, "RANK": rank, "ROLE_RANK": rank, "LOCAL_RANK": local}
-        running.append(subprocess.Popen(program, env={**os.environ, **{name: str(x) for name, x in own.items()}}))
+        running.append(subprocess.Popen(program, env={**given_here, **{name: str(x) for name, x in own.items()}}))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         return waited(running)

@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None, local_rank: bool = False) -> int:
     given = parsed(argv)
     given.local_rank = local_rank and not given.use_env
     os.environ.update(TORCHELASTIC_RUN_ID=given.rdzv_id, GROUP_RANK="0")
-    if mpi.launched():  # the processes are there already: `rushlight run -n 4 torchrun ...`
+    if given.nodes == 1 and mpi.told():  # the processes are there already: `rushlight run -n 4 torchrun ...`
         launch.environment()
     elif given.nodes > 1 or given.count > 1:
         return started(given)

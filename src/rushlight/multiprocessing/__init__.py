@@ -86,5 +86,5 @@ class OneOfGroup:
         return False
 
 
-if mpi.launched():
+if mpi.told():
     Process = OneOfGroup  # type: ignore[assignment,misc]

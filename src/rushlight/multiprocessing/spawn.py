@@ -51,7 +51,7 @@ def start_processes(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: 
                     start_method: str = "spawn") -> Any:  # fmt: skip
     """As `spawn`.  start_method: "spawn", "fork" or "forkserver", as the standard library has them."""
     args = tuple(args)
-    if mpi.launched():
+    if mpi.told():
         _as_one_of_them(fn, args, nprocs, join)
         return None
     kind = SpawnContext if start_method == "spawn" else ProcessContext
