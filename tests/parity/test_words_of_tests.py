@@ -17,6 +17,13 @@ pytestmark = pytest.mark.parity
 
 # A program, and a phrase of what it raises or warns of.
 PROGRAMS = r"""
+t.ones(2, requires_grad=1) @@ argument 'requires_grad' must be bool, not int
+t.zeros_like(t.ones(2), requires_grad="yes") @@ argument 'requires_grad' must be bool, not str
+t.Tensor([1, 2], requires_grad=True) @@ new\(\) received an invalid combination of arguments - got \(list, requires_grad=bool\)
+t.FloatTensor(2, dtype=t.float) @@ new\(\) received an invalid combination of arguments - got \(int, dtype=
+t.ones(2).new([1], dtype=t.int) @@ new\(\) received an invalid combination of arguments - got \(list, dtype=
+t.from_numpy(np.lib.stride_tricks.as_strided(np.zeros(20, "f4"), (3,), (6,))) @@ strides not a multiple of the element byte size
+t.from_numpy(np.zeros(3, [("a", "f4"), ("b", "i2")])["a"]) @@ strides not a multiple of the element byte size
 F.pixel_shuffle(t.ones(3, 2, 2), 2) @@ divisible by the square of upscale_factor
 F.pixel_unshuffle(t.ones(1, 3, 3), 2) @@ expects height to be divisible by downscale_factor
 F.channel_shuffle(t.ones(1, 3, 2, 2), 2) @@ Number of channels must be divisible by groups

@@ -256,6 +256,8 @@ def place_of(
 
 def made(array: Array, requires_grad: bool = False, where: device | None = None) -> Tensor:
     """A new leaf on `array`, which nobody else uses.  where: META for one on that device, which leaves the values."""
+    if requires_grad is not False and requires_grad is not True and requires_grad is not None:
+        raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
     if array.__class__ is Nowhere:
         from rushlight.dispatch.meta import on_meta
 

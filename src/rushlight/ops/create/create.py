@@ -155,6 +155,9 @@ def from_numpy(ndarray: Array) -> Tensor:
         raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides "
                          "are not currently supported. (You can probably work around this by making a copy of your "
                          "array with array.copy().)")  # fmt: skip
+    if any(s % ndarray.itemsize for s in ndarray.strides):
+        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+                         "reallocate the memory.")  # fmt: skip
     if not ndarray.flags.writeable:
         warn_read_only()
     array = np.asarray(ndarray)

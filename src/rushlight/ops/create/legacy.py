@@ -55,8 +55,15 @@ class _TypeMeta(type):
         return legacy(cls.dtype, args, kwargs)
 
 
+_NAMED = frozenset({"device", "size", "data", "other", "storage"})  # what the constructors take by name
+
+
 def legacy(dtype: dtype, args: tuple[Any, ...], kwargs: dict[str, Any], any_dtype: bool = False) -> Tensor:
     """`torch.FloatTensor(...)`: of sizes uninitialized memory, of data a copy, of nothing an empty tensor."""
+    if kwargs and not _NAMED.issuperset(kwargs):
+        got = ", ".join([type(a).__name__ for a in args] + [f"{k}={type(v).__name__}" for k, v in kwargs.items()])
+        raise TypeError(f"new() received an invalid combination of arguments - got ({got}), but it takes no "
+                        f"{', '.join(sorted(set(kwargs) - _NAMED))}: torch.tensor() takes dtype and requires_grad")  # fmt: skip
     if kwargs.get("device") is not None:
         check_device(kwargs["device"])
     if kwargs.get("size") is not None:
