@@ -148,7 +148,7 @@ _FUNCTIONS |= dict.fromkeys(("bartlett_window", "blackman_window", "hamming_wind
 _FUNCTIONS |= dict.fromkeys(
     ("are_deterministic_algorithms_enabled", "compile", "get_float32_matmul_precision", "get_num_interop_threads",
      "get_num_threads", "is_deterministic_algorithms_warn_only_enabled", "set_float32_matmul_precision",
-     "set_flush_denormal", "set_num_interop_threads", "set_num_threads", "use_deterministic_algorithms"),
+     "set_flush_denormal", "set_num_interop_threads", "set_num_threads", "set_vital", "use_deterministic_algorithms"),
     "rushlight.compat.functions",
 )  # fmt: skip
 

@@ -67,6 +67,11 @@ WALLS = {
     "distributed.checkpoint._consolidate_hf_safetensors": Wall(_FILES, "", "consolidate_safetensors_files"),
     "distributed.checkpoint.default_planner": Wall(_FILES, _PLANS),
     "distributed.checkpoint.hf_storage": Wall(_FILES, "HuggingFaceStorageReader HuggingFaceStorageWriter"),
+    "distributed.checkpoint.metadata": Wall(_FILES, "BytesStorageMetadata ChunkStorageMetadata Metadata MetadataIndex StorageMeta TensorProperties "
+                                            "TensorStorageMetadata"),
+    "distributed.checkpoint.planner": Wall(_FILES, "LoadItemType LoadPlan LoadPlanner ReadItem SavePlan SavePlanner WriteItem WriteItemType"),
+    "distributed.checkpoint.storage": Wall(_FILES, "StorageReader StorageWriter WriteResult"),
+    "distributed.checkpoint.utils": Wall(_FILES, "CheckpointException"),
     "distributed.checkpoint.optimizer": Wall(_FILES, "", "load_sharded_optimizer_state_dict"),
     "distributed.checkpoint.state_dict_loader": Wall(_FILES, "", "_load_state_dict load_state_dict"),
     "distributed.fsdp.sharded_grad_scaler": Wall(_SHARDS, "ShardedGradScaler"),
@@ -86,6 +91,7 @@ WALLS = {
     "distributed.tensor.parallel": Wall(
         _SHARDS, "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput "
         "RowwiseParallel SequenceParallel", "loss_parallel parallelize_module"),
+    "sparse._triton_ops_meta": Wall(_GPU, "", "get_meta minimize update"),
     "distributed.utils": Wall(_ONE, "", "_sync_module_states _sync_params_and_buffers"),
 }  # fmt: skip
 

@@ -17,6 +17,7 @@ __all__ = [
     "set_flush_denormal",
     "set_num_interop_threads",
     "set_num_threads",
+    "set_vital",
     "use_deterministic_algorithms",
 ]
 
@@ -125,3 +126,8 @@ def set_num_interop_threads(count: int) -> None:
 def get_num_interop_threads() -> int:
     """What :func:`set_num_interop_threads` was given last, 1 at first."""
     return int(_settings["interop"])
+
+
+def set_vital(vital: str, attr: str, value: str) -> None:
+    """Nothing, with a warning, as in PyTorch: loaders that libraries write still call it."""
+    warn("'set_vital' is deprecated, please do not call")

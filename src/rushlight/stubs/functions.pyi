@@ -884,6 +884,7 @@ from rushlight.compat.functions import set_float32_matmul_precision as set_float
 from rushlight.compat.functions import set_flush_denormal as set_flush_denormal
 from rushlight.compat.functions import set_num_interop_threads as set_num_interop_threads
 from rushlight.compat.functions import set_num_threads as set_num_threads
+from rushlight.compat.functions import set_vital as set_vital
 from rushlight.compat.beneath import set_warn_always as set_warn_always
 from rushlight.sparse.older import smm as smm
 from rushlight.ops.python.removed import solve as solve

@@ -14,6 +14,7 @@ from rushlight.utils.data._utils import pipes
 from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.fetch import _DatasetKind
 from rushlight.utils.data._utils.iterators import LoaderIterator, SerialIterator, WorkerIterator
+from rushlight.utils.data._utils.worker import _sharding_worker_init_fn as _sharding_worker_init_fn
 from rushlight.utils.data._utils.worker import get_worker_info
 from rushlight.utils.data.dataset import Dataset as Dataset
 from rushlight.utils.data.dataset import IterableDataset
@@ -80,6 +81,7 @@ class DataLoader(Generic[T_co]):
 
     _iterator: WorkerIterator | None = None
     _IterableDataset_len_called: int | None = None
+    worker_type = "process"  # of loaders that libraries write
     _ready = False
 
     def __init__(
@@ -109,6 +111,7 @@ class DataLoader(Generic[T_co]):
         if pipes.is_pipe(dataset):
             dataset = pipes.shuffled(dataset, shuffle)
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
+        self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
         self.worker_init_fn, self.worker_type, self.in_order = worker_init_fn, worker_type, in_order
@@ -137,10 +140,6 @@ class DataLoader(Generic[T_co]):
     @property
     def _auto_collation(self) -> bool:
         return self.batch_sampler is not None
-
-    @property
-    def _dataset_kind(self) -> int:
-        return _DatasetKind.Iterable if isinstance(self.dataset, IterableDataset) else _DatasetKind.Map
 
     @property
     def _index_sampler(self) -> Any:

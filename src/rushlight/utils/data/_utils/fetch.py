@@ -13,7 +13,8 @@ class MapFetcher:
     def __init__(self, dataset: Any, batched: bool, collate: Callable[[Any], Any]):
         self.dataset, self.batched, self.collate = dataset, batched, collate
 
-    def __call__(self, index: Any) -> Any:
+    def fetch(self, index: Any) -> Any:
+        """The batch of some keys, or the sample of one."""
         try:
             return self._fetch(index)
         except StopIteration as error:
@@ -32,15 +33,16 @@ class IterableFetcher:
     """Fetches what comes next, as many samples as it is given keys.  Raises StopIteration at the end."""
 
     def __init__(self, dataset: Any, batched: bool, collate: Callable[[Any], Any], drop_last: bool):
-        self.samples = iter(dataset)
+        self.dataset, self.dataset_iter = dataset, iter(dataset)
         self.batched, self.collate, self.drop_last, self.ended = batched, collate, drop_last, False
 
-    def __call__(self, index: Any) -> Any:
+    def fetch(self, index: Any) -> Any:
+        """The next batch, or sample."""
         if self.ended:
             raise StopIteration
         if not self.batched:
-            return self.collate(next(self.samples))
-        batch = list(itertools.islice(self.samples, len(index)))
+            return self.collate(next(self.dataset_iter))
+        batch = list(itertools.islice(self.dataset_iter, len(index)))
         self.ended = len(batch) < len(index)
         if not batch or (self.ended and self.drop_last):
             raise StopIteration

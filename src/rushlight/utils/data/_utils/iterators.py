@@ -56,9 +56,44 @@ def length_of(loader: Any) -> int | None:
 
 
 class LoaderIterator(Iterator[Any]):
-    """A pass over a loader, of either kind: what is asked of one is what `DataLoader` and those that libraries write have in common."""
+    """A pass over a loader, of either kind: what is asked of one is what `DataLoader` and those that libraries write have in common.
+
+    Passes that libraries write are of this class, too: they have what is set here, by PyTorch's names, and give `_next_data()`.
+    """
 
     shown = ""  # its class, as profiles have it
+
+    def __init__(self, loader: Any):
+        self._dataset, self._dataset_kind, self._collate_fn = loader.dataset, loader._dataset_kind, loader.collate_fn
+        self._auto_collation, self._drop_last = loader._auto_collation, loader.drop_last
+        self._index_sampler, self._num_workers, self._timeout = (
+            loader._index_sampler,
+            loader.num_workers,
+            loader.timeout,
+        )
+        self._pin_memory, self._pin_memory_device = False, loader.pin_memory_device  # there is no memory to pin
+        self._persistent_workers, self._world_size, self._rank = loader.persistent_workers, 1, 0
+        self._IterableDataset_len_called = loader._IterableDataset_len_called
+        self._base_seed, self._shared_seed = seeds(loader)
+        self._restart(loader)
+
+    def _restart(self, loader: Any) -> None:
+        self._sampler_iter, self._num_yielded = iter(self._index_sampler), 0
+        self._check = LengthCheck(loader)
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        """Begin another pass."""
+        self._base_seed, self._shared_seed = seeds(loader)
+        self._restart(loader)
+
+    def __len__(self) -> int:
+        return len(self._index_sampler)
+
+    def _next_index(self) -> Any:
+        return next(self._sampler_iter)
+
+    def _next_data(self) -> Any:
+        raise NotImplementedError
 
     def __next__(self) -> Any:
         if not special.observing:
@@ -67,7 +102,10 @@ class LoaderIterator(Iterator[Any]):
 
     def give(self) -> Any:
         """The next batch.  Raises StopIteration behind the last one."""
-        raise NotImplementedError
+        batch = self._next_data()
+        self._num_yielded += 1
+        self._check.count()
+        return batch
 
     def __getstate__(self) -> Any:
         raise NotImplementedError(
@@ -87,13 +125,13 @@ class SerialIterator(LoaderIterator):
         if loader.timeout != 0:
             raise AssertionError(f"timeout must be 0 without workers, got {loader.timeout}")
         self.indices = iter(loader._index_sampler)
-        self.fetch = _DatasetKind.create_fetcher(
+        self.fetcher = _DatasetKind.create_fetcher(
             loader._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
         )
         self.length, self.check = length_of(loader), LengthCheck(loader)
 
     def give(self) -> Any:
-        batch = self.fetch(next(self.indices))
+        batch = self.fetcher.fetch(next(self.indices))
         self.check.count()
         return batch
 

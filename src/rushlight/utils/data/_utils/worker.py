@@ -17,6 +17,8 @@ import numpy as np
 from rushlight.utils.data._utils import pipes, transfer
 from rushlight.utils.data._utils.errors import Failure
 from rushlight.utils.data._utils.fetch import _DatasetKind
+from rushlight.utils.data.datapipes.iter.sharding import SHARDING_PRIORITIES
+from rushlight.utils.data.graph_settings import apply_sharding
 
 END = "end"  # in place of a batch: the worker's part of an iterable dataset is at its end
 
@@ -38,11 +40,50 @@ class _Local(threading.local):
 
 
 _local = _Local()
+_worker_info: WorkerInfo | None = None  # of a process that another library's loader started, which says so here
 
 
 def get_worker_info() -> WorkerInfo | None:
     """What the worker that this runs in knows of itself; None outside of workers."""
-    return _local.info
+    return _local.info or _worker_info
+
+
+def _sharding_worker_init_fn(init: Callable[[int], object] | None, processes: int, process: int, worker: int) -> None:
+    """Share the datapipe of a worker among all workers of all processes, and call a function of the worker's number.
+
+    Workers of loaders that libraries write begin with it.
+    """
+    info = get_worker_info()
+    assert info is not None
+    apply_sharding(info.dataset, processes, process, SHARDING_PRIORITIES.DISTRIBUTED)
+    apply_sharding(info.dataset, info.num_workers, worker, SHARDING_PRIORITIES.MULTIPROCESSING)
+    if init is not None:
+        init(worker)
+
+
+class ManagerWatchdog:
+    """Whether the process that started a worker is there, for loops of workers that libraries write."""
+
+    def __init__(self) -> None:
+        self._parent = os.getppid()
+
+    def is_alive(self) -> bool:
+        """Whether it is."""
+        return os.getppid() == self._parent
+
+
+@dataclass(frozen=True)
+class _IterableDatasetStopIteration:
+    """What such a worker sends at the end of its part of a dataset."""
+
+    worker_id: int
+
+
+@dataclass(frozen=True)
+class _ResumeIteration:
+    """What such a worker is sent before another pass.  seed: of datapipes"""
+
+    seed: int | None = None
 
 
 def _generate_state(base_seed: int, worker_id: int) -> list[int]:
@@ -79,7 +120,7 @@ class Worker:
         self.job, self.id, self.own = job, id, own
         self.where = f"in DataLoader worker {kind} {id}"
         self.method = "thread" if kind == "thread" else "multiprocessing"
-        self.fetch: Any = None
+        self.fetcher: Any = None
         self.failure: Failure | None = None
         self.ended = False
         self.passes = 0
@@ -104,7 +145,7 @@ class Worker:
             dataset = (
                 pipes.of_worker(job, self.id, self.own, self.passes) if pipes.is_pipe(job.dataset) else job.dataset
             )
-            self.fetch = _DatasetKind.create_fetcher(job.kind, dataset, job.batched, job.collate, job.drop_last)
+            self.fetcher = _DatasetKind.create_fetcher(job.kind, dataset, job.batched, job.collate, job.drop_last)
             self.passes += 1
         except Exception as error:
             self.failure = self.failure or Failure(error, self.where)
@@ -120,7 +161,7 @@ class Worker:
             failure, self.failure = self.failure, None
             return self.id, number, failure
         try:
-            return self.id, number, END if self.ended else self.fetch(index)
+            return self.id, number, END if self.ended else self.fetcher.fetch(index)
         except StopIteration:
             self.ended = True
             return self.id, number, END

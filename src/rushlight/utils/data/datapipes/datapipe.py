@@ -151,6 +151,26 @@ class DFIterDataPipe(IterDataPipe[T_co]):
         return True
 
 
+class _Serialized:
+    """A datapipe that goes to another process as what it is.  (PyTorch's have a second way, by the package dill.)"""
+
+    def __init__(self, datapipe: Any) -> None:
+        self._datapipe = datapipe
+
+    def __len__(self) -> int:
+        return len(self._datapipe)
+
+
+class _IterDataPipeSerializationWrapper(_Serialized, IterDataPipe[Any]):
+    def __iter__(self) -> Iterator[Any]:
+        yield from self._datapipe
+
+
+class _MapDataPipeSerializationWrapper(_Serialized, MapDataPipe[Any]):
+    def __getitem__(self, index: Any) -> Any:
+        return self._datapipe[index]
+
+
 class DataChunk(list[T]):
     """The list that a batch is."""
 
