@@ -50,6 +50,7 @@ UPWARD: dict[tuple[str, str], str] = {
     ("compat/missing.py", "__init__"): "speaks of the package as a whole",
     ("compat/torchaudio_operators.py", "__init__"): "is written as programs are, on the public functions",
     ("compat/torchvision_operators.py", "__init__"): "is written as programs are, on the public functions",
+    ("testing/_internal/common_distributed.py", "__init__"): "is written as tests are, on the public functions",
     ("testing/_internal/common_utils.py", "__init__"): "is written as tests are, on the public functions",
     ("testing/_internal/matrices.py", "__init__"): "is written as tests are, on the public functions",
 }

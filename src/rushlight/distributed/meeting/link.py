@@ -26,6 +26,8 @@ __all__ = ["Link", "Watched", "current", "join"]
 GRACE = 1.0  # seconds in which what a process sent before its end may still come
 LINGER = 5.0  # seconds that a process waits at its end for the others: what it has sent may not be there yet
 LOOK = 0.001  # seconds between looks
+# Keys of a store: where processes meet, how many are there, and that all are.
+MEETING, HERE, ALL = "rushlight/meeting", "rushlight/here", "rushlight/all"
 _link: list[Link] = []
 _servers: list[subprocess.Popen[bytes]] = []
 
@@ -73,12 +75,12 @@ def alone(rank: int, size: int, why: str) -> str:
 def meet(store: Any, rank: int, size: int, seconds: float) -> tuple[str, int, int]:
     """Where the meeting is, and the number that proves to it which process this is; returns when all processes are there."""
     if rank == 0:
-        store.set("meeting", json.dumps(opened(store, size, seconds)))
-    said(store, "meeting", size, seconds)
-    host, port, ids = json.loads(store.get("meeting"))
-    if store.add("here", 1) == size:
-        store.set("all", "yes")
-    said(store, "all", size, seconds)
+        store.set(MEETING, json.dumps(opened(store, size, seconds)))
+    said(store, MEETING, size, seconds)
+    host, port, ids = json.loads(store.get(MEETING))
+    if store.add(HERE, 1) == size:
+        store.set(ALL, "yes")
+    said(store, ALL, size, seconds)
     return host, port, ids[rank]
 
 
@@ -86,7 +88,7 @@ def said(store: Any, key: str, size: int, seconds: float) -> None:
     """Wait for a key that says that others are there.  Raises DistStoreError."""
     if first(lambda: store.check([key]) or None, seconds) is None:
         raise DistStoreError(
-            f"init_process_group: Timed out after {seconds:g} seconds waiting for clients. {store.add('here', 0)}/{size} clients joined. "
+            f"init_process_group: Timed out after {seconds:g} seconds waiting for clients. {store.add(HERE, 0)}/{size} clients joined. "
             "Each process has a rank of its own below world_size, and the same address of rank 0, or the same file?"
         )
 

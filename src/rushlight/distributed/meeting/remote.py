@@ -18,6 +18,7 @@ from rushlight.distributed.meeting.tables import LocalTable, first
 
 __all__ = ["RemoteTable", "Server", "listening", "served"]
 
+LONGEST = 1 << 28  # bytes of a call
 REACH = 10.0  # seconds that an answer of another machine may take
 
 
@@ -29,7 +30,7 @@ class Answering(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         """Answer line by line until it has gone, or says what is no call."""
         with contextlib.suppress(OSError, ValueError):
-            for line in self.rfile:
+            while line := self.rfile.readline(LONGEST):
                 self.wfile.write(words.written(self.server.answer(line)))  # type: ignore[attr-defined]
 
 
