@@ -185,3 +185,19 @@ def test_refusals(fn, error, words):
     with pytest.raises(error) as refusal:
         fn()
     assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.complex64])
+def test_nothing_is_multiplied_by_zero(dtype):
+    """As BLAS has it, and PyTorch where it asks BLAS."""
+    nan = torch.full((2, 2, 2), float("nan")).to(dtype)
+    ones = torch.ones(2, 2, 2).to(dtype)
+    for beta in (0, 1, 2):
+        expected = (ones * beta)[0]
+        assert torch.equal(torch.addmm(ones[0], nan[0], ones[0], beta=beta, alpha=0), expected)
+        assert torch.equal(torch.addmv(ones[0, 0], nan[0], ones[0, 0], beta=beta, alpha=0), expected[0])
+        assert torch.equal(torch.addbmm(ones[0], nan, ones, beta=beta, alpha=0), expected)
+        assert torch.equal(torch.baddbmm(ones, nan, ones, beta=beta, alpha=0), ones * beta)
+    batched = torch.func.vmap(lambda m: torch.addmm(ones[0], m, ones[0], alpha=0))(nan)
+    assert torch.equal(batched, ones)
+    assert torch.addmm(ones[0], nan[0], ones[0]).isnan().all()

@@ -323,17 +323,29 @@ def products(input: Tensor, other: Tensor, s: tuple[int, ...], t: tuple[int, ...
 def addmm_op(input: Array, mat1: Array, mat2: Array, beta: object = 1, alpha: object = 1) -> Array:
     """beta * input + alpha * mat1 @ mat2, also over batches; input is broadcast."""
     check_factors("addmm", mat1.dtype, beta, alpha)
-    if mat1.dtype in HALVES and beta != 0 and isinstance(alpha, (int, float)) and isinstance(beta, (int, float)):
+    if (
+        mat1.dtype in HALVES
+        and beta != 0
+        and alpha != 0
+        and isinstance(alpha, (int, float))
+        and isinstance(beta, (int, float))
+    ):
         found = product_of_halves(mat1, mat2, more=input, alpha=alpha, beta=beta)
         if found is not None:
             return found
-    out = backend.matmul(mat1, mat2)
-    if alpha != 1:
+    out = backend.matmul(mat1, mat2) if alpha != 0 else no_product(mat1, mat2)
+    if alpha not in (0, 1):
         out = np.asarray(out * alpha).astype(out.dtype, copy=False)
     if beta != 0:
         scaled = input if beta == 1 else np.asarray(input * beta).astype(out.dtype, copy=False)
         out += scaled
     return out
+
+
+def no_product(mat1: Array, mat2: Array) -> Array:
+    """Zeros where a product would be: as BLAS has it, nothing is multiplied by 0, and no NaN or infinity comes out."""
+    (*a, m, _), (*b, _, n) = mat1.shape, mat2.shape
+    return np.zeros((*np.broadcast_shapes(tuple(a), tuple(b)), m, n), mat1.dtype)
 
 
 addmm_op.costs(lambda mat1, mat2: costs.product(mat1, mat2))

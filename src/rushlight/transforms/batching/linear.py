@@ -86,6 +86,8 @@ def added(c: Given) -> Any:
     """beta input + alpha mat1 mat2."""
     a, b = c.shapes[1:]
     lead = tuple(range(len(a) - 2))
+    if c["alpha"] == 0:  # nothing is multiplied
+        return looped(c)
     if (c.batched[1] or c.batched[2]) and len(b) == len(a):
         found = contraction(c, 1, 2, (*lead, *"mk"), (*lead, *"kn"), (*lead, *"mn"))
     elif c.batched[1] or c.batched[2]:
