@@ -219,11 +219,11 @@ class FileStore(Store):
     something else.
 
     >>> import rushlight as torch, tempfile, os
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> store = torch.distributed.FileStore(os.path.join(folder.name, "meeting"), 2)
-    >>> other = torch.distributed.FileStore(store.path, 2)  # in another process
-    >>> store.set("key", "value")
-    >>> other.get("key")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = torch.distributed.FileStore(os.path.join(folder, "meeting"), 2)
+    ...     other = torch.distributed.FileStore(store.path, 2)  # in another process
+    ...     store.set("key", "value")
+    ...     other.get("key")
     b'value'
     """
 

@@ -29,7 +29,6 @@ LOOK = 0.001  # seconds between looks
 # Keys of a store: where processes meet, how many are there, and that all are.
 MEETING, HERE, ALL = "rushlight/meeting", "rushlight/here", "rushlight/all"
 _link: list[Link] = []
-_servers: list[subprocess.Popen[bytes]] = []
 
 
 def current() -> Link | None:
@@ -106,7 +105,7 @@ def opened(store: Any, size: int, seconds: float) -> tuple[str, int, list[int]]:
     with made.stdout as answer:
         port = int(answer.readline())
     made.returncode = 0  # it is not waited for
-    _servers.append(made)  # it sees by its input that this process is there
+    atexit.register(made.stdin.close)  # by which it sees that this process is there
     return host, port, ids
 
 
