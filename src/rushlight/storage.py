@@ -61,7 +61,8 @@ def _mapped(filename: str | os.PathLike[str], shared: bool, nbytes: int) -> obje
 class Storage:
     """What all views of one array share.  Made when a second tensor needs it: until then a tensor's version is 0."""
 
-    __slots__ = ("__weakref__", "root", "version", "writer")
+    __slots__ = ("__weakref__", "root", "since", "version", "writer")
+    since: int  # the number of the node before the first recorded change in place, once there was one
     copy_: Callable[..., Storage]  # which come with typed storages
     resize_: Callable[[int], Storage]
     page: Any = None  # what brings the memory back, where it may be on disk

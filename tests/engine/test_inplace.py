@@ -1,5 +1,9 @@
 """In-place changes: refusals, histories of views and bases."""
 
+import gc
+import weakref
+from typing import Any
+
 import pytest
 
 import rushlight as torch
@@ -236,3 +240,58 @@ def test_a_view_that_lags_behind_retains_the_gradient_of_its_last_history() -> N
     (h * torch.tensor([1.0, 2.0, 3.0])).sum().backward()
     part.sum()  # brings its edge up to date
     assert x.grad.tolist() == [15, 30, 3]
+
+
+def _products(v: Any) -> None:
+    v.add_(v @ v)
+
+
+def _views(v: Any) -> None:
+    w = v.view_as(v)
+    u = v @ w
+    w.tanh_()
+    v.addcmul_(u, v)
+    w.sum()
+
+
+def _rows(v: Any) -> None:
+    v[0].add_((v @ v)[0])
+    v[1].mul_(v[0])
+
+
+def _state(v: Any) -> None:
+    h = torch.zeros_like(v)
+    for _ in range(3):
+        h.add_(v * h)
+
+
+@pytest.mark.parametrize("change", [_products, _views, _rows, _state])
+def test_what_is_changed_by_what_was_computed_from_it_is_freed(change: Any) -> None:
+    """Its history goes on from nodes that had saved it.  (PyTorch keeps such tensors for ever.)"""
+    held = []
+    gc.disable()
+    try:
+        for _ in range(2):
+            v = torch.ones(4, 4, requires_grad=True).exp()
+            change(v)
+            held.append(weakref.ref(v))
+            held.append(weakref.ref(v._edge))
+            del v
+        assert [ref() for ref in held] == [None] * 4
+    finally:
+        gc.enable()
+
+
+def test_gradients_of_what_was_changed_are_refused_as_before() -> None:
+    v = torch.ones(2, 2, requires_grad=True).exp()
+    v.add_(v @ v)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        v.sum().backward()
+    x = torch.ones(3, requires_grad=True)
+    h = x.exp()
+    total = torch.zeros(3)
+    for _ in range(3):  # what does not keep it is differentiated
+        total.add_(h * 2)
+        total.mul_(0.5)
+    total.sum().backward()
+    assert torch.allclose(x.grad, torch.full((3,), 2 * (0.5 + 0.25 + 0.125) * 2.718281828))

@@ -14,20 +14,20 @@ from rushlight.basics.errors import explained
 from rushlight.basics.state import Setting, modes
 from rushlight.engine import anomaly
 from rushlight.engine.conform import Holders
-from rushlight.engine.node import Node, edge_of, next_seq
+from rushlight.engine.node import Node, Port, edge_of, next_seq
 from rushlight.engine.saved import OfView, freed
 from rushlight.engine.views import Step, chain_of, follow_retained, lags, refresh, refusal, repeats, replay
 from rushlight.levels.batch import batched_like, batches_of
 from rushlight.signs import to_hold, turned
-from rushlight.storage import bump, dependents, refuse_inference, settle
-from rushlight.tensor import Tensor, wrap
+from rushlight.storage import bump, dependents, refuse_inference, settle, storage_of
+from rushlight.tensor import Tensor, bare, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rushlight.basics.arrays import Array
     from rushlight.engine.conform import Grads
-    from rushlight.engine.node import Edge, Port
+    from rushlight.engine.node import Edge
 
 
 def check(tensor: Tensor, requires_grad: bool) -> None:
@@ -87,11 +87,13 @@ def rebase(tensor: Tensor, edge: Node | Port) -> None:
         modes.transform.note(base, edge.node)
     if info is None:
         former, tensor._edge = tensor._edge, edge
+        let_go(tensor, former, edge)
         if tensor._retains:
             follow_retained(tensor, former)
         return
     former = base._edge
     base._edge = copied = CopySlices(base, chain_of(tensor), edge.node)
+    let_go(base, former, copied)
     if copied.keeps_outputs():
         copied.changed = tensor._weak()
     if base._retains:
@@ -102,6 +104,55 @@ def rebase(tensor: Tensor, edge: Node | Port) -> None:
     info.version = -1
     if tensor._retains:  # but what the change itself was computed from is no history of the view's
         refresh(tensor)
+
+
+FAR, NEAR = 1000, 20  # nodes that are looked at, of a history that is known to begin somewhere, or is not
+
+
+def let_go(base: Tensor, former: Edge, edge: Node | Port) -> None:
+    """Have nodes before `edge` hold what was saved of `base` by its memory alone, not as the tensor whose history they are now.
+
+    As in ``v.add_(v @ v)``: the product keeps v, whose history goes on from the product, and nothing of it would ever be freed.
+    (What they saved was changed, so that their gradients are refused as before.)  Only nodes that are newer than the tensor can
+    have it; those of the former history had let go before, and the nearest are looked at first.
+    """
+    before = former.node if isinstance(former, Node | Port) else None
+    storage = storage_of(base)
+    since = storage.since = getattr(storage, "since", -1 if before is None else before.seq)
+    nodes, most = [edge.node], NEAR if since < 0 else FAR
+    seen = {id(before)}
+    for node in nodes:
+        saved = getattr(node, "saved", None)
+        if saved:
+            relieve(node, saved, base, former)
+        ups = node.edges if node.__class__ is not CopySlices else (*node.edges, node.fn)
+        for up in ups if len(nodes) < most else ():
+            if up.__class__ is Port:
+                up = up.node
+            if isinstance(up, Node) and up.seq > since and id(up) not in seen:
+                seen.add(id(up))
+                nodes.append(up)
+
+
+def relieve(node: Any, saved: Sequence[Any], base: Tensor, former: Edge) -> None:
+    """Let a node hold memory where it saved a tensor, or views of it."""
+    for x in saved:
+        if x is base or (isinstance(x, Tensor) and x._view is not None and x._view.base is base):
+            node.saved = tuple([memory_of(x, base, former) if shows(x, base) else x for x in saved])
+            return
+
+
+def shows(saved: object, base: Tensor) -> bool:
+    """Whether what a node saved is a tensor, or a view of it."""
+    return saved is base or (isinstance(saved, Tensor) and saved._view is not None and saved._view.base is base)
+
+
+def memory_of(saved: Tensor, base: Tensor, former: Edge) -> Tensor:
+    """A tensor on the memory of a saved one, with the history that it had."""
+    t = bare()
+    t._array, t._storage, t._view = saved._held, storage_of(saved), None
+    t._edge = former if saved is base else saved._edge
+    return t
 
 
 class CopySlices(Node):
