@@ -101,6 +101,7 @@ KINDS = {
         partial(sides, "anomaly mode", partial(rushlight.autograd.detect_anomaly, check_nan=False)),
         ("alive",),
     ),
-    "general": Kind("general", direct, partial(sides, "general path", identity_hooks)),
+    # What these hooks return holds the tensor itself, which lives on where it is changed by what was computed from it.
+    "general": Kind("general", direct, partial(sides, "general path", identity_hooks), ("alive",)),
     "native": Kind("native", numeric, partial(sides, "without native kernels", plain_python, layers.PRELUDE), NUMERIC),
 }
