@@ -221,3 +221,18 @@ def test_bins_of_even_edges_are_those_of_a_search(dtype: type, low: float, high:
     place = np.minimum(np.searchsorted(edges, inside, "right") - 1, bins - 1)
     hist = torch.histogram(torch.from_numpy(x.astype(dtype)), torch.from_numpy(edges)).hist
     assert np.array_equal(hist.numpy(), np.bincount(place, minlength=bins))
+
+
+def test_truths_are_searched_beside_numbers() -> None:
+    """As 0 and 1; two operands of truths are refused, as in PyTorch."""
+    truths, numbers = torch.tensor([False, True]), torch.tensor([0.0, 0.5, 1.0])
+    assert torch.searchsorted(numbers, truths).tolist() == [0, 2] and torch.searchsorted(truths, numbers).tolist() == [
+        0,
+        1,
+        1,
+    ]
+    assert torch.bucketize(truths, numbers, right=True).tolist() == [1, 3] and torch.searchsorted(
+        truths, truths[:0]
+    ).shape == (0,)
+    with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
+        torch.searchsorted(truths, truths)

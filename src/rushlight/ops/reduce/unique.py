@@ -161,6 +161,7 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
 def place_values(name: str, sequence: Array, values: Array, right: bool, sorter: Array | None, int32: bool) -> Array:
     """Where values belong in each row of sequences of one or more dimensions."""
     kind = np.int32 if int32 else np.int64
+    sequence, values = (x.astype(np.uint8) if x.dtype.kind == "b" else x for x in (sequence, values))
     if sequence.dtype.kind == "V":
         sequence, values = sequence.astype(np.float32), np.asarray(values).astype(np.float32)
     if sequence.ndim > 1 and sequence.shape[:-1] != values.shape[:-1]:
@@ -203,8 +204,9 @@ def check_search(name: str, sequence: Array, values: Array, tensor: bool, sorter
     if sequence.ndim != 1 and (not tensor or values.ndim == 0):
         raise RuntimeError(f"{name}(): input value can be a scalar only when boundaries tensor dimension is 1, but we "
                            f"got boundaries tensor dim({sequence.ndim}) and input value's dim(0) numel(1)")  # fmt: skip
+    truths = sequence.dtype.kind == values.dtype.kind == "b" and values.size  # beside numbers they are 0 and 1
     for array in (sequence, values):
-        if array.dtype.kind in "bc":
+        if array.dtype.kind == "c" or truths:
             raise NotImplementedError(f"\"{name}\" not implemented for '{older(dtypes.of(array.dtype))}': it takes numbers that "
                                       "have an order")  # fmt: skip
     if sorter is None:
