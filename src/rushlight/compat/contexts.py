@@ -147,12 +147,15 @@ def start(
 @contextlib.contextmanager
 def together(count: int) -> Iterator[None]:
     """Let processes that are started meanwhile know where they meet, and, unless they are forked, what processors they share."""
+    if count < 2:
+        yield
+        return
     said = {
         "MASTER_ADDR": "localhost",
         "MASTER_PORT": free_port(),
         "OMP_NUM_THREADS": max((os.cpu_count() or 1) // count, 1),
     }
-    ours = {name: str(value) for name, value in said.items() if name not in os.environ and count > 1}
+    ours = {name: str(value) for name, value in said.items() if name not in os.environ}
     os.environ.update(ours)
     try:
         yield

@@ -106,8 +106,10 @@ class Several:
 
     def _among_all(self) -> list[int]:
         """The numbers of its processes among all."""
+        if self._link is None:
+            return []
         every = mpi.library().COMM_WORLD.Get_group()
-        return [] if self._link is None else list(self.comm.Get_group().Translate_ranks(None, every))
+        return list(self.comm.Get_group().Translate_ranks(None, every))
 
     def _begun(self, request: Any, peer: int | None = None) -> Any:
         """A request, which is watched where processes meet without a launcher, that would end them.  peer: all if None"""

@@ -25,7 +25,7 @@ __all__ = ["DEFAULT_WORLD_SIZE", "DistributedTestBase", "MultiProcessTestCase", 
            "TestSkip", "at_least_x_gpu", "captured_output", "create_tcp_store", "get_timeout", "nccl_skip_if_lt_x_gpu",
            "require_n_gpus_for_nccl_backend", "requires_gloo", "requires_mpi", "requires_nccl", "requires_nccl_version", "requires_ucc",
            "skip_if_lt_x_gpu", "skip_if_no_gpu", "skip_if_odd_worldsize", "skip_if_small_worldsize", "skip_if_win32",
-           "verify_ddp_error_logged", "with_dist_debug_levels"]  # fmt: skip
+           "with_dist_debug_levels"]  # fmt: skip
 
 dist: Any = torch.distributed
 Test = Callable[..., Any]
@@ -174,20 +174,18 @@ def with_dist_debug_levels(levels: list[str]) -> Callable[[Test], Test]:
         @functools.wraps(test)
         def run(*args: Any, **kwargs: Any) -> None:
             before = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF")
-            for level in levels:
-                os.environ["TORCH_DISTRIBUTED_DEBUG"] = level
+            try:
+                for level in levels:
+                    os.environ["TORCH_DISTRIBUTED_DEBUG"] = level
+                    dist.set_debug_level_from_env()
+                    test(*args, **kwargs)
+            finally:
+                os.environ["TORCH_DISTRIBUTED_DEBUG"] = before
                 dist.set_debug_level_from_env()
-                test(*args, **kwargs)
-            os.environ["TORCH_DISTRIBUTED_DEBUG"] = before
-            dist.set_debug_level_from_env()
 
         return run
 
     return decorator
-
-
-def verify_ddp_error_logged(model_DDP: object, err_substr: str) -> None:
-    """Nothing: errors are raised, and kept nowhere."""
 
 
 class MultiProcessTestCase(TestCase):
