@@ -137,7 +137,7 @@ def let_go(base: Tensor, former: Edge, edge: Node | Port) -> None:
 def relieve(node: Any, saved: Sequence[Any], base: Tensor, former: Edge) -> None:
     """Let a node hold memory where it saved a tensor, or views of it."""
     for x in saved:
-        if x is base or (isinstance(x, Tensor) and x._view is not None and x._view.base is base):
+        if shows(x, base):
             node.saved = tuple([memory_of(x, base, former) if shows(x, base) else x for x in saved])
             return
 
