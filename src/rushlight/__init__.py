@@ -64,7 +64,10 @@ _LAZY = {"__config__": "rushlight.compat.config", "backends": "rushlight.compat.
 _LAZY["__future__"] = "rushlight.nn.base.conversion"
 _LAZY |= {name: f"rushlight.compat.rooms.{name}" for name in (
     "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal", "_logging", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "export", "mps", "mtia", "quasirandom", "xpu")}  # fmt: skip
-_LAZY |= {name: f"rushlight.compat.rooms.private.{name}" for name in ("_VF", "_compile", "_lowrank", "_vmap_internals")}
+_LAZY |= {
+    name: f"rushlight.compat.rooms.private.{name}"
+    for name in ("_VF", "_compile", "_lowrank", "_prims", "_refs", "_utils_internal", "_vmap_internals")
+}
 _LAZY["quantization"] = "rushlight.ao.quantization"
 _LAZY["functional"] = "rushlight.compat.rooms.functional"
 _ROOMS = frozenset({"sparse", "nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
@@ -119,12 +122,13 @@ _FUNCTIONS |= dict.fromkeys(
     "rushlight.compat.rooms.top",
 )  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(
-    ("_addmm_activation", "_compute_linear_combination", "_debug_has_internal_overlap", "_int_mm", "_validate_sparse_coo_tensor_args", "_validate_sparse_compressed_tensor_args",
+    ("_addmm_activation", "_compute_linear_combination", "_debug_has_internal_overlap", "_int_mm", "_scaled_mm", "_scaled_mm_v2", "_validate_sparse_coo_tensor_args", "_validate_sparse_compressed_tensor_args",
      "_validate_sparse_csr_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_bsr_tensor_args",
      "_validate_sparse_bsc_tensor_args"),
     "rushlight.compat.rooms.inner",
 )  # fmt: skip
-_FUNCTIONS |= dict.fromkeys(("lobpcg", "segment_reduce"), "rushlight.compat.segments")
+_FUNCTIONS["_disable_dynamo"] = "rushlight.compat.rooms.private._compile"
+_FUNCTIONS |= dict.fromkeys(("_segment_reduce", "lobpcg", "segment_reduce"), "rushlight.compat.segments")
 _FUNCTIONS |= dict.fromkeys(
     (f"{kind}Storage" for kind in ("", "BFloat16", "Bool", "Byte", "Char", "ComplexDouble", "ComplexFloat", "Double", "Float", "Half", "Int",
                                    "Long", "Short")),

@@ -148,7 +148,17 @@ def get_capabilities() -> dict[str, object]:
             **{name: name in known for name in ("avx2", "avx512f", "fma", "sse4_2")}}  # fmt: skip
 
 
+# By the end of PyTorch's names for questions about instruction sets: the flags of a processor that has them.
+_ASKED = {
+    "_is_avx2_supported": ("avx2", "fma"), "_is_avx512_supported": ("avx512f", "avx512vl", "avx512bw", "avx512dq"),
+    "_is_avx512_bf16_supported": ("avx512_bf16",), "_is_vnni_supported": ("avx512_vnni",),
+    "_is_amx_tile_supported": ("amx_tile",), "_is_amx_fp16_supported": ("amx_fp16",), "_is_arm_sve_supported": ("sve",),
+}  # fmt: skip
+
+
 def __getattr__(name: str) -> Any:
+    if name in _ASKED:
+        return lambda: set(_ASKED[name]) <= flags()
     if name != "amp":
         raise AttributeError(f"module 'torch.cpu' has no attribute {name!r}")
     import importlib

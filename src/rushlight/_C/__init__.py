@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import enum
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight import absent
+from rushlight._C import _build
 from rushlight._C import _functorch as _functorch
 from rushlight._C import _nn as _nn
 from rushlight._C._runs import _current_graph_task_execution_order as _current_graph_task_execution_order
@@ -31,16 +32,14 @@ from rushlight.overrides.protocol import (
 from rushlight.tensor import Tensor
 from rushlight.tensor import layout as layout
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
            "_LinAlgError", "_disabled_torch_dispatch_impl", "_disabled_torch_function_impl"]  # fmt: skip
 
 
-# What PyTorch was built with, and rushlight is not.
-_has_cuda = _has_cudnn = _has_cusparselt = _has_magma = _has_mkldnn = _has_mps = _has_xpu = False
+globals().update(
+    {_name: _value for _name, _value in vars(_build).items() if _name.lstrip("_").startswith(_build.LEADS)}
+)
 
 
 class DispatchKey(enum.Enum):
@@ -183,24 +182,12 @@ def _mps_is_available() -> bool:
     return False
 
 
-def _accepted(name: str) -> Callable[..., Any]:
-    """A setting of TorchScript's compiler: accepted, without effect."""
-
-    def setting(*args: object) -> bool:
-        return False
-
-    setting.__name__ = name
-    return setting
-
-
-for _name in ("_debug_set_autodiff_subgraph_inlining", "_jit_can_fuse_on_cpu", "_jit_can_fuse_on_gpu",
-              "_jit_override_can_fuse_on_cpu", "_jit_override_can_fuse_on_gpu", "_jit_set_nvfuser_enabled",
-              "_jit_set_nvfuser_guard_mode", "_jit_set_profiling_executor", "_jit_set_profiling_mode",
-              "_jit_set_texpr_fuser_enabled", "_set_math_sdp_allow_fp16_bf16_reduction"):  # fmt: skip
-    globals()[_name] = _accepted(_name)
 absent.names(
-    globals(), "TorchScript compiles, and here is nothing to compile to", "Graph Node ScriptFunction ScriptMethod Value"
-)
+    globals(), "TorchScript compiles, and here is nothing to compile to",
+    "Block CompilationUnit Graph Node ScriptDict ScriptFunction ScriptList ScriptMethod ScriptModule TensorType Value",
+    "_create_function_from_graph _jit_get_schemas_for_operator _jit_pass_canonicalize _jit_pass_constant_propagation "
+    "_jit_pass_dce _jit_pass_lint _jit_pass_propagate_shapes_on_graph _jit_erase_non_input_shape_information",
+)  # fmt: skip
 
 
 class _VariableFunctionsClass:
@@ -221,12 +208,21 @@ TensorBase = Tensor
 _TensorMeta = type(Tensor)
 
 
+STACKS = frozenset(
+    """_EnableTorchFunction _TorchFunctionState _get_dispatch_stack_at _get_torch_function_state
+    _is_torch_function_all_disabled _is_torch_function_enabled _len_torch_dispatch_stack _pop_torch_dispatch_stack
+    _pop_torch_function_stack _push_on_torch_dispatch_stack _push_on_torch_function_stack _set_torch_function_state""".split()
+)
+
+
 def __getattr__(name: str) -> Any:
     """What takes longer to import than to name."""
     if name in ("PyTorchFileReader", "PyTorchFileWriter"):
         return getattr(importlib.import_module("rushlight.serialization.records"), name)
+    if name in STACKS:
+        return getattr(importlib.import_module("rushlight._C._stacks"), name)
     if name in ("_get_autograd_fallback_mode", "_set_autograd_fallback_mode"):
         return getattr(importlib.import_module("rushlight.library.fallback"), name)
-    if name in ("_autograd", "_functions"):
+    if name in ("_autograd", "_functions", "_profiler"):
         return importlib.import_module(f"rushlight._C.{name}")
     raise AttributeError(f"module 'torch._C' has no attribute {name!r}")

@@ -45,18 +45,32 @@ _COLLECTIVES = (
     "all_to_all_single_autograd broadcast permute_tensor reduce_scatter_tensor reduce_scatter_tensor_autograd wait_tensor"
 )
 
+_SCRIPT = "TorchScript compiles, and here is nothing to compile to"
 _GPU = "there is no GPU: rushlight computes on the CPU"
+
+
+def _jiterated(code_string: str, num_outputs: int = 1, **kwargs: object) -> object:
+    """A function of a piece of CUDA: it can be made, and raises when it is called."""
+    return absent.refusing("torch.cuda.jiterator", "a function of CUDA", _GPU)
+
+
 WALLS = {
     "cuda.comm": Wall(_GPU, "", "broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter"),
     "cuda.gds": Wall(_GPU, "GdsFile", "gds_deregister_buffer gds_register_buffer"),
     "cuda.graphs": Wall(_GPU, "CUDAGraph graph", "graph_pool_handle make_graphed_callables", {"is_current_stream_capturing": lambda: False}),
     "cuda.green_contexts": Wall(_GPU, "GreenContext"),
+    "cuda.jiterator": Wall(_GPU, "", "", {"_create_jit_fn": _jiterated, "_create_multi_output_jit_fn": _jiterated}),
     "cuda.nccl": Wall(_GPU, "", "all_gather all_reduce broadcast init_rank reduce reduce_scatter unique_id version",
                       {"is_available": lambda tensors: False, "SUM": 0}),
     "cuda.sparse": Wall(_GPU, " ".join(f"{kind}Tensor" for kind in "BFloat16 Byte Char Double Float Half Int Long Short".split())),
     "cuda.tunable": Wall(_GPU, "", "enable get_filename get_max_tuning_duration get_max_tuning_iterations get_results read_file "
                          "is_enabled record_untuned_enable set_filename set_max_tuning_duration set_max_tuning_iterations tune_gemm_in_file "
                          "tuning_enable tuning_is_enabled"),
+    "_dynamo.test_case": Wall("nothing is compiled here", "TestCase", "run_tests"),
+    "_export": Wall("nothing is captured here: programs run as they are"),
+    "_export.wrappers": Wall("nothing is captured here: programs run as they are", "ExportTracepoint", "",
+                             {"mark_subclass_constructor_exportable_experimental": lambda constructor: constructor,
+                              "allow_in_pre_dispatch_graph": lambda function: function}),
     "_dynamo.testing": Wall("nothing is compiled here", "CompileCounter CompileCounterWithBackend EagerAndRecordGraphs", "rand_strided same"),
     "distributed._functional_collectives": Wall(_ONE, "AsyncCollectiveTensor", _COLLECTIVES),
     "distributed._tensor.experimental": Wall(_SHARDS, "", "context_parallel implicit_replication local_map"),
@@ -91,6 +105,9 @@ WALLS = {
     "distributed.tensor.parallel": Wall(
         _SHARDS, "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput "
         "RowwiseParallel SequenceParallel", "loss_parallel parallelize_module"),
+    "jit._logging": Wall(_SCRIPT, "", "add_stat_value get_logger set_logger"),
+    "jit.frontend": Wall(_SCRIPT, "FrontendError FrontendTypeError NotSupportedError UnsupportedNodeError", "get_jit_class_def get_jit_def"),
+    "jit.quantized": Wall(_SCRIPT, "QuantizedGRU QuantizedGRUCell QuantizedLSTM QuantizedLSTMCell QuantizedLinear QuantizedRNNCell"),
     "sparse._triton_ops_meta": Wall(_GPU, "", "get_meta minimize update"),
     "distributed.utils": Wall(_ONE, "", "_sync_module_states _sync_params_and_buffers"),
 }  # fmt: skip

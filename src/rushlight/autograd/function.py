@@ -11,6 +11,7 @@ import numpy as np
 
 from rushlight.autograd.function_arguments import by_position, places, positional, refuse_keywords, with_defaults
 from rushlight.autograd.function_checks import RawSaved, check_dirty, check_gradients, check_saved, refuse_composed
+from rushlight.autograd.nested_values import _nested_map as _nested_map
 from rushlight.basics import events
 from rushlight.basics.caller import warn
 from rushlight.basics.state import Setting, modes, set_mode, special

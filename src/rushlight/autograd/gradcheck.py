@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.gradcheck_options import GradcheckError, Options, check_options
+from rushlight.autograd.nested_values import _iter_tensors as _iter_tensors
+from rushlight.autograd.older_jacobians import _get_numerical_jacobian as _get_numerical_jacobian
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor

@@ -51,3 +51,35 @@ def analytical(
     first, second = ([joined(parts) for parts in check.backward(0)] for _ in range(2))
     reentrant = all(float((a - b).abs().max()) <= nondet_tol for a, b in zip(first, second, strict=True) if a.numel())
     return tuple(first), reentrant, True, True
+
+
+def _get_numerical_jacobian(
+    fn: Callable[..., Any], inputs: Any, outputs: Any = None, target: Any = None, eps: float = 1e-3
+) -> list[tuple[Tensor, ...]]:
+    """For each input, or each of `target`: the Jacobians of all outputs of `fn(*inputs)` by central differences.
+
+    Each is of (elements of the input, elements of the output); of a complex input it holds the derivative along the real axis
+    plus i times that along the imaginary axis.
+    """
+    given = as_tuple(inputs)
+    wanted = [t for t in as_tuple(given if target is None else target) if isinstance(t, Tensor)]
+    return [
+        _by_differences(lambda: as_tuple(fn(*given)), t, eps) for t in wanted if t.is_floating_point() or t.is_complex()
+    ]
+
+
+def _by_differences(called: Callable[[], tuple[Any, ...]], x: Tensor, eps: float) -> tuple[Tensor, ...]:
+    """The Jacobians of all that is returned, by each element of `x`, whose values are changed for it and put back."""
+    values, axes = x.detach(), (1.0, 1j) if x.is_complex() else (1.0,)
+    rows: list[list[Any]] = []
+    for index in np.ndindex(*x.shape):
+        former, columns = values[index].clone(), []
+        for axis in axes:
+            ends = []
+            for sign in (1, -1):
+                values[index] = former + sign * eps * axis
+                ends.append([out.detach().clone().reshape(-1) for out in called()])
+            values[index] = former
+            columns.append([(up - down) * axis / (2 * eps) for up, down in zip(*ends, strict=True)])
+        rows.append([sum(parts[1:], parts[0]) for parts in zip(*columns, strict=True)])
+    return tuple(wrap(np.stack([r._array for r in column])) for column in zip(*rows, strict=True))

@@ -13,7 +13,7 @@ ROOMS = {
     "utils.module_tracker": "module_tracker", "utils.tensorboard": "tensorboard", "utils._foreach_utils": "_foreach_utils", "optim.adamw": "adamw", "xpu": "xpu",
 }  # fmt: skip
 # Those whose own names begin with an underscore: files in compat/rooms/private.
-PRIVATE = ("_VF", "_compile", "_lowrank", "_vmap_internals", "utils._device", "utils._dtype_abbrs", "utils._import_utils",
+PRIVATE = ("_VF", "_compile", "_prims", "_refs", "_utils_internal", "_vendor", "_lowrank", "_vmap_internals", "utils._device", "utils._dtype_abbrs", "utils._import_utils",
            "utils._mode_utils", "utils._ordered_set", "utils._triton")  # fmt: skip
 # Longest prefix first.
 ALIASES = {

@@ -89,3 +89,6 @@ def lobpcg(A: Any, k: int | None = None, B: Any = None, X: Any = None, n: int | 
     if largest is None or largest:
         return values[..., -k:].flip(-1), vectors[..., -k:].flip(-1)
     return values[..., :k], vectors[..., :k]
+
+
+_segment_reduce = segment_reduce

@@ -2,5 +2,6 @@
 
 from rushlight.testing.closeness import assert_allclose, assert_close
 from rushlight.testing.creation import make_tensor
+from rushlight.testing.file_check import FileCheck
 
-__all__ = ["assert_allclose", "assert_close", "make_tensor"]
+__all__ = ["FileCheck", "assert_allclose", "assert_close", "make_tensor"]

@@ -1,5 +1,5 @@
 """``torch.ao.nn``: layers whose weights are rounded while they train."""
 
-from rushlight.ao.nn import qat
+from rushlight.ao.nn import qat, quantizable, quantized
 
-__all__ = ["qat"]
+__all__ = ["qat", "quantizable", "quantized"]

@@ -18,10 +18,26 @@ def with_settings(module: str, **settings: property) -> None:
     sys.modules[module].__class__ = type("Settings", (ModuleType,), settings)
 
 
+_locked: list[bool] = [False]
+
+
+def lock() -> None:
+    """Let settings be assigned within `changed_flags` alone from now on."""
+    _locked[0] = True
+
+
+def _refuse_locked(module: object) -> None:
+    """Raise RuntimeError where a setting may not be assigned as it is."""
+    if _locked[0]:
+        name = str(getattr(module, "__name__", module))
+        raise RuntimeError(f"not allowed to set {name} flags after disable_global_flags; please use flags() context manager instead")  # fmt: skip
+
+
 def _setting(value: object, check: Callable[[Any], Any]) -> property:
     kept = [value]
 
     def assign(module: object, given: object) -> None:
+        _refuse_locked(module)
         kept[0] = check(given)
 
     return property(lambda module: kept[0], assign)
@@ -67,11 +83,20 @@ def changed(module: str, given: dict[str, Any]) -> tuple[Any, ...]:
 @contextmanager
 def changed_flags(module: str, given: dict[str, Any]) -> Iterator[None]:
     """Assign them inside a ``with`` block."""
-    former = changed(module, given)
+    former = _let(module, given)
     try:
         yield
     finally:
-        changed(module, dict(zip(given, former, strict=True)))
+        _let(module, dict(zip(given, former, strict=True)))
+
+
+def _let(module: str, given: dict[str, Any]) -> tuple[Any, ...]:
+    """As `changed`, also where settings are locked."""
+    locked, _locked[0] = _locked[0], False
+    try:
+        return changed(module, given)
+    finally:
+        _locked[0] = locked
 
 
 # Precision of float32 -----------------------------------------------------------------------------

@@ -55,6 +55,11 @@ def _get_all_device_indices() -> None:
     """The numbers of the accelerators that are there: None, as in PyTorch without one."""
 
 
+def _is_privateuse1_backend_available() -> bool:
+    """Whether there is a device that a package has brought: none."""
+    return False
+
+
 def _get_device_module(device_type: str) -> object:
     """The module torch.cpu or torch.cuda.  Raises RuntimeError for another kind of device."""
     return importlib.import_module("rushlight.compat.names").get_device_module(device_type)

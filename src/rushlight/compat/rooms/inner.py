@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight import absent
 from rushlight.basics import dtypes
 from rushlight.dispatch.named import named
 from rushlight.sparse import construct
@@ -39,6 +40,35 @@ def _int_mm(self: Tensor, mat2: Tensor) -> object:
             f"_int_mm: self.size(1) needs to match mat2.size(0), got {self.shape[1]} and {mat2.shape[0]}"
         )
     return self.int() @ mat2.int()
+
+
+def _scaled_mm(
+    self: Tensor, mat2: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None = None, scale_result: Tensor | None = None,
+    out_dtype: dtypes.dtype | None = None, use_fast_accum: bool = False,
+) -> object:  # fmt: skip
+    """The product of two matrices of 8 bits, each times its scale, computed in float32.  (N, K), (K, M) -> (N, M)
+
+    scale_a, scale_b: one number each, or one for each row (N, 1) and each column (1, M).  out_dtype: default self's.
+    Raises RuntimeError for what are no matrices that go together, ValueError for other dtypes and scales.
+    """
+    for what, x in (("mat1", self), ("mat2", mat2)):
+        if x.dim() != 2:
+            raise RuntimeError(f"{what} must be a matrix")
+    if self.shape[1] != mat2.shape[0]:
+        raise RuntimeError(f"mat_a and mat_b shapes cannot be multiplied ({self.shape[0]}x{self.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})")  # fmt: skip
+    eights = all(str(x.dtype).startswith("torch.float8") for x in (self, mat2))
+    single = scale_a.numel() == 1 and scale_b.numel() == 1
+    rows = tuple(scale_a.shape) == (self.shape[0], 1) and tuple(scale_b.shape) == (1, mat2.shape[1])
+    if not eights or not (single or rows) or any(s.dtype is not dtypes.float32 for s in (scale_a, scale_b)):
+        raise ValueError(
+            "Invalid scaling configuration.\n- For TensorWise scaling, a and b should be float8, scales should be float and singletons."
+            f"\n- For RowWise scaling, a and b should be float8, scales should be float, scale_a should be ({self.shape[0]}, 1) and "
+            f"scale_b should be (1, {mat2.shape[1]}).\nGot {self.dtype}, {mat2.dtype}, {list(scale_a.shape)} and {list(scale_b.shape)}."
+        )
+    found = (self.float() @ mat2.float()) * scale_a * scale_b
+    found = found if bias is None else found + bias.float()
+    found = found if scale_result is None else found * scale_result
+    return found.to(self.dtype if out_dtype is None else out_dtype)
 
 
 def _compute_linear_combination(input: Tensor, coefficients: Tensor) -> object:
@@ -90,5 +120,6 @@ def _of_layout(kind: str) -> Callable[..., Any]:
     return check
 
 
+_scaled_mm_v2 = absent.refusing("torch", "_scaled_mm_v2", "of products of scaled matrices torch._scaled_mm is here")
 _validate_sparse_csr_tensor_args, _validate_sparse_csc_tensor_args = _of_layout("csr"), _of_layout("csc")
 _validate_sparse_bsr_tensor_args, _validate_sparse_bsc_tensor_args = _of_layout("bsr"), _of_layout("bsc")

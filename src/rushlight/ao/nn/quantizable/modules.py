@@ -1,0 +1,3 @@
+"""``torch.ao.nn.quantizable.modules``: no layers."""
+
+__all__: list[str] = []

@@ -1,0 +1,11 @@
+"""``torch._refs._conversions``: tensors as tensors of another dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.compat.rooms.private._refs import operator
+
+
+def __getattr__(name: str) -> Any:
+    return operator("", name)

@@ -1,0 +1,11 @@
+"""``torch._refs.linalg``: the functions of `torch.linalg`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.compat.rooms.private._refs import operator
+
+
+def __getattr__(name: str) -> Any:
+    return operator("linalg", name)

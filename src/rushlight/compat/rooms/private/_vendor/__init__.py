@@ -1,0 +1,1 @@
+"""``torch._vendor``: small packages that PyTorch carries with it."""
