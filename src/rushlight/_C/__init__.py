@@ -32,7 +32,6 @@ from rushlight.overrides.protocol import (
 from rushlight.tensor import Tensor
 from rushlight.tensor import layout as layout
 
-
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
            "_LinAlgError", "_disabled_torch_dispatch_impl", "_disabled_torch_function_impl"]  # fmt: skip
 
