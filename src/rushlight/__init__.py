@@ -66,7 +66,18 @@ _LAZY |= {name: f"rushlight.compat.rooms.{name}" for name in (
     "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal", "_logging", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "export", "mps", "mtia", "quasirandom", "xpu")}  # fmt: skip
 _LAZY |= {
     name: f"rushlight.compat.rooms.private.{name}"
-    for name in ("_VF", "_compile", "_lowrank", "_prims", "_refs", "_utils_internal", "_vmap_internals")
+    for name in (
+        "_VF",
+        "_compile",
+        "_dispatch",
+        "_library",
+        "_lowrank",
+        "_prims",
+        "_refs",
+        "_utils_internal",
+        "_vmap_internals",
+        "_weights_only_unpickler",
+    )
 }
 _LAZY["quantization"] = "rushlight.ao.quantization"
 _LAZY["functional"] = "rushlight.compat.rooms.functional"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 import weakref
@@ -91,6 +92,11 @@ class Storage:
 
     size = __len__ = nbytes
 
+    @property
+    def _cdata(self) -> int:
+        """A number that no other storage has, nor will have."""
+        return number_of(self)
+
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.nbytes()
 
@@ -169,6 +175,20 @@ class Storage:
 
 
 Storage.__name__ = Storage.__qualname__ = "UntypedStorage"  # as users know it
+
+
+_numbers = itertools.count(1)
+_number: weakref.WeakKeyDictionary[Storage, int] = weakref.WeakKeyDictionary()
+numbered: weakref.WeakValueDictionary[int, Storage] = weakref.WeakValueDictionary()
+
+
+def number_of(storage: Storage) -> int:
+    """The number of a storage, given to it when it is first asked for."""
+    found = _number.get(storage)
+    if found is None:
+        found = _number[storage] = next(_numbers)
+        numbered[found] = storage
+    return found
 
 
 def copied(owner: Array, memo: dict[int, Any]) -> Storage:
@@ -485,9 +505,9 @@ def offset_of(array: Any) -> int:
 
 
 def __getattr__(name: str) -> Any:
-    """What plain pickles of PyTorch's tensors call."""
-    if name == "_load_from_bytes":
+    """What plain pickles of PyTorch's tensors call, and older classes."""
+    if name in ("_LegacyStorage", "_StorageBase", "_load_from_bytes", "_warn_typed_storage_removal"):
         import importlib
 
-        return importlib.import_module("rushlight.compat.rooms.storage")._load_from_bytes
+        return getattr(importlib.import_module("rushlight.compat.rooms.storage"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -269,3 +269,18 @@ def test_lists_of_results_are_warned_of_as_well() -> None:
     assert first.requires_grad and second.requires_grad
     with pytest.warns(UserWarning, match="an autograd kernel was not registered"):
         assert torch.autograd.grad(first.sum(), x, allow_unused=True) == (None,)
+
+
+def test_tensors_without_memory_go_to_what_says_shapes() -> None:
+    meta = torch.ones(3, device="meta")
+    bare = torch.library.custom_op("shapes::bare", lambda x: x.clone(), mutates_args=(), schema="(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match="There was no fake impl registered for <CustomOpDef"):
+        bare(meta)
+    bare.register_fake(lambda x: x.new_empty((*x.shape, 2)))
+    assert bare(meta).shape == (3, 2)
+    torch.library.define("shapes::cpu", "(Tensor x) -> Tensor")
+    torch.library.impl("shapes::cpu", "cpu", lambda x: x + 1)
+    with pytest.raises(NotImplementedError, match="no fake impl or Meta kernel registered"):
+        torch.ops.shapes.cpu(meta)
+    torch.library.impl("shapes::cpu", "Meta", lambda x: x[None])
+    assert torch.ops.shapes.cpu(meta).shape == (1, 3) and torch.ops.shapes.cpu(torch.ones(3)).shape == (3,)

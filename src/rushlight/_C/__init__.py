@@ -14,6 +14,8 @@ from rushlight._C import _nn as _nn
 from rushlight._C._runs import _current_graph_task_execution_order as _current_graph_task_execution_order
 from rushlight._C._runs import _current_graph_task_id as _current_graph_task_id
 from rushlight._C._runs import _will_engine_execute_node as _will_engine_execute_node
+from rushlight._C._stacks import *  # noqa: F403
+from rushlight._C._storages import *  # noqa: F403
 from rushlight.basics.devices import CPU, device
 from rushlight.basics.dtypes import dtype as dtype
 from rushlight.basics.size import Size as Size
@@ -52,23 +54,34 @@ class DispatchKey(enum.Enum):
     Meta = enum.auto()
     Sparse = enum.auto()
     SparseCPU = enum.auto()
+    SparseMeta = enum.auto()
     SparseCsrCPU = enum.auto()
+    SparseCsrMeta = enum.auto()
+    BackendSelect = enum.auto()
     Python = enum.auto()
-    PythonTLSSnapshot = enum.auto()
-    ADInplaceOrView = enum.auto()
     Functionalize = enum.auto()
+    Conjugate = enum.auto()
+    Negative = enum.auto()
+    ZeroTensor = enum.auto()
+    ADInplaceOrView = enum.auto()
     Autograd = enum.auto()
     AutogradCPU = enum.auto()
     AutogradCUDA = enum.auto()
+    AutogradXPU = enum.auto()
+    AutogradMPS = enum.auto()
+    AutogradMeta = enum.auto()
     AutocastCPU = enum.auto()
     AutocastCUDA = enum.auto()
     AutocastXPU = enum.auto()
     AutocastMPS = enum.auto()
     FuncTorchBatched = enum.auto()
+    FuncTorchGradWrapper = enum.auto()
+    PreDispatch = enum.auto()
+    PythonDispatcher = enum.auto()
+    PythonTLSSnapshot = enum.auto()
     CompositeImplicitAutograd = enum.auto()
     CompositeExplicitAutograd = enum.auto()
     CompositeExplicitAutogradNonFunctional = enum.auto()
-    BackendSelect = enum.auto()
 
 
 class DispatchKeySet:
@@ -92,6 +105,10 @@ class DispatchKeySet:
     def __hash__(self) -> int:
         return hash(self.keys)
 
+    def highestPriorityTypeId(self) -> DispatchKey:
+        """The key that takes calls first; Undefined where there is none."""
+        return max(self.keys, key=lambda key: key.value, default=DispatchKey.Undefined)
+
     def has(self, key: DispatchKey) -> bool:
         """Whether a key is in it."""
         return key in self.keys
@@ -105,16 +122,42 @@ class DispatchKeySet:
         return DispatchKeySet(*(self.keys - {key}))
 
     def __repr__(self) -> str:
-        return f"DispatchKeySet({', '.join(sorted(key.name for key in self.keys))})"
+        return f"DispatchKeySet({', '.join(key.name for key in DispatchKey if key in self.keys)})"
 
 
 def _ExcludeDispatchKeyGuard(keys: DispatchKeySet) -> contextlib.AbstractContextManager[None]:
-    """Keys that take no calls inside: nothing changes, since none do."""
+    """Keys that take no calls inside.  Those of autograd are passed by in operators that take functions; others take none anyhow."""
+    if keys.has(DispatchKey.AutogradCPU) or keys.has(DispatchKey.Autograd):
+        return importlib.import_module("rushlight._C._higher_order").BelowAutograd()  # type: ignore[no-any-return]
     return contextlib.nullcontext()
 
 
+def _AutoDispatchBelowAutograd() -> contextlib.AbstractContextManager[None]:
+    """A context in which operators that take functions go past what differentiates them."""
+    return importlib.import_module("rushlight._C._higher_order").BelowAutograd()  # type: ignore[no-any-return]
+
+
+def _dispatch_tls_is_dispatch_key_included(key: DispatchKey) -> bool:
+    """Whether a key takes calls that it would not take by its operands: none does."""
+    return False
+
+
+def _dispatch_tls_set_dispatch_key_included(key: DispatchKey, included: bool) -> None:
+    """Accepted: a call goes one way."""
+
+
+def _only_lift_cpu_tensors() -> bool:
+    """Whether constants are lifted from the CPU alone: there is no other device."""
+    return False
+
+
+def _set_only_lift_cpu_tensors(value: bool) -> None:
+    """Accepted, without effect."""
+
+
 _DisableTorchDispatch = DisableTorchDispatch
-_AutoDispatchBelowAutograd = contextlib.nullcontext
+_IncludeDispatchKeyGuard = _ForceDispatchKeyGuard = contextlib.nullcontext
+_EnablePythonDispatcher = _DisablePythonDispatcher = contextlib.nullcontext
 
 
 def _log_api_usage_once(event: str) -> None:
@@ -207,21 +250,14 @@ TensorBase = Tensor
 _TensorMeta = type(Tensor)
 
 
-STACKS = frozenset(
-    """_EnableTorchFunction _TorchFunctionState _get_dispatch_stack_at _get_torch_function_state
-    _is_torch_function_all_disabled _is_torch_function_enabled _len_torch_dispatch_stack _pop_torch_dispatch_stack
-    _pop_torch_function_stack _push_on_torch_dispatch_stack _push_on_torch_function_stack _set_torch_function_state""".split()
-)
-
-
 def __getattr__(name: str) -> Any:
     """What takes longer to import than to name."""
     if name in ("PyTorchFileReader", "PyTorchFileWriter"):
         return getattr(importlib.import_module("rushlight.serialization.records"), name)
-    if name in STACKS:
-        return getattr(importlib.import_module("rushlight._C._stacks"), name)
     if name in ("_get_autograd_fallback_mode", "_set_autograd_fallback_mode"):
         return getattr(importlib.import_module("rushlight.library.fallback"), name)
+    if name in ("_dispatch_has_kernel", "_dispatch_has_kernel_for_dispatch_key", "_dispatch_keys"):
+        return getattr(importlib.import_module("rushlight._C._kernels"), name)
     if name in ("_autograd", "_functions", "_profiler"):
         return importlib.import_module(f"rushlight._C.{name}")
     raise AttributeError(f"module 'torch._C' has no attribute {name!r}")

@@ -19,7 +19,35 @@ def is_batchedtensor(tensor: Any) -> bool:
     return bool(getattr(tensor._array, "interpreted", False))
 
 
+def is_gradtrackingtensor(tensor: object) -> bool:
+    """Whether a tensor is a wrapper of another that a transformation differentiates by: there are no wrappers."""
+    return False
+
+
+is_functorch_wrapped_tensor = is_batchedtensor
+
+
+def maybe_get_level(tensor: object) -> int:
+    """The level of a wrapper: -1, of a tensor that is none."""
+    return -1
+
+
+maybe_get_bdim = maybe_get_level
+
+
+def get_single_level_autograd_function_allowed() -> bool:
+    """Whether `autograd.Function` takes transformations one by one: it takes them as they are."""
+    return False
+
+
+def set_single_level_autograd_function_allowed(allowed: bool) -> None:
+    """Accepted, without effect."""
+
+
 absent.names(
-    globals(), "levels of torch.func are no wrappers of tensors here: use torch.func.vmap", "",
-    "_add_batch_dim _remove_batch_dim get_unwrapped",
+    globals(), "levels of torch.func are no wrappers of tensors here: use torch.func.vmap",
+    "CFunctionalizeInterpreterPtr CGradInterpreterPtr CInterpreter CJvpInterpreterPtr CVmapInterpreterPtr DynamicLayer RandomnessType "
+    "TransformType",
+    "_add_batch_dim _remove_batch_dim _vmap_decrement_nesting _vmap_increment_nesting get_interpreter_stack get_unwrapped "
+    "peek_interpreter_stack pop_dynamic_layer_stack push_dynamic_layer_stack",
 )  # fmt: skip

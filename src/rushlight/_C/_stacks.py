@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
 
 from rushlight.overrides import protocol
-from rushlight.overrides.modes import TorchFunctionMode
+from rushlight.overrides.modes import _pop_mode as _pop_torch_function_stack
+from rushlight.overrides.modes import _push_mode as _push_on_torch_function_stack
 from rushlight.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+from rushlight.utils._python_dispatch import _pop_mode as _pop_torch_dispatch_stack
+from rushlight.utils._python_dispatch import _push_mode as _push_on_torch_dispatch_stack
+
+__all__ = ["_EnableTorchFunction", "_TorchFunctionState", "_get_dispatch_stack_at", "_get_torch_function_state",
+           "_is_torch_function_all_disabled", "_is_torch_function_enabled", "_len_torch_dispatch_stack", "_pop_torch_dispatch_stack",
+           "_pop_torch_function_stack", "_push_on_torch_dispatch_stack", "_push_on_torch_function_stack",
+           "_set_torch_function_state"]  # fmt: skip
 
 
 class _TorchFunctionState(enum.Enum):
@@ -49,20 +56,6 @@ class _EnableTorchFunction:
         protocol.here.asks = self.former
 
 
-def _push_on_torch_function_stack(mode: Any) -> None:
-    """Let a mode be the innermost of this thread."""
-    TorchFunctionMode.__enter__(mode)
-
-
-def _pop_torch_function_stack() -> Any:
-    """Take the innermost mode of this thread away, and return it.  Raises RuntimeError where there is none."""
-    if not protocol.here.modes:
-        raise RuntimeError("_pop_torch_function_stack: this thread is in no TorchFunctionMode")
-    mode = protocol.here.modes[-1]
-    TorchFunctionMode.__exit__(mode, None, None, None)
-    return mode
-
-
 def _len_torch_dispatch_stack() -> int:
     """How many TorchDispatchModes this thread is in."""
     return len(_get_current_dispatch_mode_stack())
@@ -71,17 +64,3 @@ def _len_torch_dispatch_stack() -> int:
 def _get_dispatch_stack_at(level: int) -> TorchDispatchMode:
     """The TorchDispatchMode at a place, counted from the outermost one.  Raises IndexError where there is none."""
     return _get_current_dispatch_mode_stack()[level]
-
-
-def _push_on_torch_dispatch_stack(mode: Any) -> None:
-    """Let a TorchDispatchMode be the innermost of this thread."""
-    TorchDispatchMode.__enter__(mode)
-
-
-def _pop_torch_dispatch_stack(mode_key: object = None) -> TorchDispatchMode:
-    """Take the innermost TorchDispatchMode of this thread away, and return it.  Raises RuntimeError where there is none."""
-    stack = _get_current_dispatch_mode_stack()
-    if not stack:
-        raise RuntimeError("_pop_torch_dispatch_stack: this thread is in no TorchDispatchMode")
-    TorchDispatchMode.__exit__(stack[-1])
-    return stack[-1]

@@ -105,6 +105,10 @@ WALLS = {
     "distributed.tensor.parallel": Wall(
         _SHARDS, "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput "
         "RowwiseParallel SequenceParallel", "loss_parallel parallelize_module"),
+    "package": Wall("packages of code and tensors in one file are not here: keep the code in modules and save its state_dict",
+                    "Directory EmptyMatchError Importer ObjMismatchError ObjNotFoundError OrderedImporter PackageExporter PackageImporter "
+                    "PackagingError", "is_from_package", {"sys_importer": None}),
+    "nn.parallel._functions": Wall(_GPU, "Broadcast Gather ReduceAddCoalesced Scatter"),
     "jit._logging": Wall(_SCRIPT, "", "add_stat_value get_logger set_logger"),
     "jit.frontend": Wall(_SCRIPT, "FrontendError FrontendTypeError NotSupportedError UnsupportedNodeError", "get_jit_class_def get_jit_def"),
     "jit.quantized": Wall(_SCRIPT, "QuantizedGRU QuantizedGRUCell QuantizedLSTM QuantizedLSTMCell QuantizedLinear QuantizedRNNCell"),

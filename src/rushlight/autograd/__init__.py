@@ -8,6 +8,7 @@ from rushlight.autograd import anomaly_mode, forward_ad, function, graph
 from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from rushlight.autograd.function import Function
 from rushlight.autograd.gradcheck import gradcheck, gradgradcheck
+from rushlight.autograd.run import _calculate_shape as _calculate_shape
 from rushlight.autograd.run import backward, grad
 from rushlight.autograd.variable import Variable
 from rushlight.basics.state import modes
@@ -18,7 +19,10 @@ __all__ = ["Function", "SavedTensor", "Variable", "anomaly_mode", "backward", "d
            "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
 
 # Rooms that are loaded when they are first asked for.
-_LAZY = {name: f"rushlight.autograd.{name}" for name in ("functional", "grad_mode", "profiler", "profiler_util")}
+_LAZY = {
+    name: f"rushlight.autograd.{name}"
+    for name in ("_functions", "functional", "grad_mode", "profiler", "profiler_util")
+}
 _LAZY |= dict.fromkeys(("set_multithreading_enabled", "is_multithreading_enabled", "enforce_grad_layout_policy",
                         "_force_original_view_tracking", "_unsafe_preserve_version_counter"),
                        "rushlight.autograd.grad_mode")  # fmt: skip

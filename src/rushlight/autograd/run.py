@@ -387,3 +387,9 @@ def tensor_backward(self: Tensor, gradient: object = None, retain_graph: bool | 
 
 
 Tensor.backward = known_as(tensor_backward, "backward", "Tensor")  # type: ignore[method-assign]
+
+
+def _calculate_shape(output: Any, grad: Any, is_grads_batched: bool) -> tuple[Any, Any]:
+    """The shapes of an output, a tensor or an edge of the graph, and of its gradient, or of one of a batch of gradients."""
+    shape = output.node._input_metadata[output.output_nr].shape if isinstance(output, GradientEdge) else output.shape
+    return shape, grad.shape[1:] if is_grads_batched else grad.shape

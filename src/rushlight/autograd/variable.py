@@ -50,7 +50,7 @@ class Engine:
         return modes.run is None or modes.run.targets is None
 
 
-class _VariableMeta(type):
+class VariableMeta(type):
     """Every tensor counts as a Variable."""
 
     _execution_engine = Engine()
@@ -59,7 +59,7 @@ class _VariableMeta(type):
         return isinstance(instance, Tensor)
 
 
-class Variable(metaclass=_VariableMeta):
+class Variable(metaclass=VariableMeta):
     """`Variable(tensor, requires_grad=False)` gives a tensor: a new leaf on the same memory.
 
     Raises TypeError for what is no tensor.

@@ -13,7 +13,7 @@ ROOMS = {
     "utils.module_tracker": "module_tracker", "utils.tensorboard": "tensorboard", "utils._foreach_utils": "_foreach_utils", "optim.adamw": "adamw", "xpu": "xpu",
 }  # fmt: skip
 # Those whose own names begin with an underscore: files in compat/rooms/private.
-PRIVATE = ("_VF", "_compile", "_prims", "_refs", "_utils_internal", "_vendor", "_lowrank", "_vmap_internals", "utils._device", "utils._dtype_abbrs", "utils._import_utils",
+PRIVATE = ("_VF", "_compile", "_custom_ops", "_dispatch", "_library", "_prims", "_refs", "_utils_internal", "_vendor", "_lowrank", "_vmap_internals", "_weights_only_unpickler", "utils._device", "utils._dtype_abbrs", "utils._import_utils",
            "utils._mode_utils", "utils._ordered_set", "utils._triton")  # fmt: skip
 # Longest prefix first.
 ALIASES = {
@@ -37,7 +37,6 @@ ALIASES = {
     "torch.nn.modules.linear_cross_entropy_options": "rushlight.nn.modules.linear_cross_entropy",
     "torch.__config__": "rushlight.compat.config",
     "torch.__future__": "rushlight.nn.base.conversion",
-    "torch._custom_ops": "rushlight.library.custom",
     "torch.torch_version": "rushlight.compat.torch_version",
     "torch.version": "rushlight.compat.version",
     **{f"torch.{name}": f"rushlight.compat.rooms.{room}" for name, room in ROOMS.items()},

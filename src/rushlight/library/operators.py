@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -189,7 +190,10 @@ class OpOverload:
 
     def compute(self, values: list[Any], by_name: dict[str, Any]) -> Any:
         """What the kernel gives."""
-        kernel = next((self.kernels[key] for key in CPU if key in self.kernels), None)
+        if any(isinstance(x, Tensor) and x.is_meta for x in tree_leaves(values)):
+            kernel: Callable[..., Any] | None = self.shaping()
+        else:
+            kernel = next((self.kernels[key] for key in CPU if key in self.kernels), None)
         if kernel is None:
             raise NotImplementedError(
                 f"Could not run '{self.name()}' with arguments from the 'CPU' backend: nothing was registered for it. "
@@ -202,6 +206,24 @@ class OpOverload:
             if argument.written:
                 changed(value)
         return result
+
+    def shaping(self) -> Callable[..., Any]:
+        """What gives the shapes of results for tensors on the device meta.
+
+        Raises NotImplementedError, for what `custom_op` made RuntimeError, where nothing is registered that would.
+        """
+        for kernel in (self.kernels.get("Meta"), self.fake, *(self.kernels.get(key) for key in CPU[1:])):
+            if kernel is not None:
+                return kernel
+        if self.opaque:
+            raise RuntimeError(
+                f"There was no fake impl registered for <CustomOpDef({self.name()})>: it says the shapes of results for tensors on "
+                f"the device meta. Please use `{self._opname}.register_fake` to add an fake impl."
+            )
+        raise NotImplementedError(
+            f"{self.name()}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel registered. "
+            "Give it one with torch.library.register_fake"
+        )
 
     def check_apart(self, result: object, values: list[Any]) -> None:
         """Raise RuntimeError where a result shares memory with an argument."""
@@ -290,3 +312,10 @@ class OpOverloadPacket:
 
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='{self._namespace}.{self.__name__}')>"
+
+
+def __getattr__(name: str) -> Any:
+    """What stands on this module."""
+    if name == "HigherOrderOperator":
+        return importlib.import_module("rushlight._C._higher_order").HigherOrderOperator
+    raise AttributeError(f"module 'torch._ops' has no attribute {name!r}")

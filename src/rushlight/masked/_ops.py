@@ -74,6 +74,35 @@ def _mask_of(input: Tensor, mask: Tensor) -> Tensor:
     return mask.expand(input.shape).bool()
 
 
+def _input_mask(input: Tensor, *args: object, **kwargs: Any) -> Tensor:
+    """Which elements of `input` count in a function that is called with these arguments, by its `mask`.  (*), bool
+
+    Raises ValueError where there is no mask.
+    """
+    mask = kwargs.get("mask")
+    if mask is None:
+        raise ValueError("_input_mask requires explicit mask")
+    return _mask_of(input, mask)
+
+
+def _output_mask(op: Any, input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """Which elements of the result of a function of this module count, called with these arguments: those of any that counts.
+
+    Raises ValueError for another function.
+    """
+    name = getattr(op, "__name__", None)
+    if not callable(op) or name not in __all__:
+        raise ValueError(f"_output_mask expected masked operation (got {type(op).__name__} object)")
+    mask = _input_mask(input, *args, **kwargs)
+    if name in ("cumprod", "cumsum", "log_softmax", "normalize", "softmax", "softmin"):
+        return mask
+    given = args[1:] if name == "norm" else args
+    dims = _dims(input, given[0] if given else kwargs.get("dim"))
+    for dim in sorted(dims, reverse=True):
+        mask = mask.any(dim, keepdim=bool(kwargs.get("keepdim")))
+    return mask
+
+
 def _as(input: Tensor, dtype: object) -> Tensor:
     return input if dtype is None else input.to(dtype)
 

@@ -14,12 +14,38 @@ from rushlight.nn.parameter import Buffer, Parameter
 from rushlight.ops.create.memory import attributes, like_class, warn_of_hooks
 from rushlight.ops.create.shared import descriptor_of, holding, share, share_tensor
 from rushlight.signs import turn
-from rushlight.storage import Storage, storage_of
+from rushlight.storage import Storage, numbered, storage_of
 from rushlight.tensor import Tensor, strided, wrap
 
-__all__ = ["init_reductions", "rebuild_storage", "rebuild_tensor", "reduce_storage", "reduce_tensor"]
+__all__ = ["StorageWeakRef", "init_reductions", "rebuild_storage", "rebuild_tensor", "reduce_storage", "reduce_tensor"]
 
 Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+class StorageWeakRef:
+    """A storage that may end, by its number: references to one are equal, and stay so when it is gone."""
+
+    __slots__ = ("cdata",)
+
+    def __init__(self, storage: Storage):
+        self.cdata = storage._cdata
+
+    @classmethod
+    def from_weakref(cls, cdata: int) -> StorageWeakRef:
+        """One of a number."""
+        made = cls.__new__(cls)
+        made.cdata = cdata
+        return made
+
+    def expired(self) -> bool:
+        """Whether the storage is gone."""
+        return self.cdata not in numbered
+
+    def __hash__(self) -> int:
+        return self.cdata
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StorageWeakRef) and self.cdata == other.cdata
 
 
 def reduce_storage(storage: Storage) -> Reduced:

@@ -23,6 +23,8 @@ from rushlight.optim.parts import (  # noqa: F401  optimizers of others take the
     _foreach_doc,
     _fused_doc,
     _get_capturable_supported_devices,
+    _get_foreach_kernels_supported_devices,
+    _get_fused_kernels_supported_devices,
     _get_scalar_dtype,
     _get_value,
     _maximize_doc,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
+_foreach_supported_types = [Tensor]  # of which PyTorch steps many at once: subclasses of Tensor one by one
 ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 _HOOKS = (
     "_optimizer_step_pre_hooks",

@@ -42,6 +42,16 @@ def _default_to_fused_or_foreach(params: object, differentiable: bool, use_fused
     return False, False
 
 
+def _get_foreach_kernels_supported_devices() -> list[str]:
+    """Devices on which PyTorch steps all parameters at once where nobody says how: the CPU is none of them."""
+    return ["cuda", "xpu", "mtia", "privateuseone"]
+
+
+def _get_fused_kernels_supported_devices() -> list[str]:
+    """Devices on which optimizers step by fused kernels."""
+    return ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
+
+
 def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
     """Devices with graphs of kernels: the CPU is none of them."""
     return ["cuda", "xpu", "hpu", "privateuseone", *(["xla"] if supports_xla else [])]

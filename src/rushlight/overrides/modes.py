@@ -90,6 +90,30 @@ def _get_current_function_mode() -> object:
     return here.modes[-1] if here.modes else None
 
 
+def _push_mode(mode: TorchFunctionMode) -> None:
+    """Let a mode be the innermost of this thread."""
+    TorchFunctionMode.__enter__(mode)
+
+
+def _pop_mode() -> TorchFunctionMode:
+    """Take the innermost mode of this thread away, and return it.  Raises RuntimeError where there is none."""
+    if not here.modes:
+        raise RuntimeError("this thread is in no TorchFunctionMode, of which one could be taken away")
+    mode: TorchFunctionMode = here.modes[-1]
+    TorchFunctionMode.__exit__(mode, None, None, None)
+    return mode
+
+
+@contextlib.contextmanager
+def _pop_mode_temporarily() -> Iterator[TorchFunctionMode]:
+    """A context without the innermost mode, which it gives."""
+    mode = _pop_mode()
+    try:
+        yield mode
+    finally:
+        _push_mode(mode)
+
+
 @contextlib.contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
     """Context in which ``__torch_dispatch__`` may be entered again: always so here, since nothing is below an operator."""

@@ -44,6 +44,8 @@ class TorchDispatchMode:
     aten.sin.default
     """
 
+    supports_higher_order_operators = False
+
     def __init__(self, _dispatch_key: Any = None):
         self._levels: list[tuple[Any, ...]] = []
 
@@ -51,6 +53,16 @@ class TorchDispatchMode:
                            kwargs: dict[str, Any] | None = None) -> Any:  # fmt: skip
         """What an operator gives, in the words of a subclass."""
         raise NotImplementedError(f"{type(self).__name__} has no __torch_dispatch__(self, func, types, args, kwargs)")
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Whether what is compiled may run without this mode: a subclass may say so."""
+        return False
+
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """Whether it is one of a compiler's own."""
+        return False
 
     def __enter__(self) -> Self:
         self.__dict__.setdefault("_levels", []).append(modes.levels)  # a subclass need not call our __init__
@@ -188,6 +200,35 @@ def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
 def _get_current_dispatch_mode() -> TorchDispatchMode | None:
     """The innermost mode."""
     return next(reversed(_get_current_dispatch_mode_stack()), None)
+
+
+def _push_mode(mode: TorchDispatchMode) -> None:
+    """Let a mode be the innermost of this thread."""
+    TorchDispatchMode.__enter__(mode)
+
+
+def _pop_mode(k: object = None) -> TorchDispatchMode:
+    """Take the innermost mode of this thread away, and return it.  Raises RuntimeError where there is none."""
+    mode = _get_current_dispatch_mode()
+    if mode is None:
+        raise RuntimeError("this thread is in no TorchDispatchMode, of which one could be taken away")
+    TorchDispatchMode.__exit__(mode)
+    return mode
+
+
+@contextmanager
+def _pop_mode_temporarily(k: object = None) -> Iterator[TorchDispatchMode]:
+    """A context without the innermost mode, which it gives."""
+    mode = _pop_mode()
+    try:
+        yield mode
+    finally:
+        _push_mode(mode)
+
+
+def is_in_any_mode_without_ignore_compile_internals() -> bool:
+    """Whether a mode is active that would have a compiler keep off: any that does not say otherwise."""
+    return any(not mode.ignore_compile_internals() for mode in _get_current_dispatch_mode_stack())
 
 
 @contextmanager

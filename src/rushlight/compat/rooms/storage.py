@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
+_StorageBase = UntypedStorage
+
+
+def _warn_typed_storage_removal(stacklevel: int = 2) -> None:
+    """Warn, once, that typed storages are deprecated."""
+    warn_once(
+        "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. This should "
+        "only matter to you if you are using storages directly.  To access UntypedStorage directly, use tensor.untyped_storage() "
+        "instead of tensor.storage()"
+    )
+
 
 def _load_from_bytes(b: bytes) -> Any:
     """A storage from bytes that `torch.save` made: what plain pickles of PyTorch's tensors call.  It can run what they hold."""
@@ -34,11 +45,7 @@ class _OfOneDtype(type):
 
     def __call__(cls, *args: Any, wrap_storage: UntypedStorage | None = None) -> TypedStorage:
         """A storage of so many elements, or of those of a sequence, or an empty one.  Deprecated."""
-        warn_once(
-            "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. This should "
-            "only matter to you if you are using storages directly.  To access UntypedStorage directly, use tensor.untyped_storage() "
-            "instead of tensor.storage()"
-        )
+        _warn_typed_storage_removal()
         if wrap_storage is not None:
             return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype)
         return TypedStorage(*args, dtype=cls.dtype)
@@ -64,6 +71,14 @@ def _storage(kind: str, dtype: dtype) -> Any:
     return _OfOneDtype(f"{kind}Storage", (), {"__module__": "torch", "dtype": dtype})
 
 
+class _OfAnyDtype(_OfOneDtype):
+    """The class of what `torch.FloatStorage` and its relatives have in common."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, TypedStorage)
+
+
+_LegacyStorage = _OfAnyDtype("_LegacyStorage", (), {"__module__": "torch.storage"})
 BFloat16Storage = _storage("BFloat16", dtypes.bfloat16)
 BoolStorage = _storage("Bool", dtypes.bool)
 ByteStorage = _storage("Byte", dtypes.uint8)

@@ -99,8 +99,8 @@ def log_softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
 
 def safe_softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
     """`torch.softmax`, and 0 in rows that are -inf altogether."""
-    found = torch.softmax(input, dim, dtype=dtype)
-    result: Tensor = found.masked_fill((input == -builtins.float("inf")).all(dim, keepdim=True), 0.0)
+    dead = (input == -builtins.float("inf")).all(dim, keepdim=True)
+    result: Tensor = torch.softmax(input.masked_fill(dead, 0.0), dim, dtype=dtype).masked_fill(dead, 0.0)
     return result
 
 

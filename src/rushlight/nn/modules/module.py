@@ -6,6 +6,7 @@ from types import FunctionType
 from typing import Any
 
 from rushlight.dispatch.registry import is_public
+from rushlight.nn.base import global_hooks
 from rushlight.nn.base.hooks import (
     Hooked,
     register_module_backward_hook,
@@ -18,7 +19,6 @@ from rushlight.nn.base.registry import (
     register_module_buffer_registration_hook,
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
-    registration_hooks,
 )
 from rushlight.nn.base.state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401
 from rushlight.nn.base.state import _IncompatibleKeys
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-_global_parameter_registration_hooks = registration_hooks["parameter"]
+global_hooks.lend(__name__)
 
 
 def _addindent(text: str, spaces: int) -> str:

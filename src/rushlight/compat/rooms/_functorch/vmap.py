@@ -17,8 +17,22 @@ __all__ = ["Tensor", "tree_flatten", "tree_unflatten", "vmap"]
 
 absent.names(
     globals(), "levels of torch.func are no wrappers of tensors here: use torch.func.vmap, of functions of tensors", "",
-    "_add_batch_dim _broadcast_to_and_flatten _maybe_remove_batch_dim _remove_batch_dim",
+    "_add_batch_dim _broadcast_to_and_flatten _create_batched_inputs _maybe_remove_batch_dim _process_batched_inputs _remove_batch_dim "
+    "_unwrap_batched unwrap_batched vmap_impl wrap_batched",
 )  # fmt: skip
+
+
+def restore_vmap(
+    func: Callable[..., Any], in_dims: Any, batch_size: int, randomness: str
+) -> Callable[..., tuple[Any, Any]]:
+    """`func` mapped over dimensions of its arguments: what it gives, samples first, and a tree of zeros, where the samples are."""
+
+    def inner(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        found = vmap(func, in_dims, 0, randomness)(*args, **kwargs)
+        leaves, spec = tree_flatten(found)
+        return found, tree_unflatten([0] * len(leaves), spec)
+
+    return inner
 
 
 def _get_name(func: Callable[..., Any]) -> str:

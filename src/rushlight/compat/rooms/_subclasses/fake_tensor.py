@@ -7,7 +7,8 @@ from rushlight import absent
 
 __all__ = ["is_fake", "unset_fake_temporarily"]
 absent.names(globals(), "nothing is compiled here; tensors on device='meta' have shapes without memory",
-                  "CrossRefFakeMode FakeTensor FakeTensorMode UnsupportedFakeTensorException DynamicOutputShapeException")  # fmt: skip
+                  "CrossRefFakeMode DataDependentOutputException DynamicOutputShapeException FakeTensor FakeTensorConverter FakeTensorMode "
+                  "MetadataMismatchError UnsupportedFakeTensorException")  # fmt: skip
 
 
 def is_fake(x: object) -> bool:

@@ -1,0 +1,1 @@
+"""``torch._dispatch``: how PyTorch dispatches in Python."""
