@@ -161,7 +161,7 @@ def test_what_asks_for_values_is_refused_by_name() -> None:
                       (lambda x: x.untyped_storage(), "untyped_storage"),
                       (lambda x: torch.eye(4).to_sparse() @ x.t(), "product"),
                       (lambda x: torch.utils.data.WeightedRandomSampler(x[0], 1), "weights"),
-                      (lambda x: safetensors.save_file({"x": x}, "nowhere"), "safetensors"), (lambda x: torch.linalg.matrix_rank(x), "matrix_rank")):  # fmt: skip
+                      (lambda x: safetensors.save_file({"x": x}, "nowhere"), "safetensors"), (lambda x: torch.histogram(x.detach(), 3), "edges_of")):  # fmt: skip
         with pytest.raises(NotImplementedError, match=f"{name}.*device 'meta' has a shape and no values"):
             ask(x)
     for ask, name in ((lambda x: x.numpy(), "numpy"), (np.asarray, "__array__")):
@@ -408,3 +408,51 @@ OF_SHAPES = {
 def test_shapes_and_dtypes_are_those_of_values(run) -> None:
     here, there = (run(torch.ones(3, 5, device=d), torch.ones(2, 3, 5, device=d) > 0) for d in ("cpu", "meta"))
     assert there.is_meta and there.shape == here.shape and there.dtype == here.dtype
+
+
+BATCH, ROWS, PLACES = (1, 2, 8, 8), (4, 3), (3, 4)
+BY_VALUES_ELSEWHERE = {
+    "fractional windows": lambda f, i: F.fractional_max_pool2d(f(BATCH), 2, output_size=3, return_indices=True),
+    "adaptive windows": lambda f, i: F.adaptive_max_pool2d(f(BATCH), 2, return_indices=True),
+    "maxima put back": lambda f, i: F.max_unpool2d(f(BATCH), i(BATCH), 2), "columns": lambda f, i: F.fold(f((1, 8, 9)), (4, 4), 2),
+    "a grid reflected": lambda f, i: F.grid_sample(f(BATCH), f((1, 3, 3, 2)), padding_mode="reflection", align_corners=False),
+    "a grid at the border": lambda f, i: F.grid_sample(f(BATCH), f((1, 3, 3, 2)), "bicubic", "border", align_corners=True),
+    "bags": lambda f, i: F.embedding_bag(i(PLACES), f(ROWS)), "bags with offsets": lambda f, i: F.embedding_bag(i((5,)), f(ROWS), i((2,)), include_last_offset=True),
+    "largest of bags": lambda f, i: F.embedding_bag(i(PLACES), f(ROWS), mode="max"), "one hot": lambda f, i: F.one_hot(i(PLACES), 5),
+    "running statistics": lambda f, i: F.instance_norm(f(BATCH), f((2,)), f((2,))), "classes": lambda f, i: F.multi_margin_loss(f(ROWS), i((4,))),
+    "labels": lambda f, i: F.multilabel_margin_loss(f(ROWS), i(ROWS)), "slopes": lambda f, i: F.rrelu(f(ROWS), training=True),
+    "bilinear": lambda f, i: F.bilinear(f((2, 3)), f((2, 4)), f((5, 3, 4))), "cosines": lambda f, i: F.cosine_similarity(f((5, 3)), f((4, 1, 3)), -1),
+    "distances": lambda f, i: torch.cdist(f((5, 1, 3, 2)), f((2, 4, 2))), "distances of pairs": lambda f, i: F.pdist(f(ROWS)),
+    "a quantile": lambda f, i: torch.quantile(f(ROWS), 0.5), "quantiles": lambda f, i: torch.nanquantile(f(ROWS), f((2,)), 1, True),
+    "counts in bins": lambda f, i: torch.histc(f(ROWS), 5), "places": lambda f, i: torch.searchsorted(f((4, 5)), f(ROWS), out_int32=True),
+    "buckets": lambda f, i: torch.bucketize(f(ROWS), f((5,))), "members": lambda f, i: torch.isin(i(ROWS), i((2,))),
+    "small rows": lambda f, i: torch.renorm(f(ROWS), 2, 0, 1.0), "blocks": lambda f, i: torch.block_diag(f(ROWS), f((2,)), f(ROWS)),
+    "draws": lambda f, i: torch.multinomial(f(ROWS), 2), "normal": lambda f, i: torch.normal(f(ROWS), f((3,))), "poisson": lambda f, i: torch.poisson(f(ROWS)),
+    "coins": lambda f, i: torch.bernoulli(f(ROWS)), "gamma": lambda f, i: torch._standard_gamma(f(ROWS)), "rank": lambda f, i: L.matrix_rank(f((2, 4, 3))),
+    "ldl": lambda f, i: L.ldl_factor_ex(f((2, 3, 3))), "no matrix": lambda f, i: L.pinv(f((2, 0, 3))),
+    "lu": lambda f, i: torch.lu_unpack(*L.lu_factor(torch.eye(3).to(f(()).device))), "lu solved": lambda f, i: L.lu_solve(*L.lu_factor(torch.eye(3).to(f(()).device)), f((2, 3, 1))),
+    "mantissas": lambda f, i: torch.frexp(f(ROWS)), "numbers": lambda f, i: torch.nan_to_num(f(ROWS)), "one number": lambda f, i: torch.fmax(f(()), f(())),
+    "not zero": lambda f, i: torch.count_nonzero(f(ROWS), 0), "places not zero": lambda f, i: torch.nonzero_static(f(ROWS), size=7),
+    "a hash": lambda f, i: torch.hash_tensor(f(ROWS), 0), "memory": lambda f, i: torch.as_strided_scatter(f(ROWS), f((2,)), (2,), (1,)),
+    "repeats": lambda f, i: torch.repeat_interleave(f(ROWS), i((3,)) + 1, 1, output_size=3), "absolute": lambda f, i: torch.linalg.vector_norm(f(ROWS).cfloat(), dim=0),
+    "variance of complex": lambda f, i: torch.var_mean(f(ROWS).cfloat(), 0), "deviation of complex": lambda f, i: f(ROWS).cfloat().std(),
+    "largest truth": lambda f, i: (f(ROWS) > 0).amax(0), "product of truths": lambda f, i: (f(ROWS) > 0).prod(0, dtype=torch.bool),
+    "integers in a norm": lambda f, i: F.local_response_norm(i((1, 6, 3)), 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("run", BY_VALUES_ELSEWHERE.values(), ids=list(BY_VALUES_ELSEWHERE))
+def test_what_goes_by_values_elsewhere_has_the_same_shapes(run) -> None:
+    found = []
+    for device in ("cpu", "meta"):
+        made = run(
+            lambda size, device=device: torch.ones(size, device=device).mul(0.5),
+            lambda size, device=device: torch.zeros(size, dtype=torch.int64, device=device),
+        )
+        found.append([(x.shape, x.dtype) for x in (made if isinstance(made, tuple) else (made,))])
+    assert found[0] == found[1]
+
+
+def test_the_shape_of_an_array_without_values_is_known_to_numpy() -> None:
+    array = meta(2, 3)._array
+    assert (np.shape(array), np.ndim(array), np.size(array)) == ((2, 3), 2, 6)

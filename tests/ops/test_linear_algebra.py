@@ -163,3 +163,24 @@ def test_transforms_of_several_dimensions():
         torch.fft.fft(torch.ones(3), norm="large")
     with pytest.raises(RuntimeError, match="real input"):
         torch.fft.rfft(torch.ones(3, dtype=torch.complex64))
+
+
+NAN = math.nan
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.complex128])
+@pytest.mark.parametrize("rows", [[[NAN, 1.0], [1.0, 1.0]], [[1.0, NAN], [1.0, 1.0]], [[NAN, NAN], [NAN, NAN]]])
+def test_what_is_not_a_number_is_not_stepped_over(rows, kind):
+    a = torch.tensor([rows, [[2.0, 0.0], [0.0, 1.0]]], dtype=kind)
+    for found in (torch.det(a), torch.linalg.slogdet(a)[1], torch.linalg.inv(a), torch.linalg.solve(a, a)):
+        assert found[0].isnan().all() and not found[1].isnan().any()
+    assert torch.linalg.inv_ex(a)[1].tolist() == [0, 0]
+
+
+def test_a_pivot_of_zero_beside_what_is_not_a_number_is_singular():
+    a = torch.tensor([[0.0, NAN], [0.0, 1.0]])
+    found, info = torch.linalg.inv_ex(a)
+    assert info.item() == 1 and found.isnan().all() and torch.det(a).isnan()
+    with pytest.raises(torch.linalg.LinAlgError, match="singular"):
+        torch.linalg.inv(a)
+    assert torch.linalg.slogdet(a)[0].item() == 0

@@ -97,3 +97,12 @@ def test_truths_without_dimensions_are_computed_in_a_default_dtype_of_16_bits(na
         assert found.dtype is torch.float16 and found.equal(getattr(torch, name)(torch.tensor([True]))[0])
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("dtype", HALF)
+@pytest.mark.parametrize("shapes", [((), (3,), (3,)), ((), (), (3,)), ((), (3,), ()), ((3,), (), ())])
+def test_what_lies_between_has_their_dtype_wherever_dimensions_are(dtype, shapes) -> None:
+    start, end, weight = (torch.full(s, n, dtype=dtype) for s, n in zip(shapes, (1.0, 3.0, 0.25), strict=True))
+    found = torch.lerp(start, end, weight)
+    assert found.dtype is dtype and found.tolist() == [1.5] * 3
+    assert torch.lerp(start, end, 0.25).dtype is dtype

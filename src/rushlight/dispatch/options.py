@@ -117,7 +117,7 @@ class Nowhere(np.ndarray):
     NumPy computes nothing with them, and the kernels refuse them, since they are not aligned.
     """
 
-    nowhere = True
+    nowhere = unread = True
     why = WITHOUT
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **kwargs: object) -> NoReturn:
@@ -128,9 +128,7 @@ class Nowhere(np.ndarray):
     ) -> Any:
         if function not in _OF_SHAPES:
             refuse(asker(), self.why)
-        return (
-            function(*args, **kwargs) if function in (np.shape, np.ndim, np.size) else _plainly(function, args, kwargs)
-        )
+        return _plainly(function, args, kwargs)
 
 
 def _plainly(function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]) -> object:
@@ -186,6 +184,16 @@ def blank(make: Callable[..., Array], shape: tuple[int, ...], dtype: np.dtype[An
         if len(shape) > 64:  # as many as NumPy's arrays have
             raise RuntimeError(f"only tensors with up to 64 dims are supported, got sizes of {len(shape)}") from None
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}") from None
+
+
+def on_meta_alone(*given: object) -> bool:
+    """Whether a tensor among these is on the device meta: what a function computes of it has a shape alone."""
+    return special.meta is not None and any(getattr(x, "_meta", False) for x in given)
+
+
+def shape_alone(shape: Sequence[int], dtype: np.dtype[Any] | type[Any]) -> Tensor:
+    """What a function makes of tensors on the device meta: a tensor there."""
+    return made(blank(np.empty, tuple(shape), np.dtype(dtype), META))
 
 
 fills = {"deterministic": False, "uninitialized": True}  # whether memory that would be anything is filled: if both

@@ -139,6 +139,26 @@ def reduction(input: Array, dim: int | tuple[int, ...] | None, keepdim: bool) ->
     return [reduced(input, dim, bool(keepdim), INT64 if input.dtype.kind in "biu" else None)]
 
 
+def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """That of absolute values."""
+    return np.empty(0, dtype).real.dtype if dtype.kind == "c" else dtype
+
+
+def real_reduction(input: Array, dim: int | tuple[int, ...] | None, keepdim: bool) -> list[Made]:
+    """One real value in the place of several."""
+    return [reduced(input, dim, bool(keepdim), real_dtype(input.dtype))]
+
+
+def own_reduction(input: Array, dim: int | tuple[int, ...] | None, keepdim: bool) -> list[Made]:
+    """One value in the place of several, of their dtype."""
+    return [reduced(input, dim, bool(keepdim))]
+
+
+def variance_and_mean(input: Array, dim: int | tuple[int, ...] | None, keepdim: bool) -> list[Made]:
+    """A real value and one of the input's dtype in the place of several."""
+    return [*real_reduction(input, dim, keepdim), *own_reduction(input, dim, keepdim)]
+
+
 def two_reductions(input: Array, dim: int | tuple[int, ...] | None, keepdim: bool) -> list[Made]:
     """Two values in the place of several."""
     return [reduced(input, dim, bool(keepdim))] * 2

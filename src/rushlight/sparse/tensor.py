@@ -57,6 +57,7 @@ _KINDS = {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.floa
 class _Elsewhere(Nowhere):
     """What the array of a sparse tensor is to whoever looks."""
 
+    unread = False
     why = "not implemented for sparse tensors here; to_dense() makes an ordinary one"
 
 

@@ -153,17 +153,23 @@ class DryLevel(Level):
             shape = np.broadcast_shapes(*shapes)
         except ValueError:
             return None  # computing it raises the right error
-        key = op.name, *(kind_of(x) for x in arrays), repr(statics)
-        kinds = self.kinds.get(key)
-        if kinds is None:
-            ones = [np.ones((1,) * x.ndim, x.dtype) if isinstance(x, ndarray) else x for x in arrays]
-            outs, aux = compute(op, ones, statics)
-            kinds = self.kinds[key] = [x.dtype if isinstance(x, ndarray) else None for x in (*outs, *aux)]
-        if any(kind is None for kind in kinds):  # not `in`: NumPy says that float64 equals None
+        known = self.dtypes_of(op, arrays, statics)
+        kinds = [kind for kind in known if kind is not None]
+        if len(kinds) < len(known):
             return None
         leader = next((x for x in arrays if isinstance(x, ndarray) and x.shape == shape), None)
         order = None if leader is None or leader.flags.c_contiguous else order_of(leader)
         return [Made(shape, kind, order) for kind in kinds]
+
+    def dtypes_of(self, op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> list[np.dtype[Any] | None]:
+        """Those of the results of an elementwise operator, and of auxiliary ones: None for those that are not kept."""
+        key = op.name, modes.grad, *(kind_of(x) for x in arrays), repr(statics)
+        found = self.kinds.get(key)
+        if found is None:
+            ones = [np.ones((1,) * x.ndim, x.dtype) if isinstance(x, ndarray) else x for x in arrays]
+            outs, aux = compute(op, ones, statics)
+            found = self.kinds[key] = [x.dtype if isinstance(x, (ndarray, np.generic)) else None for x in (*outs, *aux)]
+        return found
 
     def make(self, op: Op, made: Made) -> Array:
         array = standin(*made)

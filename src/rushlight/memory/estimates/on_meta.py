@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.basics import dtypes
 from rushlight.basics.state import modes
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import compute
 from rushlight.dispatch.meta import check_written, incompatible, note, nowhere, on_meta
 from rushlight.dispatch.options import refuse
-from rushlight.dispatch.shapes import Made
+from rushlight.dispatch.shapes import Made, order_of
 from rushlight.engine.node import Node, edge_of, next_seq
 from rushlight.memory.estimates.dry import DryLevel
 from rushlight.memory.estimates.standins import Tally
@@ -100,11 +101,23 @@ class MetaLevel(DryLevel):
     def planned(self, op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> Any:
         """What an operator makes: None where no rule says it."""
         if op.made is not None:
-            return op.made(arrays, statics)
+            return op.made(self.promoted(op, arrays), statics)
         return self.elementwise(op, arrays, statics) if op.elementwise else None
 
+    def promoted(self, op: Op, arrays: list[Any]) -> list[Any]:
+        """Operands in the dtype that an operator computes in."""
+        if op.promote is None:
+            return arrays
+        target = dtypes.result_dtype([x for x in arrays if x is not None])
+        if op.promote == "float" and target.category < dtypes.FLOAT:
+            target = dtypes.get_default_dtype()
+        kind = target.numpy
+        return [
+            nowhere(x.shape, kind, order_of(x)) if isinstance(x, np.ndarray) and x.dtype != kind else x for x in arrays
+        ]
+
     def elementwise(self, op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> list[Made] | None:
-        """As on stand-ins, but shapes that do not fit are refused here."""
+        """As on stand-ins, but shapes that do not fit are refused here, and what is not kept for a gradient is left out."""
         shapes = [x.shape for x in arrays if hasattr(x, "shape")]
         try:
             np.broadcast_shapes(*shapes)
@@ -112,7 +125,11 @@ class MetaLevel(DryLevel):
             raise RuntimeError(
                 f"{op.name}: the shapes {', '.join(str(list(s)) for s in shapes)} do not broadcast"
             ) from None
-        return super().elementwise(op, arrays, statics)
+        found = super().elementwise(op, arrays, statics)
+        if found is None:
+            kinds = [kind for kind in self.dtypes_of(op, arrays, statics)[: op.out_count] if kind is not None]
+            found = [Made(np.broadcast_shapes(*shapes), kind) for kind in kinds]
+        return found
 
     def apply(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run `op` by shapes."""

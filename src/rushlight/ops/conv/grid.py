@@ -50,9 +50,9 @@ def reflect(x: Any, size: int, align: bool) -> Any:
     if span <= 0:
         return x * 0
     away = (x - low).abs()
-    turns = np.floor(away._array / span)
-    rest = away - wrap((turns * span).astype(x._array.dtype))
-    even = wrap((turns % 2 == 0).astype(x._array.dtype))
+    turns = (away.detach() / span).floor()
+    rest = away - turns * span
+    even = (turns % 2 == 0).to(x.dtype)
     return even * rest + (1 - even) * (span - rest) + low
 
 
@@ -63,9 +63,9 @@ def placed(x: Tensor, size: int, padding: str, align: bool) -> Tensor:
     if padding == "zeros":
         return x
     bounded = x.clamp(0, size - 1).detach()
-    inner = (x._array > 0) & (x._array < size - 1)  # on the border itself the slope is taken to be 0
-    x = choose(wrap(inner), x, bounded)
-    return x.nan_to_num(0.0) if np.isnan(x._array).any() else x
+    known = x.detach()
+    x = choose((known > 0) & (known < size - 1), x, bounded)  # on the border itself the slope is taken to be 0
+    return x.nan_to_num(0.0) if getattr(x._array, "unread", False) or np.isnan(x._array).any() else x
 
 
 def picked(input: object, at: object, inside: object) -> Any:

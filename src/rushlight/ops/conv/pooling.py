@@ -374,6 +374,11 @@ def adaptive_indices_op(input: Array, sizes: tuple[int, ...]) -> Array:
     return backend.window_maxima(input, starts, ends)
 
 
+@adaptive_indices_op.shape
+def _(input: Array, sizes: tuple[int, ...]) -> list[shapes.Made]:
+    return [shapes.Made((*input.shape[:2], *sizes), shapes.INT64)]
+
+
 @op(ns=None, half=None, batch=families.images)
 def fractional_indices_op(input: Array, samples: Array, kernel: tuple[int, ...], out: tuple[int, ...]) -> Array:
     """Flat positions of the maxima of fractional windows.  (N, C, *S), (N, C, D) -> (N, C, *L) of int64"""
@@ -384,6 +389,11 @@ def fractional_indices_op(input: Array, samples: Array, kernel: tuple[int, ...],
     order = (1, 0) if n == 2 else range(n)
     starts = [fractional_starts(u[:, j], input.shape[2 + i], out[i], kernel[i]) for i, j in enumerate(order)]
     return backend.window_maxima(input, tuple(starts), tuple(s + k for s, k in zip(starts, kernel, strict=True)))
+
+
+@fractional_indices_op.shape
+def _(input: Array, out: tuple[int, ...]) -> list[shapes.Made]:
+    return [shapes.Made((*input.shape[:2], *out), shapes.INT64)]
 
 
 # Fractional ------------------------------------------------------------------------------------------
@@ -431,7 +441,7 @@ def fractional_max_pool(name: str, n: int, input: Tensor, kernel: int | Sequence
             raise RuntimeError(f"{name}: Expect _random_samples to have the same dtype as input, got {samples.dtype} and "
                                f"{x.dtype}")  # fmt: skip
         u = samples.detach().reshape(-1, *samples.shape[-2:])[: x.shape[0]].expand(*x.shape[:2], n)  # more are allowed
-    at = fractional_indices_op(x.detach(), u, kernel, out)
+    at = fractional_indices_op(x.detach(), beside(u, x), kernel, out)
     y = take_spatial(x, at)
     if added:
         y, at = reshape_op(y, y.shape[1:]), at[0]
@@ -473,7 +483,7 @@ def max_unpool(name: str, n: int, input: Tensor, indices: Tensor, kernel: int | 
     if at.size and (at.min() < 0 or at.max() >= count):
         raise RuntimeError(f"{name}: Found an invalid max index: {at.min() if at.min() < 0 else at.max()} (output volumes "
                            f"are of size {out})")  # fmt: skip
-    zeros = wrap(np.zeros((*lead, count), input._array.dtype))
+    zeros = beside(wrap(np.zeros((*lead, count), input._array.dtype)), input)
     flat = reshape_op(indices, (*lead, math.prod(input.shape[-n:])))
     spread_out = zeros.scatter(-1, flat, reshape_op(input, (*lead, math.prod(input.shape[-n:]))))
     return reshape_op(spread_out, (*lead, *out))

@@ -45,6 +45,11 @@ def col2im_op(input: Array, size: tuple[int, ...], geometry: tuple[Any, ...]) ->
     return backend.col2im(input, size, geometry)
 
 
+@col2im_op.shape
+def _(input: Array, size: tuple[int, ...]) -> list[shapes.Made]:
+    return [shapes.Made(tuple(size), input.dtype)]
+
+
 col2im_op.grad("input")(lambda g, geometry: im2col_op(g, geometry))
 
 

@@ -22,13 +22,14 @@ from rushlight.dispatch.compute import check_factors, fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.blocks import LARGE, by_blocks
 from rushlight.dispatch.operands import raw
+from rushlight.dispatch.options import made
 from rushlight.dispatch.registry import NAMESPACES, elementwise, function, inplace_of, known_as, op
 from rushlight.generator import default_generator
 from rushlight.kernels.dispatch import up
 from rushlight.ops.elementwise.floats import is_float, is_real, require
 from rushlight.ops.elementwise.shared import limited, recording
 from rushlight.ops.random.random import source
-from rushlight.tensor import Tensor, wrap
+from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.generator import Generator
@@ -276,6 +277,8 @@ _rrelu_ = inplace_of(rrelu_with_noise.op)
 
 def _slopes(x: Array, lower: float, upper: float, generator: Generator | None) -> Array:
     """1 where `x` is over 0, else uniform in [lower, upper)."""
+    if getattr(x, "nowhere", False):
+        return x
     noise, below = np.ones(x.shape, x.dtype), x <= 0
     numbers = (generator or default_generator).numpy
     noise[below] = numbers.random(int(np.count_nonzero(below))) * (upper - lower) + lower
@@ -300,7 +303,7 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
         drawn = randomness.fresh(lambda s: (rng.random(s) * (upper - lower) + lower).astype(kind), input._array.shape)
         noise = NAMESPACES[""]["where"](input.detach() > 0, 1.0, drawn)
     else:
-        noise = wrap(_slopes(input._array, lower, upper, generator))
+        noise = made(_slopes(input._array, lower, upper, generator))
     return _rrelu_(input, noise) if inplace else rrelu_with_noise(input, noise)
 
 

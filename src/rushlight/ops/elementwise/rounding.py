@@ -9,7 +9,7 @@ import numpy as np
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.basics.dtypes import is_complex
-from rushlight.dispatch import call, families
+from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import refuse_complex32
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.blocks import in_blocks
@@ -298,6 +298,11 @@ def frexp_op(input: Array) -> tuple[Array, ...]:
     """Mantissa and exponent.  (*) -> (*), (*) int32"""
     mantissa, exponent = np.frexp(up(input)[0])
     return recast(mantissa, input.dtype), exponent
+
+
+@frexp_op.shape
+def _(input: Array) -> list[shapes.Made]:
+    return [shapes.like(input), shapes.like(input)._replace(dtype=np.dtype(np.int32))]
 
 
 frexp_op.grad("input")(lambda g, exponent: g / pow_op(2.0, exponent))

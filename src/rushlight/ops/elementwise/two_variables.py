@@ -143,12 +143,13 @@ def _between(x: Array, end: Array, weight: Array) -> Array:
                     "weight": lambda g, input, end: g * conj(end - input)}, exact=True, takes_number=held_number)  # fmt: skip
 def lerp_op(input: Array, end: Array, weight: Array) -> Array:
     """input + weight * (end - input), broadcast; `weight` may be a number.  (*), (*), (*) -> (*)"""
-    if is_half(input.dtype):
-        return _between_halves(input, end, weight)
+    half = next((a.dtype for a in (input, end, weight) if isinstance(a, np.ndarray) and is_half(a.dtype)), None)
+    if half is not None:  # of tensors without dimensions beside others the numbers come in float32
+        return _between_halves(input, end, weight, half)
     return _between(input, end, weight)
 
 
-def _between_halves(x: Array, end: Array, weight: Array) -> Array:
+def _between_halves(x: Array, end: Array, weight: Array, half: np.dtype[Any]) -> Array:
     """`_between` of 16 bits: in float32, rounded once."""
     if x.shape == end.shape and x.ndim and np.ndim(weight) == 0:
         return backend.lerp(x, end, float(weight))
@@ -156,12 +157,12 @@ def _between_halves(x: Array, end: Array, weight: Array) -> Array:
         return backend.lerp_each(x, end, weight)
     arrays = [a if isinstance(a, np.ndarray) else np.asarray(a, np.float32) for a in (x, end, weight)]
     found = in_float32_blocks(_between, *arrays)
-    return np.asarray(_between(*up(*arrays))).astype(x.dtype) if found is None else found
+    return np.asarray(_between(*up(*arrays))).astype(half) if found is None else found
 
 
 def _lerp_into(x: Array, end: Array, weight: Array) -> None:
-    between = _between_halves if is_half(x.dtype) else _between
-    x[...] = between(x, end, weight)  # to the last bit as out of place, wherever the memory is whose
+    found = _between_halves(x, end, weight, x.dtype) if is_half(x.dtype) else _between(x, end, weight)
+    x[...] = found  # to the last bit as out of place, wherever the memory is whose
 
 
 lerp_op.into(in_blocks(lerp_op.op, _lerp_into))

@@ -14,6 +14,7 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import also_named, as_int
 from rushlight.dispatch.operands import one_number, raw
+from rushlight.dispatch.options import shape_alone
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine import inplace
 from rushlight.engine.rows import Rows
@@ -229,6 +230,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("one_hot: Can not infer total number of classes from empty tensor: give num_classes.")
         return wrap(np.zeros((*index.shape, num_classes), np.int64))
+    if tensor._meta and num_classes > 0:
+        return shape_alone((*index.shape, num_classes), np.int64)
     known = everything(index)
     if known.min() < 0:
         raise RuntimeError(f"one_hot: Class values must be non-negative, got {known.min()}.")

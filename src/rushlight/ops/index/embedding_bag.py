@@ -13,6 +13,7 @@ from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.blocks import BLOCK
 from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.options import on_meta_alone
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.kernels.dispatch import parts_of_rows, up
 from rushlight.ops.index.embedding import (
@@ -319,6 +320,10 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     check_offsets(input, offsets, include_last_offset)
     check_scale(per_sample_weights, input, weight, mode)
     padding = wrapped_padding("embedding_bag", padding_idx, weight._array.shape[0])
+    if on_meta_alone(input, weight):
+        count = input.shape[0] if offsets is None else len(offsets) - bool(include_last_offset)
+        flat = input.reshape(-1)
+        return bag_op(weight, None, flat, flat, count, False, False)
     if max_norm is not None:
         embedding_renorm_(weight.detach(), input, max_norm, norm_type)
     bags = Bags(input._array, None if offsets is None else offsets._array, include_last_offset, padding, mode)

@@ -15,6 +15,7 @@ from rushlight.dispatch import call, dims, families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
+from rushlight.dispatch.options import shape_alone
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.pointwise.copies import copied
@@ -285,6 +286,8 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """As nonzero, but always `size` rows: the first ones, or filled up with `fill_value`.  (*) -> (size, ndim) int64"""
     if size < 0:
         raise RuntimeError(f"nonzero_static: 'size' must be a non-negative integer, got {size}")
+    if input._meta:
+        return shape_alone((size, input.ndim), np.int64)
     found = argwhere(input)._array[:size]
     rest = np.full((size - len(found), raw(input).ndim), fill_value, np.int64)
     return wrap(np.concatenate([found, rest]))

@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics.dtype_words import older
-from rushlight.dispatch import families
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, op
@@ -28,6 +28,16 @@ def bilinear_op(input1: Array, input2: Array, weight: Array) -> Array:
     for o, w in enumerate(weight):
         out[:, o] = summed("nj,nj->n", backend.matmul(input1, w), input2)
     return out
+
+
+@bilinear_op.shape
+def _(input1: Array, weight: Array) -> list[shapes.Made]:
+    return [shapes.Made((len(input1), len(weight)), input1.dtype)]
+
+
+@bilinear_op.work
+def _(input1: Array, weight: Array) -> int:
+    return len(input1) * weight.shape[2] * input1.itemsize
 
 
 def _bilinear_raw(g: Array, input1: Array, input2: Array, weight: Array, needs: tuple[bool, ...]) -> list[Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
-from rushlight.dispatch import families
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import common_shape
 from rushlight.dispatch.operands import raw
@@ -42,6 +42,11 @@ def cdist_op(x1: Array, x2: Array, p: float, product: bool) -> Array:
     if product:
         return euclidean(x1, x2)
     return backend.distances(x1, x2, p)
+
+
+@cdist_op.shape
+def _(x1: Array, x2: Array) -> list[shapes.Made]:
+    return [shapes.Made((*x1.shape[:-1], x2.shape[-2]), x1.dtype)]
 
 
 def cdist_grads(g: Array, x1: Array, x2: Array, out: Array, p: float, product: bool) -> tuple[Array, ...]:

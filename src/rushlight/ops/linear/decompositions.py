@@ -171,9 +171,6 @@ def guarded_solve(A: Array, B: Array) -> Array:
         return out
     try:
         out = np.linalg.solve(A, B)
-        if (unknown := np.isnan(A).any((-2, -1))).any():
-            out[np.broadcast_to(unknown, out.shape[:-2])] = np.nan
-        return out
     except np.linalg.LinAlgError:
         A, B = np.broadcast_to(A, (*batch, *A.shape[-2:])), np.broadcast_to(B, (*batch, *B.shape[-2:]))
         out = np.full(B.shape, np.inf, B.dtype)
@@ -182,7 +179,15 @@ def guarded_solve(A: Array, B: Array) -> Array:
                 out[i] = np.linalg.solve(A[i], B[i])
             except np.linalg.LinAlgError:
                 pass
-        return out
+    unknown = unknown_of(A)
+    if unknown.any():
+        out[np.broadcast_to(unknown, out.shape[:-2])] = np.nan
+    return out
+
+
+def unknown_of(A: Array) -> Array:
+    """Which matrices have a NaN, which a library may step over.  (*, M, N) -> (*)"""
+    return np.asarray(np.isnan(A).any((-2, -1)))
 
 
 @op(autocast="float32", shown="linalg_solve_ex", ns=None, batch=families.leading)
@@ -199,9 +204,15 @@ def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor) -> tuple[Any, .
 
 def singular(A: Array) -> Array:
     """Which matrices are exactly singular, by their LU decomposition.  (*, N, N) -> (*)"""
+    from rushlight.ops.linear.lu import factored
+
+    A = everything(A)
+    unknown = unknown_of(A)
     with np.errstate(all="ignore"):
-        sign = np.linalg.slogdet(everything(A))[0]
-    return sign == 0
+        found = np.asarray(np.linalg.slogdet(A)[0] == 0)
+        if unknown.any():
+            found[unknown] = (np.diagonal(factored(A[unknown])[0], 0, -2, -1) == 0).any(-1)
+    return found
 
 
 @op(ns=None, name="singular_order", batch=families.leading)

@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics.foreign import kind_of
-from rushlight.dispatch import families
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.named import linalg
@@ -36,6 +36,16 @@ def cosine_op(x1: Array, x2: Array, dim: int, eps: float) -> Array:
     product = np.add.reduce(x1 * x2.conj(), axis=dim)
     norms = [np.maximum(np.sqrt(np.add.reduce((x * x.conj()).real, axis=dim)), eps) for x in (x1, x2)]
     return product / (norms[0] * norms[1])
+
+
+@cosine_op.shape
+def _(x1: Array, dim: int) -> list[shapes.Made]:
+    return [shapes.reduced(x1, dim, False)]
+
+
+@cosine_op.work
+def _(x1: Array) -> int:
+    return x1.nbytes * (2 if x1.dtype.kind == "c" else 1)
 
 
 @cosine_op.grad("x1", "x2")
@@ -97,6 +107,11 @@ def slope_of(d: Array | Tensor, norm: Array | Tensor, p: float) -> Array | Tenso
 def pdist_op(input: Array, p: float) -> Array:
     """Distances of order `p` of the rows i < j of `input`, i by i.  (N, M) -> (N * (N - 1) / 2,)"""
     return backend.own_distances(input, p)
+
+
+@pdist_op.shape
+def _(input: Array) -> list[shapes.Made]:
+    return [shapes.Made((len(input) * (len(input) - 1) // 2,), input.dtype)]
 
 
 def _pdist_raw(g: Array, input: Array, out: Array, p: float) -> Array:

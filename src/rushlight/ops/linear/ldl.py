@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.dispatch import families
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import joint_shape
 from rushlight.dispatch.registry import function, op
@@ -111,6 +111,12 @@ def ldl_op(A: Array, hermitian: bool) -> tuple[Array, ...]:
     return LD, pivots, info
 
 
+@ldl_op.shape
+def _(A: Array) -> list[shapes.Made]:
+    of_numbers = np.dtype(np.int32)
+    return [shapes.packed(A), shapes.Made(A.shape[:-1], of_numbers), shapes.Made(A.shape[:-2], of_numbers)]
+
+
 @ldl_op.grad("A")
 def _(gs: object) -> object:
     raise NotImplementedError(
@@ -171,7 +177,12 @@ def unpacked(LD: Array, pivots: Array, hermitian: bool) -> tuple[Any, Any]:
     return M, D
 
 
-@op(ns=None, batch=families.with_pivots)
+def _of_both(LD: Array, B: Array) -> list[shapes.Made]:
+    """The solutions of matrices whose batches are broadcast."""
+    return [shapes.Made((*joint_shape(LD.shape[:-2], B.shape[:-2]), *B.shape[-2:]), B.dtype)]
+
+
+@op(ns=None, shape=_of_both, batch=families.with_pivots)
 def ldl_solve_op(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
     """A^-1 B.  (*, N, N), (*, N), (*, N, K) -> (*, N, K)"""
     batch = joint_shape(LD.shape[:-2], B.shape[:-2])

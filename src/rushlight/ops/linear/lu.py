@@ -13,7 +13,7 @@ import numpy as np
 
 from rushlight.backends import lapack
 from rushlight.basics import caller
-from rushlight.dispatch import families
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import joint_shape
 from rushlight.dispatch.named import named
@@ -280,7 +280,12 @@ def exchanged(x: Array | Tensor, pivots: Array | Tensor, back: bool) -> Any:
     return np.take_along_axis(x, orders[..., None], -2)
 
 
-@op(autocast="float32", shown="linalg_lu_solve", ns=None, masks=("pivots",), batch=families.leading)
+def _of_both(LU: Array, B: Array) -> list[shapes.Made]:
+    """The solutions of matrices whose batches are broadcast."""
+    return [shapes.Made((*joint_shape(LU.shape[:-2], B.shape[:-2]), *B.shape[-2:]), B.dtype)]
+
+
+@op(autocast="float32", shown="linalg_lu_solve", ns=None, masks=("pivots",), shape=_of_both, batch=families.leading)
 def solve_op(LU: Array, pivots: Array, B: Array, adjoint: bool) -> Array:
     """As `lu_solve` from the left, the exchanges as columns: (*, N, 1)."""
     pivots = pivots[..., 0]

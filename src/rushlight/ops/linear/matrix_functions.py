@@ -20,6 +20,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import also_named, as_int, listed, numpy_names, wrap_dims
 from rushlight.dispatch.named import named
 from rushlight.dispatch.operands import raw
+from rushlight.dispatch.options import shape_alone
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.rules import Making
 from rushlight.levels.batch import everything
@@ -66,7 +67,10 @@ def cofactors(A: Array) -> Array:
 def det_op(A: Array) -> Array:
     """The determinant.  (*, N, N) -> (*)"""
     if not large.by_itself(A):
-        return np.asarray(np.linalg.det(A))
+        with np.errstate(invalid="ignore"):
+            found = np.asarray(np.linalg.det(A))
+        found[base.unknown_of(A)] = math.nan
+        return found
     with np.errstate(over="ignore"):
         return (
             np.asarray([pivots_of(a).prod() for a in A.reshape(-1, *A.shape[-2:])])
@@ -132,8 +136,21 @@ function(name="det", method=True)(det)
 @op(shown="linalg_slogdet", ns=None, outputs=("sign", "logabsdet"), batch=families.leading)
 def slogdet_op(A: Array) -> tuple[Array, ...]:
     """Sign and logarithm of the absolute value of the determinant.  (*, N, N) -> (*), (*)"""
+    signs, sizes = _sign_and_size(A)
+    unknown = base.unknown_of(A)
+    sizes[unknown], signs[unknown] = (
+        math.nan,
+        math.nan if A.dtype.kind == "c" else 0,
+    )  # as the sign of NaN is, of either
+    return signs, sizes
+
+
+def _sign_and_size(A: Array) -> tuple[Array, Array]:
+    """As `slogdet_op`, of matrices without a NaN."""
     if not large.by_itself(A):
-        return tuple(np.asarray(x) for x in np.linalg.slogdet(A))
+        with np.errstate(invalid="ignore"):
+            sign, size = np.linalg.slogdet(A)
+        return np.asarray(sign), np.asarray(size)
     pivots = np.stack([pivots_of(a) for a in A.reshape(-1, *A.shape[-2:])])
     with np.errstate(divide="ignore"):
         sizes = np.log(abs(pivots)).sum(-1)
@@ -359,7 +376,7 @@ def pinv(
     rtol = rcond if rtol is None else rtol
     check_real("pinv", atol=atol, rtol=rtol)
     if 0 in A.shape:
-        return wrap(np.zeros((*A.shape[:-2], A.shape[-1], A.shape[-2]), A._array.dtype)) + mT(A) * 0
+        return mT(A).new_zeros(mT(A).shape) + mT(A) * 0
     return pinv_op(A, atol, rtol, hermitian)
 
 
@@ -386,6 +403,8 @@ def matrix_rank(
         atol, rtol = tol, 0.0
     check_real("matrix_rank", atol=atol, rtol=rtol)
     a = A._array
+    if A._meta:
+        return shape_alone(a.shape[:-2], np.int64)
     if 0 in a.shape[-2:]:
         return wrap(np.zeros(a.shape[:-2], np.int64))
     try:

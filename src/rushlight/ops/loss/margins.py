@@ -11,6 +11,7 @@ from rushlight.basics.dtype_words import older
 from rushlight.dispatch import shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.meta import beside
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
@@ -174,7 +175,7 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
         loss = loss * loss
     if weight is not None:
         loss = loss * ops.index_select(weight.reshape(-1), 0, y.reshape(-1)).unsqueeze(1)
-    others = ops.ne(y, wrap(np.arange(classes)))
+    others = ops.ne(y, beside(wrap(np.arange(classes)), y))
     loss = ops.sum(ops.where(others, loss, ops.zeros_like(loss.detach())), 1) / classes
     return reduced(loss if target.ndim else loss.reshape(()), reduction)
 

@@ -17,7 +17,9 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.formats import kept_order
 from rushlight.dispatch.keeping.shown import always
+from rushlight.dispatch.meta import beside
 from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.options import shape_alone
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine import inplace
 from rushlight.kernels.dispatch import up
@@ -285,9 +287,11 @@ def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
                       running_var: Tensor | None, training: bool, momentum: float, eps: float) -> tuple[Tensor, ...]:  # fmt: skip
     """(batch_norm, mean, 1 / sqrt(variance + eps)), the last two empty unless `training`."""
     out, mean, variance = normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)
-    if not training:
-        return out, wrap(np.empty(0, input._array.dtype)), wrap(np.empty(0, input._array.dtype))
     dtype = input._array.dtype
+    if not training:
+        return out, beside(wrap(np.empty(0, dtype)), input), beside(wrap(np.empty(0, dtype)), input)
+    if input._meta:
+        return out, shape_alone(input.shape[1:2], dtype), shape_alone(input.shape[1:2], dtype)
     if getattr(mean._array, "interpreted", False) or getattr(variance._array, "interpreted", False):
         return out, mean.to(input.dtype), ops.rsqrt(variance + eps).to(input.dtype)
     return (
@@ -319,6 +323,8 @@ def check_instance(
 
 def instance_stats(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: float) -> None:
     """Update running statistics with the mean over the batch of every instance's."""
+    if input._meta:
+        return
     n, c = input._array.shape[:2]
     if special.count and owned((input, running_mean, running_var)):
         dims, known = tuple(range(2, input.ndim)), input.detach()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.dtypes import finfo
-from rushlight.dispatch import families, randomness
+from rushlight.dispatch import families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, op
@@ -37,11 +37,17 @@ def log_gamma_slope(concentration: Array, log_sample: Array) -> Array:
     return gamma_sample.log_gamma_slope(a.ravel(), z.ravel()).reshape(a.shape).astype(log_sample.dtype)
 
 
-@op(ns=None, name="log_standard_gamma", half=None, batch=families.parametric,
+@op(ns=None, name="log_standard_gamma", half=None, shape=lambda concentration: [shapes.packed(concentration)],
+    batch=families.parametric,
     grads={"concentration": lambda g, concentration, out: g * log_gamma_slope(concentration, out)})  # fmt: skip
 def log_standard_gamma_op(concentration: Array, generator: Generator | None) -> Array:
     """Logarithms of samples: of 0 where the shape is 0 or below.  (*) -> (*)"""
     return source(generator).log_gammas(concentration).astype(concentration.dtype)
+
+
+@log_standard_gamma_op.work
+def _(concentration: Array) -> int:
+    return 8 * concentration.size
 
 
 def log_standard_gamma(concentration: Tensor, generator: Generator | None = None) -> Tensor:

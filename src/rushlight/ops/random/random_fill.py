@@ -17,7 +17,7 @@ from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, two_sizes
 from rushlight.dispatch.operands import one_number, raw
-from rushlight.dispatch.options import META, blank, check_options, dtype_with, filled, made, size_of
+from rushlight.dispatch.options import META, blank, check_options, dtype_with, filled, made, shape_alone, size_of
 from rushlight.dispatch.outs import converting, moving
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
@@ -351,6 +351,12 @@ def normal_op(
     return out
 
 
+@normal_op.shape
+def _(mean: Array | None, std: Array | None) -> list[shapes.Made]:
+    given = [a for a in (mean, std) if a is not None]
+    return [shapes.Made(np.broadcast_shapes(*(a.shape for a in given)), given[0].dtype)]
+
+
 @function()
 def normal(mean: Any = 0.0, std: Any = 1.0, size: int | Sequence[int] | None = None, *,
            generator: Generator | None = None, out: Tensor | None = None, dtype: dtype | None = None,
@@ -402,10 +408,22 @@ def normal_of(mean: Tensor, std: Tensor, generator: Generator | None) -> Tensor:
         raise RuntimeError(f"normal(): {words}: those of mean and std do not broadcast") from error
 
 
-@op(ns=None, name="poisson", half=None, grads={"input": lambda g: nothing(g)}, batch=families.parametric)
+@op(
+    ns=None,
+    name="poisson",
+    half=None,
+    grads={"input": lambda g: nothing(g)},
+    shape=shapes.dense,
+    batch=families.parametric,
+)
 def poisson_op(input: Array, generator: Generator | None) -> Array:
     """Numbers of the Poisson distribution of rates `input`.  (*) -> (*)"""
     return source(generator).poissons(input).astype(input.dtype)
+
+
+@poisson_op.work
+def _(input: Array) -> int:
+    return 8 * input.size
 
 
 @function()
@@ -421,8 +439,14 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     return poisson_op(randomness.apart(input), generator)
 
 
-@op(ns=None, name="binomial", half=None, grads={"count": lambda g, count: nothing(count),
-                                                "prob": lambda g, prob: nothing(prob)}, batch=families.parametric)  # fmt: skip
+@op(
+    ns=None,
+    name="binomial",
+    half=None,
+    grads={"count": lambda g, count: nothing(count), "prob": lambda g, prob: nothing(prob)},
+    shape=lambda count, prob: [shapes.Made(np.broadcast_shapes(count.shape, prob.shape), count.dtype)],
+    batch=families.parametric,
+)
 def binomial_op(count: Array, prob: Array, generator: Generator | None) -> Array:
     """Numbers of successes.  (*), (*) -> (*)"""
     return source(generator).binomials(count, prob).astype(count.dtype)
@@ -460,6 +484,8 @@ def categories(input: Tensor, num_samples: int, replacement: bool, generator: Ge
     """multinomial."""
     array = tensor_argument("multinomial", input)
     n = check_weights(array, num_samples, replacement)
+    if input._meta:
+        return shape_alone((*array.shape[:-1], num_samples), np.int64)
     rows = np.atleast_2d(array).astype(np.float64)
     rng = source(generator)
     if replacement and num_samples > 1:
@@ -491,7 +517,7 @@ def check_weights(array: Array, num_samples: int, replacement: bool) -> int:
         raise RuntimeError(
             f"cannot sample n_sample > prob_dist.size(-1) samples without replacement: {num_samples} > {n}"
         )
-    wide = array.astype(np.float64)
+    wide = everything(array).astype(np.float64)
     wild = not np.isfinite(wide).all()
     if wild or (wide < 0).any():
         which = "= infinity or NaN" if wild else "< 0"

@@ -121,14 +121,14 @@ def min_dim(input: Array, dim: int, keepdim: bool) -> tuple[Array, ...]:
 
 
 @op(aten=("amax(input, dim=None, keepdim=False)",), aten_gradient="extreme", ns=None, half=None, name="amax",
-    grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.reduction, batch=families.shifted)  # fmt: skip
+    grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.own_reduction, batch=families.shifted)  # fmt: skip
 def amax_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """The largest element over `dim`.  (*) -> (*)"""
     return fold(np.maximum, input, dim, keepdim)
 
 
 @op(aten=("amin(input, dim=None, keepdim=False)",), aten_gradient="extreme", ns=None, half=None, name="amin",
-    grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.reduction, batch=families.shifted)  # fmt: skip
+    grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.own_reduction, batch=families.shifted)  # fmt: skip
 def amin_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """The smallest element over `dim`.  (*) -> (*)"""
     return fold(np.minimum, input, dim, keepdim)

@@ -13,7 +13,7 @@ from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.compute import check_numbers
 from rushlight.dispatch.dims import as_int
 from rushlight.dispatch.operands import raw
-from rushlight.dispatch.options import made
+from rushlight.dispatch.options import made, shape_alone
 from rushlight.dispatch.registry import function
 from rushlight.dispatch.results import named
 from rushlight.ops.elementwise.shared import number
@@ -53,6 +53,8 @@ def histc(input: Tensor, bins: int = 100, min: Tensor | complex = 0, max: Tensor
     bins = as_int(bins, "histc", "bins", 2)
     if bins <= 0:
         raise RuntimeError(f"histc: bins must be > 0, but got {bins}")
+    if input._meta:
+        return shape_alone((bins,), array.dtype)
     flat = (array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind in "fV" else array).reshape(-1)
     low, high = limits("torch.histc", flat, min, max)
     inside = flat[(flat >= low) & (flat <= high)]

@@ -92,7 +92,7 @@ def squares(a: Array) -> Array:
     half=None,
     saved_as={"ord": "p"},
     complex_half="widens",
-    shape=shapes.reduction,
+    shape=shapes.real_reduction,
     batch=families.shifted,
 )
 def norm_op(input: Array, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
@@ -292,6 +292,8 @@ def renorm(input: Tensor, p: complex, dim: int, maxnorm: float) -> Tensor:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {array.ndim} dimensions")
     d = axes(dim, array.ndim)[0]
     others = tuple(i for i in range(array.ndim) if i != d)
+    if getattr(array, "unread", False):
+        return _renormed(input, order(p), others, maxnorm)
     norms = norm_of(widened(array) if array.dtype in dtypes.HALVES else array, order(p), others, True)
     large, safe = norms > maxnorm, order(p) >= 1 and bool(((norms > 0) & np.isfinite(norms)).all())
     # The norms of the other slices, which may be zero or NaN, take no part; those of 16 bits would overflow.
@@ -299,3 +301,12 @@ def renorm(input: Tensor, p: complex, dim: int, maxnorm: float) -> Tensor:
     size = norm_op(wide if safe else keep(wide, np.broadcast_to(large, array.shape)), order(p), others, True)
     factor = named.where(wrap(large), maxnorm / (size + 1e-7), 1.0)
     return cast_first(wide * cast_first(factor, raw(size).dtype), array.dtype)
+
+
+def _renormed(input: Tensor, p: float, others: tuple[int, ...], maxnorm: float) -> Any:
+    """`renorm` of what has no values to look at, by operators alone."""
+    wide = cast_first(input, np.dtype(np.float32)) if input._array.dtype in dtypes.HALVES else input
+    large = norm_op(wide.detach(), p, others, True) > maxnorm
+    size = norm_op(named.where(large, wide, 0.0), p, others, True)
+    factor = named.where(large, maxnorm / (size + 1e-7), 1.0)
+    return cast_first(wide * cast_first(factor, raw(size).dtype), input._array.dtype)

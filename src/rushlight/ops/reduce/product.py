@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     ns=None,
     name="prod",
     half=None,
-    shape=shapes.reduction,
+    shape=shapes.own_reduction,
     batch=families.shifted,
 )
 def prod_op(input: Array, dim: int, keepdim: bool) -> Array:

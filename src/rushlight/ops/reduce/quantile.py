@@ -12,8 +12,10 @@ from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.named import named
 from rushlight.dispatch.operands import raw
+from rushlight.dispatch.options import on_meta_alone, shape_alone
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function
+from rushlight.dispatch.shapes import reduced
 from rushlight.kernels.reference.order import order_of
 from rushlight.ops.index.scatter import gather_op
 from rushlight.ops.reduce.sums import tensor_argument
@@ -91,6 +93,11 @@ def quantile_of(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, way: 
     if way not in WAYS:
         raise RuntimeError(f"{name}() interpolation must be one of {', '.join(WAYS)}, but got {way}")
     wanted = levels(name, q, array.dtype)
+    if on_meta_alone(input, q):
+        return shape_alone(
+            (*wanted.shape, *reduced(array, wrap_dim(dim, array.ndim) if dim is not None else None, keepdim).shape),
+            array.dtype,
+        )
     if wanted.size and not ((wanted >= 0) & (wanted <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     rows, shape = rows_last(input, dim)

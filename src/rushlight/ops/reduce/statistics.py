@@ -86,7 +86,7 @@ def divided(total: Array, shape: tuple[int, ...], dim: tuple[int, ...] | None, c
     aten_gradient="variance",
     ns=None,
     name="var",
-    shape=shapes.reduction,
+    shape=shapes.real_reduction,
     batch=families.shifted,
 )
 def var_op(input: Array, dim: tuple[int, ...] | None, correction: float, keepdim: bool) -> Array:
@@ -145,7 +145,7 @@ def limits(x: object, dtype: dtype | None) -> Any:
     aten_gradient="deviation",
     ns=None,
     name="std",
-    shape=shapes.reduction,
+    shape=shapes.real_reduction,
     batch=families.shifted,
 )
 def std_op(input: Array, dim: tuple[int, ...] | None, correction: float, keepdim: bool) -> Array:
@@ -194,7 +194,7 @@ def with_mean(
     ns=None,
     name="var_mean",
     outputs=("var", "mean"),
-    shape=shapes.two_reductions,
+    shape=shapes.variance_and_mean,
     batch=families.shifted,
 )
 def var_mean_op(input: Array, dim: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Array, ...]:
@@ -213,7 +213,7 @@ def _(gs: list[Any], input: Array | Tensor, dim: tuple[int, ...], correction: fl
     ns=None,
     name="std_mean",
     outputs=("result0", "mean"),
-    shape=shapes.two_reductions,
+    shape=shapes.variance_and_mean,
     batch=families.shifted,
 )
 def std_mean_op(input: Array, dim: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Array, ...]:

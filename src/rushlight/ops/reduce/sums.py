@@ -314,6 +314,11 @@ def count_op(input: Array, dim: tuple[int, ...]) -> Array:
     return fold_of(np.add, as_truths, input, dim, False)
 
 
+@count_op.shape
+def _(input: Array, dim: tuple[int, ...]) -> list[shapes.Made]:
+    return [shapes.reduced(input, dim, False, shapes.INT64)]
+
+
 @function(method=True)
 @numpy_names
 def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
@@ -328,6 +333,16 @@ def hash_op(input: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """The exclusive or, over `dim`, of the elements' bits as int64 or float64.  (*) -> (*) of uint64"""
     wide = input.astype(np.float64 if input.dtype.kind in "fV" else np.int64).view(np.uint64)
     return fold(np.bitwise_xor, wide, dim, keepdim)
+
+
+@hash_op.shape
+def _(input: Array, dim: tuple[int, ...] | None, keepdim: bool) -> list[shapes.Made]:
+    return [shapes.reduced(input, dim, keepdim, np.dtype(np.uint64))]
+
+
+@hash_op.work
+def _(input: Array) -> int:
+    return 8 * input.size
 
 
 @function(method=True, out=True)

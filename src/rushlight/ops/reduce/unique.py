@@ -15,9 +15,9 @@ from rushlight.dispatch.compute import cast
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.operands import raw
-from rushlight.dispatch.options import made
+from rushlight.dispatch.options import made, on_meta_alone, shape_alone
 from rushlight.dispatch.registry import function, op
-from rushlight.levels.batch import of_one_shape
+from rushlight.levels.batch import everything, of_one_shape
 from rushlight.ops.reduce.extrema import ordered
 from rushlight.ops.reduce.sums import tensor_argument
 from rushlight.tensor import Tensor
@@ -191,8 +191,10 @@ def searchsorted(sorted_sequence: Tensor, input: Tensor | complex, *, out_int32:
     if side == "left" and right:
         raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while "
                            "right was True")  # fmt: skip
-    values = np.asarray(raw(input))
+    values = raw(input) if isinstance(input, Tensor) else np.asarray(input)
     check_search("torch.searchsorted", sequence, values, isinstance(input, Tensor), sorter)
+    if on_meta_alone(sorted_sequence, input):
+        return shape_alone(values.shape, np.int32 if out_int32 else np.int64)
     order = None if sorter is None else sorter._array
     return made(place_values("torch.searchsorted", sequence, values, right or side == "right", order, out_int32))
 
@@ -217,6 +219,7 @@ def check_search(name: str, sequence: Array, values: Array, tensor: bool, sorter
                            f"{list(sequence.shape)} and got sorter tensor {list(order.shape)}")  # fmt: skip
     if order.dtype != np.int64:
         raise RuntimeError(f"{name}(): sorter must be a tensor of long dtype but got dtype {dtypes.of(order.dtype)}")
+    order = everything(order)
     if order.size and (order.min() < 0 or order.max() >= sequence.shape[-1]):
         raise RuntimeError(f"{name}(): sorter index out of range")
 
@@ -228,8 +231,10 @@ def bucketize(input: Tensor | complex, boundaries: Tensor, *, out_int32: bool = 
     limits = tensor_argument("bucketize", boundaries)
     if limits.ndim != 1:
         raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({limits.ndim})")
-    values = np.asarray(raw(input))
+    values = raw(input) if isinstance(input, Tensor) else np.asarray(input)
     check_search("torch.bucketize", limits, values, isinstance(input, Tensor))
+    if on_meta_alone(input, boundaries):
+        return shape_alone(values.shape, np.int32 if out_int32 else np.int64)
     return made(place_values("bucketize", limits, values, right, None, out_int32))
 
 
@@ -243,9 +248,12 @@ def isin(
         raise TypeError("isin(): at least one of elements and test_elements must be a Tensor")
     a, b = raw(elements), raw(test_elements)
     for x in (a, b):
-        if np.asarray(x).dtype.kind in "bc":
-            words = f"isin(): {older(dtypes.of(np.asarray(x).dtype))}: convert it with .int() or .real"
+        kind = x.dtype if isinstance(x, np.ndarray) else np.asarray(x).dtype
+        if kind.kind in "bc":
+            words = f"isin(): {older(dtypes.of(kind))}: convert it with .int() or .real"
             raise RuntimeError(f"Unsupported input type encountered for {words}")
+    if on_meta_alone(elements, test_elements):
+        return shape_alone(np.shape(a), np.bool_)
     if any(np.asarray(x).dtype in dtypes.HALVES for x in (a, b)):  # NumPy sorts no bfloat16 that holds a NaN
         common = dtypes.result_dtype([a, b]).numpy
         a, b = (cast(x, common) for x in (a, b))

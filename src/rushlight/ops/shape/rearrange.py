@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,14 +16,12 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import check_count
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.kernels.pointwise.copies import move
+from rushlight.levels.batch import everything
 from rushlight.ops.index.index_select import index_select_op
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op
 from rushlight.ops.shape.views import transpose
-from rushlight.tensor import wrap
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, wrap
 
 
 @op(
@@ -260,6 +258,9 @@ def repeat_interleave(
         check_total(output_size, size * times)
         return evenly(whole, times, dim)
     counts = check_counts(raw(repeats))
+    if isinstance(repeats, Tensor) and repeats._meta and output_size is not None:  # else they decide how many there are
+        many = as_int(output_size, "repeat_interleave", "output_size")
+        return index_select_op(whole, np.zeros(many, np.int64), dim)
     if counts.size != 1 and counts.size != size:
         raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
                            f"{counts.size} and input.size({dim}) = {size}")  # fmt: skip
@@ -285,6 +286,6 @@ def check_counts(repeats: Array) -> Array:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     if repeats.dtype not in (np.int64, np.int32):
         raise NotImplementedError("repeat_interleave: repeats has to be Long or Int tensor")
-    if (repeats < 0).any():
+    if (everything(repeats) < 0).any():
         raise RuntimeError("repeats can not be negative")
     return repeats

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import caller, dtypes
-from rushlight.dispatch import families
+from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.dims import as_int, no_bool, numpy_names, sizes, wrap_dim
@@ -209,6 +209,12 @@ def block_diag_op(tensors: Arrays) -> Array:
         out[r : r + a.shape[0], c : c + a.shape[1]] = a
         r, c = r + a.shape[0], c + a.shape[1]
     return out
+
+
+@block_diag_op.shape
+def _(tensors: Any) -> list[shapes.Made]:
+    rows, columns = (sum(a.shape[i] for a in tensors) for i in (0, 1))
+    return [shapes.Made((rows, columns), tensors[0].dtype)]
 
 
 @block_diag_op.grad("tensors")

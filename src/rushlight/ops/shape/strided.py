@@ -199,6 +199,7 @@ Tensor.as_strided_scatter = as_strided_scatter  # type: ignore[assignment, metho
     half=None,
     linear=True,
     complex_half="moves",
+    shape=shapes.dense,
     batch=families.by_position,
     by_memory=True,
 )
@@ -213,6 +214,11 @@ def as_strided_scatter_op(
     memory[there - low] = input
     memory[at - low] = src
     return memory[there - low]
+
+
+@as_strided_scatter_op.work
+def _(input: Array, src: Array) -> int:
+    return 16 * (input.size + src.size) + 2 * input.nbytes
 
 
 @as_strided_scatter_op.grad("input")
