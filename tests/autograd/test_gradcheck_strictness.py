@@ -221,3 +221,10 @@ def test_second_order_without_backward_takes_no_checks_of_backward():
     with pytest.raises(AssertionError, match="Setting check_batched_grad=True requires check_rev_over_rev"):
         gradgradcheck(torch.sin, point(), check_fwd_over_rev=True, check_rev_over_rev=False, check_undefined_grad=False,
                       check_batched_grad=True)  # fmt: skip
+
+
+def test_what_looks_for_the_operator_at_fault_warns_of_nothing(recwarn):
+    x = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(GradcheckError):
+        gradcheck(lambda x: x * torch.rand(3), x)
+    assert not [w for w in recwarn if "double precision" in str(w.message)]

@@ -96,3 +96,53 @@ def test_raw_saved_tensors_of_operators_and_custom_functions_are_saved_tensors()
     assert all(isinstance(k, torch.autograd.SavedTensor) for k in kept)
     with pytest.raises(RuntimeError, match="Trying to create a SavedTensor object from Python is forbidden"):
         torch.autograd.SavedTensor()
+
+
+def test_the_node_that_runs_is_found_by_what_it_calls() -> None:
+    seen: list[str] = []
+    current = torch._C._current_autograd_node
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(current().name())
+            return g * 2
+
+    x = torch.ones(2, requires_grad=True)
+    x.register_hook(lambda g: seen.append(current().name()))
+    y = Double.apply(x)
+    y.register_hook(lambda g: seen.append(type(current()).__name__))
+    y.sin().sum().backward()
+    assert seen == ["DoubleBackward", "DoubleBackward", "torch::autograd::AccumulateGrad"]
+    assert current() is None
+
+
+def test_hooks_that_are_put_into_a_tensor_run() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    for tensor in (x, y):
+        tensor._backward_hooks = {0: lambda g: g * 3}
+    y.sum().backward()
+    assert x.grad.tolist() == [18.0, 18.0]
+    x._backward_hooks = None
+    assert torch.autograd.grad(x.sum(), x)[0].tolist() == [1.0, 1.0]
+
+
+def test_what_cannot_be_differentiated_twice_is_an_error_in_the_graph() -> None:
+    class Once(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, g):
+            return g * 2
+
+    x, g = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    (found,) = torch.autograd.grad(Once.apply(x), x, g, create_graph=True)
+    assert type(found.grad_fn).__name__ == "Error" and found.grad_fn.name() == "torch::autograd::Error"

@@ -5,6 +5,7 @@ import pytest
 import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight.autograd import Function
+from rushlight.autograd.gradcheck import GradcheckError
 
 AT = torch.tensor([1, 3, 1])
 
@@ -311,3 +312,54 @@ def test_a_dense_tensor_made_sparse_has_the_gradient_of_the_elements_that_are_st
     rows = torch.tensor([1.0, 5.0, 9.0])
     (getattr(x, layout)() @ torch.arange(6.0).reshape(3, 2)).sum().backward()
     assert x.grad is not None and x.grad.equal(rows * (x.detach() != 0))
+
+
+def test_backward_begins_with_sparse_gradients() -> None:
+    given = torch.sparse_coo_tensor([[0, 2, 2]], torch.ones(3, 2), (4, 2))
+    x = torch.ones(4, 2, requires_grad=True)
+    x.backward(given)
+    assert x.grad.is_sparse and x.grad.to_dense().tolist() == [[1, 1], [0, 0], [2, 2], [0, 0]]
+    x.backward(given.double())
+    assert x.grad.is_sparse and x.grad.to_dense()[2].tolist() == [4, 4]
+    (found,) = torch.autograd.grad(x * 3, x, given)
+    assert found.tolist() == [[3, 3], [0, 0], [6, 6], [0, 0]]
+    torch.autograd.backward([x * 2, x], [given, given])
+    assert x.grad.to_dense()[2].tolist() == [10, 10]
+    number = torch.ones((), requires_grad=True)
+    (number * 2).backward(torch.tensor(3.0).to_sparse())
+    assert number.grad.item() == 6
+    with pytest.raises(RuntimeError, match="Mismatch in shape"):
+        x.backward(torch.ones(2, 2).to_sparse())
+
+
+def test_gradcheck_refuses_them_of_dense_inputs() -> None:
+    class Rows(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return (g * 2).to_sparse()
+
+    x = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(GradcheckError, match="grad is incorrect layout"):
+        torch.autograd.gradcheck(Rows.apply, x)
+
+
+def test_lbfgs_takes_them() -> None:
+    rows = []
+    for sparse in (True, False):
+        table = torch.nn.Embedding(4, 2, sparse=sparse)
+        torch.nn.init.ones_(table.weight)
+        optimizer = torch.optim.LBFGS(table.parameters(), max_iter=3)
+
+        def closure(table=table, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = (table(torch.tensor([1, 1, 2])) ** 2).sum()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        rows.append(table.weight.detach())
+    torch.testing.assert_close(*rows)

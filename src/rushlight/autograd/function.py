@@ -19,7 +19,7 @@ from rushlight.basics.tree import tree_leaves
 from rushlight.dispatch.call import saved_hooks
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.conform import tensor_functions
-from rushlight.engine.node import Node, Port, Refused, edge_of, next_seq
+from rushlight.engine.node import Error, Node, Port, edge_of, next_seq
 from rushlight.engine.rows import Rows
 from rushlight.engine.saved import Packed, SavedOutput, freed, stale
 from rushlight.engine.views import make_view
@@ -653,7 +653,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         for t in outputs if several else (outputs,):
             if isinstance(t, Tensor):
                 t = alias(t)
-                t._edge = Refused(edges, t._array, RuntimeError, ONCE)
+                t._edge = Error(edges, t._array, RuntimeError, ONCE)
             made.append(t)
         return tuple(made) if several else made[0]
 

@@ -19,6 +19,7 @@ from rushlight.engine.conform import fits, tensor_functions
 from rushlight.engine.hooks import retain_grad
 from rushlight.engine.node import AccumulateGrad, Node, Port, Severed, edge_of
 from rushlight.engine.reach import count_contributions
+from rushlight.engine.rows import Rows
 from rushlight.engine.run import Run
 from rushlight.tensor import Tensor, wrap
 
@@ -123,7 +124,9 @@ def roots_of(outputs: tuple[Any, ...], grads: list[Any]) -> list[tuple[Any, Tens
                 RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn"), "no-grad"
             )
         dtype = expected(out)[1]
-        if g._array.dtype != dtype and g._edge is None:
+        if Rows.sparse and g.is_sparse:
+            g = g.to(dtypes.of(dtype))
+        elif g._array.dtype != dtype and g._edge is None:
             plain = g._array.__class__ is np.ndarray
             g = wrap(g._array.astype(dtype)) if plain else tensor_functions["cast"](g, dtype)
         shape = getattr(edge._array if isinstance(edge, Tensor) else edge, "shape", None)

@@ -134,9 +134,7 @@ def refuted(
     try:
         if fn is None:
             fn, inputs = second_order(alone, inputs, None, False)
-        probe = Check(fn, inputs, settings)
-        probe.blaming = False
-        probe.run()
+        Check(fn, inputs, settings, False).run()
     except GradcheckError as error:
         return str(error).splitlines()[0]
     except Exception:  # it cannot be checked alone

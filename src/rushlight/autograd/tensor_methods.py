@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.handles import Hooks
 from rushlight.engine.accumulate import post_hook
 from rushlight.engine.hooks import retain_grad, tensor_hook
 from rushlight.tensor import LEAF, Tensor
@@ -53,8 +54,13 @@ def backward_hooks(self: Tensor) -> dict[int, Callable[..., Any]] | None:
 
 
 def put_backward_hooks(self: Tensor, hooks: dict[int, Callable[..., Any]] | None) -> None:
-    """Keep a dictionary of hooks, which `grad_fn._register_hook_dict` makes those of the gradient."""
+    """Make the hooks in a dictionary those of the gradient: it is kept, for `grad_fn._register_hook_dict` to read."""
     self.__dict__["_backward_hooks"] = hooks
+    edge = self._edge
+    if edge is LEAF:
+        self._hooks = Hooks(hooks) if hooks else None
+    elif hooks and edge is not None and not isinstance(edge, Tensor):
+        edge.node.extras().tensor_hooks[self.output_nr] = Hooks(hooks)
 
 
 def post_accumulate_grad_hooks(self: Tensor) -> dict[int, Callable[..., Any]] | None:

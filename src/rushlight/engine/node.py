@@ -255,7 +255,7 @@ def accumulator(leaf: Tensor) -> AccumulateGrad:
     return node
 
 
-class Refused(Node):
+class Error(Node):
     """The node behind what cannot be differentiated: a gradient that comes to it raises an error of a class and a text."""
 
     __slots__ = ("kind", "why")
@@ -263,6 +263,10 @@ class Refused(Node):
     def __init__(self, edges: tuple[Any, ...], array: Array, kind: type[Exception], why: str):
         self.edges, self.extra, self.seq, self.kind, self.why = edges, None, next_seq(), kind, why
         self.shape, self.dtype = array.shape, array.dtype
+
+    def name(self) -> str:
+        """The name, with PyTorch's prefix."""
+        return "torch::autograd::Error"
 
     def run(self, g: object, wanted: int) -> NoReturn:
         raise self.kind(self.why)

@@ -28,7 +28,10 @@ class Rows:
 
     def into(self, whole: Array) -> Array:
         """Add it to an array of its shape in place."""
-        np.add.at(whole, tuple(self.indices), self.values)
+        if len(self.indices):
+            np.add.at(whole, tuple(self.indices), self.values)
+        else:  # of no sparse dimensions: everything is one place
+            whole += self.values.sum(0)
         return whole
 
     def plus(self, other: Array | Rows) -> Array | Rows:

@@ -66,7 +66,7 @@ class Run:
         records = self.records = self.survey(roots)
         # A root's gradient may be the caller's tensor: it is never written to, since the caller holds it too.
         for edge, g in roots:
-            self.deposit(edge, g if self.create else g._array)
+            self.deposit(edge, g if self.create else begun(edge, g))
         ready: list[Any] = []
         for target in dict.fromkeys([edge.node for edge, _ in roots if not isinstance(edge, Tensor)]):
             if target in records and records[target][0] == 0:  # nothing else leads there
@@ -370,6 +370,14 @@ class Run:
             accumulate_tensor(leaf, g)
         else:
             accumulate_array(leaf, g)
+
+
+def begun(edge: Edge, g: Tensor) -> Any:
+    """A gradient that a run on arrays begins with: where a leaf is given a sparse one, its rows."""
+    if not (Rows.sparse and g.is_sparse):
+        return g._array
+    rows = tensor_functions["rows"](g)
+    return rows if isinstance(edge, Tensor) else np.asarray(rows)
 
 
 def some(slots: list[Any]) -> list[Any] | None:

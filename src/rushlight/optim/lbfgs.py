@@ -72,12 +72,13 @@ class LBFGS(Optimizer):
 
     def _flat_grad(self) -> Array:
         """All gradients in one new vector; zeros where there is none.  Raises RuntimeError if one has not a number for each element."""
-        for p in self._params:
-            if p.grad is not None and p.grad._array.size != p._array.size:
-                raise RuntimeError(f"LBFGS: a gradient of shape {list(p.grad.shape)} does not fit its parameter of shape "
+        grads = [p.grad.to_dense() if p.grad is not None and p.grad.is_sparse else p.grad for p in self._params]
+        for p, grad in zip(self._params, grads, strict=True):
+            if grad is not None and grad._array.size != p._array.size:
+                raise RuntimeError(f"LBFGS: a gradient of shape {list(grad.shape)} does not fit its parameter of shape "
                                    f"{list(p.shape)}: was p.data replaced? Clear p.grad")  # fmt: skip
-        parts = [np.zeros(raw(p).size, raw(p).dtype) if p.grad is None else raw(p.grad).ravel() for p in self._params]
-        return np.concatenate(parts)
+        both = zip(self._params, grads, strict=True)
+        return np.concatenate([np.zeros(raw(p).size, raw(p).dtype) if g is None else raw(g).ravel() for p, g in both])
 
     def _move(self, t: Any, direction: Array) -> None:
         """Add `t` times a direction to the parameters."""

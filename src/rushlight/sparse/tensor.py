@@ -72,9 +72,9 @@ class Sparse(Parts):
                            kwargs: dict[str, Any] | None = None) -> Any:  # fmt: skip
         """The method of that name of this class; of functions without one, NotImplementedError."""
         own, kwargs = _name_of(func), kwargs or {}
-        if own == "__set__" and not isinstance(args[0], Sparse):  # the gradient of a dense tensor
+        if own in ("__set__", "backward", "grad") and not isinstance(args[0], Sparse):  # the gradient of a dense tensor
             with DisableTorchFunctionSubclass():
-                return func(*args)
+                return func(*args, **kwargs)
         if kwargs.get("out") is not None:
             rest = {name: x for name, x in kwargs.items() if name != "out"}
             into = importlib.import_module("rushlight.sparse.changes").into
