@@ -133,7 +133,7 @@ _FUNCTIONS |= dict.fromkeys(
     "rushlight.compat.rooms.top",
 )  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(
-    ("_addmm_activation", "_compute_linear_combination", "_debug_has_internal_overlap", "_int_mm", "_scaled_mm", "_scaled_mm_v2", "_validate_sparse_coo_tensor_args", "_validate_sparse_compressed_tensor_args",
+    ("_addmm_activation", "_compute_linear_combination", "_debug_has_internal_overlap", "_has_compatible_shallow_copy_type", "_int_mm", "_scaled_mm", "_scaled_mm_v2", "_validate_sparse_coo_tensor_args", "_validate_sparse_compressed_tensor_args",
      "_validate_sparse_csr_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_bsr_tensor_args",
      "_validate_sparse_bsc_tensor_args"),
     "rushlight.compat.rooms.inner",
@@ -147,7 +147,7 @@ _FUNCTIONS |= dict.fromkeys(
 )  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(
     ("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_assert_scalar", "_assert_tensor_metadata", "_chunk_cat", "_euclidean_dist", "_fft_c2c",
-     "_fft_c2r", "_fft_r2c", "_index_put_impl_", "_is_all_true", "_is_any_true", "_linalg_check_errors", "_linalg_det", "_linalg_eigh",
+     "_fft_c2r", "_fft_r2c", "_grouped_mm", "_index_put_impl_", "_is_all_true", "_is_any_true", "_linalg_check_errors", "_linalg_det", "_linalg_eigh",
      "_linalg_slogdet", "_linalg_solve_ex", "_linalg_svd", "_log_softmax", "_log_softmax_backward_data", "_native_batch_norm_legit",
      "_native_batch_norm_legit_no_training", "_prelu_kernel", "_safe_softmax", "_scaled_dot_product_flash_attention_for_cpu", "_softmax",
      "_softmax_backward_data", "_trilinear", "_unique", "_unique2", "_unsafe_index", "_unsafe_index_put", "_unsafe_masked_index",

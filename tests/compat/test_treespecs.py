@@ -133,3 +133,15 @@ def test_small_helpers():
     assert pytree.is_namedtuple_class(Point) and not pytree.is_namedtuple_class(tuple)
     result = rushlight.ones(2, 2).max(0)
     assert pytree.is_structseq(result) and pytree.is_structseq_class(type(result)) and not pytree.is_structseq((1,))
+
+
+def test_ways_of_named_tuples_and_others_are_there_for_those_who_register_their_own() -> None:
+    kind = collections.namedtuple("kind", "a b")
+    ways = {
+        "namedtuple": kind(1, 2), "deque": collections.deque([1, 2], 3), "ordereddict": collections.OrderedDict(a=1, b=2),
+        "odict": collections.OrderedDict(a=1), "list": [1], "tuple": (1, 2),
+    }  # fmt: skip
+    for name, tree in ways.items():
+        values, context = getattr(pytree, f"_{name}_flatten")(tree)
+        again = getattr(pytree, f"_{name}_unflatten")(values, context)
+        assert again == tree and type(again) is type(tree)

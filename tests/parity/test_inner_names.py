@@ -23,6 +23,21 @@ torch._addmm_activation(torch.ones(2, 2) * 0.3, torch.ones(2, 2), torch.ones(2, 
 torch._addmm_activation(-torch.ones(2), torch.ones(2, 2), -torch.ones(2, 2))
 torch._int_mm(torch.arange(102).reshape(17, 6).to(torch.int8), torch.arange(12).reshape(6, 2).to(torch.int8))
 torch._int_mm(torch.ones(2, 2), torch.ones(2, 2))
+torch._int_mm(torch.full((2, 3), 200, dtype=torch.uint8), torch.full((3, 2), -100, dtype=torch.int8))
+torch._int_mm(torch.full((2, 3), -100, dtype=torch.int8), torch.full((3, 2), 200, dtype=torch.uint8))
+torch._grouped_mm(torch.ones(16, 8), torch.ones(3, 8, 16), torch.tensor([4, 4, 12], dtype=torch.int32))
+torch._has_compatible_shallow_copy_type(torch.ones(2), torch.ones(3))
+torch._has_compatible_shallow_copy_type(torch.ones(2), torch.ones(3).to_sparse())
+torch._prims_common.suggest_memory_format(torch.ones(2, 3, 4, 5)) is torch.contiguous_format
+torch._prims_common.suggest_memory_format(torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last)) is torch.channels_last
+torch._prims_common.suggest_memory_format(torch.ones(2, 3, 4, 5, 6).to(memory_format=torch.channels_last_3d)) is torch.channels_last_3d
+torch._prims_common.suggest_memory_format(torch.ones(2, 3, 4, 5).mT) is torch.contiguous_format
+torch.cpu._is_avx2_supported(), torch.cpu._is_avx512_supported(), torch.cpu._is_vnni_supported(), torch.cpu._is_amx_tile_supported()
+[(d, getattr(torch, d).itemsize, getattr(torch, d).is_floating_point, getattr(torch, d).is_complex) for d in ("int4", "uint1", "bits16", "float4_e2m1fn_x2")]
+torch.int4.is_signed, torch.uint4.is_signed
+torch.promote_types(torch.uint4, torch.float32) is torch.float32
+isinstance(torch.ops.aten.mm.default, torch._ops.OpOverload), isinstance(torch.ops.aten.mm, torch._ops.OpOverloadPacket)
+str(torch.ops._c10d_functional.wait_tensor.default), str(torch.ops._c10d_functional.all_reduce.default)
 torch._compute_linear_combination(torch.arange(6.0).reshape(3, 2), torch.arange(6.0).reshape(2, 3))
 torch._debug_has_internal_overlap(torch.ones(2, 3))
 torch._debug_has_internal_overlap(torch.ones(2, 3).t())

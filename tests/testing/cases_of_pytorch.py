@@ -64,6 +64,9 @@ class A(TestCase):
 
     def test_equal(self):
         t = torch.tensor
+        self.check(True, np.array(["a", "b"]), np.array(["a", "b"]))
+        self.check(False, np.array(["a", "b"]), np.array(["a", "c"]))
+        self.check(False, np.array(["a"], dtype=object), np.array(["a", "c"], dtype=object))
         for ok, x, y, k in [
             (1, t([1.0, 2]), t([1.0, 2]), {}),
             (0, t([1.0, 2]), t([1.0, 3]), {}),

@@ -255,6 +255,10 @@ def __getattr__(name: str) -> Any:
     """What takes longer to import than to name."""
     if name in ("PyTorchFileReader", "PyTorchFileWriter"):
         return getattr(importlib.import_module("rushlight.serialization.records"), name)
+    if name == "_cpu":
+        return importlib.import_module("rushlight.cpu")
+    if name == "Tag":
+        return importlib.import_module("rushlight.library.tags").Tag
     if name in ("_get_autograd_fallback_mode", "_set_autograd_fallback_mode"):
         return getattr(importlib.import_module("rushlight.library.fallback"), name)
     if name in ("_dispatch_has_kernel", "_dispatch_has_kernel_for_dispatch_key", "_dispatch_keys"):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from rushlight.basics import caller
 
-__all__ = ["LazyString", "clone_input", "counters", "is_compile_supported", "warn_once"]
+__all__ = ["LazyString", "clone_input", "counters", "disable_cache_limit", "is_compile_supported", "warn_once"]
 
 counters: defaultdict[str, Counter[str]] = defaultdict(Counter)  # of what was compiled: nothing
 
@@ -40,3 +41,8 @@ def is_compile_supported(device_type: str) -> bool:
 def warn_once(msg: str, stacklevel: int = 1) -> None:
     """Warn of `msg` the first time that it is said, at the user's line whatever `stacklevel` says."""
     caller.warn_once(msg)
+
+
+def disable_cache_limit() -> AbstractContextManager[None]:
+    """A ``with`` in which any number of compiled programs is kept: there are none."""
+    return nullcontext()

@@ -57,12 +57,12 @@ NAMES = {
          r"Benchmark\w+|ThroughputBenchmark|FatalError|import_ir_module\w*|parse_(ir|schema|type_comment)|merge_type_from_type_comment|"
          r"unify_type_list|fork|wait|\w*ir_module\w*|get_num_\w+|set_num_\w+|\w*[lL]ogger|init_num_threads|autocast_(in|de)crement_nesting",
          SCRIPT),
-        (r"\w*quantize\w*|q_\w+|fbgemm_\w+|\w*_quant\w*|q(u?int)\w+|choose_qparams_\w+|int_repr|dequantize|[qu]?int[1-7]|"
-         r"bits\w+|quint\w+|qint\w+|q\w+_scale\w*|fake_quant\w*", _QUANTIZED),
+        (r"\w*quantize\w*|q_\w+|fbgemm_\w+|\w*_quant\w*|q(u?int)\w+|choose_qparams_\w+|int_repr|dequantize|"
+         r"quint\w+|qint\w+|q\w+_scale\w*|fake_quant\w*", _QUANTIZED),
         (r"(cudnn|miopen|mkldnn|mps|vulkan|xpu)_\w+|is_vulkan_available|batch_norm_(backward|elemt|gather|stats|update)\w*|\w*cudnn\w*", _DEVICE),
         (r"\w+Storage|storage_\w+", "storages know bytes: Tensor.untyped_storage() and Tensor.storage() give them"),
         (r"(c?col|crow|row)?_?indices_copy|values_copy|resize_as_sparse_", _SPARSE),
-        (r"bit|float4_\w+", _QUANTIZED), (r"cpp", _CODE), (r"get_autocast_(ipu|xla)_dtype", _DEVICE), (r"slice_inverse", _COMPILER),
+        (r"bit", _QUANTIZED), (r"cpp", _CODE), (r"get_autocast_(ipu|xla)_dtype", _DEVICE), (r"slice_inverse", _COMPILER),
         (r"sym_\w+|export|vmap_\w+|compiler|DispatchKey\w*|DisableTorchFunction\w*|ExcludeDispatchKeyGuard|"
          r"is_autocast_\w+|set_autocast_\w+|autocast\w*", _COMPILER),
     ),
@@ -76,7 +76,7 @@ NAMES = {
     "torch.return_types": ((r"all_return_types|pytree_register_structseq", _COMPILER),),
     "torch.utils.hooks": ((r"BackwardHook|warn_if_has_hooks", f"{_INNER}: Module.register_full_backward_hook is here"),),
     "torch.optim": ((r"swap_in\w+", _FUNCTIONAL),),
-    "torch.nn.functional": ((r"\w*(scaled|grouped)\w*mm|ScalingType|SwizzleType", _DEVICE), (r"assert_int_or_pair", SCRIPT)),
+    "torch.nn.functional": ((r"assert_int_or_pair", SCRIPT),),
     "torch.serialization": ((r"StorageType|mkdtemp|get_source_lines_and_file|storage_to_tensor_type|validate_hpu_device", _INNER),),
     "torch.autograd.profiler": ((r"\w+", _INNER),), "torch.autograd.profiler_util": ((r"\w+", _INNER),),
     "torch.profiler.profiler": ((r"ExecutionTraceObserver", _INNER), (r"supported_activities", "torch.profiler has it")),

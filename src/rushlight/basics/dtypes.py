@@ -96,19 +96,20 @@ HALVES = (float16.numpy, bfloat16.numpy)
 
 
 class QuantizedDtype(dtype):
-    """A dtype of quantized numbers: to be compared and asked for its size, for tables by dtype; no tensor has it."""
+    """A dtype of quantized numbers or of few bits: to be compared and asked for its size, for tables by dtype; no tensor has it."""
 
     __slots__ = ()
 
     def __init__(self, name: str, itemsize: Any):
         self.name, self.category, self.itemsize = name, INTEGER, itemsize
-        self.is_floating_point, self.is_complex, self.is_signed = False, False, name.startswith("q")
+        self.is_floating_point, self.is_complex = name.startswith("float"), False
+        self.is_signed = name.startswith(("q", "int", "float"))
 
     @property
     def numpy(self) -> Any:
         """Refused: raises NotImplementedError."""
         raise NotImplementedError(
-            f"torch.{self.name} is there by name alone: there are no quantized tensors; float16 and bfloat16 halve the bytes"
+            f"torch.{self.name} is there by name alone: no tensor has it; float16 and bfloat16 halve the bytes, and int8 quarters them"
         )
 
 
@@ -117,8 +118,12 @@ float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu = E
 NAMED = (
     *EIGHTS,
     *(
-        QuantizedDtype(name, size)
-        for name, size in (("qint8", 1), ("quint8", 1), ("qint32", 4), ("quint4x2", 1), ("quint2x4", 1))
+        QuantizedDtype(name, {"qint32": 4, "bits16": 2}.get(name, 1))
+        for name in (
+            *("qint8", "quint8", "qint32", "quint4x2", "quint2x4", "bits8", "bits16", "bits1x8", "bits2x4", "bits4x2"),
+            *(f"{kind}{bits}" for kind in ("int", "uint") for bits in range(1, 8)),
+            "float4_e2m1fn_x2",
+        )
     ),
 )
 COMPLEX_KINDS = "cW"  # of NumPy dtypes: its own, and complex32, which NumPy's functions do not take for complex
@@ -304,7 +309,8 @@ class iinfo:
         type = given_type("iinfo", type)
         if type is bool:
             raise TypeError("torch.bool is not supported by torch.iinfo: it has two values and no range")
-        if type.category != INTEGER:
+        few = isinstance(type, QuantizedDtype) and type.name not in _STORED
+        if type.category != INTEGER or few:
             raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle {type!r}")
         # Of quantized numbers, the bits that each has: two or four of quint4x2 and quint2x4 lie in a byte.
         info = np.iinfo(_STORED[type.name] if isinstance(type, QuantizedDtype) else type.numpy)

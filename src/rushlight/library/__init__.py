@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from rushlight.library import namespaces
 from rushlight.library.checks import OpCheckError, opcheck
 from rushlight.library.custom import KEYS, CustomOpDef, custom_op, named
-from rushlight.library.operators import OpOverload, OpOverloadPacket
+from rushlight.library.operators import Declared, DeclaredPacket
 from rushlight.library.schema import infer_schema, parsed
 from rushlight.library.tags import as_tags
 
@@ -45,7 +45,7 @@ class Library:
         if kind == "DEF":
             _defined.add(ns)
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
-        self._declared: list[OpOverload] = []
+        self._declared: list[Declared] = []
 
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})"
@@ -56,7 +56,7 @@ class Library:
             raise RuntimeError("a Library of the kind 'IMPL' declares no operators: make it a 'FRAGMENT'")
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
-        op = OpOverload(parsed(f"{self.ns}::{schema.strip()}"))
+        op = Declared(parsed(f"{self.ns}::{schema.strip()}"))
         known = namespaces.packets.get(op.namespace, {}).get(op._opname)
         if known is not None and op._overloadname in known._overloads:
             raise RuntimeError(f"Tried to register an operator ({op._schema}) with the same name and overload name multiple "
@@ -77,7 +77,7 @@ class Library:
         allow_override: bool = False,
     ) -> None:
         """Say what computes an operator for a dispatch key: CPU, Meta, Autograd, CompositeImplicitAutograd, ..."""
-        if not isinstance(op_name, str | OpOverload | OpOverloadPacket):
+        if not isinstance(op_name, str | Declared | DeclaredPacket):
             raise RuntimeError("impl should be passed either a name or an OpOverload object as the first argument, got "
                                f"{type(op_name)}")  # fmt: skip
         if not callable(fn):
@@ -85,7 +85,7 @@ class Library:
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if with_keyset:
             raise NotImplementedError("Library.impl: there are no keysets to pass on; register a function without one")
-        op = overload(op_name if isinstance(op_name, OpOverload | OpOverloadPacket) else f"{self.ns}::{op_name}")
+        op = overload(op_name if isinstance(op_name, Declared | DeclaredPacket) else f"{self.ns}::{op_name}")
         if key == "Meta":
             op.fake = fn
         op.kernels[key] = fn
@@ -111,13 +111,13 @@ def _scoped_library(ns: str, kind: str, dispatch_key: str = "") -> Library:
     return Library(ns, kind, dispatch_key)
 
 
-def overload(op: object) -> OpOverload:
+def overload(op: object) -> Declared:
     """The operator that a name, packet, overload or `CustomOpDef` means.  Raises RuntimeError for one that is not there."""
     if isinstance(op, CustomOpDef):
         return op._opoverload
-    if isinstance(op, OpOverload):
+    if isinstance(op, Declared):
         return op
-    if isinstance(op, OpOverloadPacket):
+    if isinstance(op, DeclaredPacket):
         return op._overloads["default"] if "default" in op._overloads else next(iter(op._overloads.values()))
     if not isinstance(op, str):
         raise ValueError(f"op must be an operator or its name, e.g. torch.ops.aten.sin.default, got {type(op)}")
@@ -138,7 +138,7 @@ def define(
     qualname: str, schema: str, *, lib: Library | None = None, tags: object = (), alias_analysis: str = ""
 ) -> None:
     """Declare an operator: ``define("my::twice", "(Tensor x) -> Tensor")``."""
-    op = OpOverload(named(schema.strip(), qualname))
+    op = Declared(named(schema.strip(), qualname))
     op.tags = as_tags(tags)
     namespaces.register(op)
 

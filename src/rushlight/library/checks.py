@@ -9,7 +9,7 @@ from rushlight.basics.tree import tree_leaves
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
-    from rushlight.library.operators import OpOverload
+    from rushlight.library.operators import Declared
 
 __all__ = ["OpCheckError", "opcheck"]
 
@@ -23,7 +23,7 @@ def tensors(values: object) -> list[Tensor]:
     return [x for x in tree_leaves(values) if isinstance(x, Tensor)]
 
 
-def check_schema(op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+def check_schema(op: Declared, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Whether the operator changes what its declaration says, and nothing else."""
     values, by_name = op._schema.bind(args, kwargs)
     before = [[x.detach().clone() for x in tensors(value)] for value in [*values, *by_name.values()]]
@@ -48,7 +48,7 @@ def check_autograd(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None
     )
 
 
-def check_fake(op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+def check_fake(op: Declared, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Whether the fake gives the shapes and dtypes that the operator gives."""
     if op.fake is None:
         raise OpCheckError(f"opcheck(op, ...): test_faketensor failed: {op} has no fake: give one with register_fake")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from rushlight.library import namespaces
-from rushlight.library.operators import OpOverload
+from rushlight.library.operators import Declared
 from rushlight.library.schema import FunctionSchema, infer_schema, parsed
 from rushlight.library.tags import as_tags
 
@@ -71,7 +71,7 @@ class CustomOpDef:
                 f"custom_op with kwarg-only Tensor args: a backward has no place for their gradients. Let {schema.name} take its "
                 f"tensors by position as well: {schema}"
             )
-        self._opoverload = OpOverload(schema, opaque=True)
+        self._opoverload = Declared(schema, opaque=True)
         self._qualname = schema.name
         self._namespace, self._name = self._opoverload.namespace, self._opoverload._opname
         self._init_fn = function

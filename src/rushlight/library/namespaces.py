@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rushlight.library import aten as _meanings  # noqa: F401  (it says what operators compute)
-from rushlight.library.operators import OpOverload, OpOverloadPacket
+from rushlight.library.operators import Declared, DeclaredPacket
 from rushlight.ops.python import aten as known
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Namespace", "aten", "load_library", "loaded_libraries", "packets", "register"]
 
-packets: dict[str, dict[str, OpOverloadPacket]] = {}
+packets: dict[str, dict[str, DeclaredPacket]] = {}
 loaded_libraries: set[str] = set()
 
 # Compiled libraries of packages, by the end of their path, and who supplies their operators here.
@@ -28,13 +28,13 @@ SUPPLIED = {
 }
 
 
-def register(op: OpOverload) -> None:
+def register(op: Declared) -> None:
     """Put an operator where `torch.ops` finds it."""
-    packet = packets.setdefault(op.namespace, {}).setdefault(op._opname, OpOverloadPacket(op.namespace, op._opname))
+    packet = packets.setdefault(op.namespace, {}).setdefault(op._opname, DeclaredPacket(op.namespace, op._opname))
     packet._overloads[op._overloadname] = op
 
 
-def forget(declared: Iterable[OpOverload]) -> None:
+def forget(declared: Iterable[Declared]) -> None:
     """Take operators from where `torch.ops` finds them."""
     for op in declared:
         packets[op.namespace][op._opname]._overloads.pop(op._overloadname, None)
@@ -86,8 +86,28 @@ class Aten(Namespace):
         return found
 
 
+# Operators between processes, by name alone: keys of tables; `torch.distributed` computes what they stand for.
+COLLECTIVES = {
+    "_c10d_functional": "all_gather_into_tensor all_gather_into_tensor_coalesced all_reduce all_reduce_ all_reduce_coalesced "
+                        "all_to_all_single broadcast broadcast_ reduce_scatter_tensor reduce_scatter_tensor_coalesced wait_tensor _wrap_tensor_autograd",
+    "c10d_functional": "all_gather_into_tensor all_reduce all_to_all_single broadcast reduce_scatter_tensor wait_tensor",
+    "c10d": "_allgather_base_ _reduce_scatter_base_ allgather_ allgather_into_tensor_coalesced_ allreduce_ alltoall_ alltoall_base_ "
+            "barrier broadcast_ gather_ recv_ reduce_ reduce_scatter_ scatter_ send",
+}  # fmt: skip
+
+
+class Collectives(Namespace):
+    """Those of one namespace."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in COLLECTIVES[self.name].split():
+            return super().__getattr__(name)
+        found = vars(self)[name] = known.Packet(name, self.name)
+        return found
+
+
 aten = Aten("aten")
-_namespaces: dict[str, Namespace] = {"aten": aten}
+_namespaces: dict[str, Namespace] = {"aten": aten, **{name: Collectives(name) for name in COLLECTIVES}}
 
 
 def __getattr__(name: str) -> Any:

@@ -13,13 +13,14 @@ from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import tree_flatten, tree_leaves, tree_unflatten
 from rushlight.library.fallback import with_warnings
 from rushlight.library.schema import FunctionSchema
+from rushlight.ops.python.kinds import OpOverload, OpOverloadPacket
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.autograd.function_vmap import VmapInfo
     from rushlight.basics.tree import Spec
 
-__all__ = ["OpOverload", "OpOverloadPacket"]
+__all__ = ["Declared", "DeclaredPacket", "OpOverload", "OpOverloadPacket"]
 
 CPU = ("CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd")  # keys of what computes, the nearest first
 AUTOGRAD = ("AutogradCPU", "Autograd")
@@ -28,7 +29,7 @@ AUTOGRAD = ("AutogradCPU", "Autograd")
 class Call:
     """One call: the operator, the structure of its arguments and, once it ran, of its results."""
 
-    def __init__(self, op: OpOverload, spec: Spec, by_name: dict[str, Any]):
+    def __init__(self, op: Declared, spec: Spec, by_name: dict[str, Any]):
         self.op, self.spec, self.by_name = op, spec, by_name
         self.results: Any = None
 
@@ -111,7 +112,7 @@ def by_sample(info: VmapInfo, in_dims: tuple[int | None, ...], call: Call, flat:
     return stacked, (0,) * len(stacked)
 
 
-class OpOverload:
+class Declared(OpOverload):
     """An operator with a declaration: ``torch.ops.my.sin.default``.
 
     kernels: what computes it, by dispatch key; fake: what says the shapes of its results; backward and setup_context: its
@@ -246,7 +247,7 @@ class OpOverload:
         return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
 
 
-def watched(op: OpOverload, values: list[Any], by_name: dict[str, Any], run: Callable[[], Any]) -> Any:
+def watched(op: Declared, values: list[Any], by_name: dict[str, Any], run: Callable[[], Any]) -> Any:
     """The result of `run`, around which observers come that have a method for operators like this one."""
     for watcher in observers():
         if hasattr(watcher, "around"):
@@ -263,20 +264,20 @@ def changed(value: Tensor) -> None:
             increment_version(x)
 
 
-def found(namespace: str, name: str) -> OpOverloadPacket:
+def found(namespace: str, name: str) -> DeclaredPacket:
     """The operator of a name."""
     from rushlight.library import namespaces
 
     return namespaces.packets[namespace][name]
 
 
-class OpOverloadPacket:
+class DeclaredPacket(OpOverloadPacket):
     """The overloads of one name: ``torch.ops.my.sin``; called, the first that takes the arguments runs."""
 
     def __init__(self, namespace: str, name: str):
         self._namespace, self.__name__ = namespace, name
         self._qualified_op_name = f"{namespace}::{name}"
-        self._overloads: dict[str, OpOverload] = {}
+        self._overloads: dict[str, Declared] = {}
         self.__module__ = f"torch.ops.{namespace}"
 
     def overloads(self) -> list[str]:

@@ -45,6 +45,7 @@ from rushlight.ops.linear import (
     eigen,
     einsum,
     fourier,
+    grouped,
     ldl,
     lowrank,
     lstsq,

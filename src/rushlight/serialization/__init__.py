@@ -5,6 +5,7 @@ Loading executes nothing that the file names, beyond a short list of harmless co
 
 from __future__ import annotations
 
+import pickle  # noqa: F401  (programs take `torch.serialization.pickle` as a default)
 from collections.abc import Callable
 from typing import Any
 

@@ -112,6 +112,7 @@ absent.names(
     "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT SparseSemiStructuredTensorCUTLASS",
     "as_sparse_gradcheck solve to_sparse_semi_structured",
 )
+globals()["SparseSemiStructuredTensor"]._DEFAULT_ALG_ID = 0  # which packages have as a default of theirs
 globals().update(older_types())
 
 

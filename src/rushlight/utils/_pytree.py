@@ -446,19 +446,38 @@ def _defaultdict_unflatten(values: Iterable[Any], context: list[Any]) -> default
     return defaultdict(context[0], _dict_unflatten(list(values), context[1]))
 
 
+def _namedtuple_flatten(d: tuple[Any, ...]) -> tuple[list[Any], type]:
+    return [*d], type(d)
+
+
+def _namedtuple_unflatten(values: Iterable[Any], context: Callable[..., Any]) -> Any:
+    return context(*values)
+
+
+def _deque_flatten(d: deque[Any]) -> tuple[list[Any], int | None]:
+    return [*d], d.maxlen
+
+
+def _deque_unflatten(values: Iterable[Any], context: int | None) -> deque[Any]:
+    return deque(values, maxlen=context)
+
+
+def _ordereddict_unflatten(values: Iterable[Any], context: list[Any]) -> OrderedDict[Any, Any]:
+    return OrderedDict(zip(context, values, strict=True))
+
+
+_odict_flatten = _ordereddict_flatten = _dict_flatten
+_odict_unflatten = _ordereddict_unflatten
+
 # `children_of` knows them without: for those who walk trees by themselves.
 for _kind, _ways in {
     list: (_list_flatten, _list_unflatten, _list_flatten_with_keys),
     tuple: (_tuple_flatten, _tuple_unflatten, _tuple_flatten_with_keys),
     dict: (_dict_flatten, _dict_unflatten, _dict_flatten_with_keys),
-    OrderedDict: (
-        _dict_flatten,
-        lambda values, keys: OrderedDict(zip(keys, values, strict=True)),
-        _dict_flatten_with_keys,
-    ),
+    OrderedDict: (_ordereddict_flatten, _ordereddict_unflatten, _dict_flatten_with_keys),
     defaultdict: (_defaultdict_flatten, _defaultdict_unflatten, _dict_flatten_with_keys),
-    deque: (lambda d: ([*d], d.maxlen), lambda values, most: deque(values, most), _list_flatten_with_keys),
-    namedtuple: (lambda d: ([*d], type(d)), lambda values, kind: kind(*values), None),
+    deque: (_deque_flatten, _deque_unflatten, _list_flatten_with_keys),
+    namedtuple: (_namedtuple_flatten, _namedtuple_unflatten, None),
 }.items():
     REGISTERED[_kind] = Registered(_ways[0], _ways[1], None, _ways[2])  # type: ignore[index, arg-type]
 REGISTERED[Size] = REGISTERED[Size]._replace(flatten_with_keys=_tuple_flatten_with_keys)

@@ -37,7 +37,7 @@ from rushlight.compat.rooms.flops.formulas import (  # noqa: F401  the formulas 
     suffixes,
 )
 from rushlight.library.namespaces import aten
-from rushlight.library.operators import OpOverload, OpOverloadPacket
+from rushlight.library.operators import Declared, DeclaredPacket
 from rushlight.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from rushlight.ops.python.aten import Packet, names
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
-PACKETS = Packet, OpOverloadPacket
+PACKETS = Packet, DeclaredPacket
 flop_registry: dict[Any, Callable[..., Any]] = {}
 
 
@@ -144,7 +144,7 @@ class FlopCounterMode:
             **{k: v if getattr(v, "_get_raw", False) else shape_wrapper(v) for k, v in (custom_mapping or {}).items()},
         }
         self._within = 0  # of custom operators, how many run
-        self._others = {k: v for k, v in self.flop_registry.items() if not isinstance(k, OpOverloadPacket)}
+        self._others = {k: v for k, v in self.flop_registry.items() if not isinstance(k, DeclaredPacket)}
         self.depth, self.display = depth, display
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
         self._inside: list[str] = []
@@ -240,7 +240,7 @@ class FlopCounterMode:
         if node is not None:
             self._made_in[id(node)] = node, modules, call
 
-    def around(self, op: OpOverload, values: list[Any], by_name: dict[str, Any], run: Callable[[], Any]) -> Any:
+    def around(self, op: Declared, values: list[Any], by_name: dict[str, Any], run: Callable[[], Any]) -> Any:
         """A custom operator: counted as a whole where it has a formula, else by its parts where it is nothing but them."""
         target = op.overloadpacket
         if target not in self.flop_registry and set(op.kernels) == {"CompositeImplicitAutograd"}:

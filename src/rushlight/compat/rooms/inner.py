@@ -25,16 +25,22 @@ def _addmm_activation(
     return functional.gelu(found) if use_gelu else found.relu()
 
 
+def _has_compatible_shallow_copy_type(self: Tensor, from_: Tensor) -> bool:
+    """Whether one tensor's memory can become another's: both strided, or both sparse."""
+    return self.is_sparse == from_.is_sparse
+
+
 def _int_mm(self: Tensor, mat2: Tensor) -> object:
-    """The product of two matrices of int8, in int32.  (N, K), (K, M) -> (N, M)
+    """The product of two matrices of int8, or of one of uint8 and one of int8, in int32.  (N, K), (K, M) -> (N, M)
 
     Raises RuntimeError for other dtypes and for what are no matrices that go together.
     """
     for what, x in (("self", self), ("mat2", mat2)):
         if x.dim() != 2:
             raise RuntimeError(f"_int_mm: Expected {what} to be of dimension 2 but got {x.dim()}")
-        if x.dtype is not dtypes.int8:
-            raise RuntimeError(f"_int_mm: Expected {what} dtype to be of type int8 but got {x.dtype}")
+        if x.dtype is not dtypes.int8 and not (x is self and x.dtype is dtypes.uint8):
+            kinds = "int8 or uint8" if what == "self" else "of type int8"
+            raise RuntimeError(f"_int_mm: Expected {what} dtype to be {kinds} but got {x.dtype}")
     if self.shape[1] != mat2.shape[0]:
         raise RuntimeError(
             f"_int_mm: self.size(1) needs to match mat2.size(0), got {self.shape[1]} and {mat2.shape[0]}"

@@ -15,7 +15,7 @@ KEYS = frozenset({
     "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
     "_ctc_loss", "_ctc_loss_backward", "_embedding_bag", "_embedding_bag_backward", "_embedding_bag_forward_only",
     "_histogramdd_bin_edges", "_segment_reduce_backward",
-    "_efficient_attention_forward", "_flash_attention_forward", "_fused_adam_", "_grouped_mm", "_pin_memory", "_reshape_alias", "_scaled_dot_product_cudnn_attention",
+    "_efficient_attention_forward", "_flash_attention_forward", "_fused_adam_", "_pin_memory", "_reshape_alias", "_scaled_dot_product_cudnn_attention",
     "_scaled_dot_product_cudnn_attention_backward", "_scaled_dot_product_efficient_attention",
     "_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_backward", "_sparse_addmm",
     "_sparse_mm_reduce_impl", "sym_constrain_range_for_size",

@@ -84,9 +84,20 @@ def attention(query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0,
     return out, torch.logsumexp(scores, -1)
 
 
+def grouped_mm(
+    self: Tensor,
+    mat2: Tensor,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: dtypes.dtype | None = None,
+) -> Any:
+    """Products of groups."""
+    return functional.grouped_mm(self, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
+
+
 MEANINGS: dict[str, Callable[..., Any]] = {
     "_linalg_det": det, "_linalg_slogdet": slogdet, "_linalg_eigh": eigh, "_linalg_svd": svd, "_linalg_solve_ex": solve_ex,
     "_linalg_check_errors": check_errors, "_cdist_forward": cdist, "_pdist_forward": lambda x, p=2.0: functional.pdist(x, p),
-    "_euclidean_dist": lambda x1, x2: torch.cdist(x1, x2), "_chunk_cat": chunk_cat,
+    "_euclidean_dist": lambda x1, x2: torch.cdist(x1, x2), "_chunk_cat": chunk_cat, "_grouped_mm": grouped_mm,
     "_scaled_dot_product_flash_attention_for_cpu": attention,
 }  # fmt: skip

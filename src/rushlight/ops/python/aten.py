@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.dispatch import call
 from rushlight.dispatch.declare import OPS
 from rushlight.dispatch.registry import NAMESPACES
+from rushlight.ops.python.kinds import OpOverload, OpOverloadPacket
 from rushlight.overrides.protocol import ALL, asked, here, overriding
 from rushlight.overrides.public import state
 from rushlight.tensor import Tensor
@@ -60,7 +61,7 @@ def over(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
     return found if found or (here.asks and here.modes) else None
 
 
-class Overload:
+class Overload(OpOverload):
     """One overload of an operator: a key of tables, and a function.  It is the same object wherever it is asked for.
 
     To a mode it stands for the call that the mode was handed, and runs that when it is given its arguments.
@@ -101,7 +102,7 @@ class Overload:
         return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
 
 
-class Packet:
+class Packet(OpOverloadPacket):
     """The overloads of one name: ``torch.ops.aten.add``; called, it looks at its arguments, as the public functions do."""
 
     def __init__(self, name: str, namespace: str = "aten"):

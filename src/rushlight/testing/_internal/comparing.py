@@ -29,6 +29,7 @@ def compared(x: object, y: object, place: Place, rules: dict[str, Any]) -> None:
 
 def pairs(x: Any, y: Any, place: Place) -> Iterator[tuple[Any, Any, Place]]:
     """What is to be compared: elements of sequences and mappings, else the two themselves."""
+    x, y = (_listed(v) for v in (x, y))
     if isinstance(x, Mapping) and isinstance(y, Mapping):
         if set(x) != set(y):
             raise AssertionError(f"The keys of the mappings do not match:\n{list(x)}\n{list(y)}")
@@ -41,6 +42,11 @@ def pairs(x: Any, y: Any, place: Place) -> Iterator[tuple[Any, Any, Place]]:
             yield from pairs(one, other, (*place, i))
     else:
         yield x, y, place
+
+
+def _listed(x: Any) -> Any:
+    """An array of words or objects, which no tensor can have, as a list; anything else as it is."""
+    return x.tolist() if isinstance(x, np.ndarray) and x.dtype.kind in "OSU" else x
 
 
 def sequence(x: object) -> bool:

@@ -12,7 +12,16 @@ from rushlight.utils import _pytree
 
 __all__ = ["OutDtypeOperator", "out_dtype"]
 
-ALLOWED = ("linear.default", "mm.default", "conv2d.default", "convolution.default", "mul.Tensor", "mul.Scalar")
+ALLOWED = (
+    "linear.default",
+    "mm.default",
+    "conv2d.default",
+    "convolution.default",
+    "mul.Tensor",
+    "mul.Scalar",
+    "div.Tensor",
+    "div.Scalar",
+)
 
 
 class OutDtypeOperator(HigherOrderOperator):

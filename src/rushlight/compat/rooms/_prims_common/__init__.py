@@ -23,6 +23,7 @@ from rushlight.compat.rooms._prims_common.shapes import (
     is_expandable_to,
     is_same_shape,
     make_contiguous_strides_for,
+    suggest_memory_format,
 )
 from rushlight.tensor import Tensor as TensorLike
 
@@ -30,4 +31,4 @@ __all__ = ["ELEMENTWISE_TYPE_PROMOTION_KIND", "TensorLike", "canonicalize_dim", 
            "corresponding_complex_dtype", "corresponding_real_dtype", "dtype_to_type", "elementwise_dtypes", "get_computation_dtype",
            "is_boolean_dtype", "is_channels_last_contiguous", "is_complex_dtype", "is_contiguous", "is_contiguous_or_false",
            "is_expandable_to", "is_float_dtype", "is_integer_dtype", "is_same_shape", "make_contiguous_strides_for",
-           "type_to_dtype"]  # fmt: skip
+           "suggest_memory_format", "type_to_dtype"]  # fmt: skip

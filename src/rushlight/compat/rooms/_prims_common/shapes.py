@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 __all__ = ["canonicalize_dim", "canonicalize_dims", "compute_required_storage_length", "is_channels_last_contiguous", "is_contiguous",
-           "is_contiguous_or_false", "is_expandable_to", "is_same_shape", "make_contiguous_strides_for"]  # fmt: skip
+           "is_contiguous_or_false", "is_expandable_to", "is_same_shape", "make_contiguous_strides_for", "suggest_memory_format"]  # fmt: skip
 
 
 def is_contiguous(a: Any) -> bool:
@@ -22,6 +22,15 @@ def is_channels_last_contiguous(a: Any) -> bool:
     from rushlight.dispatch.formats import channels_last
 
     return a.dim() == 4 and bool(a.is_contiguous(memory_format=channels_last))
+
+
+def suggest_memory_format(x: Any) -> Any:
+    """The memory format in which a result of the same shape would lie: with the channels of a picture or volume last, or in order."""
+    from rushlight.dispatch import formats
+
+    if not formats.lies_channels_last(x._array):
+        return formats.contiguous_format
+    return formats.channels_last if x.dim() == 4 else formats.channels_last_3d
 
 
 def make_contiguous_strides_for(shape: Sequence[int]) -> tuple[int, ...]:
