@@ -25,7 +25,7 @@ torch._int_mm(torch.arange(102).reshape(17, 6).to(torch.int8), torch.arange(12).
 torch._int_mm(torch.ones(2, 2), torch.ones(2, 2))
 torch._int_mm(torch.full((2, 3), 200, dtype=torch.uint8), torch.full((3, 2), -100, dtype=torch.int8))
 torch._int_mm(torch.full((2, 3), -100, dtype=torch.int8), torch.full((3, 2), 200, dtype=torch.uint8))
-torch._grouped_mm(torch.ones(16, 8), torch.ones(3, 8, 16), torch.tensor([4, 4, 12], dtype=torch.int32))
+torch._grouped_mm(torch.ones(16, 8), torch.ones(3, 8, 16), torch.tensor([4, 4, 16], dtype=torch.int32))
 torch._has_compatible_shallow_copy_type(torch.ones(2), torch.ones(3))
 torch._has_compatible_shallow_copy_type(torch.ones(2), torch.ones(3).to_sparse())
 torch._prims_common.suggest_memory_format(torch.ones(2, 3, 4, 5)) is torch.contiguous_format
