@@ -63,6 +63,8 @@ SUITES = {
     "array-api-compat": Suite("tests", "it counts the names of PyTorch before all of its modules are loaded; `torch.checkpoint`, of rushlight's own, comes later"),
     "autoray": Suite("tests", "one draws with networkx, which was not there; five expect that a sum with `keepdims` and no dimension fails, and it does not"),
     "backpack-for-pytorch": Suite("test/interface_test.py test/linear_test.py test/conv2d_test.py test/layers_test.py test/test_batch_first.py"),
+    "cebra": Suite("tests/test_models.py tests/test_criterions.py tests/test_distributions.py"),
+    "curvlinops-for-pytorch": Suite("test/test_hessian.py test/trace test/norm"),
     "einops": Suite("einops/tests"),
     "gpytorch": Suite(
         "test/kernels test/distributions test/likelihoods test/mlls test/variational test/utils",
@@ -71,28 +73,39 @@ SUITES = {
     "hessian-eigenthings": Suite(
         "tests",
         "they count memory by tracemalloc, which sees NumPy's and not PyTorch's"),
+    "julius": Suite("tests"),
     "linear_operator": Suite(
         "test/operators test/functions test/utils",
         "estimates of log determinants and systems of random matrices, which draw other random numbers (seven of them, by twelve seeds "
         "each: 12 fail here, 9 under PyTorch); a batch of CSR matrices is refused"),
+    "norse": Suite(
+        "norse/torch/functional/test",
+        "a scripted function makes a float of the int that its argument is annotated as"),
     "opt_einsum": Suite("opt_einsum"),
     "nflows": Suite("tests", "a spline at random points of a float32 (it fails for some seeds); two call torch.solve, which PyTorch removed"),
     "normflows": Suite("normflows"),
     "opacus": Suite(
         "opacus/tests/grad_samples/linear_test.py opacus/tests/grad_samples/conv1d_test.py opacus/tests/grad_samples/group_norm_test.py "
         "opacus/tests/grad_samples/layer_norm_test.py opacus/tests/grad_samples/embedding_test.py opacus/tests/validators"),
+    "poutyne": Suite("tests", "colorama was not there"),
     "pykeen": Suite(
         "tests/test_losses.py tests/test_nn tests/test_evaluation tests/test_instances.py tests/test_utils.py tests/test_loss_weights.py"),
+    "pytorch-accelerated": Suite("test"),
     "pytorch-ignite": Suite(
         "tests/ignite/engine tests/ignite/metrics tests/ignite/base tests/ignite/test_utils.py --continue-on-collection-errors",
         "tests that ask for packages that are not there"),
+    "pytorch-toolbelt": Suite("tests"),
     "pytorch_optimizer": Suite(
         "tests/test_optimizer_variants.py tests/test_optimizers.py tests/test_lr_schedulers.py tests/test_loss_functions.py tests/test_gradients.py"),
+    "pytorch_wavelets": Suite("tests --continue-on-collection-errors"),
     "schedulefree": Suite("schedulefree", "under PyTorch they ask for a GPU, which is the CPU here"),
     "skorch": Suite("skorch/tests/test_regressor.py skorch/tests/test_utils.py skorch/tests/test_toy.py skorch/tests/test_setter.py"),
     "tensorly": Suite("tensorly"),
     "tensorly-torch": Suite("tltorch"),
+    "tntorch": Suite("tests --continue-on-collection-errors"),
     "torch-optimizer": Suite("tests"),
+    "torchani": Suite("tests --continue-on-collection-errors", "programs are exported"),
+    "torchbearer": Suite("tests"),
     "vit-pytorch": Suite("tests", "under PyTorch six ask `flex_attention` for gradients, which it has for GPUs alone"),
     "zuko": Suite("tests", "transforms of random points are inverted to 1e-4 in float32, which some draws are not, under PyTorch either"),
 }  # fmt: skip
