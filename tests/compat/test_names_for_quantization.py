@@ -9,6 +9,7 @@ from rushlight.compat.rooms._higher_order_ops.inline_asm_elementwise import inli
 from rushlight.compat.rooms._higher_order_ops.out_dtype import out_dtype
 from rushlight.compat.rooms._inductor.decomposition import decompositions, register_decomposition
 from rushlight.compat.rooms.private._library.infer_schema import infer_schema
+from rushlight.jit._state import _enabled
 
 aten = torch.ops.aten
 
@@ -68,6 +69,7 @@ def test_the_rest_answers() -> None:
 
     assert decompositions.pop(aten.sin) is rule
     assert infer_schema is torch.library.infer_schema and aliases.real_name("torch._library.infer_schema")
+    assert _enabled and torch.cuda._lazy_call(len) is None and torch._C.ScriptObject
     assert torch.sparse.SparseSemiStructuredTensor._DEFAULT_ALG_ID == 0 and torch._C.Tag is torch.Tag
     assert torch._C._cpu._is_avx2_supported() in (True, False) and torch.serialization.pickle.dumps
     assert torch.nn.functional.ScalingType.RowWise.value == 1 and torch.nn.functional.SwizzleType.NO_SWIZZLE.value == 0

@@ -284,3 +284,25 @@ def test_tensors_without_memory_go_to_what_says_shapes() -> None:
         torch.ops.shapes.cpu(meta)
     torch.library.impl("shapes::cpu", "Meta", lambda x: x[None])
     assert torch.ops.shapes.cpu(meta).shape == (1, 3) and torch.ops.shapes.cpu(torch.ones(3)).shape == (3,)
+
+
+def test_kernels_may_come_before_the_declaration() -> None:
+    torch.library.impl("early::twice", ["CPU"], lambda x: 2 * x)
+    torch.library.register_kernel("early::thrice", "cpu", lambda x: 3 * x)
+    with torch.library._scoped_library("early", "FRAGMENT") as library:
+        library.impl("shape", lambda x: x.new_empty(2), "Meta")
+        for name in ("twice", "thrice", "shape"):
+            with pytest.raises(AttributeError, match=name):
+                getattr(torch.ops.early, name)
+            library.define(f"{name}(Tensor x) -> Tensor")
+        assert torch.ops.early.twice(torch.ones(2)).tolist() == [2, 2]
+        assert torch.ops.early.thrice(torch.ones(2)).tolist() == [3, 3]
+        assert torch.ops.early.shape(torch.ones(3, device="meta")).shape == (2,)
+    with torch.library._scoped_library("early", "FRAGMENT") as library:
+        library.impl("forgotten", lambda x: x, "CPU")
+    with torch.library._scoped_library("early", "FRAGMENT") as library:
+        library.define("forgotten(Tensor x) -> Tensor")
+        with pytest.raises(NotImplementedError, match="nothing was registered"):
+            torch.ops.early.forgotten(torch.ones(1))
+    with pytest.raises(RuntimeError, match="does not exist"):
+        torch.library.impl("aten::nonesuch", "CPU", lambda x: x)

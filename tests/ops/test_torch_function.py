@@ -574,3 +574,33 @@ def test_plain_tensors_answer_with_the_function_itself() -> None:
     assert torch.overrides.handle_torch_function(torch.add, (x,), x, 1).tolist() == [2.0, 2.0]
     with pytest.raises(TypeError, match=r"torch\.add|rushlight\.add"):
         torch.overrides.handle_torch_function(torch.add, (), x, 1)
+
+
+NAMED_TUPLES = """
+from typing import NamedTuple
+import rushlight as torch
+import rushlight.nn.functional as F
+
+
+class Parts(NamedTuple):
+    value: torch.Tensor
+    scale: float
+
+
+class Scaled(Parts):  # as packages make quantized tensors
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        plain = [x.value * x.scale if isinstance(x, Scaled) else x for x in args]
+        return func(*plain, **(kwargs or {}))
+
+
+x = torch.ones(1, 3, 5, 5)
+"""
+
+
+@pytest.mark.parametrize(
+    "call", ["conv2d({}, torch.ones(2, 3, 3, 3))", "linear({}, torch.ones(2, 5))", "pad({}, (1, 1))", "relu({})"]
+)
+def test_named_tuples_override_the_first_function_that_meets_one(call: str) -> None:
+    check = f"assert torch.equal(F.{call.format('Scaled(x, 2.0)')}, F.{call.format('2 * x')})"
+    subprocess.run([sys.executable, "-c", NAMED_TUPLES + check], check=True)

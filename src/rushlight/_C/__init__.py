@@ -227,7 +227,7 @@ def _mps_is_available() -> bool:
 
 absent.names(
     globals(), "TorchScript compiles, and here is nothing to compile to",
-    "Block CompilationUnit Graph Node ScriptDict ScriptFunction ScriptList ScriptMethod ScriptModule TensorType Value",
+    "Block CompilationUnit Graph Node ScriptDict ScriptFunction ScriptList ScriptMethod ScriptModule ScriptObject TensorType Value",
     "_create_function_from_graph _jit_get_schemas_for_operator _jit_pass_canonicalize _jit_pass_constant_propagation "
     "_jit_pass_dce _jit_pass_lint _jit_pass_propagate_shapes_on_graph _jit_erase_non_input_shape_information",
 )  # fmt: skip

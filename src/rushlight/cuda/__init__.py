@@ -78,6 +78,10 @@ def device_count() -> int:
     return 0
 
 
+def _lazy_call(callable: object, **kwargs: object) -> None:
+    """Call something once there is a GPU in use: never."""
+
+
 def init() -> None:
     """Initialise CUDA; refused with RuntimeError unless CUDA devices mean the CPU."""
     _needs_device("init")

@@ -46,6 +46,7 @@ class Library:
             _defined.add(ns)
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._declared: list[Declared] = []
+        self._awaited: set[str] = set()
 
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})"
@@ -85,10 +86,8 @@ class Library:
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if with_keyset:
             raise NotImplementedError("Library.impl: there are no keysets to pass on; register a function without one")
-        op = overload(op_name if isinstance(op_name, Declared | DeclaredPacket) else f"{self.ns}::{op_name}")
-        if key == "Meta":
-            op.fake = fn
-        op.kernels[key] = fn
+        op = op_name if isinstance(op_name, Declared | DeclaredPacket) else f"{self.ns}::{op_name}"
+        self._awaited |= {name for name in (add_kernel(op, key, fn),) if name}
 
     def _register_fake(self, op_name: str, fn: Callable[..., Any], _stacklevel: int = 1) -> None:
         overload(f"{self.ns}::{op_name}").fake = fn
@@ -97,6 +96,8 @@ class Library:
         """Forget the operators that this declared."""
         namespaces.forget(self._declared)
         self._declared = []
+        for name in self._awaited:
+            namespaces.awaited.pop(name, None)
         _defined.difference_update({self.ns} if self.kind == "DEF" else ())
 
     def __enter__(self) -> Library:
@@ -134,6 +135,15 @@ def overload(op: object) -> Declared:
     return packet._overloads[which or ("default" if "default" in packet._overloads else next(iter(packet._overloads)))]
 
 
+def add_kernel(op: object, key: str, function: Callable[..., Any]) -> str:
+    """Let a function compute an operator for a dispatch key: at once, or when it is declared; its name in that case, else ""."""
+    if isinstance(op, str) and op.partition("::")[0] not in ("aten", "prim", "prims") and not namespaces.has(op):
+        namespaces.awaited.setdefault(op.removesuffix(".default"), {})[key] = function
+        return op.removesuffix(".default")
+    overload(op).add_kernel(key, function)
+    return ""
+
+
 def define(
     qualname: str, schema: str, *, lib: Library | None = None, tags: object = (), alias_analysis: str = ""
 ) -> None:
@@ -160,7 +170,7 @@ def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = N
     def keep(function: Callable[..., Any]) -> Callable[..., Any]:
         for kind in [types] if isinstance(types, str) else types:
             key = "CompositeExplicitAutograd" if kind == "default" else KEYS.get(kind, kind)
-            overload(qualname).kernels[key] = function
+            add_kernel(qualname, key, function)
         return function
 
     return keep if func is None else keep(func)
@@ -170,7 +180,9 @@ def register_kernel(
     op: object, device_types: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
 ) -> Any:
     """Say what computes an operator on devices."""
-    return impl(overload(op).name(), "default" if device_types is None else device_types, func)
+    return impl(
+        op if isinstance(op, str) else overload(op).name(), "default" if device_types is None else device_types, func
+    )
 
 
 def register_fake(

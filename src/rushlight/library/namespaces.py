@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Namespace", "aten", "load_library", "loaded_libraries", "packets", "register"]
 
 packets: dict[str, dict[str, DeclaredPacket]] = {}
+awaited: dict[str, dict[str, Callable[..., Any]]] = {}  # kernels by dispatch key, of operators that are declared later
 loaded_libraries: set[str] = set()
 
 # Compiled libraries of packages, by the end of their path, and who supplies their operators here.
@@ -32,6 +33,8 @@ def register(op: Declared) -> None:
     """Put an operator where `torch.ops` finds it."""
     packet = packets.setdefault(op.namespace, {}).setdefault(op._opname, DeclaredPacket(op.namespace, op._opname))
     packet._overloads[op._overloadname] = op
+    for key, fn in awaited.pop(op.name(), {}).items():
+        op.add_kernel(key, fn)
 
 
 def forget(declared: Iterable[Declared]) -> None:
@@ -40,6 +43,14 @@ def forget(declared: Iterable[Declared]) -> None:
         packets[op.namespace][op._opname]._overloads.pop(op._overloadname, None)
         if not packets[op.namespace][op._opname]._overloads:
             del packets[op.namespace][op._opname]
+
+
+def has(name: str) -> bool:
+    """Whether an operator of a program is declared, by its name with its overload's."""
+    namespace, _, rest = name.partition("::")
+    word, _, which = rest.partition(".")
+    packet = packets.get(namespace, {}).get(word)
+    return packet is not None and (not which or which in packet._overloads)
 
 
 def load_library(path: str | os.PathLike[str]) -> None:

@@ -134,6 +134,12 @@ class Declared(OpOverload):
         self.__name__ = f"{self._opname}.{self._overloadname}"
         self.__qualname__, self.__module__ = self.__name__, f"torch.ops.{self.namespace}"
 
+    def add_kernel(self, key: str, fn: Callable[..., Any]) -> None:
+        """Let `fn` compute it for a dispatch key; for "Meta" it says shapes as well."""
+        self.kernels[key] = fn
+        if key == "Meta":
+            self.fake = fn
+
     @property
     def op(self) -> Any:
         """The operator with all of its overloads."""

@@ -75,8 +75,10 @@ def plainly(*values: object) -> bool:
     """Whether there is nobody to ask: the classes of the arguments, and of what is in lists and tuples among them, are known to
     override nothing, and no thread is in a mode."""
     for x in values:
-        if x.__class__ not in plain:
-            if not isinstance(x, (list, tuple)):
+        kind = x.__class__
+        if kind not in plain:
+            # A named tuple may override functions itself, as quantized tensors do that are of several.
+            if not isinstance(x, (list, tuple)) or (kind is not list and kind is not tuple and overrides(kind)):
                 return False
             for y in x:
                 if y.__class__ not in plain:

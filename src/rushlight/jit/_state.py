@@ -1,0 +1,15 @@
+"""``torch.jit._state``: whether TorchScript is on.  It is, and returns what it is given."""
+
+__all__ = ["_enabled"]
+
+
+class EnabledProxy:
+    """What programs look at before they script."""
+
+    enabled = True
+
+    def __bool__(self) -> bool:
+        return self.enabled
+
+
+_enabled = EnabledProxy()
