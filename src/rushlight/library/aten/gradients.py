@@ -13,7 +13,7 @@ from rushlight.autograd.run import grad as gradients
 from rushlight.basics.state import Setting, modes
 from rushlight.dispatch.named import Named
 from rushlight.library.aten import values, windows
-from rushlight.ops.python.aten import public
+from rushlight.ops.python.aten import handed, public
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -26,10 +26,15 @@ torch, functional = Named(""), Named("nn.functional")
 def pulled(fn: Callable[..., Any], grad: Tensor | Sequence[Tensor], *inputs: Tensor) -> tuple[Tensor, ...]:
     """The gradients by `inputs` of `fn(*inputs)` whose results have the gradients `grad`."""
     create = modes.grad and any(x.requires_grad for x in (*inputs, *([grad] if isinstance(grad, Tensor) else grad)))
-    with Setting("grad", True):
-        leaves = [x if x.requires_grad else x.detach().requires_grad_() for x in inputs]
-        made = fn(*leaves)
-        return tuple(gradients(made, leaves, grad, create_graph=create))
+    handed.formulas += create
+    try:
+        with Setting("grad", True):
+            # Views, so that no way from one input to another counts.
+            leaves = [x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in inputs]
+            made = fn(*leaves)
+            return tuple(gradients(made, leaves, grad, create_graph=create))
+    finally:
+        handed.formulas -= create
 
 
 def of_first(name: str) -> Callable[..., Any]:
@@ -148,11 +153,22 @@ def asked(
     return tuple(found.get(i) for i in range(len(inputs)))
 
 
+def statistics(x: Tensor, dims: tuple[int, ...], mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:
+    """The mean and the inverse deviation that forward gave; where a gradient is recorded, made of `x` again: those are constants."""
+    if not (modes.grad and x.requires_grad):
+        return mean, rstd
+    middle = x.mean(dims, True)
+    square = ((x - middle) ** 2).mean(dims, True)
+    eps = (rstd**-2 - square).detach()
+    return middle, (square + eps).rsqrt()
+
+
 def norm_of_features(grad: Tensor, input: Tensor, normalized_shape: Any, mean: Tensor, rstd: Tensor, weight: Tensor | None, bias: Tensor | None,
                output_mask: Sequence[bool]) -> tuple[Any, ...]:  # fmt: skip
     """The gradients by input, weight and bias, from the statistics of forward."""
     dims = tuple(range(-len(normalized_shape), 0))
     lead = tuple(range(input.dim() - len(normalized_shape)))
+    mean, rstd = statistics(input, dims, mean, rstd)
     normal = (input - mean) * rstd
     g = grad if weight is None else grad * weight
     by_input = rstd * (g - g.mean(dims, True) - normal * (g * normal).mean(dims, True)) if output_mask[0] else None
@@ -169,10 +185,11 @@ def norm_of_groups(grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weig
                group: int, output_mask: Sequence[bool]) -> tuple[Any, ...]:  # fmt: skip
     """The gradients by input, weight and bias, from the statistics of forward."""
     x, dy = (t.reshape(N, group, C // group, HxW) for t in (input, grad))
-    normal = (x - mean.reshape(N, group, 1, 1)) * rstd.reshape(N, group, 1, 1)
+    mean, rstd = statistics(x, (2, 3), *(t.reshape(N, group, 1, 1) for t in (mean, rstd)))
+    normal = (x - mean) * rstd
     g = dy if weight is None else dy * weight.reshape(1, group, C // group, 1)
     means = g.mean((2, 3), True), (g * normal).mean((2, 3), True)
-    by_input = rstd.reshape(N, group, 1, 1) * (g - means[0] - normal * means[1]) if output_mask[0] else None
+    by_input = rstd * (g - means[0] - normal * means[1]) if output_mask[0] else None
     return (by_input.reshape(input.shape) if by_input is not None else None,
             (dy * normal).sum((0, 3)).reshape(C) if output_mask[1] else None, dy.sum((0, 3)).reshape(C) if output_mask[2] else None)  # fmt: skip
 
@@ -186,10 +203,13 @@ def norm_of_channels(grad: Tensor, input: Tensor, weight: Tensor | None, running
     mean: Any = save_mean if train else running_mean
     var: Any = running_var
     scale: Any = save_invstd if train else (var + eps).rsqrt()
-    normal = (input - mean.reshape(along)) * scale.reshape(along)
+    mean, scale = mean.reshape(along), scale.reshape(along)
+    if train:
+        mean, scale = statistics(input, dims, mean, scale)
+    normal = (input - mean) * scale
     g = grad if weight is None else grad * weight.reshape(along)
     inner = g - g.mean(dims, True) - normal * (g * normal).mean(dims, True) if train else g
-    by_input = inner * scale.reshape(along) if output_mask[0] else None
+    by_input = inner * scale if output_mask[0] else None
     return by_input, (grad * normal).sum(dims) if output_mask[1] else None, grad.sum(dims) if output_mask[2] else None
 
 
@@ -288,11 +308,7 @@ BY_FIRST = (  # gradients by the first input of a function that takes the rest a
 ).split()
 RESIZINGS = ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d", "_upsample_bilinear2d_aa",
              "_upsample_bicubic2d_aa", *(f"{start}{n}d" for start in ("upsample_nearest", "_upsample_nearest_exact") for n in (1, 2, 3)))  # fmt: skip
-KEPT = (
-    "max_pool2d_with_indices",
-    "max_pool3d_with_indices",
-    "multilabel_margin_loss",
-)  # forward kept the last argument
+KEPT = ("multilabel_margin_loss",)  # forward kept the last argument
 
 MEANINGS: dict[str, Callable[..., Any]] = (
     {name: of_first(name.removesuffix("_backward")) for name in BY_FIRST}
@@ -300,6 +316,7 @@ MEANINGS: dict[str, Callable[..., Any]] = (
     | {f"{name}_backward": without_last(name) for name in KEPT}
     | {
         "_adaptive_avg_pool2d_backward": average_to(2), "_adaptive_avg_pool3d_backward": average_to(3),
+        "max_pool2d_with_indices_backward": maximum_at(2), "max_pool3d_with_indices_backward": maximum_at(3),
         "adaptive_max_pool2d_backward": maximum_at(2), "adaptive_max_pool3d_backward": maximum_at(3),
         "fractional_max_pool2d_backward": maximum_at(2), "fractional_max_pool3d_backward": maximum_at(3),
         "rrelu_with_noise_backward": rrelu, "_scaled_dot_product_flash_attention_for_cpu_backward": attention,

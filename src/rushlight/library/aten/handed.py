@@ -209,11 +209,19 @@ def deviation(running: Call) -> Gradients:
 
 
 def norm(running: Call) -> Gradients | None:
-    """The norm of squares: 0 where it is 0."""
+    """The norm of squares: 0 where it is 0; the largest and the smallest size: shared by all that have it."""
     p, dim, keepdim = running.statics
-    if p != 2:
+    if p != 2 and not math.isinf(p):
         return None
     x, shape, out = Saved(running.inputs[0]), list(running.inputs[0].shape), Output(running.given[0])
+    if math.isinf(p):
+        every = tuple(range(len(shape))) if not dim else dim
+
+        def shared(g: Tensor, wanted: int, node: Node) -> list[Any]:
+            mask = x().abs() == spread(out(node), shape, dim, keepdim)
+            return [spread(g, shape, dim, keepdim) * torch.sgn(x()) * (mask / mask.sum(every, True))]
+
+        return shared
 
     def backward(g: Tensor, wanted: int, node: Node) -> list[Any]:
         whole = spread(out(node), shape, dim, keepdim)
@@ -244,6 +252,76 @@ def product(running: Call) -> Gradients:
         before = torch.cat([one, given.narrow(dim, 0, shape[dim] - 1)], dim).cumprod(dim)
         after = torch.cat([one, given.flip(dim).narrow(dim, 0, shape[dim] - 1)], dim).cumprod(dim).flip(dim)
         return [spread(g, shape, (dim,), keepdim) * torch.conj(before * after)]
+
+    return backward
+
+
+def without_values(running: Call) -> bool:
+    """Whether the first input holds nothing that can be looked at: else the formula of the operator is quicker."""
+    return bool(getattr(running.inputs[0]._array, "unread", False))
+
+
+def running_product(running: Call) -> Gradients | None:
+    """Products so far: those of the others, which may be 0, from each element on."""
+    dim, reverse = running.statics
+    if reverse or not without_values(running):
+        return None
+    x, shape = Saved(running.inputs[0]), list(running.inputs[0].shape)
+
+    def backward(g: Tensor, wanted: int, node: Node) -> list[Any]:
+        given = x()
+        if not shape or 0 in shape:
+            return [g]
+        found, n = [], shape[dim]
+        for k in range(n):
+            one = torch.ones_like(given.narrow(dim, k, 1))
+            others = torch.cat([given.narrow(dim, 0, k), one, given.narrow(dim, k + 1, n - k - 1)], dim).cumprod(dim)
+            found.append((g * torch.conj(others)).narrow(dim, k, n - k).sum(dim, True))
+        return [torch.cat(found, dim)]
+
+    return backward
+
+
+def running_logsumexp(running: Call) -> Gradients | None:
+    """Logarithms of sums so far: gradients of either sign are added up as logarithms, from the end."""
+    (dim,) = running.statics
+    if not running.inputs[0].dtype.is_floating_point or not without_values(running):
+        return None
+    x, out = Saved(running.inputs[0]), Output(running.given[0])
+
+    def finite(t: Tensor) -> Any:  # what is -inf is of no element that has a gradient
+        return t.masked_fill(t == -math.inf, 0)
+
+    def part(g: Tensor, node: Node) -> Any:
+        logs = g.masked_fill(g <= 0, 1).log().masked_fill(g <= 0, -math.inf) - finite(out(node))
+        return (logs.flip(dim).logcumsumexp(dim).flip(dim) + finite(x())).exp()
+
+    def backward(g: Tensor, wanted: int, node: Node) -> list[Any]:
+        if not g.dim():
+            return [g]
+        return [(part(g, node) - part(-g, node)).masked_fill(x() == -math.inf, 0)]
+
+    return backward
+
+
+def scattered(running: Call) -> Gradients | None:
+    """Means and extremes of what is scattered to one place, which share."""
+    dim, word, include_self = running.statics
+    index, source = running.inputs[1], running.inputs[2]
+    if word not in ("mean", "amax", "amin") or source.shape != index.shape or not without_values(running):
+        return None
+    x, src, out = Saved(running.inputs[0]), Saved(source), Output(running.given[0])
+
+    def backward(g: Tensor, wanted: int, node: Node) -> list[Any]:
+        if word == "mean":
+            own, theirs = torch.ones_like(g), torch.ones_like(src())
+        else:
+            own = (x() == out(node)).to(g.dtype)
+            theirs = (src() == out(node).gather(dim, index)).to(g.dtype)
+        several = (own if include_self else torch.zeros_like(g)).scatter_add(dim, index, theirs)
+        each = g / torch.clamp_min(several, 1)
+        to_input = each * own if include_self else g.scatter(dim, index, 0)
+        return [to_input, None, each.gather(dim, index) * theirs]
 
     return backward
 

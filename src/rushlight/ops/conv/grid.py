@@ -37,6 +37,7 @@ MODES = ("bilinear", "nearest", "bicubic")
 CORNERS = ("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
            "align_corners=True if the old behavior is desired.")  # fmt: skip
 PADDINGS = ("zeros", "border", "reflection")
+FAR = float(1 << 40)  # outside of every image
 
 
 def unnormalize(x: Tensor, size: int, align: bool) -> Tensor:
@@ -155,33 +156,34 @@ def around(where: Tensor, spatial: tuple[int, ...], how: How) -> Iterator[tuple[
         yield at, inside, [part for _, part, _ in chosen], [slope for _, _, slope in chosen]
 
 
-def neighbours(x: Any, size: int, how: How) -> list[tuple[Array, Any, Any]]:
+def neighbours(x: Any, size: int, how: How) -> list[tuple[Tensor, Any, Any]]:
     """Of the elements around positions (N, 1, L) in a dimension: which they are (N, L), their weights and the slopes of these."""
     mode, padding, align = how
-    base = np.rint(raw(x)) if mode == "nearest" else np.floor(raw(x))
-    low = base[:, 0]
+    known = x.detach()
+    base = known.round() if mode == "nearest" else known.floor()
+    low = select_op(base, (slice(None), 0))
     if mode == "nearest":
         return [(integers(low), 1, 0)]
     if mode == "bilinear":
-        return [(integers(low), wrap(base + 1) - x, -1), (integers(low + 1), x - wrap(base), 1)]
-    index = [integers(raw(placed(wrap(low + (i - 1)), size, padding, align))) for i in range(4)]
-    return list(zip(index, *cubic_of(x - wrap(base)), strict=True))
+        return [(integers(low), (base + 1) - x, -1), (integers(low + 1), x - base, 1)]
+    index = [integers(placed(low + (i - 1), size, padding, align)) for i in range(4)]
+    return list(zip(index, *cubic_of(x - base), strict=True))
 
 
 def places(index: list[Any], spatial: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Integer positions, one array (N, *L) for each dimension, as places in a flat image, and whether they are inside: (N, 1, L)."""
+    """Integer positions, one tensor (N, L) for each dimension, as places in a flat image, and whether they are inside: (N, 1, L)."""
     inside: Any = True
     flat: Any = 0
     for i, s in zip(index, spatial, strict=True):
         inside = inside & (i >= 0) & (i < s)
-        flat = flat * s + np.clip(i, 0, s - 1)
-    shape = (len(flat), 1, math.prod(flat.shape[1:]))
-    return wrap(flat.reshape(shape)), wrap(inside.reshape(shape))
+        flat = flat * s + i.clamp(0, s - 1)
+    return flat.unsqueeze(1), inside.unsqueeze(1)
 
 
-def integers(x: Array) -> Array:
+def integers(x: Tensor) -> Any:
     """Float positions as int64; what is not finite goes far outside."""
-    return np.where(np.isfinite(x), np.clip(x, -(1 << 40), 1 << 40), -(1 << 40)).astype(np.int64)
+    wide = x.double()  # in 16 bits that is infinite
+    return choose(wide.isfinite(), wide.clamp(-FAR, FAR), -FAR).long()
 
 
 def cubic_of(t: Any) -> tuple[list[Any], list[Any]]:

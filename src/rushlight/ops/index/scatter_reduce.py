@@ -96,6 +96,7 @@ def average(out: Array, index: Array, dim: int, include_self: bool) -> None:
 
 @op(
     aten=("scatter_reduce.two(input, dim, index, src, reduce, *, include_self=True)",),
+    aten_gradient="scattered",
     ns=None,
     name="scatter_reduce",
     half=None,

@@ -46,10 +46,15 @@ def check_overload(name: str, overload: str) -> None:
 
 
 class Handed(threading.local):
-    """The calls that modes of this thread are handling, the innermost last: see `utils._python_dispatch`."""
+    """The calls that modes of this thread are handling, the innermost last: see `utils._python_dispatch`.
+
+    formulas: within how many operators of gradients this thread is that are recorded as what they consist of: the gradients of
+    that are those of formulas, since by operators of gradients they would be themselves again.
+    """
 
     def __init__(self) -> None:
         self.calls: list[Any] = []
+        self.formulas = 0
 
 
 handed = Handed()

@@ -134,7 +134,8 @@ class Call:
         if not tracked:
             return call.deliver(op, flat, self.statics, results, ())
         results = tuple(fresh(x, flat) for x in results)
-        backward = GRADIENTS.get(op.name, no_gradients)(self) if kinds((*flat, *results)) else None
+        by_operators = not aten.handed.formulas and kinds((*flat, *results))
+        backward = GRADIENTS.get(op.name, no_gradients)(self) if by_operators else None
         if backward is None:
             return call.deliver(op, flat, self.statics, results, self.kept())
         if op.view:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +102,9 @@ def quantile_of(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, way: 
     if wanted.size and not ((wanted >= 0) & (wanted <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     rows, shape = rows_last(input, dim)
+    if getattr(array, "unread", False):
+        found = sorted_quantiles(rows, q if isinstance(q, Tensor) else wrap(wanted), way, skip_nan)
+        return shaped(found, shape, dim, keepdim, wanted.ndim)
     followed = input.requires_grad or bool(input._tangents)
     low, high, weight, slope = places(raw(rows), np.atleast_1d(wanted), way, skip_nan, followed)
     last = raw(rows).ndim - 1
@@ -110,6 +114,19 @@ def quantile_of(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, way: 
         weight = (q - q._array) * slope + weight  # only the slope counts
     found = below if not raw(weight).any() and not moving_q else between(below, gather_op(rows, high, last), weight)
     return shaped(found, shape, dim, keepdim, wanted.ndim)
+
+
+def sorted_quantiles(rows: Tensor, q: Tensor, way: str, skip_nan: bool) -> Tensor:
+    """Quantiles (Q) of rows (*, N) that have no values to look at, by operators alone: (*, Q)."""
+    n, ordered = raw(rows).shape[-1], named.sort(rows, -1)[0]
+    broken = named.isnan(rows).sum(-1, True)
+    rank = q.reshape(-1) * ((n - 1 - broken).clamp(0) if skip_nan else broken * 0 + (n - 1)).to(rows.dtype)
+    choose = {"lower": named.floor, "higher": named.ceil, "nearest": named.round}.get(way)
+    rank = rank if choose is None else choose(rank)
+    low, high = named.floor(rank), named.ceil(rank)
+    ends = [named.gather(ordered, -1, place.detach().long()) for place in (low, high)]
+    found = named.lerp(*ends, named.full_like(rank, 0.5) if way == "midpoint" else rank - low.detach())
+    return found if skip_nan else named.where(broken > 0, math.nan, found)
 
 
 def between(low: Tensor, high: Tensor, weight: Array) -> Tensor:

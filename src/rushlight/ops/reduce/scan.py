@@ -46,7 +46,14 @@ def cumsum_op(input: Array, dim: int, reverse: bool = False) -> Array:
 cumsum_op.grad("input")(lambda g, dim, reverse: cumsum_op(g, dim, not reverse))
 
 
-@op(aten_call="running", ns=None, name="cumprod", shape=shapes.same, batch=families.shifted)
+@op(
+    aten_call="running",
+    aten_gradient="running_product",
+    ns=None,
+    name="cumprod",
+    shape=shapes.same,
+    batch=families.shifted,
+)
 def cumprod_op(input: Array, dim: int, reverse: bool = False) -> Array:
     """Running products along `dim`, from its end where `reverse`.  (*) -> (*)"""
     return backend.running(np.multiply, input, dim, reverse)
@@ -114,7 +121,7 @@ def adjoint_recurrence(g: Array | Tensor, factor: Array | Tensor, dim: int, reve
     return recurrence(g, shift(factor, dim, 1 if reverse else -1), dim, reverse)
 
 
-@op(ns=None, name="logcumsumexp", shape=shapes.same, batch=families.shifted)
+@op(aten_gradient="running_logsumexp", ns=None, name="logcumsumexp", shape=shapes.same, batch=families.shifted)
 def logcumsumexp_op(input: Array, dim: int) -> Array:
     """Logarithms of the running sums of exponentials along `dim`.  (*) -> (*)"""
     if input.dtype.kind != "c":
