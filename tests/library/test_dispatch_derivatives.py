@@ -89,3 +89,16 @@ def test_quantiles_beside_what_is_not_a_number(way: str) -> None:
         for levels in (0.3, torch.tensor([0.0, 0.6])):
             plain, around = (ask(x, levels, 1, interpolation=way) for x in (rows, Around(rows)))
             torch.testing.assert_close(around.held, plain, equal_nan=True)
+
+
+@pytest.mark.parametrize("run", [torch.mean, torch.sum, torch.amax, torch.nansum, torch.prod, torch.logsumexp])
+def test_a_number_is_reduced_along_the_dimension_that_it_has_not(run: Any) -> None:
+    x = Around(torch.tensor(2.0), True)
+    assert torch.autograd.grad(run(x, 0), x)[0].held.item() == 1
+
+
+def test_what_an_operator_keeps_beside_its_result_is_missed_by_name() -> None:
+    x = Around(point(), True)
+    found = F.embedding_bag(PLACES, x, mode="max")
+    with pytest.raises(NotImplementedError, match=r"embedding_bag_max.*beside its result"):
+        found.sum().backward()

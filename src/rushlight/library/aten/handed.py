@@ -128,6 +128,11 @@ def reduced(running: Call) -> tuple[list[int], Any, bool]:
     return list(running.inputs[0].shape), (dim,) if isinstance(dim, int) else dim, keepdim
 
 
+def count(shape: list[int], dims: Any) -> int:
+    """How many elements come together; what has no dimensions has one."""
+    return math.prod([shape[d] for d in dims] if dims and shape else shape)
+
+
 def total(running: Call) -> Gradients:
     """A sum: its gradient everywhere."""
     shape, dims, keepdim = reduced(running)
@@ -137,8 +142,8 @@ def total(running: Call) -> Gradients:
 def mean(running: Call) -> Gradients:
     """A mean: its share of it everywhere."""
     shape, dims, keepdim = reduced(running)
-    count = math.prod(shape if dims is None else [shape[d] for d in dims])
-    return lambda g, wanted, node: [spread(g, shape, dims, keepdim) / count]
+    many = count(shape, dims)
+    return lambda g, wanted, node: [spread(g, shape, dims, keepdim) / many]
 
 
 def nansum(running: Call) -> Gradients:
@@ -190,7 +195,7 @@ def variance(running: Call) -> Gradients:
 
 def of_variance(g: Tensor, x: Tensor, shape: list[int], dim: Any, correction: float, keepdim: bool) -> Tensor:
     """The gradient of a variance."""
-    free = math.prod(shape if dim is None else [shape[d] for d in dim]) - correction
+    free = count(shape, dim) - correction
     center = x.mean() if dim is None else x.mean(dim, True)
     return spread(g, shape, dim, keepdim) * (2.0 / free if free else math.nan) * (x - center)
 

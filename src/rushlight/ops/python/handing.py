@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rushlight.basics.state import Setting, modes, special
 from rushlight.dispatch import call
@@ -137,7 +137,10 @@ class Call:
         by_operators = not aten.handed.formulas and kinds((*flat, *results))
         backward = GRADIENTS.get(op.name, no_gradients)(self) if by_operators else None
         if backward is None:
-            return call.deliver(op, flat, self.statics, results, self.kept())
+            aux = self.kept()
+            if not op.aux or aux:
+                return call.deliver(op, flat, self.statics, results, aux)
+            backward = without_kept(op)
         if op.view:
             call.track_views(op, flat[0], results, self.statics)
         link(op, flat, results[0], backward)
@@ -168,6 +171,18 @@ class Call:
         rule = AUXILIARY.get(op.name)
         with unrecorded():
             return () if rule is None else rule(self)
+
+
+def without_kept(op: Op) -> Callable[..., Any]:
+    """What raises NotImplementedError for a gradient that needs what the operator keeps, which no class gives."""
+
+    def backward(g: Tensor, wanted: int, node: Node) -> NoReturn:
+        raise NotImplementedError(
+            f"{op.name}: its gradient needs what the operator keeps beside its result, which a class with __torch_dispatch__ does "
+            "not give: compute it on what the tensor holds"
+        )
+
+    return backward
 
 
 def no_gradients(running: Call) -> None:
