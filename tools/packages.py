@@ -54,6 +54,7 @@ PACKAGES = {
     "sbi_posterior": "sbi", "spikingjelly_network": "spikingjelly", "thinc_wrapper": "thinc", "torchcde_path": "torchcde",
     "torchdyn_ode": "torchdyn", "torchensemble_fit": "torchensemble", "torchio_volumes": "torchio", "torchmin_solvers": "pytorch-minimize",
     "fastai_learner": "fastai", "pennylane_circuit": "pennylane", "whisper_small": "openai-whisper", "ultralytics_yolo": "ultralytics",
+    "brevitas_training": "brevitas", "heavyball_steps": "heavyball", "torchattacks_pictures": "torchattacks", "torchjd_gradients": "torchjd",
     "torchao_quantized": "torchao", "torchopt_bilevel": "torchopt", "torchquad_integrals": "torchquad", "xitorch_solvers": "xitorch",
 }  # fmt: skip
 

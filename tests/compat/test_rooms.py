@@ -269,3 +269,28 @@ assert isinstance(torch.ones(2).untyped_storage(), UntypedStorage) and isinstanc
 def test_names_by_the_files_in_which_pytorch_keeps_them() -> None:
     done = subprocess.run([sys.executable, "-W", "error", "-c", OTHER_PLACES], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_names_of_sharding_that_trainers_import() -> None:
+    from rushlight.distributed.distributed_c10d import _get_global_rank
+    from rushlight.distributed.fsdp import wrap
+    from rushlight.distributed.fsdp._common_utils import _get_param_to_fqns, _is_fsdp_flattened
+    from rushlight.distributed.fsdp.fully_sharded_data_parallel import FLAT_PARAM, OptimStateKeyType
+
+    layer = torch.nn.Linear(2, 2)
+    shared = torch.nn.Sequential(layer, layer)
+    assert list(_get_param_to_fqns(shared).values()) == [["0.weight"], ["0.bias"]]
+    assert _get_param_to_fqns(shared, dedup_shared_params=False)[layer.bias] == ["0.bias", "1.bias"]
+    assert not _is_fsdp_flattened(layer.weight) and FLAT_PARAM == "_flat_param" and len(OptimStateKeyType) == 2
+    assert issubclass(wrap.CustomPolicy, wrap._Policy) and isinstance(wrap._ConfigAutoWrap, type)
+    with pytest.warns(FutureWarning, match="get_global_rank"), pytest.raises(ValueError):
+        _get_global_rank(None, 0)
+
+
+def test_functions_by_name_are_functions() -> None:
+    names = dir(torch._C._VariableFunctions)
+    assert "conv2d" in names and "channels_last" not in names
+    assert all(callable(getattr(torch._C._VariableFunctions, name)) for name in names)
+    with pytest.raises(AttributeError, match="channels_last"):
+        _ = torch._C._VariableFunctions.channels_last
+    assert torch._C._functorch._unwrap_for_grad and torch._C._functorch._wrap_for_grad

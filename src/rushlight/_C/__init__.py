@@ -237,13 +237,13 @@ class _VariableFunctionsClass:
     """The functions of ``torch`` that compute, by name."""
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            return NAMESPACES[""][name]
-        except KeyError:
-            raise AttributeError(f"torch._C._VariableFunctions has no {name}: there is no such operator") from None
+        found = NAMESPACES[""].get(name)
+        if not callable(found):  # among the names are memory formats, too
+            raise AttributeError(f"torch._C._VariableFunctions has no {name}: there is no such operator")
+        return found
 
     def __dir__(self) -> list[str]:
-        return sorted(NAMESPACES[""])
+        return sorted(name for name, found in NAMESPACES[""].items() if callable(found))
 
 
 _VariableFunctions = _VariableFunctionsClass()

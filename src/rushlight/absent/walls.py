@@ -124,7 +124,7 @@ PARTLY = {
     "distributed.checkpoint.format_utils": Wall(_FILES, "_EmptyStateDictLoadPlanner", "_load_state_dict"),
     "distributed._composable": Wall(_SHARDS, "", "checkpoint replicate"),
     "distributed.fsdp": Wall(_SHARDS, "OptimStateKeyType"),
-    "distributed.fsdp.wrap": Wall(_SHARDS, "", "_or_policy enable_wrap wrap"),
+    "distributed.fsdp.wrap": Wall(_SHARDS, "_ConfigAutoWrap", "_or_policy enable_wrap wrap"),
     "distributed.tensor.placement_types": Wall(_SHARDS, "_StridedShard"),
 }  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.basics import groups
+from rushlight.basics import caller, groups
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed import *  # noqa: F403
 from rushlight.distributed import __all__
@@ -12,8 +12,9 @@ from rushlight.distributed.coalescing import _coalescing_manager, _CoalescingMan
 from rushlight.distributed.collectives import all_gather_into_tensor as _all_gather_base  # before they had their names
 from rushlight.distributed.collectives import reduce_scatter_tensor as _reduce_scatter_base
 from rushlight.distributed.constants import default_pg_timeout
+from rushlight.distributed.group import get_global_rank
 
-__all__ += ["_CoalescingManager", "_all_gather_base", "_coalescing_manager", "_get_default_group", "_get_default_store", "_rank_not_in_group",
+__all__ += ["_CoalescingManager", "_all_gather_base", "_coalescing_manager", "_get_default_group", "_get_default_store", "_get_global_rank", "_rank_not_in_group",
             "_reduce_scatter_base", "default_pg_timeout"]  # fmt: skip
 
 _pg_map: dict[ProcessGroup, tuple[str, None]] = {}
@@ -27,6 +28,14 @@ def _get_default_group() -> ProcessGroup:
 def _get_default_store() -> Any:
     """The store by which the processes of the default group met.  Raises ValueError before :func:`init_process_group`."""
     return groups.required().store
+
+
+def _get_global_rank(group: ProcessGroup, rank: int) -> int:
+    """`get_global_rank` by its older name, with a FutureWarning."""
+    caller.warn(
+        "`torch.distributed.distributed_c10d._get_global_rank` is deprecated: use get_global_rank", FutureWarning
+    )
+    return get_global_rank(group, rank)
 
 
 def _rank_not_in_group(group: object) -> bool:

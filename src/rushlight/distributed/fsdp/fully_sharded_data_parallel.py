@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import groups
@@ -35,6 +36,15 @@ from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.basics.groups import ProcessGroup
+
+FLAT_PARAM = "_flat_param"  # as PyTorch calls the parameters of a unit put together, in the names of its files
+
+
+class OptimStateKeyType(Enum):
+    """By what the states of an optimizer are known."""
+
+    PARAM_NAME = auto()
+    PARAM_ID = auto()
 
 
 __all__ = ["BackwardPrefetch", "CPUOffload", "FullOptimStateDictConfig", "FullStateDictConfig", "FullyShardedDataParallel",

@@ -13,7 +13,11 @@ __all__ = ["CustomPolicy", "ModuleWrapPolicy", "always_wrap_policy", "lambda_aut
            "transformer_auto_wrap_policy"]  # fmt: skip
 
 
-class ModuleWrapPolicy:
+class _Policy:
+    """Says of modules which are sharded by themselves."""
+
+
+class ModuleWrapPolicy(_Policy):
     """Shards modules of these classes by themselves."""
 
     def __init__(self, module_classes: Iterable[type[Module]]) -> None:
@@ -23,7 +27,7 @@ class ModuleWrapPolicy:
         return recurse or isinstance(module, self._module_classes)
 
 
-class CustomPolicy:
+class CustomPolicy(_Policy):
     """Shards modules by themselves for which ``lambda_fn(module)`` is true."""
 
     def __init__(self, lambda_fn: Callable[[Module], Any]) -> None:
