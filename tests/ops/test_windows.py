@@ -108,6 +108,15 @@ def test_gradients_of_windows(fn):
     check_gradients(fn, draw(2, 1, 5, 7))
 
 
+@pytest.mark.parametrize("shape", [(1, 2, 3, 3), (1, 2, 3, 3, 3)])
+@pytest.mark.parametrize("mode", ["nearest", "bilinear"])
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.int64, torch.bool])
+def test_grids_are_sampled_of_floating_point_numbers_alone(shape, mode, dtype):
+    grid = torch.zeros(1, *(2 for _ in shape[2:]), len(shape) - 2, dtype=dtype)
+    with pytest.raises(NotImplementedError, match=f'"grid_sampler_{len(shape) - 2}d" not implemented for'):
+        F.grid_sample(torch.zeros(shape, dtype=dtype), grid, mode, align_corners=False)
+
+
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("align", [True, False])

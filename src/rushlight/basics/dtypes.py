@@ -108,8 +108,9 @@ class QuantizedDtype(dtype):
     @property
     def numpy(self) -> Any:
         """Refused: raises NotImplementedError."""
+        none = "there are no quantized tensors" if "qu" in self.name or "qi" in self.name else "no tensor has it"
         raise NotImplementedError(
-            f"torch.{self.name} is there by name alone: no tensor has it; float16 and bfloat16 halve the bytes, and int8 quarters them"
+            f"torch.{self.name} is there by name alone: {none}; float16 and bfloat16 halve the bytes, and int8 quarters them"
         )
 
 

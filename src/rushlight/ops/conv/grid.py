@@ -24,6 +24,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.clamp import where as choose
+from rushlight.ops.elementwise.floats import require
 from rushlight.ops.elementwise.shared import keep
 from rushlight.ops.index.scatter import gather_adjoint, gather_op
 from rushlight.ops.reduce.sums import sum_op
@@ -222,7 +223,7 @@ def sample(input: Tensor, grid: Tensor, mode: str, padding: str, align: bool) ->
 
 
 def check(input: Tensor, grid: Tensor, mode: str) -> None:
-    """Raise RuntimeError for operands that do not fit."""
+    """Raise RuntimeError for operands that do not fit, NotImplementedError for dtypes that are not computed."""
     x, g = input.shape, grid.shape
     if input.dtype != grid.dtype:
         raise RuntimeError(f"grid_sampler(): expected input and grid to have same dtype, but input has {input.dtype} and "
@@ -240,6 +241,7 @@ def check(input: Tensor, grid: Tensor, mode: str) -> None:
         raise RuntimeError(f"grid_sampler(): expected input to have non-empty spatial dimensions, but got {list(x)}")
     if mode == "bicubic" and len(x) != 4:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    require(input.dtype.is_floating_point, "grid_sampler_2d" if len(x) == 4 else "grid_sampler_3d", input)
 
 
 @function(ns="nn.functional", autocast="float32")
