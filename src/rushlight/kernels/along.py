@@ -22,7 +22,6 @@ exports_of_rows(
     join_along="aaannnnn>n",
 )
 
-_SMALL = 64  # elements up to which NumPy's call costs less
 _INT64 = np.dtype(np.int64)
 
 
@@ -101,7 +100,7 @@ def _moved(x: Array) -> tuple[SimpleNamespace, np.dtype[np.unsignedinteger]] | N
 
 def _fits(x: Array, index: Array, dim: int) -> bool:
     """Whether the kernels are for these arrays: dense, and of one size but for `dim`."""
-    if x.ndim != index.ndim or index.dtype != _INT64 or index.size <= _SMALL or not (dense(x) and dense(index)):
+    if x.ndim != index.ndim or index.dtype != _INT64 or not index.size or not (dense(x) and dense(index)):
         return False
     return x.shape[:dim] == index.shape[:dim] and x.shape[dim + 1 :] == index.shape[dim + 1 :]
 

@@ -21,7 +21,7 @@ exports(
     search="aaannni",
 )
 
-_FEW = 1 << 12  # elements up to which NumPy's calls cost less
+SHORT_ROW = 64  # elements of a row up to which NumPy's vectors gain nothing
 _MOST = 256  # that are kept in order one by one
 _SOUGHT = 128  # values up to which NumPy's search costs less
 
@@ -32,7 +32,8 @@ def first_extreme(x: Array, dim: int, least: bool) -> tuple[Array, Array]:
     x: (*) with elements -> (*), (*) of int64
     """
     outer, count, inner = math.prod(x.shape[:dim]), x.shape[dim], math.prod(x.shape[dim + 1 :])
-    table = native(x.dtype) if inner > 1 and count < 1 << 31 and x.size > _FEW and dense(x) else None
+    by_rows = inner == 1 and count <= SHORT_ROW
+    table = native(x.dtype) if (by_rows or inner > 1) and count < 1 << 31 and dense(x) else None
     if table is None:
         return reference.first_extreme(x, dim, least)
     shape = (*x.shape[:dim], 1, *x.shape[dim + 1 :])

@@ -266,8 +266,7 @@ def choose(mask: Array, a: Array, b: Array, out: Array | None = None) -> Array:
 def triangle(x: Array, diagonal: int, upper: bool) -> Array:
     """Matrices with zeros above a diagonal, or below one where `upper`.  (*, M, N) -> (*, M, N)"""
     rows, columns = x.shape[-2:]
-    large = x.size >= CHOSEN and x.itemsize in WIDTHS and dense(x)
-    kernels = loader.tables().get(("bytes", "digests")) if large else None
+    kernels = loader.tables().get(("bytes", "digests")) if x.size and x.itemsize in WIDTHS and dense(x) else None
     if kernels is not None:
         out, cut = np.empty(x.shape, x.dtype), min(max(diagonal, -rows), columns)
         kernels.triangle(_bytes(x), _bytes(out), x.size // (rows * columns), rows, columns, x.itemsize, cut, upper)

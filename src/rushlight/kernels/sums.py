@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, bits, dense, rounded, rows_of, summed_in
+from rushlight.kernels.dispatch import Array, bits, dense, native, rounded, rows_of, summed_in
 from rushlight.kernels.native.signatures import exports_of_rows
 from rushlight.kernels.reference.scans import WIDER
 
@@ -34,7 +34,6 @@ RUN = (
     1024  # elements that NumPy adds up one after the other, where they are no neighbours, before the sum goes on wider
 )
 SMALL = 1 << 13  # elements up to which NumPy's call costs less
-_NARROW = 16  # columns up to which a row at a time is no gain
 _REDUCE: Any = np.add.reduce  # its stubs know no keepdims that is a variable
 
 Axes = tuple[int, ...] | None
@@ -69,8 +68,10 @@ def joined(
 
     dtype: that of the result, which of 16 bits may be float32. kernel: "sum", "sum_of_squares", "sum_of_sizes" (of real elements), "sum_of_known" (those that are not NaN), "maximum_over", "minimum_over", "product_over", "log_sum" (the logarithm of the sum of exponentials)
     """
-    if x.size <= SMALL or axes == ():
+    if axes == ():
         return None
+    if x.size <= SMALL:
+        return _of_few(kernel, x, axes, keepdims) if dtype is None or dtype is x.dtype else None
     table = rows_of(x.dtype)
     extents = None if table is None else _extents(x, axes)
     if extents is None:
@@ -81,6 +82,25 @@ def joined(
     getattr(table, kernel)(bits(x if dense(x) else x.T), out, *extents)
     wanted = x.dtype if dtype is None else dtype
     return out if out.dtype == wanted else rounded(out, wanted)
+
+
+def _of_few(kernel: str, x: Array, axes: Axes, keepdims: bool) -> Array | None:
+    """The same of few numbers over one dimension, or over all."""
+    shape, size, table = x.shape, x.size, native(x.dtype)
+    if table is None or not size or not dense(x):
+        return None
+    if axes is None:
+        out, outer, inner = np.empty((1,) * len(shape) if keepdims else (), x.dtype), 1, 1
+        count = size
+    elif len(axes) == 1 and len(shape) > 1:
+        d = axes[0] % len(shape)
+        count, after = shape[d], shape[d + 1 :]
+        out, inner = np.empty((*shape[:d], 1, *after) if keepdims else shape[:d] + after, x.dtype), math.prod(after)
+        outer = size // (count * inner)
+    else:
+        return None
+    getattr(table, kernel)(x, out, outer, count, inner)
+    return out
 
 
 def _extents(x: Array, axes: Axes) -> tuple[int, int, int] | None:
@@ -94,10 +114,7 @@ def _extents(x: Array, axes: Axes) -> tuple[int, int, int] | None:
         before, within, behind = x.shape[:last:-1], x.shape[first : first + 1], x.shape[:first]
     else:
         return None
-    inner = math.prod(behind)
-    if last - first + 1 != len(axes) or (inner != 1 and inner < _NARROW):
-        return None
-    return math.prod(before), math.prod(within), inner
+    return (math.prod(before), math.prod(within), math.prod(behind)) if last - first + 1 == len(axes) else None
 
 
 def _neighbours(x: Array, axes: tuple[int, ...]) -> bool:

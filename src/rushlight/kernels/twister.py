@@ -221,7 +221,7 @@ class Twister(np.random.Generator):
 
         From all of int64 as the words are, without `low`.  All as PyTorch draws them.
         """
-        if np.ndim(low) or np.ndim(high):
+        if low.__class__ is not int and (np.ndim(low) or np.ndim(high)):
             return super().integers(low, high, size, dtype, endpoint)
         low, high = (0, int(low)) if high is None else (int(low), int(high))
         span = high - low + endpoint

@@ -39,11 +39,21 @@ enum Flags { kC = 1, kFortran = 2, kAligned = 0x100, kWriteable = 0x400 };
 
 // Python's objects and functions, as the loader found them; the functions are called with the GIL held.
 struct Python {
-    const void *none, *ndarray, *runtime_error, *memory_error;
+    const void *none, *ndarray, *runtime_error, *memory_error, *type_error, *overflow_error;
     int (*is_subtype)(const void *type, const void *of);
     void (*set_error)(const void *kind, const char *message);
+    void *(*occurred)();  // the exception that is set, or nullptr
     void *(*save_thread)();
     void (*restore_thread)(void *);
+    intptr_t (*as_size)(void *object, const void *where_too_large);
+    unsigned long long (*as_unsigned)(void *object);
+    double (*as_double)(void *object);
+    void *(*from_size)(intptr_t);
+    void (*keep)(void *object);
+    void (*release)(void *object);
+    void *(*new_capsule)(void *pointer, const char *name, void (*end)(void *));
+    void *(*pointer_of)(void *capsule, const char *name);
+    void *(*new_function)(void *method, void *self, void *module);
 };
 extern Python interpreter;
 

@@ -118,8 +118,27 @@ template <> struct PlaceOf<double> {
     typedef int64_t type;
 };
 
+// As first_extremes of rows.
+template <class T, bool kLeast> void first_extremes_of_rows(const T *x, T *out, int64_t *where, long outer, long count) {
+    parallel_for(outer, row_grain(count), [=](long begin, long end) {
+        for (long r = begin; r < end; ++r) {
+            const T *row = x + r * count;
+            T best = row[0];
+            long at = 0;
+            for (long i = 1; i < count; ++i) {
+                const T v = row[i];
+                const bool better = (kLeast ? v < best : v > best) | ((v != v) & (best == best));
+                best = better ? v : best;
+                at = better ? i : at;
+            }
+            out[r] = best, where[r] = at;
+        }
+    });
+}
+
 // The first of the largest or smallest of each column, and where it is; the first NaN is both.
 template <class T, bool kLeast> void first_extremes(const T *x, T *out, int64_t *where, long outer, long count, long inner) {
+    if (inner == 1) return first_extremes_of_rows<T, kLeast>(x, out, where, outer, count);
     using Place = typename PlaceOf<T>::type;  // as wide as an element
     const long units = ceil_div(inner, kUnit);
     parallel_for(outer * units, kGrain / (count * kUnit) + 1, [=](long begin, long end) {

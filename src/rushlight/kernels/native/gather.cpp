@@ -53,7 +53,10 @@ template <class U, class T = WideOf<U>> struct Entropy {
         }
         T direct = g * weight(t) * (T(1) - smoothing), spread = g * smoothing / T(C);
         T scale = direct + spread * weight_sum;
-        if (w && spread != 0) {
+        if (C < kVector<T>) {
+            exp_each(row, o, C, lse);
+            for (long c = 0; c < C; ++c) o[c] = o[c] * scale - (w && spread != 0 ? spread * w[c] : spread);
+        } else if (w && spread != 0) {
 #pragma omp simd
             for (long c = 0; c < C; ++c) o[c] = rl::exp(row[c] - lse) * scale - spread * w[c];
         } else {
@@ -135,10 +138,8 @@ template <class U, class T = WideOf<U>> static void cross_entropy(const Entropy<
         if (k.I != 1)
             return k.tiles([&](long r, long at, long many) { k.tile_losses(r, k.x + at, many, loss + r, lse + r); });
     each_row(k, [=](long r, const T *row, T *) {
-        T m = row_max(row, k.C), s = 0;
-#pragma omp simd reduction(+ : s)
-        for (long c = 0; c < k.C; ++c) s += rl::exp(row[c] - m);
-        lse[r] = m + rl::log(s);
+        const T m = row_max(row, k.C);
+        lse[r] = m + rl::log(exp_sum(row, k.C, m));
         loss[r] = k.loss(r, row, lse[r]);
     });
 }

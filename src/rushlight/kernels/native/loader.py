@@ -35,6 +35,13 @@ if TYPE_CHECKING:
 
 Tables = dict[Any, SimpleNamespace]
 
+# Python's functions that native code calls, in the order of `Python` in call.h.
+ASKED = (
+    *("Type_IsSubtype", "Err_SetString", "Err_Occurred", "Eval_SaveThread", "Eval_RestoreThread"),
+    *("Number_AsSsize_t", "Long_AsUnsignedLongLongMask", "Float_AsDouble", "Long_FromSsize_t", "_IncRef", "_DecRef"),
+    *("Capsule_New", "Capsule_GetPointer", "CFunction_NewEx"),
+)
+
 _HEAD = object.__basicsize__  # bytes before an ndarray's data pointer
 BROUGHT = os.path.join(SOURCES, "compiled")  # the kernels that a wheel brings, for each kind of machine
 
@@ -368,11 +375,14 @@ def _reads_arrays(lib: Any) -> bool:
     import ctypes
 
     api: Any = ctypes.pythonapi
-    functions = (api.PyType_IsSubtype, api.PyErr_SetString, api.PyEval_SaveThread, api.PyEval_RestoreThread)
-    addresses = [id(thing) for thing in (None, np.ndarray, RuntimeError, MemoryError)]
-    addresses += [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
+    addresses = [id(thing) for thing in (None, np.ndarray, RuntimeError, MemoryError, TypeError, OverflowError)]
+    addresses += [ctypes.cast(getattr(api, f"Py{name}"), ctypes.c_void_p).value or 0 for name in ASKED]
     lib.rl_python((ctypes.c_void_p * len(addresses))(*addresses))
     lib.rl_describe.argtypes = [ctypes.py_object, ctypes.c_void_p]
+    lib.rl_function.restype, lib.rl_function.argtypes = (
+        ctypes.py_object,
+        [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p],
+    )
     return all(_reads(lib, array) for array in _probes())
 
 
@@ -399,16 +409,22 @@ def _reads(lib: Any, array: Array) -> bool:
 
 def _bind(lib: Any, suffix: str, signatures: dict[str, str] = SIGNATURES) -> SimpleNamespace:
     """The functions of one dtype, with their argument types (see ``signatures``)."""
+    return SimpleNamespace(
+        **{name: _function(lib, f"rl_{name}_{suffix}", letters) for name, letters in signatures.items()}
+    )
+
+
+def _function(lib: Any, name: str, letters: str) -> Any:
+    """A kernel as a built-in function (see functions.cpp), or where that does not know its letters as ctypes calls it."""
     import ctypes
 
+    function = lib[name]
+    with contextlib.suppress(TypeError):
+        return lib.rl_function(name.encode(), letters.encode(), ctypes.cast(function, ctypes.c_void_p))
     kinds = {
         "a": ctypes.py_object, "n": ctypes.c_ssize_t, "u": ctypes.c_uint64, "i": ctypes.c_int, "d": ctypes.c_double,
     }  # fmt: skip
-    table = SimpleNamespace()
-    for name, letters in signatures.items():
-        function = lib[f"rl_{name}_{suffix}"]
-        arguments, _, result = letters.partition(">")
-        function.argtypes = [kinds[letter] for letter in arguments]
-        function.restype = kinds[result] if result else None
-        setattr(table, name, function)
-    return table
+    arguments, _, result = letters.partition(">")
+    function.argtypes = [kinds[letter] for letter in arguments]
+    function.restype = kinds[result] if result else None
+    return function

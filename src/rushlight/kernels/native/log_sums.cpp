@@ -17,12 +17,7 @@ template <class U, class T = WideOf<U>> T log_sum_of_row(const U *x, long n) {
     });
     const T base = base_of(m);
     double total = 0;
-    pieces<kRun>(x, n, [&](long, const T *v, long some) {
-        T part = 0;
-#pragma omp simd reduction(+ : part)
-        for (long i = 0; i < some; ++i) part += rl::exp(v[i] - base);
-        total += part;
-    });
+    pieces<kRun>(x, n, [&](long, const T *v, long some) { total += exp_sum(v, some, base); });
     return rl::log((T)total) + base;
 }
 

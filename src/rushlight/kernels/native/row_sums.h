@@ -1,5 +1,6 @@
 // Elements of a row joined, in an order that their number alone decides.
 #pragma once
+#include "lanes.h"
 #include "sixteen.h"
 
 namespace rl {
@@ -13,6 +14,11 @@ constexpr long kUnit = 256;       // columns joined together: long enough to be 
 template <class T, class F, class J> RL_INLINE T row_joined(const T *x, long n, T first, F f, J join) {
     typedef T Vector __attribute__((vector_size(64)));
     constexpr int kWide = 64 / (int)sizeof(T), kLanes = 4 * kWide;
+    if (n < kWide) {
+        T found = first;
+        for (long i = 0; i < n; ++i) found = join(found, f(x[i]));
+        return found;
+    }
     Vector part[4], v;
     for (int k = 0; k < 4; ++k) part[k] = Vector{} + first;
     long i = 0;
@@ -27,12 +33,11 @@ template <class T, class F, class J> RL_INLINE T row_joined(const T *x, long n, 
         std::memcpy(&v, x + i, sizeof v);
         part[0] = join(part[0], f(v));
     }
-    T lane[kWide];
-    std::memcpy(lane, &part[0], sizeof lane);
-    for (int k = 0; i < n; ++i, k = (k + 1) % kWide) lane[k] = join(lane[k], f(x[i]));
-    for (int width = kWide / 2; width > 0; width /= 2)
-        for (int k = 0; k < width; ++k) lane[k] = join(lane[k], lane[k + width]);
-    return lane[0];
+    if (i < n) {  // those of the last vector that were not among them
+        std::memcpy(&v, x + n - kWide, sizeof v);
+        part[0] = join(part[0], Lanes<T>::all >= (int)(kWide - (n - i)) ? f(v) : Vector{} + first);
+    }
+    return lanes_joined(reinterpret_cast<const T *>(&part[0]), join);
 }
 
 template <class U, class F> RL_INLINE double row_sum(const U *x, long n, F f) {

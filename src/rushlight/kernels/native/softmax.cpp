@@ -16,14 +16,7 @@ template <class U> struct Row {  // of numbers to be read in pieces, plain ones 
 };
 
 template <class T> static void softmax_row(const T *x, T *o, long n) {
-    T m = row_max(x, n), s = 0;
-#pragma omp simd reduction(+ : s)
-    for (long i = 0; i < n; ++i) {
-        T e = rl::exp(x[i] - m);
-        o[i] = e;
-        s += e;
-    }
-    T scale = T(1) / s;
+    const T scale = T(1) / exp_each(x, o, n, row_max(x, n));
 #pragma omp simd
     for (long i = 0; i < n; ++i) o[i] *= scale;
 }
@@ -34,13 +27,7 @@ template <class U, class T = WideOf<U>> static void log_softmax_row(const U *x, 
         const T found = row_max(v, some);
         m = found > m ? found : m;
     });
-    pieces<Row<U>::kLong>(x, n, [&](long, const T *v, long some) {
-        T part = 0;
-        const T most = m;
-#pragma omp simd reduction(+ : part)
-        for (long i = 0; i < some; ++i) part += rl::exp(v[i] - most);
-        s += part;
-    });
+    pieces<Row<U>::kLong>(x, n, [&](long, const T *v, long some) { s += exp_sum(v, some, m); });
     const T most = m, l = rl::log(s);
     turn(x, o, n, [=](long, T v) { return v - most - l; });
 }

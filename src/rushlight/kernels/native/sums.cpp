@@ -8,7 +8,7 @@ namespace rl {
 
 constexpr long kShort = 16;  // numbers of a row up to which rows are added up without lanes
 
-// A row of up to kShort numbers in the order of `row_sum`, whose lanes but these are 0.
+// A row of up to kShort numbers, joined by halves.
 template <class N, class F> RL_INLINE float short_sum(const float *x, N n, F f) {
     float lane[kShort];
     for (long k = 0; k < n; ++k) lane[k] = 0 + f(x[k]);
