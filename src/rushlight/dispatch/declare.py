@@ -99,6 +99,7 @@ class Op:
         None  # whether `out=` is to be of the result's dtype; None: elementwise ones of one input that keep theirs
     )
     exact: bool = False  # whether Python's numbers beside 16-bit tensors stay in float32
+    integers: bool = False  # whether the forward of an operator without ufunc takes int64 arrays, and Python integers beside them, as one would
     knows_numbers: bool = (
         False  # whether a float behind its first input reaches the forward as it is: another form than an array
     )

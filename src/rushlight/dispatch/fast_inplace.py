@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
     from rushlight.dispatch.plan import FullNode
 
-F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+F32, F64, I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
+BEYOND = 1 << 63
 
 
 def changed_at_once(op: Op, ufunc: str, target: Tensor, other: Any) -> bool:
@@ -30,7 +31,9 @@ def changed_at_once(op: Op, ufunc: str, target: Tensor, other: Any) -> bool:
     x, tensor = target._array, isinstance(other, Tensor)
     dtype, y = x.dtype, other._array if tensor else other
     number = y.__class__ is float or y.__class__ is int
-    if (dtype is not F32 and dtype is not F64) or not (number or getattr(y, "dtype", None) is dtype) or 0 in x.strides:
+    floats, alike = dtype is F32 or dtype is F64, getattr(y, "dtype", None) is dtype
+    whole = dtype is I64 and op.promote == "arith" and "i" not in op.refuse and (alike or is_small(y))
+    if not (whole or (floats and (number or alike))) or 0 in x.strides:
         return False
     node = None
     if way is RECORDED:
@@ -50,6 +53,11 @@ def changed_at_once(op: Op, ufunc: str, target: Tensor, other: Any) -> bool:
     if node is not None:
         inplace.rebase(target, node)
     return True
+
+
+def is_small(number: object) -> bool:
+    """Whether a Python number is an integer of 64 bits."""
+    return isinstance(number, int) and number.__class__ is int and -BEYOND <= number < BEYOND
 
 
 def recorded(op: Op, target: Tensor, other: Any, y: Any) -> FullNode | None:

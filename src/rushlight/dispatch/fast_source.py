@@ -16,7 +16,7 @@ import numpy as np
 from rushlight.basics.makers import maker
 from rushlight.basics.state import UNRECORDED, modes, special, unkept
 from rushlight.dispatch import fast
-from rushlight.dispatch.call import apply, shape_of
+from rushlight.dispatch.call import apply, record, shape_of
 from rushlight.dispatch.compute import check_broadcast
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.keeping.sides import keep_sides
@@ -26,7 +26,7 @@ from rushlight.engine.node import Severed, edge_of, next_seq
 from rushlight.engine.saved import Constant
 from rushlight.kernels.rows import LARGE
 from rushlight.overrides import fitting
-from rushlight.tensor import LEAF, Tensor, bare
+from rushlight.tensor import LEAF, Tensor, bare, wrap
 
 if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
@@ -36,9 +36,9 @@ NAMES: dict[str, Any] = {
     "check_broadcast": check_broadcast, "completed": fast.completed, "edge_of": edge_of, "fitting": fitting, "keep_rest": fast.keep_rest,
     "keep_sides": keep_sides,
     "ndarray": np.ndarray, "bare": bare, "next_seq": next_seq, "note_view": fast.note_view, "Severed": Severed,
-    "record": fast.record, "rebuilt": rebuilt, "shape_of": shape_of, "slow": fast.slow, "special": special,
+    "record": fast.record, "record_all": record, "rebuilt": rebuilt, "shape_of": shape_of, "slow": fast.slow, "special": special,
     "PLAIN": (Tensor, float, int), "UNRECORDED": UNRECORDED, "general": partial(fast.slow, run=apply), "modes": modes,
-    "unkept": unkept, "unrecorded": unrecorded,
+    "unkept": unkept, "unrecorded": unrecorded, "wrap": wrap,
 }  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def call(input, *, out=None):
         return slow(op, (input,), out)
     x = input._array
     d = x.dtype
-    if d is not F32 and d is not F64:
+    if {unusual}:
         x = None
         return slow(op, (input,), out)
     result = run(x)
@@ -216,7 +216,12 @@ def unary_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
     """Source of an elementwise operator on one tensor."""
     plain = "if ex is None:\n    t._edge = None\n    return t\n"
     here = unrecorded_here(" and out is None", 8)
-    return UNARY.format(unrecorded=here, recorded=indented(plain + node_source(op, scope, 1) if recorded else PLAIN, 4))
+    unusual = "d is not F32 and d is not F64"
+    if of_integers(op):
+        unusual = "d is not I64 and d is not BOOL" if "f" in op.refuse else f"{unusual} and d is not I64"
+    return UNARY.format(
+        unusual=unusual, unrecorded=here, recorded=indented(plain + node_source(op, scope, 1) if recorded else PLAIN, 4)
+    )
 
 
 def binary_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
@@ -235,18 +240,16 @@ def binary_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
 
 def unusual(op: Op) -> str:
     """The condition under which a dtype `d` beside `other` is left to the general path."""
-    if "f" in op.refuse:
-        return "d is not BOOL and d is not I64 or not isinstance(other, Tensor)"
-    floats = "d is not F32 and d is not F64"
-    if not of_integers(op):
-        return floats
     whole = "isinstance(other, Tensor) or (other.__class__ is int and -BEYOND <= other < BEYOND)"
-    return f"{floats} and (d is not I64 or not ({whole}))"
+    if "f" in op.refuse:
+        return f"(d is not BOOL or not isinstance(other, Tensor)) and (d is not I64 or not ({whole}))"
+    floats = "d is not F32 and d is not F64"
+    return f"{floats} and (d is not I64 or not ({whole}))" if of_integers(op) else floats
 
 
 def of_integers(op: Op) -> bool:
-    """Whether NumPy has an operator on two tensors as it is for int64 too, and for Python integers beside it."""
-    return op.ufunc is not None and op.promote != "float" and "i" not in op.refuse
+    """Whether the forward is as it is for int64 too, and for Python integers beside it."""
+    return (op.ufunc is not None or op.integers) and op.promote != "float" and "i" not in op.refuse
 
 
 def binary_lines(op: Op, scope: dict[str, Any]) -> str:
@@ -276,9 +279,13 @@ def binary(op: Op, slow: Callable[..., Any] = fast.slow) -> Callable[..., Any]:
 HEAD = """
 def call(*args, **kwargs):
     if kwargs or len(args) != {count}:
-        args, out = completed(op, args, kwargs)
-        if out is not None:
-            return slow(op, args[:{n}], out, args[{n}:])
+        rest = None if kwargs else rests.get(len(args))
+        if rest is None:
+            args, out = completed(op, args, kwargs)
+            if out is not None:
+                return slow(op, args[:{n}], out, args[{n}:])
+        else:
+            args += rest
     {names} = args
     {array}
     tensors, mask, kind = False, 0, None
@@ -335,6 +342,15 @@ TAIL = """
     t._edge = t._storage = t._view = None
 """
 
+# Of several outputs, which are recorded as everywhere.
+SEVERAL = """
+    {result}
+    results = tuple([x if x.__class__ is ndarray else asarray(x) for x in result[:{count}]])
+    if not tensors:
+        return results
+    results = tuple([wrap(x) for x in results])
+"""
+
 RUN = """
 try:
     result = {forward}
@@ -347,13 +363,13 @@ SIZES = "if error.__class__ is ValueError:\n        check_broadcast(op.name, ({a
 
 
 def fixed_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
-    """Source of an operator on a fixed number of tensors, with statics and one output."""
+    """Source of an operator on a fixed number of tensors, with statics."""
     n, count = len(op.tensors), len(op.names)
     names = [f"a{i}" for i in range(count)]
     inputs, statics = (f"({''.join(f'{a}, ' for a in part)})" for part in (names[:n], names[n:]))
     forget = " = ".join([*(f"x{i}" for i in range(n)), "None"])
     same = " or kind is not None" if op.promote is not None else ""
-    plain = ' and d.kind not in "biu"' if takes_all(op) else ""
+    plain = ' and d.kind not in "biu"' if takes_all(op) else " and d is not I64" if op.integers else ""
     arrays = ", ".join(f"x{i}" for i in range(n))
     compared = ", ".join(f"x{i}" for i in op.broadcasts)
     values = ", ".join([arrays, *names[n:]])
@@ -366,9 +382,10 @@ def fixed_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
         )
     else:
         result = f"result = {forward}"
-    if op.aux:
+    several = op.out_count != 1
+    if op.aux and not several:
         result += "\naux = result[1:]\nresult = result[0]"
-    alone = indented(ARRAY.format(result=indented(result, 4)), 4) if n == 1 and not op.aux else ""
+    alone = indented(ARRAY.format(result=indented(result, 4)), 4) if n == 1 and not op.aux and not several else ""
     source = HEAD.format(count=count, n=n, names="".join(f"{a}, " for a in names), array=alone)
     for i in range(n):
         memory = "_held" if op.view else "_array"  # views are made of memory: see `fast.note_view`
@@ -377,6 +394,11 @@ def fixed_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
         )
         if not op.free >> i & 1:
             source += DTYPE.format(i=i, unlike=same, plain=plain, inputs=inputs, statics=statics, forget=forget)
+    if several:
+        source += SEVERAL.format(result=indented(result, 4), count=op.out_count)
+        if op.formulas and recorded:
+            source += f"    if mask:\n        record_all(op, {inputs}, {statics}, results, result[{op.out_count}:])\n"
+        return source + "    return results\n"
     source += TAIL.format(result=indented(result, 4))
     if op.view:
         source += f"    if a0.__class__ is not ndarray:\n        note_view(op, t, a0, {statics})\n"
@@ -394,5 +416,18 @@ def takes_all(op: Op) -> bool:
 
 
 def fixed(op: Op) -> Callable[..., Any]:
-    """The public function of an operator on a fixed number of tensors, with statics and one output."""
-    return written(op, fixed_source, forward=op.forward, table={})
+    """The public function of an operator on a fixed number of tensors, with statics."""
+    return written(op, fixed_source, forward=op.forward, table={}, rests=rests(op))
+
+
+def rests(op: Op) -> dict[int, tuple[Any, ...]]:
+    """The last arguments by how many are given, where all that are not have defaults."""
+    found: dict[int, tuple[Any, ...]] = {}
+    rest: tuple[Any, ...] = ()
+    for count in range(len(op.names) - 1, len(op.tensors) - 1, -1):
+        name = op.names[count]
+        if name not in op.defaults:
+            break
+        rest = (op.defaults[name], *rest)
+        found[count] = rest
+    return found

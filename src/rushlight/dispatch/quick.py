@@ -91,7 +91,14 @@ def applied(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
     if way is RECORDED:
         return (op.unwatched or usual(op))(*inputs, *statics)
     result = (op.unrecorded or unrecorded(op))(*inputs, *statics)
-    return made(result) if way is INFERENCE and result.__class__ is Tensor and result._view is None else result
+    if way is not INFERENCE:
+        return result
+    return tuple([own(x) for x in result]) if result.__class__ is tuple else own(result)
+
+
+def own(result: Any) -> Any:
+    """As `made`, of what may be a view or no tensor."""
+    return made(result) if result.__class__ is Tensor and result._view is None else result
 
 
 def made(result: Tensor) -> Tensor:

@@ -149,11 +149,13 @@ def choose(made: Op) -> Any:
     """The fastest public function that fits the signature."""
     simple = made.elementwise and not made.static_names and made.out_count == 1 and not made.aux
     floats = "f" not in made.refuse
-    if simple and floats and made.names == ("input",):
+    taken = floats or fast_source.of_integers(made)
+    if simple and taken and made.names == ("input",):
         return fast_source.unary(made)
-    if simple and (floats or fast_source.of_integers(made)) and made.names == ("input", "other"):
+    if simple and taken and made.names == ("input", "other"):
         return fast_source.binary(made)
-    if made.sequence is None and made.out_count == 1 and made.tensors and floats:
+    several = made.out_count != 1
+    if made.sequence is None and made.out_count is not None and made.tensors and floats and not (several and made.view):
         return fast_source.fixed(made)
     return call.general(made)
 

@@ -269,6 +269,13 @@ def divisors(
     """What each window's sum is divided by: a number, or a tensor (*L)."""
     if override is not None:
         return override
+    counts = window_sizes(spatial, geometry, out, include_pad)
+    return counts if counts.__class__ is int else beside(wrap(counts.astype(like._array.dtype)), like)
+
+
+@lru_cache(1 << 8)
+def window_sizes(spatial: tuple[int, ...], geometry: tuple[Any, ...], out: tuple[int, ...], include_pad: bool) -> Any:
+    """How many elements each window has: a number, or an array (*L)."""
     counts = np.ones(())
     full = True
     for s, k, st, p, n in zip(spatial, geometry[0], geometry[1], geometry[2], out, strict=True):
@@ -277,9 +284,7 @@ def divisors(
         length = end - start if include_pad else np.minimum(end, s) - np.maximum(start, 0)
         full = full and bool((length == k).all())
         counts = counts[..., None] * length
-    if full:
-        return math.prod(geometry[0])
-    return beside(wrap(counts.astype(like._array.dtype)), like)
+    return math.prod(geometry[0]) if full else counts
 
 
 # Adaptive --------------------------------------------------------------------------------------------

@@ -395,6 +395,8 @@ addcmul_op.into(in_blocks(addcmul_op.op, _addcmul_into))
 
 def _value(value: Any, *tensors: object) -> Tensor | complex:
     """The factor as a number of the result's kind."""
+    if value.__class__ is int and value == 1:
+        return 1
     require_tensors("addcmul", input=tensors[0], tensor1=tensors[1], tensor2=tensors[2])
     value, dtype = factor("value", value), result_type_of(*tensors)
     fitted("addcmul", value, dtype.numpy)

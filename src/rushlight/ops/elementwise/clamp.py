@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 ndarray = np.ndarray
 PLAIN = (float, int, type(None))  # the bounds that need no care between floating-point numbers
+WHOLE = (int, type(None))  # and between integers
 
 # The larger, the smaller -----------------------------------------------------------------------------
 
@@ -130,7 +131,7 @@ def _fitting(x: Array, *bounds: object) -> tuple[Any, ...]:
     return tuple(None if bound is None else fitted("clamp", bound, x.dtype, True) for bound in bounds)
 
 
-@elementwise(aten=("clamp(input, low=None, high=None)",), promote="arith", half=None, ns=None, name="clamp", saved_as={"min": "low", "max": "high"}, inplace=False, refuse="c", aux=("inside",), planes=1, refusal=complex_refused(NotImplementedError, "clamp is not supported for complex types"),
+@elementwise(aten=("clamp(input, low=None, high=None)",), promote="arith", half=None, ns=None, name="clamp", saved_as={"min": "low", "max": "high"}, inplace=False, refuse="c", aux=("inside",), planes=1, integers=True, refusal=complex_refused(NotImplementedError, "clamp is not supported for complex types"),
              grads={"input": lambda g, inside: keep(g, inside)})  # fmt: skip
 def clamp_numbers(input: Array, low: float | None, high: float | None) -> tuple[Any, ...]:
     """`input` limited to [low, high], numbers or None.  (*) -> (*)"""
@@ -252,9 +253,11 @@ def clamp(input: Tensor, min: Tensor | complex | None = None, max: Tensor | comp
     >>> torch.clamp(torch.tensor([-2.0, 0.5, 2.0]), -1, 1)
     tensor([-1.0000,  0.5000,  1.0000])
     """
-    plain = min.__class__ in PLAIN and max.__class__ in PLAIN and (min is not None or max is not None)
-    if plain and isinstance(input, Tensor) and input._array.dtype.kind == "f":
-        return clamp_numbers(input, min, max)
+    if isinstance(input, Tensor) and (min is not None or max is not None):
+        kind = input._array.dtype.kind
+        known = PLAIN if kind == "f" else WHOLE if kind == "i" else ()
+        if min.__class__ in known and max.__class__ in known:
+            return clamp_numbers(input, min, max)
     return _clamped("clamp", input, min, max)
 
 

@@ -196,7 +196,7 @@ def equal(input: Tensor, other: Tensor | complex) -> bool:
     True
     """
     require_tensors("equal", input=input, other=other)
-    return bool(raw(input).shape == raw(other).shape and raw(eq(input, other)).all())
+    return bool(raw(input).shape == raw(other).shape and np.logical_and.reduce(raw(eq(input, other)), None))
 
 
 for _fn in (eq, ne, lt, le, gt, ge):

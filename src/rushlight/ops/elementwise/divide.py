@@ -105,13 +105,15 @@ reciprocal.into(floating_into(reciprocal.op, lambda x: backend.true_divide(1, x,
 
 def refuse_zero(name: str, input: Array, other: Array | int) -> None:
     """Raise RuntimeError if integers would be divided by zero."""
-    if input.dtype.kind in "iu" and not np.all(other) and 0 not in np.broadcast_shapes(input.shape, np.shape(other)):
+    if input.dtype.kind not in "iu" or (other.__class__ is int and other):
+        return
+    if not np.all(other) and 0 not in np.broadcast_shapes(input.shape, np.shape(other)):
         raise RuntimeError(f"ZeroDivisionError: {name}() of integers by a tensor that has a zero; convert to a "
                            "floating-point dtype for infinities, or replace the zeros")  # fmt: skip
 
 
 @elementwise(aten=("div.Tensor_mode(input, other, *, rounding_mode='floor')",), promote="arith", ns=None, name="div_floor", half=None, saved_as={"rounding_mode": always("floor")}, refuse="bc",
-             grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)}, numbers=True, exact=True)  # fmt: skip
+             grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)}, numbers=True, exact=True, integers=True)  # fmt: skip
 def div_floor(input: Array, other: Array) -> Array:
     """The quotient rounded down.  (*), (*) -> (*)"""
     refuse_zero("div", input, other)
@@ -138,7 +140,7 @@ def _refused(name: str) -> Callable[..., Any]:
 
 
 @elementwise(aten=("floor_divide(input, other)",), promote="arith", half=None, refuse="bc",
-             grads={"input": _refused("floor_divide"), "other": _refused("floor_divide")}, numbers=True, exact=True)  # fmt: skip
+             grads={"input": _refused("floor_divide"), "other": _refused("floor_divide")}, numbers=True, exact=True, integers=True)  # fmt: skip
 def floor_divide(input: Array, other: Array) -> Array:
     """The quotient rounded down, broadcast: Python's //.  (*), (*) -> (*).  RuntimeError for integers by zero.
 
@@ -192,7 +194,7 @@ publish_inplace(div_, "div", "", ("divide",))
 
 
 @elementwise(aten=("remainder.Tensor", "remainder.Scalar"), promote="arith", half=None, refuse="bc",
-             grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_floor(input, other)})  # fmt: skip
+             grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_floor(input, other)}, integers=True)  # fmt: skip
 def remainder(input: Array, other: Array) -> Array:
     """What floored division leaves, with the sign of `other`: Python's %.  (*), (*) -> (*)
 
@@ -207,7 +209,7 @@ def remainder(input: Array, other: Array) -> Array:
 
 
 @elementwise(aten=("fmod.Tensor", "fmod.Scalar"), promote="arith", half=None, refuse="bc",
-             grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_trunc(input, other)})  # fmt: skip
+             grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_trunc(input, other)}, integers=True)  # fmt: skip
 def fmod(input: Array, other: Array) -> Array:
     """What truncated division leaves, with the sign of `input`: C's fmod.  (*), (*) -> (*)
 

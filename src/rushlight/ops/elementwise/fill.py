@@ -82,8 +82,8 @@ copy_into.grad("input")(lambda g: zeros_like(g))
 
 
 def untracked(t: Tensor) -> bool:
-    """Whether nobody follows a change of this tensor: no history, no view, no mode that watches."""
-    return t._edge is None and t._view is None and not (modes.levels or special.observing or t._unusual)
+    """Whether nobody follows a change of this tensor: no history, no mode that watches."""
+    return not (modes.levels or special.observing or t._unusual or t.requires_grad)
 
 
 def put(t: Tensor, name: str, value: Array | int) -> Tensor:

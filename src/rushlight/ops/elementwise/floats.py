@@ -39,8 +39,10 @@ def require(
 
 def constant(name: str, **arguments: Tensor | None) -> None:
     """Raise RuntimeError where gradients are recorded for an argument that an operator has none for: it would be lost."""
+    if not modes.grad:
+        return
     for argument, x in arguments.items():
-        if x is not None and modes.grad and any(of.requires_grad for of in under(x)):
+        if x is not None and (x.requires_grad or any(of.requires_grad for of in under(x))):
             raise RuntimeError(
                 f"The function '{name}' is not differentiable with respect to argument '{argument}'. This input cannot have "
                 "requires_grad True."

@@ -84,16 +84,19 @@ def keep(grad: Array, mask: Array) -> Array:
     return backend.choose(mask, grad, np.zeros((), grad.dtype))
 
 
+NUMBERS = (float, int, type(None))
+
+
 def limited(x: Array, low: Any, high: Any, out: Array | None = None) -> Any:
     """min(max(x, low), high), NaN where any is; bounds are numbers or arrays, either may be None."""
-    numbers = np.ndim(low) == np.ndim(high) == 0  # None, too
+    numbers = (low.__class__ in NUMBERS and high.__class__ in NUMBERS) or np.ndim(low) == np.ndim(high) == 0
     if x.size > SMALL and (x.dtype.kind == "f" or is_half(x.dtype)) and numbers:
         bounds = -math.inf if low is None else float(low), math.inf if high is None else float(high)
         if not any(map(math.isnan, bounds)):
             return backend.clamp(x, *bounds, out=out)
     if low is not None:
         x = np.maximum(x, low, out=out)
-        if out is None and x.__class__ is ndarray and np.shape(high) in ((), x.shape):
+        if out is None and x.__class__ is ndarray and (numbers or np.shape(high) in ((), x.shape)):
             out = x
     return x if high is None else np.minimum(x, high, out=out)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 F = "nn.functional"
-ndarray = np.ndarray
+ndarray, FLOAT32, FLOAT64 = np.ndarray, np.dtype(np.float32), np.dtype(np.float64)
 LN2, LN10 = math.log(2.0), math.log(10.0)
 SMALL = 4096  # elements below which NumPy's own loops are as fast as the kernels
 
@@ -252,7 +252,7 @@ def atanh(input: Array) -> Array:
 
 
 def _sigmoid(x: Array, out: Array | None = None) -> Array:
-    if x.size >= SMALL and x.dtype.kind != "c":
+    if x.dtype is FLOAT32 or x.dtype is FLOAT64 or (x.size >= SMALL and x.dtype.kind != "c"):
         return backend.sigmoid(x, out=out)
     if x.dtype.itemsize == 2:
         t = np.exp(-x.astype(np.float32))

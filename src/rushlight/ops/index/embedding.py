@@ -233,9 +233,9 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     if tensor._meta and num_classes > 0:
         return shape_alone((*index.shape, num_classes), np.int64)
     known = everything(index)
-    if known.min() < 0:
-        raise RuntimeError(f"one_hot: Class values must be non-negative, got {known.min()}.")
-    top = int((index if num_classes == -1 else known).max())
+    low, top = int(np.minimum.reduce(known, None)), int(np.maximum.reduce(index if num_classes == -1 else known, None))
+    if low < 0:
+        raise RuntimeError(f"one_hot: Class values must be non-negative, got {low}.")
     if num_classes == -1:
         num_classes = top + 1
     elif num_classes < 1:
@@ -245,5 +245,5 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     if index is not known:
         return cast(unsqueeze_op(tensor, (*index.shape, 1)) == wrap(np.arange(num_classes)), index.dtype)
     out = np.zeros((*index.shape, num_classes), np.int64)
-    np.put_along_axis(out, index[..., None], 1, -1)
+    out.reshape(-1, num_classes)[np.arange(index.size), index.reshape(-1)] = 1
     return wrap(out)

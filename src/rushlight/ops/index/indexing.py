@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ALL = slice(None)
 ndarray = np.ndarray
+USUAL = frozenset((Tensor, slice, int, list, type(None), type(Ellipsis)))  # parts of an index that override nothing
 
 
 def getitem(self: Tensor, index: Any) -> Tensor:
@@ -51,7 +52,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     if basic is None:
         from rushlight.ops.index.indexing_advanced import getitem_advanced
 
-        if met(index):
+        if not USUAL.issuperset(map(type, parts)) and met(index):
             return Tensor.__getitem__(self, index)
         return getitem_advanced(self, index)
     found, single = basic

@@ -198,6 +198,7 @@ index_put_op.grad("values")(lambda g, indices, slots: index_op(g, indices, slots
 
 # Taking an index apart -----------------------------------------------------------------------------
 
+INT64 = np.dtype(np.int64)
 INDICES = (np.int64, np.int32, np.bool_)  # and bytes, which are masks
 
 
@@ -349,16 +350,37 @@ def getitem_advanced(self: Tensor, whole: Tensor | tuple[Any, ...]) -> Tensor:
     if spread(whole, parts):
         return getitem(self, parts)
     usual = not special.count or (not special.observing and way_of((self, *parts)))
-    if len(parts) == 1 and usual and isinstance(parts[0], Tensor) and isinstance(self, Tensor):
-        index = parts[0]._array
-        if index.ndim and (index.dtype == np.int64 or index.dtype in INDICES) and self._array.ndim and index.size:
-            return made(index_op.op, (self, parts[0]), (ONE,), reading(self._array, ONE, (index,)))
+    if usual and isinstance(self, Tensor):
+        array = self._array
+        if len(parts) == 1 and isinstance(parts[0], Tensor):
+            index = parts[0]._array
+            if index.ndim and (index.dtype == np.int64 or index.dtype in INDICES) and array.ndim and index.size:
+                return made(index_op.op, (self, parts[0]), (ONE,), reading(array, ONE, (index,)))
+        elif len(parts) <= array.ndim:
+            slots, tensors, given = usual_slots(parts)
+            if slots:
+                return made(index_op.op, (self, *tensors), (slots,), reading(array, slots, given))
     basic, indices, slots = advanced_index(parts, raw(self).shape)
     part = basic_part(self, basic)
     return index_op(part, indices, trailing(slots)) if indices else part
 
 
 ONE = (0,)
+
+
+def usual_slots(parts: tuple[Any, ...]) -> tuple[Slots, list[Tensor], tuple[Array, ...]]:
+    """Slots, the tensors and their arrays of an index of nothing but `:` and tensors of int64 with dimensions; else no slots."""
+    slots: list[int | None] = []
+    tensors: list[Tensor] = []
+    for p in parts:
+        if p.__class__ is slice and p == ALL:
+            slots.append(None)
+        elif isinstance(p, Tensor) and p._array.dtype is INT64 and p._array.size and p._array.ndim:
+            slots.append(len(tensors))
+            tensors.append(p)
+        else:
+            return (), tensors, ()
+    return trailing(tuple(slots)), tensors, tuple([p._array for p in tensors])
 
 
 def made(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], array: Array) -> Tensor:

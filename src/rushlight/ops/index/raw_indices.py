@@ -35,7 +35,7 @@ def wrapped(index: Array, size: int, name: str) -> Array:
     """`index` with negative entries counted from the end.  Raises IndexError for those out of range."""
     if not index.size or isinstance(index, Nowhere):
         return index
-    low, high = int(index.min()), int(index.max())
+    low, high = int(np.minimum.reduce(index, None)), int(np.maximum.reduce(index, None))
     if low < -size or high >= size:
         raise IndexError(f"{name}(): out of range: tried to access index {high if high >= size else low} on a tensor of "
                          f"{size} elements.")  # fmt: skip
@@ -151,22 +151,24 @@ def accumulate_at(out: Array, index: tuple[Any, ...], values: Array) -> None:
     index: full slices, integer arrays and masks; values broadcast to the shape of out[index].
     """
     places = pointed(index, out.ndim)
-    dims = [d for d, _ in places]
-    where = np.broadcast_arrays(*[part for _, part in places])
+    dims, where = [d for d, _ in places], [part for _, part in places]
+    if len(where) > 1:
+        where = list(np.broadcast_arrays(*where))
     lead = where[0].ndim
     rest = [d for d in range(out.ndim) if d not in dims]
-    flat: Any = 0
-    for d, part in zip(dims, where, strict=True):
+    flat: Any = wrapped(where[0], out.shape[dims[0]], "index")
+    for d, part in zip(dims[1:], where[1:], strict=True):
         flat = flat * out.shape[d] + wrapped(part, out.shape[d], "index")
     flat = np.asarray(flat, np.int64).reshape(-1)
     together = dims == list(range(dims[0], dims[-1] + 1))
     at = dims[0] if together else 0
     shape = (*[out.shape[d] for d in rest[:at]], *where[0].shape, *[out.shape[d] for d in rest[at:]])
-    rows = np.broadcast_to(values, shape)
+    rows = values if values.shape == shape else np.broadcast_to(values, shape)
     height, width = math.prod(out.shape[d] for d in dims), math.prod(out.shape[d] for d in rest)
-    rows = np.moveaxis(rows, range(at, at + lead), range(lead)).reshape(len(flat), width)
-    front = out.transpose(*dims, *rest)
+    if at:
+        rows = np.moveaxis(rows, range(at, at + lead), range(lead))
+    front = out.transpose(*dims, *rest) if at or not together else out
     whole = np.ascontiguousarray(front)
-    add_rows(whole.reshape(height, width), flat, np.ascontiguousarray(rows, out.dtype))
-    if not np.may_share_memory(whole, out):
+    add_rows(whole.reshape(height, width), flat, np.ascontiguousarray(rows.reshape(len(flat), width), out.dtype))
+    if whole is not out and not np.may_share_memory(whole, out):
         front[...] = whole

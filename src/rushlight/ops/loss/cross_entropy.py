@@ -36,7 +36,13 @@ F = "nn.functional"
 
 
 def checked(target: Array, classes: int, ignore_index: int) -> tuple[Any, Any]:
-    """The targets with 0 for the ignored ones, and which those are.  Raises IndexError for targets out of bounds."""
+    """The targets with 0 for the ignored ones, and which those are, None where there are none.
+
+    Raises IndexError for targets out of bounds.
+    """
+    if target.size and not 0 <= ignore_index < classes:
+        if np.minimum.reduce(target, None) >= 0 and np.maximum.reduce(target, None) < classes:
+            return target, None
     ignored = target == ignore_index
     safe = np.where(ignored, 0, target)
     if safe.size and (safe.min() < 0 or safe.max() >= classes):
@@ -48,10 +54,13 @@ def checked(target: Array, classes: int, ignore_index: int) -> tuple[Any, Any]:
 def row_weights(
     target: Any, weight: Array | None, classes: int, ignore_index: int, dtype: np.dtype[Any] | type[Any]
 ) -> tuple[Any, Any]:
-    """Safe targets, and the weight of each, 0 for the ignored."""
+    """Safe targets, and the weight of each, 0 for the ignored; None where all count alike."""
     safe, ignored = checked(target, classes, ignore_index)
+    if weight is None and ignored is None:
+        return safe, None
     w = np.ones(safe.shape, dtype) if weight is None else weight[safe].astype(dtype, copy=False)
-    w[ignored] = 0
+    if ignored is not None:
+        w[ignored] = 0
     return safe, w
 
 
@@ -70,11 +79,14 @@ def nll_op(input: Array, target: Array, weight: Array | None, reduction: str, ig
     """-input[target] * weight[target] by row, reduced.  (N, C, *), (N, *), (C,) -> () or (N, *)"""
     dtype = wide(input.dtype)
     safe, w = row_weights(target, weight, input.shape[1], ignore_index, dtype)
-    loss = backend.gather_along(input, np.expand_dims(safe, 1), 1).squeeze(1).astype(dtype, copy=False)
-    loss[w == 0] = 0  # also where the input is infinite
-    loss *= -w
+    loss = backend.gather_along(input, safe[:, None], 1)[:, 0].astype(dtype, copy=False)
+    if w is None:
+        np.negative(loss, out=loss)
+    else:
+        loss[w == 0] = 0  # also where the input is infinite
+        loss *= -w
     if reduction == "mean":
-        return np.asarray(loss.sum() / w.sum()).astype(input.dtype)
+        return np.asarray(np.add.reduce(loss, None) / (loss.size if w is None else w.sum())).astype(input.dtype)
     return np.asarray(folded(lambda values: values, reduction, loss)).astype(input.dtype, copy=False)
 
 
@@ -101,12 +113,14 @@ def nll_backward(grad: Array, target: Array, weight: Array | None, shape: tuple[
     """Zeros but for the targets of each row.  () or (N, *), (N, *), (C,) -> (N, C, *)"""
     dtype = wide(grad.dtype)
     safe, w = row_weights(target, weight, shape[1], ignore_index, dtype)
-    if reduction == "mean":
+    if w is None:
+        w = np.full(safe.shape, 1 / safe.size if reduction == "mean" else 1, dtype)
+    elif reduction == "mean":
         total = w.sum()
         np.divide(w, total, out=w, where=True if total else target != ignore_index)  # of what is ignored, 0 stays 0
     w *= -grad.astype(dtype, copy=False)
     out = np.zeros(shape, grad.dtype)
-    backend.put_along(out, np.expand_dims(safe, 1), 1, np.expand_dims(w.astype(grad.dtype, copy=False), 1))
+    backend.put_along(out, safe[:, None], 1, w.astype(grad.dtype, copy=False)[:, None])
     return out
 
 
@@ -291,8 +305,11 @@ def coefficients(
     total = total._array if isinstance(total, Tensor) else total
     t, w = (None if y is None else y._array if isinstance(y, Tensor) else y for y in (target, weight))
     safe, own = row_weights(t, w, classes, ignore, np.float64)
-    direct = np.zeros(tuple(x.shape))
-    np.put_along_axis(direct, np.expand_dims(safe, 1), np.expand_dims(own * (1 - smoothing), 1), 1)
+    direct, each = (
+        np.zeros(tuple(x.shape)),
+        np.full(safe.shape, 1 - smoothing) if own is None else own * (1 - smoothing),
+    )
+    np.put_along_axis(direct, safe[:, None], each[:, None], 1)
     by_feature = np.ones(classes) if w is None else w.astype(np.float64)
     spread = by_feature.reshape(-1, *(1,) * (len(x.shape) - 2)) * (smoothing / classes)
     counts = np.expand_dims(t != ignore, 1)

@@ -196,8 +196,7 @@ def update_running(
         move_running(running_mean, running_var, mean, variance, count, momentum)
         return
     mean, variance = mean._array, variance._array
-    with np.errstate(all="ignore"):
-        unbiased = variance * (count / (count - 1)) if count > 1 else variance * np.nan
+    unbiased = variance * (count / (count - 1) if count > 1 else math.nan)
     moved = [(running, new) for running, new in ((running_mean, mean), (running_var, unbiased)) if running is not None]
     for running, _ in moved:  # both, before either moves
         inplace.check(running, False)

@@ -128,18 +128,22 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, k: int, eps: float, needs
 
 def check_precision(input: Tensor, *parameters: Tensor | None) -> None:
     """Raise RuntimeError for parameters of another precision than the input's; beside one of 16 bits they may be float32."""
-    dtype = input.dtype
+    kind, dtype = input._array.dtype, input.dtype
     for x in parameters:
-        if x is not None and x.dtype is not dtype and (dtype.itemsize != 2 or x.dtype is not dtypes.float32):
+        if x is None or x._array.dtype is kind:
+            continue
+        if x.dtype is not dtype and (dtype.itemsize != 2 or x.dtype is not dtypes.float32):
             raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of {older(dtype)} (or Float beside 16 "
                                f"bits), got {older(x.dtype)}")  # fmt: skip
 
 
-def check_normalized(name: str, input: Tensor, shape: object, *parameters: Tensor | None) -> int:
+def check_normalized(name: str, input: Tensor, shape: Any, *parameters: Tensor | None) -> int:
     """The number of dimensions normalised over.  Raises RuntimeError where shapes do not fit."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(input)}")
-    shape = listed(shape, name, "normalized_shape")
+    first = parameters[0] if parameters else None
+    if shape.__class__ is not tuple or first is None or first._array.shape != shape:
+        shape = listed(shape, name, "normalized_shape")
     k, have = len(shape), input._array.shape
     if not k:
         raise RuntimeError(f"{name}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "

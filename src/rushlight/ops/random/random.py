@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from functools import partial
@@ -122,6 +123,12 @@ def pairs(both: Array, dtype: Any) -> Array:
     return np.asarray(both.view(dtype)).reshape(both.shape[:-1])
 
 
+@functools.cache
+def extremes(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The least and the greatest number of a dtype of integers or truths."""
+    return (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+
+
 def integer_array(
     low: int, high: int, shape: tuple[int, ...], dtype: np.dtype[Any], generator: Generator | None
 ) -> Any:
@@ -130,7 +137,7 @@ def integer_array(
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     rng = source(generator)
     if dtype.kind in "iub":
-        least, most = (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+        least, most = extremes(dtype)
         if low < least or high - 1 > most:
             bound = "from" if low < least else "to - 1"
             raise RuntimeError(

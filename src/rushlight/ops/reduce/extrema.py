@@ -18,6 +18,7 @@ from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.dispatch.results import named
 from rushlight.kernels.dispatch import is_half, packed, place_of_extreme, recast, rounded, widened
+from rushlight.kernels.order import SHORT_ROW
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import keep, plain
 from rushlight.ops.index.raw_indices import gather_along, put_along
@@ -76,8 +77,8 @@ def pick(function_name: str, input: Array, dim: int, keepdim: bool) -> tuple[Arr
     """(values, indices) of the elements that np.argmax or np.argmin finds along `dim`."""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
-    if _by_columns(input, dim):
-        values, index = _of_columns(input, dim, function_name)
+    if _in_one_pass(input, dim):
+        values, index = _found_at_once(input, dim, function_name)
         return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
     if input.size <= SMALL and is_half(input.dtype):
         values, index = pick(function_name, widened(input), dim, keepdim)
@@ -94,13 +95,16 @@ def pick(function_name: str, input: Array, dim: int, keepdim: bool) -> tuple[Arr
     return values, index
 
 
-def _by_columns(input: Array, dim: int | None) -> bool:
-    """Whether columns are gone through together, where NumPy takes one after the other."""
-    numbers = input.dtype.kind == "f" or is_half(input.dtype)
-    return numbers and dim is not None and dim % input.ndim < input.ndim - 1 and input.size > SMALL
+def _in_one_pass(input: Array, dim: int | None) -> bool:
+    """Whether one pass finds both: short rows, and columns, which are gone through together, where NumPy takes one after the other."""
+    if dim is None or not (input.dtype.kind == "f" or is_half(input.dtype)):
+        return False
+    if input.size <= SMALL:
+        return input.itemsize > 2 and 0 < input.size and input.shape[dim] <= SHORT_ROW
+    return dim % input.ndim < input.ndim - 1
 
 
-def _of_columns(input: Array, dim: int, function_name: str) -> tuple[Array, Array]:
+def _found_at_once(input: Array, dim: int, function_name: str) -> tuple[Array, Array]:
     wide = widened(input) if is_half(input.dtype) else input
     values, index = backend.first_extreme(wide, dim, function_name == "argmin")
     return (rounded(values, input.dtype) if wide is not input else values), index
@@ -312,8 +316,8 @@ def arg_op(input: Array, which: str, dim: int | None, keepdim: bool) -> Array:
     """The index that np.argmax or np.argmin finds, in the flat tensor or along `dim`.  (*) -> (*) of int64"""
     if not input.ndim:
         return np.zeros((), np.int64)
-    if _by_columns(input, dim):
-        found = _of_columns(input, dim or 0, which)[1]
+    if _in_one_pass(input, dim):
+        found = _found_at_once(input, dim or 0, which)[1]
         return np.asarray(found if keepdim else found.squeeze(dim))
     return place_of_extreme(which, input, dim, keepdim)
 

@@ -22,7 +22,6 @@ from rushlight.kernels.sums import joined
 from rushlight.ops.elementwise.shared import keep, nothing, number
 from rushlight.ops.reduce.sums import axes, cast_first, count, fold, fold_of, tensor_argument, unsqueezed
 from rushlight.ops.shape.reshape import broadcast
-from rushlight.ops.shape.views import flatten
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -220,13 +219,15 @@ def vector_norm(
     ord: any number, inf (largest absolute value), -inf (smallest) and 0 (how many are not zero) included. Where the
     norm has no gradient, that of zero is zero and equal extremes share theirs.
     """
-    p = order(ord)
+    return norm_over(x, order(ord), dim if axis is None else axis, keepdim, dtype)
+
+
+def norm_over(x: Any, p: float, dim: int | Sequence[int] | None, keepdim: bool, dtype: dtype | None) -> Tensor:
+    """`vector_norm` of an order that is a float."""
     x = check_floating("linalg.vector_norm", x, dtype)
     shape = raw(x).shape
-    where = axes(dim if axis is None else axis, len(shape))
+    where = axes(dim, len(shape))
     check_empty("linalg.vector_norm", shape, where, p)
-    if where is None and len(shape) > 1 and not keepdim:
-        x, where = flatten(x), None
     return norm_op(x, p, where, keepdim)
 
 
@@ -260,7 +261,10 @@ def norm(input: Tensor, p: float | str | None = "fro", dim: int | Sequence[int] 
         dim = None
     if p == "fro" and isinstance(dim, (tuple, list)) and len(dim) > 2:
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
-    return linalg.vector_norm(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype, out=out)
+    p = 2 if p is None or p == "fro" else p
+    if out is not None:
+        return linalg.vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
+    return norm_over(input, order(p), dim, keepdim, dtype)
 
 
 @function(method=True)

@@ -36,7 +36,6 @@ FLOAT64 = np.dtype(np.float64)
 _REDUCE: Any = np.add.reduce  # its stubs know no keepdims that is a variable
 # Ufuncs whose reductions have kernels.
 FOLDS = {np.maximum: "maximum_over", np.minimum: "minimum_over", np.multiply: "product_over"}
-SHORT = 64  # rows so short are added up by einsum, many times faster than by add.reduce, and as exactly
 
 
 def tensor_argument(name: str, x: Array | Tensor | list[Any]) -> Array:
@@ -59,15 +58,12 @@ def axes(dim: Any, ndim: int) -> Any:
 
 def fold(ufunc: Any, x: Array, dim: Any, keepdim: bool = False, **options: Any) -> Array:
     """The reduction of an array by a ufunc over `dim` (a tuple, None for all), as an array in C order, which `view` takes."""
-    if ufunc in FOLDS and x.size > SMALL and options.get("dtype", x.dtype) == x.dtype and len(options) < 2:
+    if ufunc in FOLDS and (not options or (len(options) < 2 and options.get("dtype") == x.dtype)):
         found = joined(FOLDS[ufunc], x, dim, keepdim)
         if found is not None:
             return found
-    if ufunc is np.add and x.size > BLOCK and dim is not None and not options and x.dtype.kind == "f":
-        length = trailing(x, dim)
-        if length and length <= SHORT:
-            rows: Any = np.einsum("ij->i", x.reshape(-1, length))
-            return rows.reshape(keep_shape(x.shape, dim) if keepdim else left(x.shape, dim))
+    if ufunc is np.add and not options and is_small(x):
+        return total(x, dim, keepdim)
     if ufunc is np.add and x.size > BLOCK and x.dtype in HALVES and options == {"dtype": FLOAT32}:
         found = joined("sum", x, dim, keepdim, FLOAT32)
         if found is not None:
@@ -78,14 +74,6 @@ def fold(ufunc: Any, x: Array, dim: Any, keepdim: bool = False, **options: Any) 
     if ufunc is np.add and x.size > SMALL and "where" not in options:
         return packed(add_up(x, dim, keepdim, options.get("dtype")))
     return packed(np.asarray(ufunc.reduce(x, axis=dim if x.ndim else None, keepdims=keepdim, **options)))
-
-
-def trailing(x: Array, dim: tuple[int, ...]) -> int:
-    """How many neighbours in memory a reduction over `dim` adds up, 0 where they are no neighbours."""
-    first = x.ndim - len(dim)
-    if not x.flags.c_contiguous or min(dim, default=-1) != first:
-        return 0
-    return math.prod(x.shape[first:])
 
 
 def fold_of(
@@ -128,7 +116,10 @@ def keep_shape(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> tuple[int
 
 def unsqueezed(x: Any, shape: tuple[int, ...], dim: tuple[int, ...] | None, keepdim: bool) -> Any:
     """A reduced array or tensor with the reduced dimensions back at size 1."""
-    return x if keepdim or not shape else reshape_op(x, keep_shape(shape, dim))
+    if keepdim or not shape:
+        return x
+    whole = keep_shape(shape, dim)
+    return x.reshape(whole) if x.__class__ is np.ndarray else reshape_op(x, whole)
 
 
 def spread(g: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Array | Tensor:
@@ -165,7 +156,8 @@ def as_array(found: Any) -> Array:
 def total(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """The sum of an array; float16 and bfloat16 are added up in float32, integers and bools in int64."""
     if is_small(x):
-        return as_array(_REDUCE(x, dim if x.ndim else None, None, None, keepdim))
+        found = joined("sum", x, dim, keepdim)
+        return as_array(_REDUCE(x, dim if x.ndim else None, None, None, keepdim)) if found is None else found
     if dim is None and x.dtype.kind == "b":
         return np.full((1,) * x.ndim if keepdim else (), np.count_nonzero(x), np.int64)
     wide = FLOAT32 if x.dtype in HALVES else np.dtype(np.int64) if x.dtype.kind in "biu" else None
@@ -195,7 +187,7 @@ def mean_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = Fa
     """Mean over `dim` (a tuple, or None for all).  (*) -> (*)"""
     n = input.size if dim is None else count(input.shape, dim)
     if n and is_small(input):
-        return as_array(_REDUCE(input, dim if input.ndim else None, None, None, keepdim) / n)
+        return as_array(total(input, dim, keepdim) / n)
     found = total(input, dim, keepdim)
     if n:
         found /= n

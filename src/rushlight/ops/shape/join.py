@@ -61,9 +61,12 @@ def stacked(arrays: list[Any] | tuple[Array, ...], dim: int) -> Array:
     """Arrays of one shape and dtype side by side along a new dimension, in C order."""
     shape = list(arrays[0].shape)
     large = arrays[0].nbytes >= LARGE
-    if (not large and in_c_order(arrays)) or not -len(shape) - 1 <= dim <= len(shape):
-        return np.stack(arrays, dim)
     place = dim if dim >= 0 else dim + len(shape) + 1
+    if not large and 0 <= place <= len(shape) and in_c_order(arrays) and len({a.shape for a in arrays}) == 1:
+        at = (*[slice(None)] * place, None)
+        return np.concatenate([a[at] for a in arrays], place)
+    if not 0 <= place <= len(shape):
+        return np.stack(arrays, dim)  # which says what is wrong
     shape.insert(place, len(arrays))
     out = np.empty(shape, arrays[0].dtype)
     if not large or any(a.shape != arrays[0].shape for a in arrays):

@@ -165,10 +165,10 @@ def roll_op(input: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Arr
     """A copy with elements moved along dimensions, round the end.  (*) -> (*)"""
     if len(dims) != 1 or not input.size:
         return np.roll(input, shifts, dims)
-    out, n = empty_in_format(input, input.dtype, None), input.shape[dims[0]]
-    front, given, by = np.moveaxis(out, dims[0], 0), np.moveaxis(input, dims[0], 0), shifts[0] % n
-    move(given[n - by :], front[:by])
-    move(given[: n - by], front[by:])
+    out, n, lead = empty_in_format(input, input.dtype, None), input.shape[dims[0]], (slice(None),) * dims[0]
+    by = shifts[0] % n
+    move(input[(*lead, slice(n - by, n))], out[(*lead, slice(by))])
+    move(input[(*lead, slice(n - by))], out[(*lead, slice(by, n))])
     return out
 
 
