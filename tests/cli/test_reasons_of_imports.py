@@ -26,7 +26,7 @@ def test_nothing_is_said_of_what_nobody_knows_and_to_who_only_asks() -> None:
 
 def test_under_the_name_torch() -> None:
     code = ("from rushlight.compat import imports; imports.install(); import torch, importlib.util\n"
-            "assert importlib.util.find_spec('torch.package') is None\n"
-            "try:\n    import torch.ao.nn.quantized\nexcept ModuleNotFoundError as e:\n    print(e)")  # fmt: skip
+            "assert importlib.util.find_spec('torch.utils.mobile_optimizer') is None\n"
+            "try:\n    import torch.quantization.fx\nexcept ModuleNotFoundError as e:\n    print(e)")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "torch.ao.nn" in done.stdout and "quantized tensors" in done.stdout, done.stderr
+    assert "torch.quantization.fx" in done.stdout and "quantized tensors" in done.stdout, done.stderr
