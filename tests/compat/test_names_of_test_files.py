@@ -339,3 +339,16 @@ def test_rows_of_minus_infinity_have_no_slope() -> None:
     x = torch.tensor([[-float("inf")] * 2, [1.0, 2.0]], requires_grad=True)
     torch._safe_softmax(x, 1)[:, 0].sum().backward()
     assert x.grad[0].tolist() == [0, 0] and x.grad[1, 0] > 0
+
+
+def test_bits_are_set() -> None:
+    x = torch.tensor([1 + 2j])
+    _C._set_conj(x, True)
+    assert x.is_conj() and x.tolist() == [1 - 2j]
+    _C._set_neg(x, True)
+    assert x.is_neg() and x.tolist() == [-1 + 2j]
+    _C._set_conj(x, False)
+    _C._set_neg(x, False)
+    assert not x.is_conj() and not x.is_neg() and x.tolist() == [1 + 2j]
+    with pytest.raises(RuntimeError, match="only complex tensors"):
+        _C._set_conj(torch.ones(1), True)

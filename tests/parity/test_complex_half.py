@@ -62,3 +62,19 @@ def test_what_pytorch_refuses_is_refused_with_its_words(expression):
     for library in (torch, rushlight):
         with pytest.raises(NotImplementedError, match="not implemented for 'ComplexHalf'"):
             evaluated(expression, library)
+
+
+@pytest.mark.parametrize("name", ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d"])
+def test_convolutions_and_their_gradients(name):
+    found = []
+    for library in (rushlight, torch):
+        library.manual_seed(0)
+        n = int(name[-2])
+        shapes = (2, 2, *(4,) * n), (2, 2, *(2,) * n), (2,)
+        parts = [library.view_as_complex(library.randn(*shape, 2, dtype=library.float64)) for shape in shapes]
+        x, w, b = (part.to(library.complex64).chalf().requires_grad_() for part in parts)
+        y = getattr(library.nn.functional, name)(x, w, b)
+        y.backward(library.ones_like(y))
+        found.append([t.detach().cfloat().numpy() for t in (y, x.grad, w.grad, b.grad)])
+    for mine, theirs in zip(*found, strict=True):
+        assert mine.shape == theirs.shape and abs(mine - theirs).max() < 0.03

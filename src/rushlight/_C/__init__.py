@@ -11,6 +11,7 @@ from rushlight import absent
 from rushlight._C import _build
 from rushlight._C import _functorch as _functorch
 from rushlight._C import _nn as _nn
+from rushlight._C._bits import *  # noqa: F403
 from rushlight._C._runs import _current_autograd_node as _current_autograd_node
 from rushlight._C._runs import _current_graph_task_execution_order as _current_graph_task_execution_order
 from rushlight._C._runs import _current_graph_task_id as _current_graph_task_id

@@ -14,6 +14,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics.dtype_words import in_c, older
+from rushlight.basics.dtypes import complex32
 from rushlight.basics.errors import explained
 from rushlight.basics.state import modes
 from rushlight.dispatch import costs, families, shapes
@@ -29,16 +30,19 @@ from rushlight.kernels.reference.windows import out_sizes
 from rushlight.kernels.rows import across
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.reduce.sums import sum_op
-from rushlight.ops.shape.reshape import reshape_op, slice_op
+from rushlight.ops.shape.reshape import reshape_op, slice_op, sum_to
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
 add_across = across(np.add)
+COMPLEX_HALF = (complex32, complex32.numpy)
 
 
 def _channel_sum(g: Array | Tensor) -> Array | Tensor:
+    if g.dtype in COMPLEX_HALF:  # of which sums are refused, and gradients of what was broadcast are not
+        return reshape_op(sum_to(g, (1, g.shape[1], *(1 for _ in g.shape[2:]))), (g.shape[1],))
     return sum_op(g, tuple(i for i in range(len(g.shape)) if i != 1), False)
 
 
@@ -55,6 +59,7 @@ def _channel_sum(g: Array | Tensor) -> Array | Tensor:
     aten_gradient="windowed",
     batch=families.windowed,
     heavy=True,
+    complex_half="widens",
     saver=rebuilt.keep_inputs,
     added_at=1,
 )
@@ -130,6 +135,7 @@ conv_op.grad("bias")(lambda g: _channel_sum(g))
     counted=costs.Counted("convolution", "convolution_backward"),
     batch=families.input_gradient,
     heavy=True,
+    complex_half="widens",
     saver=rebuilt.keep_inputs,
 )
 def conv_input_op(input: Array, weight: Array, shape: tuple[int, ...], stride: tuple[int, ...],
@@ -187,7 +193,7 @@ conv_input_op.grad("input")(
 )
 
 
-@op(factors=(0, 1), ns=None, shape=shapes.shaped, batch=families.weight_gradient)
+@op(factors=(0, 1), ns=None, complex_half="widens", shape=shapes.shaped, batch=families.weight_gradient)
 def conv_weight_op(input: Array, other: Array, shape: tuple[int, ...], stride: tuple[int, ...],
                    padding: tuple[int, ...], dilation: tuple[int, ...], groups: int) -> Array:  # fmt: skip
     """The adjoint of convolution in its weight.  input: (N, O, *L), other: (N, C, *S) -> shape (O, C/G, *K)"""
