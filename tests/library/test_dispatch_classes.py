@@ -6,6 +6,7 @@ import copy
 import gc
 import io
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
+from rushlight._C import DisableTorchDispatch
 from rushlight.nn import functional as F
 from rushlight.ops.python import unread
 from rushlight.utils import _python_dispatch as dispatch
@@ -474,3 +476,36 @@ def test_plain_tensors_pay_nothing_once_no_such_tensor_is_there() -> None:
     assert not unread.alive
     levels = [level for level in torch.basics.state.modes.levels if level is torch.basics.state.special.classes]
     assert not levels
+
+
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "t": lambda x: x.t(), "view": lambda x: x.view(4, 3), "index": lambda x: x[1:], "unsqueeze": lambda x: x.unsqueeze(0),
+    "as_strided": lambda x: x.as_strided((2, 2), (1, 2), 3), "select": lambda x: x.select(1, 2), "split": lambda x: x.split(2)[1],
+    "expand": lambda x: x.expand(2, 3, 4), "diagonal": lambda x: x.diagonal(), "unfold": lambda x: x.unfold(1, 2, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_of_what_has_no_memory_say_shapes_where_classes_are_not_asked(name: str) -> None:
+    class Wrapper(torch.Tensor):
+        @staticmethod
+        def __new__(cls: Any, inner: Any) -> Any:
+            made = torch.Tensor._make_wrapper_subclass(cls, inner.size(), strides=inner.stride(), dtype=inner.dtype)
+            made.inner = inner
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            raise AssertionError("nobody asks")
+
+    inner = torch.arange(12.0).view(3, 4)
+    outer, expected = Wrapper(inner), VIEWS[name](inner)
+    result = Wrapper(torch.empty_strided(expected.shape, expected.stride()))
+    with DisableTorchDispatch():
+        seen = VIEWS[name](outer)
+        assert (seen.shape, seen.stride(), seen.storage_offset()) == (expected.shape, expected.stride(), expected.storage_offset())  # fmt: skip
+        assert result.set_(seen) is result and result.storage_offset() == expected.storage_offset()
+        with pytest.raises(NotImplementedError, match="taken as an array"):
+            outer + 1
+        with pytest.raises(NotImplementedError, match="taken as an array"):
+            seen + 1

@@ -122,6 +122,8 @@ def apply(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: bo
             raise RuntimeError(f"{op.name} expects a non-empty TensorList")
         raise TypeError(f"{op.name}(): argument '{op.input_name(0)}' (position 1) must be Tensor, not "
                         f"{kind_of(flat[0])}")  # fmt: skip
+    if special.classes is not None and op.view and getattr(arrays[0], "unread", False):
+        return special.classes.seen(op, flat, arrays, statics)
     try:
         if op.planes and op.aux and modes.grad and not edges_of(op, flat)[0]:
             outs, aux = unkept(compute, op, arrays, statics)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rushlight.basics.devices import device as device_class
 from rushlight.basics.state import modes, set_mode
 from rushlight.dispatch import call
+from rushlight.dispatch.compute import compute
 from rushlight.dispatch.formats import preserve_format
 from rushlight.dispatch.options import contiguous_strides, numpy_dtype, size_of, strides_of
 from rushlight.levels import Level
@@ -75,6 +78,12 @@ class Classes(Level):
             return aux
 
         return call.changed(op, flat, statics, run)
+
+    def seen(self, op: Op, flat: tuple[Any, ...], arrays: list[Any], statics: tuple[Any, ...]) -> Any:
+        """What a view of a tensor without memory is where classes are not asked: a tensor that says its shape and strides, as that does."""
+        shown = [x.held.view(np.ndarray) if getattr(x, "unread", False) and hasattr(x, "held") else x for x in arrays]
+        outs, aux = compute(op, shown, statics)
+        return call.deliver(op, flat, statics, tuple(unread.seen(x) for x in outs), aux)
 
     def called(self, name: str, *args: object, **kwargs: object) -> Any:
         """What the class of the first argument gives for an operator, outside the graph."""

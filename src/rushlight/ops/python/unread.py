@@ -174,6 +174,32 @@ def without_memory(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype
     return np.ndarray(tuple(shape), dtype, whole, offset * dtype.itemsize, steps).view(Unread)
 
 
+class Seen(Tensor):
+    """What views of tensors without memory are where no class is asked: a tensor that says shape and strides, and refuses values."""
+
+    __slots__ = ()
+    _unusual = True
+
+    @property
+    def __class__(self) -> type[Any]:
+        return Tensor
+
+    @property
+    def _array(self) -> Any:
+        return Shown(self._held, self)
+
+    @_array.setter
+    def _array(self, value: Array) -> None:
+        self._held = value
+
+
+def seen(array: Array) -> Tensor:
+    """Such a tensor, with the shape and the strides of an array."""
+    t: Any = object.__new__(Seen)
+    t._held, t._edge, t._storage, t._view = array.view(Unread), None, None, None
+    return t
+
+
 class DisableTorchDispatch:
     """Context manager in which no class is asked: operators work on the memory of tensors, where these have any."""
 
