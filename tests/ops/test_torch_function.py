@@ -504,6 +504,7 @@ def test_lists_of_functions() -> None:
     assert torch.Tensor.shape.__get__ in listed[torch.Tensor] and torch.linalg.inv in listed[torch.linalg]
     ignored = torch.overrides.get_ignored_functions()
     assert {torch.zeros, torch.is_tensor, torch.manual_seed, torch.Tensor.as_subclass} <= ignored
+    assert {torch.is_autocast_enabled, torch.is_grad_enabled, torch.no_grad, torch.load, torch.device} <= ignored
     assert not ignored & {func for functions in listed.values() for func in functions}
     replaced = torch.overrides.get_testing_overrides()
     assert (

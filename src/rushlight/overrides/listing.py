@@ -50,7 +50,7 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
 
 
 def get_ignored_functions() -> set[Any]:
-    """The public functions that no class can override: they have no tensor to ask, or make objects.
+    """The public functions that no class can override: they have no tensor to ask, or make objects; and classes.
 
     >>> import rushlight as torch
     >>> torch.zeros in torch.overrides.get_ignored_functions()
@@ -58,7 +58,7 @@ def get_ignored_functions() -> set[Any]:
     """
     import rushlight
 
-    silent = {getattr(rushlight, name) for name in names.SILENT if hasattr(rushlight, name)}
+    silent = {getattr(rushlight, name) for name in names.SILENT | names.SETTINGS if hasattr(rushlight, name)}
     methods = {vars(Tensor)[name] for name in names.SILENT_METHODS if callable(vars(Tensor).get(name))}
     return silent | methods | {public.func for public in PUBLIC if public.factory}
 

@@ -18,6 +18,17 @@ SILENT = frozenset(
     "promote_types seed set_default_device set_default_tensor_type set_printoptions set_rng_state to_dlpack "
     "typename".split()
 )
+# What is asked or set of the whole library, files, and classes: nothing of them is a function of tensors.
+SETTINGS = frozenset(
+    "are_deterministic_algorithms_enabled clear_autocast_cache compile cond device dtype enable_grad finfo fork from_file "
+    "get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype get_default_dtype get_deterministic_debug_mode get_device_module "
+    "get_float32_matmul_precision get_num_interop_threads get_num_threads iinfo inference_mode is_anomaly_check_nan_enabled "
+    "is_anomaly_enabled is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled is_deterministic_algorithms_warn_only_enabled "
+    "is_grad_enabled is_inference_mode_enabled is_warn_always_enabled layout load memory_format no_grad qscheme save "
+    "set_anomaly_enabled set_autocast_cache_enabled set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal "
+    "set_grad_enabled set_num_interop_threads set_num_threads set_warn_always thread_safe_generator use_deterministic_algorithms vmap "
+    "wait".split()
+)
 # Methods and attributes that ask nobody: what makes objects, and what Python or the engine itself calls.
 SILENT_METHODS = frozenset(
     "__new__ __init_subclass__ __class_getitem__ __hash__ __copy__ __dir__ __getattr__ __setattr__ __torch_function__ as_subclass "
