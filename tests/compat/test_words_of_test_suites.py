@@ -165,6 +165,7 @@ def test_questions_about_dtypes_and_shapes() -> None:
 def test_functions_written_in_python_are_the_operators() -> None:
     assert _refs.add is torch.add and _refs.linalg.svd is torch.linalg.svd and _refs.special.i0e is torch.special.i0e
     assert _refs.fft.fft is torch.fft.fft and _refs._conversions.double(torch.ones(1)).dtype is torch.float64
+    assert _refs.T(torch.ones(2, 3)).shape == (3, 2)
     torch.manual_seed(1)
     drawn = _refs.exponential(torch.ones(2), 3.0)
     torch.manual_seed(1)

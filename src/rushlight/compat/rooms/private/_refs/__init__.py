@@ -24,7 +24,7 @@ def operator(namespace: str, name: str) -> Any:
     if found is None:
         inner = f"torch._refs.{namespace}".rstrip(".")
         raise AttributeError(f"module {inner!r} has no attribute {name!r}")
-    return found
+    return found if callable(found) else lambda self: getattr(self, name)  # T, mT: functions of a tensor there
 
 
 def __getattr__(name: str) -> Any:
