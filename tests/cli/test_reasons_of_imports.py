@@ -11,7 +11,7 @@ import rushlight  # noqa: F401  it is what brings the reasons
 
 
 @pytest.mark.parametrize("name, reason", [("quantization", "quantized"), ("quantization.fx", "quantized"), ("utils.mobile_optimizer", "TorchScript"),
-                                          ("package", "state_dict")])  # fmt: skip
+                                          ("numa", "collectives")])  # fmt: skip
 def test_the_reason_is_in_the_error(name: str, reason: str) -> None:
     with pytest.raises(ModuleNotFoundError, match=f"torch.{name.split('.')[0]}.*is not here: .*{reason}") as error:
         importlib.import_module(f"rushlight.{name}")
