@@ -51,7 +51,7 @@ def changed_at_once(op: Op, ufunc: str, target: Tensor, other: Any) -> bool:
         return False
     inplace.written(target, op.writes)
     if node is not None:
-        inplace.rebase(target, node)
+        inplace.rebase(target, node, alone=True)
     return True
 
 

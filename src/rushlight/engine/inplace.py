@@ -79,21 +79,24 @@ def written(tensor: Tensor, name: str) -> None:
     tensor._storage.writer = name if modes.anomaly is None else f"{name} at {anomaly.user_line()}"
 
 
-def rebase(tensor: Tensor, edge: Node | Port) -> None:
-    """Make `edge` the history of `tensor` after an in-place change; of a view, of its base."""
+def rebase(tensor: Tensor, edge: Node | Port, alone: bool = False) -> None:
+    """Make `edge` the history of `tensor` after an in-place change; of a view, of its base.
+
+    alone: whether nothing else that the change was computed from has a history.
+    """
     info = tensor._view
     base = tensor if info is None else info.base
     if modes.transform is not None and base._edge is None:
         modes.transform.note(base, edge.node)
     if info is None:
         former, tensor._edge = tensor._edge, edge
-        let_go(tensor, former, edge)
+        let_go(tensor, former, edge, alone)
         if tensor._retains:
             follow_retained(tensor, former)
         return
     former = base._edge
     base._edge = copied = CopySlices(base, chain_of(tensor), edge.node)
-    let_go(base, former, copied)
+    let_go(base, former, copied, alone)
     if copied.keeps_outputs():
         copied.changed = tensor._weak()
     if base._retains:
@@ -109,7 +112,7 @@ def rebase(tensor: Tensor, edge: Node | Port) -> None:
 FAR, NEAR = 1000, 20  # nodes that are looked at, of a history that is known to begin somewhere, or is not
 
 
-def let_go(base: Tensor, former: Edge, edge: Node | Port) -> None:
+def let_go(base: Tensor, former: Edge, edge: Node | Port, alone: bool = False) -> None:
     """Have nodes before `edge` hold what was saved of `base` by its memory alone, not as the tensor whose history they are now.
 
     As in ``v.add_(v @ v)``: the product keeps v, whose history goes on from the product, and nothing of it would ever be freed.
@@ -119,6 +122,8 @@ def let_go(base: Tensor, former: Edge, edge: Node | Port) -> None:
     before = former.node if isinstance(former, Node | Port) else None
     storage = storage_of(base)
     since = storage.since = getattr(storage, "since", -1 if before is None else before.seq)
+    if alone:  # all that is before `edge` let go before
+        return
     nodes, most = [edge.node], NEAR if since < 0 else FAR
     seen = {id(before)}
     for node in nodes:

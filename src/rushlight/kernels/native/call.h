@@ -1,6 +1,6 @@
 // The one place where arrays become pointers: what a kernel is handed is checked here, or the kernel does not run.
 //
-// Kernels get the ndarray objects themselves (ctypes py_object), because asking an ndarray for its address in Python
+// Kernels get the ndarray objects themselves, because asking an ndarray for its address in Python
 // costs more than most small kernels.  An object is taken for an array if its type says so; its elements for T if
 // their kind, size and byte order do; and its memory for a row of `count` elements if it is aligned, without gaps and
 // has exactly so many.  What is written must be writable.  NumPy vouches for the rest: that the memory behind shape
