@@ -150,13 +150,16 @@ scatter_add_op.grad("src")(lambda g, index, src_shape, dim: _padded(gather_op(g,
 # Arguments -----------------------------------------------------------------------------------------
 
 
+INT64 = np.dtype(np.int64)
+
+
 def checked_index(name: str, input: Tensor, dim: int, index: Tensor, src: Tensor | float | None = None) -> int:
     """The dimension, counted from the front.  Raises RuntimeError where `index` fits neither `input` nor `src`."""
     if not isinstance(raw(index), np.ndarray):
         raise TypeError(f"{name}(): argument 'index' (position 3) must be Tensor, not {kind_of(index)}")
     x, i = raw(input), raw(index)
     dim = wrap_dim(dim, x.ndim)
-    if i.size and i.dtype not in (np.int64, np.int32):
+    if i.dtype is not INT64 and i.size and i.dtype not in (np.int64, np.int32):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index, got {dtypes.of(i.dtype)}")
     if not i.size:
         return dim

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 16  # elements worked on at a time where a temporary of the input's size would be needed
 FLOAT64 = np.dtype(np.float64)
+INT64 = np.dtype(np.int64)
 _REDUCE: Any = np.add.reduce  # its stubs know no keepdims that is a variable
 # Ufuncs whose reductions have kernels.
 FOLDS = {np.maximum: "maximum_over", np.minimum: "minimum_over", np.multiply: "product_over"}
@@ -158,9 +159,11 @@ def total(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     if is_small(x):
         found = joined("sum", x, dim, keepdim)
         return as_array(_REDUCE(x, dim if x.ndim else None, None, None, keepdim)) if found is None else found
+    if x.dtype is INT64 and x.size <= SMALL:
+        return as_array(_REDUCE(x, dim if x.ndim else None, None, None, keepdim))
     if dim is None and x.dtype.kind == "b":
         return np.full((1,) * x.ndim if keepdim else (), np.count_nonzero(x), np.int64)
-    wide = FLOAT32 if x.dtype in HALVES else np.dtype(np.int64) if x.dtype.kind in "biu" else None
+    wide = FLOAT32 if x.dtype in HALVES else INT64 if x.dtype.kind in "biu" else None
     return fold(np.add, x, dim, keepdim, dtype=wide) if wide is not None else fold(np.add, x, dim, keepdim)
 
 
