@@ -100,3 +100,17 @@ def test_the_first_of_a_row(rng: np.random.Generator, n: int, k: int) -> None:
         np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, want, 1))
         np.testing.assert_array_equal(np.take_along_axis(x, where.numpy(), 1), values.numpy())
         assert all(len(set(row)) == k for row in where.tolist())
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 1), (0,), (0, 3)], ids=str)
+def test_norms_and_spreads_of_few_and_of_numbers(shape: tuple[int, ...], kind: Any) -> None:
+    x = np.full(shape, 3, kind)
+    t, n = torch.from_numpy(x.copy()), x.size
+    for p in (0, 1, 2, 3):
+        want = float(n > 0 and (n if p == 0 else 3 * n ** (1 / p)))
+        assert abs(float(t.norm(p)) - want) < 1e-5 and abs(float(torch.linalg.vector_norm(t, p)) - want) < 1e-5
+    assert float(t.sum().real) == 3 * n and float(t.prod().real) == 3.0**n
+    if n:
+        assert float(t.var(correction=0)) == 0.0 == float(t.std(correction=0))
+        assert float(t.norm(float("inf"))) == 3.0

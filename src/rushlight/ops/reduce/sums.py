@@ -85,7 +85,7 @@ def fold_of(
     others: arrays that have size 1 in the reduced dimensions.
     """
     if x.size <= BLOCK:
-        return fold(ufunc, fn(x, *others), dim, keepdim)
+        return fold(ufunc, np.asarray(fn(x, *others)), dim, keepdim)
     shape = keep_shape(x.shape, dim)
     if dim is None and x.flags.c_contiguous:
         x, others = x.reshape(-1), tuple(a.reshape(-1) for a in others)
