@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rushlight as torch
 from rushlight import kernels as K
 from rushlight.kernels.native import loader
 
@@ -76,3 +77,13 @@ def test_native_code_refuses_indices_outside(bad: int) -> None:
     with pytest.raises(IndexError, match=f"index {bad} is out of bounds"):
         K.add_along(x, index, 1, np.ones((5, 40), np.float32))
     assert (x == 1).all()
+
+
+@pytest.mark.parametrize("how", ["sum", "prod", "mean", "amax", "amin"])
+@pytest.mark.parametrize("include", [True, False])
+def test_numbers_without_dimensions(how: str, include: bool) -> None:
+    x, value, at = torch.tensor(2.0), torch.tensor(3.0), torch.tensor(0)
+    want = {"sum": 5.0, "prod": 6.0, "mean": 2.5, "amax": 3.0, "amin": 2.0}[how] if include else 3.0
+    assert x.scatter_reduce(0, at, value, how, include_self=include).item() == want
+    assert x.gather(0, at).item() == 2.0 and x.scatter(0, at, value).item() == 3.0
+    assert x.scatter_add(0, at, value).item() == 5.0

@@ -99,8 +99,8 @@ def _moved(x: Array) -> tuple[SimpleNamespace, np.dtype[np.unsignedinteger]] | N
 
 
 def _fits(x: Array, index: Array, dim: int) -> bool:
-    """Whether the kernels are for these arrays: dense, and of one size but for `dim`."""
-    if x.ndim != index.ndim or index.dtype != _INT64 or not index.size or not (dense(x) and dense(index)):
+    """Whether the kernels are for these arrays: with dimensions, dense, and of one size but for `dim`."""
+    if not x.ndim or x.ndim != index.ndim or index.dtype != _INT64 or not index.size or not (dense(x) and dense(index)):
         return False
     return x.shape[:dim] == index.shape[:dim] and x.shape[dim + 1 :] == index.shape[dim + 1 :]
 
