@@ -117,7 +117,8 @@ CUMULATIVE = re.compile(r"\b(\w+)\.logcumsumexp\((-?\d)\)")
 def one_by_one(line: str) -> str:
     """A statement with the logarithm of each sum of exponentials by itself."""
     return CUMULATIVE.sub(
-        r"torch.stack([\1.narrow(\2, 0, i + 1).logsumexp(\2) for i in range(\1.shape[\2])], \2)", line
+        r"(torch.stack([\1.narrow(\2, 0, i + 1).logsumexp(\2) for i in range(\1.shape[\2])], \2) if \1.dim() else \1 * 1)",
+        line,
     )
 
 
