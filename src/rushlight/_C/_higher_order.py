@@ -48,7 +48,7 @@ class HigherOrderOperator(abc.ABC):
 
     def __init__(self, name: str, *, cacheable: bool = False, supports_training_input_mutation: bool = False):
         if type(self) is HigherOrderOperator:
-            raise RuntimeError("Direct instantiation of HigherOrderOperator is not allowed. Please subclass it.")
+            raise RuntimeError("Direct instantiation of HigherOrderOperator is not allowed: derive a class from it")
         self._name = self.__name__ = name
         self.namespace, self._cacheable = "higher_order", cacheable
         self.supports_training_input_mutation = supports_training_input_mutation
@@ -135,9 +135,8 @@ class HigherOrderOperator(abc.ABC):
         own = self.python_key_table.get(type(mode))
         if own is None and not getattr(mode, "supports_higher_order_operators", False):
             raise NotImplementedError(
-                f"There was no rule registered for HigherOrderOperator {self._name} and mode {mode}. Hint: set {mode}'s "
-                "supports_higher_order_operators to True. This causes all higher order operators to pass through its "
-                "__torch_dispatch__, so handle them there or return NotImplemented"
+                f"There was no rule registered for HigherOrderOperator {self._name} and mode {mode}: register one by py_impl, or set its "
+                "supports_higher_order_operators to True where its __torch_dispatch__ takes such operators"
             )
         TorchDispatchMode.__exit__(mode)
         try:

@@ -28,7 +28,7 @@ def _nested_map(
             return type(given)(*found) if hasattr(given, "_fields") else type(given)(found)
         if isinstance(given, Mapping):
             return {key: mapped(value) for key, value in given.items()}
-        said = f". Accepted types: {condition_msg}, or lists/tuples of them" if condition_msg else ""
+        said = f": expected {condition_msg}, or tuples, lists and dictionaries of them" if condition_msg else ""
         raise ValueError(f"Auto nesting doesn't know how to process an input object of type {type(given).__name__}{said}")  # fmt: skip
 
     return mapped

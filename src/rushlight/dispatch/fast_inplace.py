@@ -32,7 +32,7 @@ def changed_at_once(op: Op, ufunc: str, target: Tensor, other: Any) -> bool:
     dtype, y = x.dtype, other._array if tensor else other
     number = y.__class__ is float or y.__class__ is int
     floats, alike = dtype is F32 or dtype is F64, getattr(y, "dtype", None) is dtype
-    whole = dtype is I64 and op.promote == "arith" and "i" not in op.refuse and (alike or is_small(y))
+    whole = dtype is I64 and op.promote == "arith" and "i" not in op.refuse and (alike or is_int64(y))
     if not (whole or (floats and (number or alike))) or 0 in x.strides:
         return False
     node = None
@@ -55,9 +55,9 @@ def changed_at_once(op: Op, ufunc: str, target: Tensor, other: Any) -> bool:
     return True
 
 
-def is_small(number: object) -> bool:
+def is_int64(number: Any) -> bool:
     """Whether a Python number is an integer of 64 bits."""
-    return isinstance(number, int) and number.__class__ is int and -BEYOND <= number < BEYOND
+    return number.__class__ is int and -BEYOND <= number < BEYOND
 
 
 def recorded(op: Op, target: Tensor, other: Any, y: Any) -> FullNode | None:

@@ -33,7 +33,7 @@ exports_of_rows(
 RUN = (
     1024  # elements that NumPy adds up one after the other, where they are no neighbours, before the sum goes on wider
 )
-SMALL = 1 << 13  # elements up to which NumPy's call costs less
+SMALL = 1 << 13  # elements up to which asking how they lie costs as much as adding them up
 _REDUCE: Any = np.add.reduce  # its stubs know no keepdims that is a variable
 
 Axes = tuple[int, ...] | None

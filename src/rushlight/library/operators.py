@@ -225,7 +225,7 @@ class Declared(OpOverload):
         if self.opaque:
             raise RuntimeError(
                 f"There was no fake impl registered for <CustomOpDef({self.name()})>: it says the shapes of results for tensors on "
-                f"the device meta. Please use `{self._opname}.register_fake` to add an fake impl."
+                f"the device meta, and `{self._opname}.register_fake` registers it"
             )
         raise NotImplementedError(
             f"{self.name()}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel registered. "

@@ -91,7 +91,9 @@ class FileCheck:
             else:
                 self._with(found["kind"] or "", found["text"])
         if not self.checks:
-            raise RuntimeError("No checks have been added to this instance of FileCheck! Check for bad input.")
+            raise RuntimeError(
+                "No checks have been added to this FileCheck: call check() and its like, or give run() comments that say some"
+            )
         Search(str(args[-1])).run(self.checks)
 
 

@@ -23,12 +23,11 @@ class Resize(Function):
         if math.prod(sizes) != math.prod(shape):
             asked, given = ("x".join(map(str, s)) for s in (sizes, shape))
             raise RuntimeError(
-                f"requested resize to {asked} ({math.prod(sizes)} elements in total), but the given tensor has a size of {given} "
-                f"({math.prod(shape)} elements). autograd's resize can only change the shape of a given tensor, while preserving "
-                "the number of elements. "
+                f"requested resize to {asked} ({math.prod(sizes)} elements in total) of a tensor of {given} ({math.prod(shape)}): "
+                "Resize gives all elements another shape, and none away"
             )
         ctx.shape = shape
-        return tensor.view(*sizes) if tensor.is_contiguous() else tensor.contiguous().view(*sizes)
+        return tensor.reshape(sizes)
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:

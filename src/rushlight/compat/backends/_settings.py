@@ -30,7 +30,7 @@ def _refuse_locked(module: object) -> None:
     """Raise RuntimeError where a setting may not be assigned as it is."""
     if _locked[0]:
         name = str(getattr(module, "__name__", module))
-        raise RuntimeError(f"not allowed to set {name} flags after disable_global_flags; please use flags() context manager instead")  # fmt: skip
+        raise RuntimeError(f"not allowed to set {name} flags after disable_global_flags: the context manager flags() sets them for a while")  # fmt: skip
 
 
 def _setting(value: object, check: Callable[[Any], Any]) -> property:

@@ -67,9 +67,9 @@ def _scaled_mm(
     rows = tuple(scale_a.shape) == (self.shape[0], 1) and tuple(scale_b.shape) == (1, mat2.shape[1])
     if not eights or not (single or rows) or any(s.dtype is not dtypes.float32 for s in (scale_a, scale_b)):
         raise ValueError(
-            "Invalid scaling configuration.\n- For TensorWise scaling, a and b should be float8, scales should be float and singletons."
-            f"\n- For RowWise scaling, a and b should be float8, scales should be float, scale_a should be ({self.shape[0]}, 1) and "
-            f"scale_b should be (1, {mat2.shape[1]}).\nGot {self.dtype}, {mat2.dtype}, {list(scale_a.shape)} and {list(scale_b.shape)}."
+            "Invalid scaling configuration: expected matrices of float8 with one float32 scale each (TensorWise), or with scales of shapes "
+            f"({self.shape[0]}, 1) and (1, {mat2.shape[1]}) (RowWise), got {self.dtype}, {mat2.dtype}, {list(scale_a.shape)} and "
+            f"{list(scale_b.shape)}"
         )
     found = (self.float() @ mat2.float()) * scale_a * scale_b
     found = found if bias is None else found + bias.float()

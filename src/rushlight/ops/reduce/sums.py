@@ -145,7 +145,7 @@ def cast_first(x: Any, dtype: np.dtype[Any]) -> Tensor:
 
 
 def is_small(x: Array) -> bool:
-    """Whether NumPy adds up an array at once, as most: no more is asked of those."""
+    """Whether an array is of few numbers that are added up in their own dtype, as most: no more is asked of those."""
     return x.size <= SMALL and (x.dtype is FLOAT32 or x.dtype is FLOAT64)
 
 

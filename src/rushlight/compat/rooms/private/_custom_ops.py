@@ -30,8 +30,8 @@ def custom_op(qualname: str, func_or_schema: Callable[..., Any] | str | None = N
         name = qualname.rpartition("::")[2]
         if func.__name__ != name:
             raise ValueError(
-                f"custom_op(qualname='{qualname}', ...)(func): expected `func` to have name '{name}' but got '{func.__name__}'. "
-                f"Please either change the name of `func` or the qualname that is passed to `custom_op`"
+                f"custom_op(qualname='{qualname}', ...)(func): expected `func` to have name '{name}' but got '{func.__name__}': "
+                "give both one name"
             )
         _made[qualname] = CustomOpDef(named(infer_schema(func, mutates_args=()), qualname), _unmade)
         return func
@@ -49,7 +49,7 @@ def _with(
     """A decorator that keeps a function for an operator, or what it does with `func`."""
     if qualname not in _made:
         raise ValueError(
-            f"Could not find the operator {qualname}. Please make sure you have already declared it by torch._custom_ops.custom_op"
+            f"Could not find the operator {qualname}: torch._custom_ops.custom_op declares it, before this"
         )
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,8 +13,7 @@ def parse_namespace(qualname: str) -> tuple[str, str]:
     """The namespace and the name of "namespace::name".  Raises ValueError for another form."""
     parts = qualname.split("::")
     if len(parts) != 2:
-        raise ValueError(f"Expected `qualname` to be of the form `namespace::name`, but got {qualname}. The qualname passed to "
-                         "the torch.library APIs must consist of a namespace and a name.")  # fmt: skip
+        raise ValueError(f"Expected `qualname` to be of the form `namespace::name`, but got {qualname}")  # fmt: skip
     return parts[0], parts[1]
 
 
