@@ -259,3 +259,14 @@ def test_lists_with_what_is_not_there_yet_are_joined() -> None:
     x = torch.tensor([2.0])
     for got, want in zip(torch.fx.symbolic_trace(forward)(x), forward(x), strict=True):
         assert torch.equal(got, want)
+
+
+def test_hooks_of_modules_of_graphs_run() -> None:
+    traced, seen = fx.symbolic_trace(nn.Sequential(nn.Linear(3, 4), nn.ReLU())), []
+    traced.register_forward_pre_hook(lambda module, args: seen.append("before"))
+    traced.register_forward_hook(lambda module, args, result: seen.append("after"))
+    traced.register_full_backward_hook(lambda module, inputs, outputs: seen.append("back"))
+    traced(torch.randn(2, 3, requires_grad=True)).sum().backward()
+    assert seen == ["before", "after", "back"]
+    with pytest.raises(RuntimeError, match="shapes"):  # and the error of a module that has hooks is its own
+        traced(torch.randn(2, 7))

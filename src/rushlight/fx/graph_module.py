@@ -36,8 +36,8 @@ class GraphModule(Module):
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
         # Each has a class of its own, since `forward` is its own; libraries know it by the name that PyTorch's has.
         named = {"__module__": GraphModule.__module__, "__qualname__": "GraphModule.__new__.<locals>.GraphModuleImpl"}
-        own = type("GraphModuleImpl", (cls,), named) if "_own" not in vars(cls) else cls
-        setattr(own, "_own", True)  # noqa: B010  (a class has no such name to mypy)
+        own = type("GraphModuleImpl", (cls,), named) if "_of_one_graph" not in vars(cls) else cls
+        setattr(own, "_of_one_graph", True)  # noqa: B010  (a class has no such name to mypy)
         made: GraphModule = super().__new__(own)
         return made
 
