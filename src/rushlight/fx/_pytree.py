@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
 from rushlight.basics.tree import Spec as TreeSpec
+from rushlight.utils._pytree import SUPPORTED_NODES
 
 __all__ = ["register_pytree_flatten_spec", "tree_flatten_spec"]
 
 Flatten = Callable[[Any, TreeSpec], list[Any]]
-_flatten: dict[type[Any], Flatten] = {
+_flatten: dict[Any, Flatten] = {
     dict: lambda tree, spec: [tree[key] for key in spec.context],
-    list: lambda tree, spec: [tree[i] for i in range(spec.num_children)],
-    tuple: lambda tree, spec: [tree[i] for i in range(spec.num_children)],
+    **dict.fromkeys((list, tuple, namedtuple), lambda tree, spec: [tree[i] for i in range(spec.num_children)]),
 }
 
 
@@ -33,9 +34,13 @@ def tree_flatten_spec(tree: object, spec: TreeSpec) -> list[Any]:
     if spec.is_leaf():
         return [tree]
     kind: Any = spec.type
-    if kind not in _flatten and not (isinstance(kind, type) and issubclass(kind, tuple)):
+    registered = SUPPORTED_NODES.get(kind)
+    if kind not in _flatten and registered is not None:
+        parts, _ = registered.flatten_fn(tree)
+    elif kind not in _flatten:
         raise RuntimeError(
             f"tree_flatten_spec: {kind} was not registered: call register_pytree_flatten_spec({kind}, ...)"
         )
-    parts = _flatten.get(kind, _flatten[tuple])(tree, spec)
+    else:
+        parts = _flatten[kind](tree, spec)
     return [leaf for part, child in zip(parts, spec.children(), strict=True) for leaf in tree_flatten_spec(part, child)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import copy
 import functools
 import inspect
 import math
@@ -100,6 +101,13 @@ class Tracer(TracerBase):
         self.tensor_attrs: dict[int, str] = {}
         self.traced_func_name = "forward"
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
+        made = memo[id(self)] = object.__new__(type(self))
+        modules = {"_searched": [*self._searched]}  # which cannot be copied
+        own = {key: value for key, value in self.__dict__.items() if key not in modules}
+        made.__dict__.update(copy.deepcopy(own, memo), **modules)
+        return made
+
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
         """Whether a module is a step by itself: those of `torch.nn` but Sequential, unless this is overridden."""
         from rushlight.nn import Sequential
@@ -154,6 +162,8 @@ class Tracer(TracerBase):
         return super().create_arg(a)
 
     def _item(self, a: Any) -> object:
+        if isinstance(a, Parameter) and self._path_of_tensor(a) is None:
+            raise NameError("parameter is not a member of this module")
         if isinstance(a, Tensor):
             return self.create_node("get_attr", self._path_of_tensor(a) or self._kept("_tensor_constant", a), (), {})
         if isinstance(a, Module):
@@ -191,6 +201,8 @@ class Tracer(TracerBase):
         self.tensor_attrs = {id(v): n for m, module in self.root.named_modules()
                              for n, v in ((f"{m}.{k}".lstrip("."), v) for k, v in vars(module).items())
                              if isinstance(v, Tensor)}  # fmt: skip
+        if (code := getattr(fn, "__code__", None)) is not None:
+            self.graph._co_fields = {name: getattr(code, name) for name in ("co_name", "co_filename", "co_firstlineno")}
         call, args = self.create_args_for_root(fn, isinstance(root, Module), concrete_args)
         kind = noted(fn).get("return")
         _tracing += 1

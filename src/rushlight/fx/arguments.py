@@ -47,7 +47,10 @@ def arguments(tracer: Tracer, root_fn: Callable[..., Any], is_module: bool, conc
     of leaves.
     """
     known = inspect.unwrap(root_fn)
-    parameters = list(inspect.signature(known).parameters.values())[is_module:]
+    first, *others = [*inspect.signature(known).parameters.values(), None]
+    if is_module and (first is None or first.kind is first.VAR_POSITIONAL):
+        raise RuntimeError("``self`` argument cannot be part of *args expansion!")
+    parameters = [p for p in ([] if is_module else [first]) + others if p is not None]
     given = _by_name(parameters, concrete_args)
     notes = noted(root_fn)
     parameters = [p.replace(annotation=notes.get(p.name)) for p in parameters]

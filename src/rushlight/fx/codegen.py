@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import enum
 import keyword
 import math
 import operator
@@ -21,6 +22,7 @@ from rushlight.fx import _pytree as fx_pytree
 from rushlight.fx.annotations import annotation
 from rushlight.fx.names import name_of, public_path, room
 from rushlight.fx.node import Node
+from rushlight.tensor import layout
 from rushlight.utils import _pytree as pytree
 
 if TYPE_CHECKING:
@@ -107,18 +109,15 @@ class PyTreeCodeGen(CodeGen):
         names = self.pytree_info.orig_args
         plain = [name.partition(" ")[0] for name in free_vars if name != "self"]
         first = super().gen_fn_def(["self", *names], maybe_return_annotation)
-        unpacked = f"{', '.join(plain)}, = " if plain else ""
-        return f"{first}\n    {unpacked}fx_pytree.tree_flatten_spec([{', '.join(names)}], self._in_spec)"
+        if not plain:
+            return first
+        return f"{first}\n    {', '.join(plain)}, = fx_pytree.tree_flatten_spec([{', '.join(names)}], self._in_spec)"
 
     def generate_output(self, output_args: object, *, descs: object = None) -> str:
         """The line that ends it: a tree is returned."""
         if self.pytree_info.out_spec is None:
             return super().generate_output(output_args)
         return f"return pytree.tree_unflatten({output_args!r}, self._out_spec)"
-
-    def additional_globals(self) -> list[tuple[str, Any]]:
-        """The functions of trees."""
-        return [("pytree", pytree), ("fx_pytree", fx_pytree)]
 
 
 class _Text(str):
@@ -131,11 +130,13 @@ class _Text(str):
 def written(graph: Graph, root: str) -> PythonCode:
     """A graph as Python code."""
     codegen: CodeGen = graph._codegen
-    found: dict[str, Any] = {"inf": math.inf, "nan": math.nan, "NoneType": type(None), "device": device}
+    found: dict[str, Any] = {"inf": math.inf, "nan": math.nan, "NoneType": type(None), "device": device, "torch": TORCH}
+    found.update(pytree=pytree, fx_pytree=fx_pytree)
     found.update(codegen.additional_globals())
     given, lines, wrapped = [], [], dict[str, None]()
+    numbers: list[int] = []  # of the nodes that the lines are of
     last, returned = _last_uses(graph), ""
-    for node in graph.nodes:
+    for number, node in enumerate(graph.nodes):
         if node.op == "placeholder":
             given.append(_parameter(node, found))
             name = str(node.target).lstrip("*")
@@ -149,7 +150,21 @@ def written(graph: Graph, root: str) -> PythonCode:
             lines.append(line + (f";  {' = '.join(done)} = None" if done else ""))
             if node.op == "call_function" and node.meta.get("is_wrapped"):
                 wrapped[_global(node.target, found)] = None
-    return _joined(codegen, given, lines or ["pass"], returned, wrapped, found)
+        numbers += [number] * (len(lines) - len(numbers))
+    made = _joined(codegen, given, lines or ["pass"], returned, wrapped, found)
+    made._lineno_map.update(_numbered(made.src.partition("):\n")[2].splitlines(), lines, numbers))
+    return made
+
+
+def _numbered(body: list[str], lines: list[str], numbers: list[int]) -> dict[int, int | None]:
+    """For the lines of a body, from 1 on, the nodes that they are of: what somebody put among them is of the node before."""
+    known: dict[int, int | None] = {}
+    place, at = 0, None
+    for i, line in enumerate(body, 1):
+        if place < len(lines) and line.strip() == lines[place].strip():
+            at, place = numbers[place], place + 1
+        known[i] = at
+    return known
 
 
 def _joined(codegen: CodeGen, given: list[str], lines: list[str], returned: str, wrapped: dict[str, None],
@@ -158,8 +173,6 @@ def _joined(codegen: CodeGen, given: list[str], lines: list[str], returned: str,
     if codegen._body_transformer is not None:
         lines = codegen._body_transformer([f"{line}\n" for line in lines])
     body = "".join(f"    {line}\n" for line in "".join(f"{line.rstrip()}\n" for line in lines).splitlines())
-    if wrapped:
-        found["torch"] = TORCH
     first = "".join(f'torch.fx._symbolic_trace.wrap("{name}")\n' for name in wrapped)
     return PythonCode(f"\n{first or chr(10)}\n{codegen.gen_fn_def(given, returned)}\n{body}    ", found)
 
@@ -249,7 +262,7 @@ def _global(value: object, found: dict[str, Any]) -> str:
     if getattr(builtins, name, None) is value or found.get(name) is value:
         return name
     path = public_path(value)
-    if path is not None and found.setdefault("torch", TORCH) is TORCH:
+    if path is not None:
         return path
     module = room(value)
     unique = wish = re.sub(r"\W", "_", f"{module}.{name}" if module else name)
@@ -273,6 +286,10 @@ def _argument(a: object, found: dict[str, Any]) -> str:
         return f"[{', '.join(_argument(item, found) for item in a)}]"
     if isinstance(a, dict):
         return "{" + ", ".join(f"{key!r}: {_argument(item, found)}" for key, item in a.items()) + "}"
+    if isinstance(a, range):
+        return repr(a)
+    if isinstance(a, enum.Enum):
+        return f"{_global(type(a), found)}.{a.name}"
     if isinstance(a, slice):
         return f"slice({_argument(a.start, found)}, {_argument(a.stop, found)}, {_argument(a.step, found)})"
     if (
@@ -288,6 +305,8 @@ def _object(a: object, found: dict[str, Any]) -> str:
     """An object that has no notation: a name for it."""
     if isinstance(a, device):
         return repr(a)
-    if isinstance(a, dtypes.dtype | memory_format) and found.setdefault("torch", TORCH) is TORCH:
+    if isinstance(a, dtypes.dtype | memory_format):
         return f"torch.{a.name}"
+    if isinstance(a, layout):
+        return repr(a)
     return _global(a, found)

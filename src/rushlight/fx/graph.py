@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics import caller
 from rushlight.fx.codegen import INFIX, PREFIX, CodeGen, PythonCode, PyTreeCodeGen, PyTreeInfo, written
 from rushlight.fx.node import Argument, Node, Target, linked, map_arg
 
@@ -49,14 +50,18 @@ class NodeList:
 
 
 class _Place(contextlib.AbstractContextManager[None]):
-    """Steps are put before `before` from now on, and where they went before at the end of the context."""
+    """Steps are put beside `mark` from now on, and where they went before at the end of the context."""
 
-    def __init__(self, graph: Graph, before: Node) -> None:
-        self._graph, self._former = graph, graph._before
-        graph._before = before
+    def __init__(self, graph: Graph, mark: Node, after: bool) -> None:
+        if mark.graph is not graph:
+            raise AssertionError(
+                f"Node to insert {'after' if after else 'before'} is not in graph: {mark} is of another"
+            )
+        self._graph, self._former = graph, graph._place
+        graph._place = mark, after
 
     def __exit__(self, *error: object) -> None:
-        self._graph._before = self._former
+        self._graph._place = self._former
 
 
 class _Transformed(contextlib.AbstractContextManager[None]):
@@ -85,8 +90,10 @@ class Graph:
     def __init__(self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: Any = None):
         self._root = Node(self, "", "root", "", (), {})
         self._names: set[str] = set()
-        self._before: Node = self._root
-        self.owning_module, self._tracer_cls = owning_module, tracer_cls
+        self._place: tuple[Node, bool] = self._root, False  # steps are put before it, or after
+        self._order: dict[Node, int] | None = None  # the places of nodes, until one is moved
+        self.owning_module, self._tracer_cls, self._tracer_extras = owning_module, tracer_cls, tracer_extras
+        self._co_fields: dict[str, Any] = {}  # where the function that was traced was written
         self._codegen: Any = CodeGen()
 
     @property
@@ -124,15 +131,18 @@ class Graph:
             if given is not None and not isinstance(given, kind):
                 raise AssertionError(f"{what} must be a {kind.__name__}, got {type(given)}")
         node = Node(self, self._name(name or _wish(target)), op, target, args or (), kwargs or {}, type_expr)
-        self._before.prepend(node)
+        mark, after = self._place
+        (mark.append if after else mark.prepend)(node)
+        for hook in getattr(self.owning_module, "_create_node_hooks", ()):
+            hook(node)
         return node
 
     def _name(self, wish: str) -> str:
         """A name that no step has yet."""
         wish = re.sub(r"\W+", "_", wish) or "_unnamed"
         wish = f"_{wish}" if wish[0].isdigit() else wish
-        taken = self._names | set(dir(builtins)) | {"torch", "self", "math", "inf", "nan", "device"}
-        name, number = wish, int(found[1]) if (found := re.search(r"_(\d+)$", wish)) else 0
+        taken = self._names | OTHERS
+        name, number = wish, int(found[1]) if (found := re.search(r"(?<=.)_(\d+)$", wish)) else 0
         stem = wish[: found.start()] if found else wish
         while name in taken or keyword.iskeyword(name):
             number += 1
@@ -146,7 +156,10 @@ class Graph:
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: object = None) -> Node:
-        """A parameter, buffer or other attribute of the module, by its path."""
+        """A parameter, buffer or other attribute of the module, by its path; one that the module lacks is warned of."""
+        if self.owning_module is not None and not _there(self.owning_module, qualified_name):
+            caller.warn("Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! "
+                        f"It has no {qualified_name}: give it one by add_submodule, register_parameter or register_buffer")  # fmt: skip
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_function(self, the_function: Callable[..., Any], args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None, type_expr: object = None,
@@ -161,7 +174,9 @@ class Graph:
 
     def call_module(self, module_name: str, args: tuple[Any, ...] | None = None,
                     kwargs: dict[str, Any] | None = None, type_expr: object = None) -> Node:  # fmt: skip
-        """A call of a submodule, by its path."""
+        """A call of a submodule, by its path.  Raises AttributeError where the graph's module has none."""
+        if self.owning_module is not None:
+            self.owning_module.get_submodule(module_name)
         return self.create_node("call_module", module_name, args, kwargs, None, type_expr)
 
     def output(self, result: Argument, type_expr: object = None) -> Node:
@@ -169,7 +184,7 @@ class Graph:
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 
     def erase_node(self, to_erase: Node) -> None:
-        """Take a step out.  Raises RuntimeError where others use its result."""
+        """Take a step out; one that is out is warned of.  Raises RuntimeError where others use its result."""
         if to_erase.users:
             raise RuntimeError(
                 f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in the graph: "
@@ -177,19 +192,30 @@ class Graph:
             )
         if to_erase.graph is not self:
             raise RuntimeError(f"Attempting to remove {to_erase} from wrong graph!")
+        if to_erase._erased:
+            return caller.warn(f"erase_node({to_erase}) on an already erased node")
+        for hook in getattr(self.owning_module, "_erase_node_hooks", ()):
+            hook(to_erase)
         to_erase._set((), {})
         to_erase._unlink()
         to_erase._erased = True
-        if self._before is to_erase:
-            self._before = to_erase._next
+        mark, after = self._place
+        if mark is to_erase:
+            self._place = (mark._prev if after else mark._next), after
 
     def inserting_before(self, n: Node | None = None) -> contextlib.AbstractContextManager[None]:
-        """Put new steps before that one, default: all, from the call on: a context, at whose end they go where they went before."""
-        return _Place(self, self._root._next if n is None else n)
+        """Put new steps before that one, from the call on: a context, at whose end they go where they went before.
+
+        Default: each before all.  Raises AssertionError for a step that is not in the graph.
+        """
+        return _Place(self, n, False) if n is not None else _Place(self, self._root, True)
 
     def inserting_after(self, n: Node | None = None) -> contextlib.AbstractContextManager[None]:
-        """Put new steps after that one, default: all, from the call on: a context, at whose end they go where they went before."""
-        return _Place(self, self._root if n is None else n._next)
+        """Put each new step right after that one, so that the last comes first; otherwise as `inserting_before`.
+
+        Default: after all.
+        """
+        return _Place(self, n, True) if n is not None else _Place(self, self._root, False)
 
     def node_copy(self, node: Node, arg_transform: Callable[..., Any] = lambda x: x) -> Node:
         """A step of another graph, taken over; `arg_transform` says which nodes stand here for its inputs."""
@@ -228,9 +254,13 @@ class Graph:
         return changed
 
     def lint(self) -> None:
-        """Raise RuntimeError where a step is used before it ran, or is another graph's."""
+        """Raise RuntimeError where a step is used before it ran, is another graph's, or has the name of another."""
         seen: set[Node] = set()
+        names: set[str] = set()
         for node in self.nodes:
+            if node.name in names:
+                raise RuntimeError(f"Node redefined name {node.name}!")
+            names.add(node.name)
             for used in node.all_input_nodes:
                 if used.graph is not self:
                     raise RuntimeError(f"Argument '{used}' of Node '{node}' does not belong to this Graph, but was used as "
@@ -292,6 +322,19 @@ class Graph:
     def __str__(self) -> str:
         lines = [line for line in (node.format_node() for node in self.nodes) if line is not None]
         return "graph():" + "".join(f"\n    {line}" for line in lines)
+
+
+def _there(found: Any, path: str) -> bool:
+    """Whether a module has something at a path."""
+    for part in path.split("."):
+        if not hasattr(found, part):
+            return False
+        found = getattr(found, part)
+    return True
+
+
+# Names that no step has: what Python and the code of graphs know by them.
+OTHERS = frozenset((*dir(builtins), "torch", "inf", "nan", "device", "NoneType", "pytree", "fx_pytree"))
 
 
 def _wish(target: Target) -> str:

@@ -6,6 +6,9 @@ import copy
 import itertools
 import linecache
 import os
+import sys
+import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rushlight.fx.codegen import PyTreeCodeGen
@@ -16,7 +19,10 @@ from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.fx.graph import PythonCode
+    from rushlight.fx.node import Node
 
 __all__ = ["GraphModule"]
 
@@ -47,6 +53,10 @@ class GraphModule(Module):
             raise RuntimeError(f"Unsupported type {root} passed for root! Give a module, or a dictionary by paths")
         type(self).__name__ = class_name
         self.meta: dict[str, Any] = dict(getattr(root, "meta", {}))  # for passes to keep things in
+        self._tracer_cls, self._tracer_extras = graph._tracer_cls, graph._tracer_extras or {}
+        self._create_node_hooks: list[Any] = []
+        self._erase_node_hooks: list[Any] = []
+        self._replace_hooks: list[Any] = []
         if isinstance(root, Module):
             self.training = root.training
         for node in graph.nodes:
@@ -76,11 +86,13 @@ class GraphModule(Module):
     def recompile(self) -> PythonCode:
         """Make `forward` anew from the graph; its code."""
         made = self._graph.python_code("self")
-        name = f"<eval_with_key>.{next(_number)}"
+        name, origin = f"<eval_with_key>.{next(_number)}", self._graph._co_fields
+        if origin:
+            name += f" from {origin['co_filename']}:{origin['co_firstlineno']} in {origin['co_name']}"
         names = dict(made.globals)
         exec(compile(made.src, name, "exec"), names)
         linecache.cache[name] = (len(made.src), None, made.src.splitlines(True), name)
-        self.__dict__["_code"] = made.src
+        self.__dict__.update(_code=made.src, _lineno_map=made._lineno_map)
         if isinstance(self._graph._codegen, PyTreeCodeGen):
             info = self._graph._codegen.pytree_info
             self.__dict__.update(_in_spec=info.in_spec, _out_spec=info.out_spec)
@@ -114,16 +126,13 @@ class GraphModule(Module):
     def delete_all_unused_submodules(self) -> None:
         """Take out the modules that no step names."""
         used: set[str] = set()
+        modules = dict(self.named_modules())
         for node in self.graph.nodes:
             if node.op in ("call_module", "get_attr"):
                 parts = str(node.target).split(".")
                 used |= {".".join(parts[: i + 1]) for i in range(len(parts))}
-                if node.op == "call_module":
-                    used |= {
-                        f"{node.target}.{name}"
-                        for name, _ in self.get_submodule(str(node.target)).named_modules()
-                        if name
-                    }
+                if node.op == "call_module" and (called := modules.get(str(node.target))) is not None:
+                    used |= {f"{node.target}.{name}" for name, _ in called.named_modules() if name}
         for name in [name for name, _ in self.named_modules() if name and name not in used]:
             self.delete_submodule(name)
 
@@ -141,20 +150,100 @@ class GraphModule(Module):
             print(text)
         return text
 
-    def __deepcopy__(self, memo: Any) -> GraphModule:
-        held = Module()
-        held.__dict__ = copy.deepcopy({k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}, memo)
-        made = GraphModule(held, copy.deepcopy(self._graph), type(self).__name__)
-        made.__dict__.update({k: v for k, v in held.__dict__.items() if k not in made.__dict__ or k == "training"})
+    def _register_create_node_hook(self, f: Callable[[Node], Any]) -> None:
+        """Have `f` called with each step that is put into the graph."""
+        self._create_node_hooks.append(f)
+
+    def _unregister_create_node_hook(self, f: Callable[[Node], Any]) -> None:
+        self._create_node_hooks.remove(f)
+
+    def _register_erase_node_hook(self, f: Callable[[Node], Any]) -> None:
+        """Have `f` called with each step that is taken out."""
+        self._erase_node_hooks.append(f)
+
+    def _unregister_erase_node_hook(self, f: Callable[[Node], Any]) -> None:
+        self._erase_node_hooks.remove(f)
+
+    def _register_replace_node_hook(self, f: Callable[[Node, str, Node], Any]) -> None:
+        """Have `f` called when a user of a step is to take another's result: with the step, the other's name and the user."""
+        self._replace_hooks.append(f)
+
+    def _unregister_replace_node_hook(self, f: Callable[[Node, str, Node], Any]) -> None:
+        self._replace_hooks.remove(f)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().__call__(*args, **kwargs)
+        except Exception as error:
+            _tell_line(error)
+            raise
+
+    def __copy__(self) -> GraphModule:
+        made = GraphModule(self, self.graph)
+        made.meta = self.meta
         return made
 
+    def __deepcopy__(self, memo: Any) -> GraphModule:
+        held = copy.deepcopy({k: v for k, v in self.__dict__.items() if k not in _OF_GRAPH}, memo)
+        return _with_all_of(held, copy.deepcopy(self._graph), type(self).__name__)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        held = {k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}
-        return _rebuilt, (held, steps(self._graph), type(self).__name__, self._graph._codegen)
+        held = {k: v for k, v in self.__dict__.items() if k not in _OF_GRAPH}
+        graph = self._graph
+        return _rebuilt, (held, steps(graph), type(self).__name__, graph._codegen, _importable(graph._tracer_cls))
 
     def __str__(self) -> str:
         hint = "# To see more debug info, please use `graph_module.print_readable()`"
         return f"{super().__str__()}\n{self.code}\n{hint}"
+
+
+_OF_GRAPH = frozenset({"_graph", "_code", "_lineno_map", "_tracer_cls", "_tracer_extras",
+                       "_create_node_hooks", "_erase_node_hooks", "_replace_hooks"})  # fmt: skip
+
+
+def _with_all_of(held: dict[str, Any], graph: Graph, name: str) -> GraphModule:
+    """A module of a graph that has the attributes of another: submodules and tensors that no step names, too."""
+    root = Module()
+    root.__dict__.update(held)
+    made = GraphModule(root, graph, name)
+    for key, value in held.items():
+        if key in ("_parameters", "_buffers", "_modules"):
+            made.__dict__[key].update({k: v for k, v in value.items() if k not in made.__dict__[key]})
+        else:
+            made.__dict__[key] = value
+    return made
+
+
+def _tell_line(error: Exception) -> None:
+    """Print which line of the code of a graph failed, if it was one of these: not code that it calls."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = max((i for i, frame in enumerate(frames) if "<eval_with_key>" in frame.filename), default=None)
+    own = str(Path(__file__).parent.parent)
+    if place is None or not all(frame.filename.startswith(own) for frame in frames[place + 1 :]):
+        return
+    if any(frame.name == "__call__" for frame in frames[place + 1 : place + 2]):  # a module, which has its own code
+        return
+    number = frames[place].lineno or 1
+    lines = [line for _, line in sorted(_lines_around(frames[place].filename, number).items())]
+    print(
+        f"Call using an FX-traced Module, line {number} of the traced Module's generated forward function:",
+        file=sys.stderr,
+    )
+    print("".join(lines), file=sys.stderr)
+
+
+def _lines_around(filename: str, number: int) -> dict[int, str]:
+    """Lines by their numbers: that one, which is marked, and its neighbours."""
+    found = {i: linecache.getline(filename, i) for i in range(max(number - 2, 1), number + 3)}
+    return {i: f"{'>' if i == number else ' '} {line}" for i, line in found.items() if line}
+
+
+def _importable(kind: Any) -> Any:
+    """A class that a file can name; None for others."""
+    found: Any = sys.modules.get(getattr(kind, "__module__", ""))
+    for part in getattr(kind, "__qualname__", "").split("."):
+        found = getattr(found, part, None)
+    return kind if found is kind else None
 
 
 def steps(graph: Graph) -> list[Any]:
@@ -170,19 +259,19 @@ class _Number(int):
     """The number of a node, in a file."""
 
 
-def _rebuilt(held: dict[str, Any], steps: list[Any], name: str, codegen: object = None) -> GraphModule:
+def _rebuilt(
+    held: dict[str, Any], steps: list[Any], name: str, codegen: object = None, tracer_cls: object = None
+) -> GraphModule:
     """A module from a file."""
     from rushlight.fx.node import map_aggregate
 
-    graph = Graph()
+    graph = Graph(tracer_cls=tracer_cls)
     graph._codegen = codegen or graph._codegen
     nodes: list[Any] = []
     for op, target, args, kwargs, wish, kind in steps:
         args, kwargs = map_aggregate((args, kwargs), lambda x: nodes[x] if isinstance(x, _Number) else x)
         nodes.append(graph.create_node(op, target, args, kwargs, wish, kind))
-    root = Module()
-    root.__dict__.update(held)
-    return GraphModule(root, graph, name)
+    return _with_all_of(held, graph, name)
 
 
 def _take(module: GraphModule, target: str, root: Any) -> None:

@@ -9,7 +9,7 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule, _reached
 from rushlight.fx.node import Node, Target, map_aggregate, map_arg
 from rushlight.fx.proxy import GraphAppendingTracer, Proxy
-from rushlight.fx.traceback import set_current_meta
+from rushlight.fx.traceback import preserve_node_meta, set_current_meta
 
 __all__ = ["Interpreter", "Transformer"]
 
@@ -61,7 +61,7 @@ class Interpreter:
             with set_current_meta(node):
                 return self.run_node(node)
         except Exception as error:
-            said = f"While executing {node.format_node()}"
+            said = f"While executing {node.format_node()}\nOriginal traceback:\n{node.stack_trace}"
             error.args = (f"{error.args[0]}\n\n{said}" if error.args else said, *error.args[1:])
             raise
 
@@ -131,6 +131,7 @@ class Transformer(Interpreter):
     def __init__(self, module: Any):
         super().__init__(module)
         self.new_graph = Graph()
+        self.new_graph.set_codegen(self.graph._codegen)
         self.tracer: Any = GraphAppendingTracer(self.new_graph)
 
     def placeholder(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -151,7 +152,8 @@ class Transformer(Interpreter):
 
     def transform(self) -> GraphModule:
         """The module of the steps that running on proxies made."""
-        result = super().run(enable_io_processing=False)
+        with preserve_node_meta():
+            result = super().run(enable_io_processing=False)
         last = self.new_graph.output(map_aggregate(result, lambda x: x.node if isinstance(x, Proxy) else x))
         last.meta = dict(self.graph.output_node().meta)
         return GraphModule(self.module, self.new_graph, type(self.module).__name__)

@@ -169,7 +169,30 @@ class Node:
         self._next.prepend(x)
 
     def _unlink(self) -> None:
+        self.graph._order = None
         self._prev._next, self._next._prev = self._next, self._prev
+
+    @property
+    def _input_nodes(self) -> dict[Node, None]:
+        return self._inputs  # as PyTorch has its name
+
+    def _at(self) -> int:
+        """Its place among the nodes of its graph, which are counted when the first is asked for."""
+        if self.graph._order is None:
+            self.graph._order = {node: i for i, node in enumerate(self.graph.nodes)}
+        return self.graph._order[self]
+
+    def __lt__(self, other: Node) -> bool:
+        return self._at() < other._at() if isinstance(other, Node) else NotImplemented
+
+    def __le__(self, other: Node) -> bool:
+        return self._at() <= other._at() if isinstance(other, Node) else NotImplemented
+
+    def __gt__(self, other: Node) -> bool:
+        return self._at() > other._at() if isinstance(other, Node) else NotImplemented
+
+    def __ge__(self, other: Node) -> bool:
+        return self._at() >= other._at() if isinstance(other, Node) else NotImplemented
 
     def update_arg(self, idx: int, arg: Argument) -> None:
         """Pass something else in that place.  Raises IndexError where there is none."""
@@ -200,7 +223,10 @@ class Node:
         if propagate_meta:
             replace_with.meta.update(self.meta)
         chosen = [user for user in self.users if delete_user_cb(user)]
+        hooks = getattr(self.graph.owning_module, "_replace_hooks", ())
         for user in chosen:
+            for hook in hooks:
+                hook(self, replace_with.name, user)
             user.replace_input_with(self, replace_with)
         return chosen
 
@@ -244,9 +270,20 @@ class Node:
         owner = self.graph.owning_module
         return None if owner is None else owner.get_submodule(self.target)
 
-    def format_node(self, *_: object, **__: object) -> str | None:
-        """The step as a line of `print(graph)`; None for what is passed in and for the output."""
+    def format_node(
+        self, placeholder_names: list[str] | None = None, maybe_return_typename: list[str] | None = None, **_: object
+    ) -> str | None:
+        """The step as a line of `print(graph)`.
+
+        placeholder_names: a list that gets a placeholder as it stands in a signature, in place of the result, which is None;
+        maybe_return_typename: a list whose first item becomes what the output is annotated with.
+        """
         kind = f"{type_repr(self.type)} " if self.type is not None else ""
+        if self.op == "placeholder" and placeholder_names is not None:
+            placeholder_names.append(str(self.target) + (f" : {type_repr(self.type)}" if self.type else ""))
+            return None
+        if self.op == "output" and self.type and maybe_return_typename is not None:
+            maybe_return_typename[0] = f" -> {type_repr(self.type)}"
         if self.op == "placeholder":
             default = f"(default={self.args[0]})" if self.args else ""
             return f"%{self.name} : {kind}[num_users={len(self.users)}] = placeholder[target={self.target}]{default}"

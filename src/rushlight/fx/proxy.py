@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import dis
+import enum
 import inspect
 import operator
 import traceback
@@ -16,7 +19,7 @@ from rushlight.basics.size import Size
 from rushlight.dispatch.formats import memory_format
 from rushlight.fx.codegen import INFIX
 from rushlight.fx.graph import Graph
-from rushlight.fx.node import Argument, Node, Target, leaves, map_aggregate
+from rushlight.fx.node import Argument, Node, Target, leaves
 from rushlight.fx.spelled import explicit
 from rushlight.fx.traceback import noted
 from rushlight.generator import Generator
@@ -31,7 +34,6 @@ PLAIN = (
     float,
     bool,
     complex,
-    bytes,
     dtype,
     device,
     layout,
@@ -39,7 +41,7 @@ PLAIN = (
     Generator,
     type(None),
     type(...),
-    range,
+    enum.Enum,
 )
 
 
@@ -109,18 +111,40 @@ class TracerBase:
         return self.proxy(node) if proxy_factory_fn is None else proxy_factory_fn(node)
 
     def create_arg(self, a: object) -> Argument:
-        """What a step keeps for an argument: nodes for proxies.
+        """What a step keeps for an argument, and for each of those within: nodes for proxies, a step for a dataclass.
 
-        Raises NotImplementedError for what cannot be kept.
+        Raises NotImplementedError for what cannot be kept, RuntimeError for a dictionary with proxies among its keys.
         """
-        return map_aggregate(a, self._item)
-
-    def _item(self, a: object) -> Argument:
         if isinstance(a, Proxy):
             return a.node
         if hasattr(a, "__fx_create_arg__"):
             return a.__fx_create_arg__(self)
-        if isinstance(a, PLAIN) or isinstance(a, type) or callable(a):
+        if isinstance(a, tuple):
+            items = tuple(map(self.create_arg, a))
+            return type(a)(*items) if hasattr(a, "_fields") else items
+        if isinstance(a, list):
+            return [self.create_arg(item) for item in a]
+        if isinstance(a, dict):
+            return {self._key(key): self.create_arg(item) for key, item in a.items()}
+        if isinstance(a, slice):
+            return slice(*map(self.create_arg, (a.start, a.stop, a.step)))
+        return self._item(a)
+
+    def _key(self, key: object) -> Argument:
+        kept = self.create_arg(key)
+        if any(isinstance(x, Node) for x in leaves(kept)):
+            raise RuntimeError(f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {kept}")
+        return kept
+
+    def _item(self, a: object) -> Argument:
+        if isinstance(a, range):
+            return range(*map(self.create_arg, (a.start, a.stop, a.step)))
+        if isinstance(a, PLAIN) or isinstance(a, type):
+            return a
+        if dataclasses.is_dataclass(a):
+            given = {field.name: self.create_arg(getattr(a, field.name)) for field in dataclasses.fields(a)}
+            return self.create_node("call_function", type(a), (), given)
+        if callable(a):
             return a
         raise NotImplementedError(f"argument of type: {type(a)}")
 
@@ -175,8 +199,10 @@ class Proxy:
             raise AttributeError(name)
         return Attribute(self, name)
 
-    def __deepcopy__(self, memo: object) -> Proxy:
-        return self
+    def __deepcopy__(self, memo: dict[int, Any]) -> Proxy:
+        made = memo[id(self)] = object.__new__(type(self))
+        made.__dict__.update({key: copy.deepcopy(value, memo) for key, value in self.__dict__.items()})
+        return made
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
         return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
