@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from tensorboard.compat.proto.event_pb2 import Event
-from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
-from tensorboard.compat.proto.tensor_pb2 import TensorProto
-from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-from rushlight.tensor import Tensor
+from rushlight.compat.rooms.tensorboard.summary import (
+    histogram,
+    histogram_raw,
+    hparams,
+    image,
+    scalar,
+    tensor_proto,
+    text,
+)
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
 
 __all__ = ["FileWriter", "SummaryWriter"]
 
@@ -51,79 +58,6 @@ class FileWriter:
     def close(self) -> None:
         """Write what waits, and close the file."""
         self.event_writer.close()
-
-
-def _array(values: Any) -> Any:
-    return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
-
-
-def _edges() -> list[float]:
-    """The edges of buckets: of both signs, each a tenth larger than the one before.  Source: TensorBoard's own buckets."""
-    up, edge = [], 1e-12
-    while edge < 1e20:
-        up.append(edge)
-        edge *= 1.1
-    return [-e for e in reversed(up)] + [0.0] + up
-
-
-def histogram(name: str, values: Any, bins: Any = "tensorflow", max_bins: int | None = None) -> Any:
-    """The summary of a histogram.  Raises ValueError for no values."""
-    array = _array(values).reshape(-1).astype(np.float64)
-    if not array.size:
-        raise ValueError("add_histogram: expected at least one value, got none")
-    counts, limits = np.histogram(array, bins=_edges() if isinstance(bins, str) and bins == "tensorflow" else bins)
-    if max_bins is not None and len(counts) > max_bins:
-        step = -(-len(counts) // max_bins)
-        counts = np.add.reduceat(counts, np.arange(0, len(counts), step))
-        limits = np.append(limits[:-1:step], limits[-1])
-    (used,) = np.nonzero(counts)
-    first, last = used[0], used[-1] + 1
-    # An empty bucket in front says where the first begins.
-    bucket, ends = [0, *counts[first:last].tolist()], limits[first : last + 1].tolist()
-    proto = HistogramProto(min=array.min(), max=array.max(), num=array.size, sum=array.sum(), sum_squares=array.dot(array),
-                           bucket_limit=ends, bucket=bucket)  # fmt: skip
-    return Summary(value=[Summary.Value(tag=name, histo=proto)])
-
-
-def picture(name: str, values: Any, formats: str) -> Any:
-    """The summary of a picture, as PNG.  Raises ValueError for other dimensions than `formats` names."""
-    from PIL import Image
-
-    array = _array(values)
-    formats = formats.upper()
-    if array.ndim != len(formats) or set(formats) - set("NCHW"):
-        raise ValueError(
-            f"add_image: expected as many dimensions as in dataformats={formats!r}, got shape {array.shape}"
-        )
-    if "N" in formats:
-        order = [formats.index(c) for c in "NHWC"] if "C" in formats else [formats.index(c) for c in "NHW"]
-        array = np.concatenate(list(array.transpose(order)), axis=1)  # side by side
-    else:
-        array = array.transpose([formats.index(c) for c in "HWC" if c in formats])
-    if array.ndim == 2:
-        array = array[:, :, None]
-    if array.shape[2] == 1:
-        array = array.repeat(3, 2)
-    if array.dtype != np.uint8:
-        array = (array.astype(np.float32) * 255).clip(0, 255).astype(np.uint8)
-    file = io.BytesIO()
-    Image.fromarray(array).save(file, "PNG")
-    height, width, channels = array.shape
-    image = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=file.getvalue())
-    return Summary(value=[Summary.Value(tag=name, image=image)])
-
-
-def text(name: str, words: str) -> Any:
-    """The summary of a text."""
-    plugin = SummaryMetadata.PluginData(plugin_name="text", content=b"")
-    tensor = TensorProto(
-        dtype="DT_STRING",
-        string_val=[words.encode()],
-        tensor_shape=TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)]),
-    )
-    return Summary(
-        value=[Summary.Value(tag=f"{name}/text_summary", metadata=SummaryMetadata(plugin_data=plugin), tensor=tensor)]
-    )
 
 
 def _refused(name: str, instead: str) -> Callable[..., NoReturn]:
@@ -166,27 +100,39 @@ class SummaryWriter:
 
     def add_scalar(self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None,
                    new_style: bool = False, double_precision: bool = False) -> None:  # fmt: skip
-        """A number."""
-        value = float(_array(scalar_value).reshape(()))
-        self.file_writer.add_summary(Summary(value=[Summary.Value(tag=tag, simple_value=value)]), global_step, walltime)
+        """A number.  new_style: as a tensor; double_precision: one of float64."""
+        summary = scalar(tag, scalar_value, None, new_style, double_precision)
+        self.file_writer.add_summary(summary, global_step, walltime)
+
+    def add_tensor(
+        self, tag: str, tensor: Tensor, global_step: int | None = None, walltime: float | None = None
+    ) -> None:
+        """A tensor as it is."""
+        self.file_writer.add_summary(tensor_proto(tag, tensor), global_step, walltime)
 
     def add_scalars(self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: int | None = None,
                     walltime: float | None = None) -> None:  # fmt: skip
         """Several numbers of one picture, each in a folder of its own."""
         for tag, value in tag_scalar_dict.items():
             folder = f"{self.log_dir}/{main_tag.replace('/', '_')}_{tag}"
-            summary = Summary(value=[Summary.Value(tag=main_tag, simple_value=float(_array(value).reshape(())))])
-            self._writer_of(folder).add_summary(summary, global_step, walltime)
+            self._writer_of(folder).add_summary(scalar(main_tag, value), global_step, walltime)
 
     def add_histogram(self, tag: str, values: Any, global_step: int | None = None, bins: Any = "tensorflow",
                       walltime: float | None = None, max_bins: int | None = None) -> None:  # fmt: skip
         """How values are distributed.  bins: "tensorflow", or what `numpy.histogram` takes."""
         self.file_writer.add_summary(histogram(tag, values, bins, max_bins), global_step, walltime)
 
+    def add_histogram_raw(self, tag: str, min: float, max: float, num: float, sum: float, sum_squares: float,
+                          bucket_limits: Iterable[float], bucket_counts: Iterable[float], global_step: int | None = None,
+                          walltime: float | None = None) -> None:  # fmt: skip
+        """How values are distributed that were counted elsewhere: see `summary.histogram_raw`."""
+        summary = histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts)
+        self.file_writer.add_summary(summary, global_step, walltime)
+
     def add_image(self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None,
                   dataformats: str = "CHW") -> None:  # fmt: skip
         """A picture of numbers from 0 to 1, or of bytes.  Needs Pillow."""
-        self.file_writer.add_summary(picture(tag, img_tensor, dataformats), global_step, walltime)
+        self.file_writer.add_summary(image(tag, img_tensor, 1, dataformats), global_step, walltime)
 
     def add_images(self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None,
                    dataformats: str = "NCHW") -> None:  # fmt: skip
@@ -212,16 +158,13 @@ class SummaryWriter:
 
     def add_hparams(self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any], hparam_domain_discrete: Any = None,
                     run_name: str | None = None, global_step: int | None = None) -> None:  # fmt: skip
-        """The settings of a run and what came of it."""
-        from tensorboard.plugins.hparams.summary_v2 import HParam, Metric, hparams_config_pb, hparams_pb
-
-        values = {k: v if isinstance(v, (bool, str)) else _array(v).item() for k, v in hparam_dict.items()}
+        """The settings of a run and what came of it.  hparam_domain_discrete: the values that settings can have."""
+        written = hparams(hparam_dict, metric_dict, hparam_domain_discrete)
         writer = self._writer_of(f"{self.log_dir}/{run_name or time.time()}")
-        writer.add_summary(hparams_config_pb([HParam(k) for k in values], [Metric(k) for k in metric_dict]))
-        writer.add_summary(hparams_pb(values))
+        for summary in written:
+            writer.add_summary(summary)
         for key, value in metric_dict.items():
-            summary = Summary(value=[Summary.Value(tag=key, simple_value=float(_array(value).reshape(())))])
-            writer.add_summary(summary, global_step)
+            writer.add_summary(scalar(key, value), global_step)
 
     add_graph = _refused("add_graph", "rushlight.viz.graph draws the graph of autograd")
     add_embedding = _refused("add_embedding", "write the vectors with numpy.savetxt for TensorBoard's projector")
