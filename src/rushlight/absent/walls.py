@@ -45,6 +45,9 @@ _COLLECTIVES = (
     "all_to_all_single_autograd broadcast permute_tensor reduce_scatter_tensor reduce_scatter_tensor_autograd wait_tensor"
 )
 
+_TRACES = (
+    "torch.fx has passes that cut, draw, rewrite and join steps; those for compilers and of their types are not here"
+)
 _SCRIPT = "TorchScript compiles, and here is nothing to compile to"
 _GPU = "there is no GPU: rushlight computes on the CPU"
 
@@ -105,6 +108,22 @@ WALLS = {
     "distributed.tensor.parallel": Wall(
         _SHARDS, "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput "
         "RowwiseParallel SequenceParallel", "loss_parallel parallelize_module"),
+    "fx.experimental.accelerator_partitioner": Wall(_TRACES, "Partitioner"),
+    "fx.experimental.const_fold": Wall(_TRACES, "FoldedGraphModule", "get_unique_attr_name_in_module split_const_subgraphs"),
+    "fx.experimental.graph_gradual_typechecker": Wall(_TRACES, "GraphTypeChecker Refine", "broadcast_types"),
+    "fx.experimental.merge_matmul": Wall(_TRACES, "", "merge_matmul"),
+    "fx.experimental.meta_tracer": Wall(_TRACES, "MetaTracer", "symbolic_trace"),
+    "fx.experimental.partitioner_utils": Wall(
+        _TRACES, "Device NodeLatency Partition PartitionLatency PartitionMode PartitionerConfig",
+        "get_latency_of_one_partition get_latency_of_partitioned_graph get_partition_to_latency_mapping"),
+    "fx.experimental.schema_type_annotation": Wall(_TRACES, "AnnotateTypesWithSchema"),
+    "fx.experimental.unify_refinements": Wall(_TRACES, "", "infer_symbolic_types unify_eq"),
+    "fx.passes.annotate_getitem_nodes": Wall(_TRACES, "", "annotate_getitem_nodes"),
+    "fx.passes.graph_manipulation": Wall(
+        _TRACES, "", "get_size_of_all_nodes get_size_of_node get_tensor_meta replace_target_nodes_with"),
+    "fx.passes.param_fetch": Wall(_TRACES, "", "extract_attrs_for_lowering lift_lowering_attrs_to_nodes"),
+    "fx.passes.utils.matcher_with_name_node_map_utils": Wall(_TRACES, "SubgraphMatcherWithNameNodeMap"),
+    "fx.passes.utils.source_matcher_utils": Wall(_TRACES, "SourcePartition", "check_subgraphs_connected get_source_partitions"),
     "package": Wall("packages of code and tensors in one file are not here: keep the code in modules and save its state_dict",
                     "Directory EmptyMatchError Importer ObjMismatchError ObjNotFoundError OrderedImporter PackageExporter PackageImporter "
                     "PackagingError", "is_from_package", {"sys_importer": None}),
@@ -124,6 +143,8 @@ PARTLY = {
     "distributed.checkpoint.format_utils": Wall(_FILES, "_EmptyStateDictLoadPlanner", "_load_state_dict"),
     "distributed._composable": Wall(_SHARDS, "", "checkpoint replicate"),
     "distributed.fsdp": Wall(_SHARDS, "OptimStateKeyType"),
+    "fx.experimental.normalize": Wall(_TRACES, "NormalizeOperators"),
+    "fx.operator_schemas": Wall(_SCRIPT, "", "_torchscript_schema_to_signature _torchscript_type_to_python_type"),
     "distributed.fsdp.wrap": Wall(_SHARDS, "_ConfigAutoWrap", "_or_policy enable_wrap wrap"),
     "distributed.tensor.placement_types": Wall(_SHARDS, "_StridedShard"),
 }  # fmt: skip

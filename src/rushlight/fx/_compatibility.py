@@ -7,6 +7,8 @@ from typing import TypeVar
 
 __all__ = ["compatibility"]
 
+_BACK_COMPAT_OBJECTS: dict[object, None] = {}  # nothing is kept in them: see `compatibility`
+_MARKED_WITH_COMPATIBILITY: dict[object, None] = {}
 T = TypeVar("T", bound=Callable[..., object])
 
 

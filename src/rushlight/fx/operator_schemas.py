@@ -7,6 +7,7 @@ import typing
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from rushlight.absent import walls
 from rushlight.fx.names import room
 from rushlight.overrides.public import OWNER
 from rushlight.tensor import Tensor
@@ -162,3 +163,8 @@ def _bound(
     count = 0 if by_name else len(args)
     named = dict(bound.arguments)
     return ArgsKwargsPair(tuple(named.pop(name) for name in list(named)[:count]), named)
+
+
+def __getattr__(name: str) -> Any:
+    """Of what is not here there are names."""
+    return walls.missing(__name__, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.absent import walls
 from rushlight.fx.interpreter import Transformer
 from rushlight.fx.node import Node, map_aggregate
 from rushlight.fx.proxy import Proxy
@@ -34,3 +35,8 @@ class NormalizeArgs(Transformer):
         args, kwargs = self.map_nodes_to_values(way.args, n), self.map_nodes_to_values(way.kwargs, n)
         made = self.tracer.create_proxy(n.op, n.target, args, kwargs, n.name)
         return map_aggregate(made, lambda x: Proxy(x.node, self.tracer))
+
+
+def __getattr__(name: str) -> Any:
+    """Of what is not here there are names."""
+    return walls.missing(__name__, name)

@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight import absent
 
-__all__ = ["free_symbols", "guard_bool", "guard_float", "guard_int", "guard_or_false", "guard_or_true", "guard_scalar", "guard_size_oblivious",
+__all__ = ["free_symbols", "guard_bool", "guard_float", "guard_int", "guard_or_false", "guard_or_true", "guard_scalar", "guard_size_oblivious", "is_nested_int",
            "has_free_symbols", "has_free_unbacked_symbols", "has_static_value", "has_symbolic_sizes_strides", "is_concrete_bool",
            "is_concrete_float", "is_concrete_int", "optimization_hint", "statically_known_false", "statically_known_true", "sym_and",
            "sym_eq", "sym_or"]  # fmt: skip
@@ -59,6 +59,11 @@ guard_or_true = statically_known_true = guard_or_false
 def statically_known_false(a: object) -> bool:
     """Whether a condition does not hold."""
     return not a
+
+
+def is_nested_int(s: object) -> bool:
+    """Whether a size stands for lengths that differ from row to row: it does not, it is a number."""
+    return False
 
 
 def has_static_value(a: object) -> bool:

@@ -42,6 +42,18 @@ def this_before_that_pass_constraint(this: Pass, that: Pass) -> Callable[[Pass, 
     return holds
 
 
+def _topological_sort_passes(passes: list[Pass], constraints: list[Callable[[Pass, Pass], bool]]) -> list[Pass]:
+    """Passes in an order that all constraints allow.  Raises RuntimeError where there is none."""
+    done, left = [], list(passes)
+    while left:
+        ready = next((p for p in left if all(c(p, q) for c in constraints for q in left if q is not p)), None)
+        if ready is None:
+            raise RuntimeError(f"Circular dependency detected within the following passes: {[_name(p) for p in left]}")
+        done.append(ready)
+        left.remove(ready)
+    return done
+
+
 class PassManager:
     """Runs passes.
 
@@ -82,16 +94,7 @@ class PassManager:
 
     def solve_constraints(self) -> None:
         """Put the passes into an order that all constraints allow.  Raises RuntimeError where there is none."""
-        done, left = [], list(self.passes)
-        while left:
-            ready = next((p for p in left if all(c(p, q) for c in self.constraints for q in left if q is not p)), None)
-            if ready is None:
-                raise RuntimeError(
-                    f"Circular dependency detected within the following passes: {[_name(p) for p in left]}"
-                )
-            done.append(ready)
-            left.remove(ready)
-        self.passes, self._validated = done, True
+        self.passes, self._validated = _topological_sort_passes(self.passes, self.constraints), True
 
     def add_checks(self, check: Callable[..., Any]) -> None:
         """Call this with the module after each pass.  Raises TypeError for what does not take one argument."""
