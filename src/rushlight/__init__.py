@@ -71,6 +71,8 @@ _LAZY |= {
         "_compile",
         "_dispatch",
         "_library",
+        "_linalg_utils",
+        "_lobpcg",
         "_lowrank",
         "_prims",
         "_refs",

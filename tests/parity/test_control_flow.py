@@ -47,6 +47,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "three times": lambda t: t.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (t.tensor(0), x(t))),
     "a counter": lambda t: t.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (0, x(t))),
     "never": lambda t: t.while_loop(lambda i, x: i < 0, lambda i, x: (i + 1, x * 2), (t.tensor(0), x(t))),
+    "one alone": lambda t: t.while_loop(lambda x: x.sum() < 10, lambda x: x + 1, (t.ones(1),)),
+    "in a list": lambda t: t.while_loop(lambda x: x.sum() < 10, lambda x: [x + 1], (t.ones(1),)),
     "no function": lambda t: t.while_loop(3, lambda i: (i + 1,), (t.tensor(0),)),
     "through a loop": lambda t: gradient(t, lambda y: t.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (t.tensor(0), y))),
     "scan": lambda t: t._higher_order_ops.scan(add, t.zeros(3), x(t)),

@@ -122,3 +122,15 @@ def test_elements_behind_the_last_segment_are_of_none_where_that_is_allowed() ->
         for t in LIBRARIES:
             with pytest.raises(kind):
                 refused(t)
+
+
+@pytest.mark.parametrize("reduce", ["max", "min"])
+@pytest.mark.parametrize("initial", [0.0, 1.0, 2.0])
+def test_what_segments_begin_with_shares_no_gradient(reduce: str, initial: float) -> None:
+    found = []
+    for t in LIBRARIES:
+        x = t.tensor([1.0, 2.0, 2.0, 0.0, 5.0, 0.0], requires_grad=True)
+        y = t.segment_reduce(x, reduce, lengths=t.tensor([3, 0, 3]), initial=initial)
+        y.sum().backward()
+        found.append((y.tolist(), x.grad.tolist()))
+    assert found[0] == found[1]

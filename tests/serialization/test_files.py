@@ -468,3 +468,14 @@ def test_shapes_alone_are_read_onto_the_device_meta(tmp_path, old):
     empty.load_state_dict({key: value for key, value in found.items() if "." in key}, assign=True)
     assert empty[0].weight.is_meta
     assert torch.load(path, map_location={"cpu": "meta"})["t"].is_meta
+
+
+def test_an_order_of_bytes_that_nobody_knows_is_refused():
+    buffer, other = io.BytesIO(), io.BytesIO()
+    torch.save(torch.ones(2), buffer)
+    with zipfile.ZipFile(buffer) as old, zipfile.ZipFile(other, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, b"middle" if name.endswith("/byteorder") else old.read(name))
+    other.seek(0)
+    with pytest.raises(ValueError, match="Unknown endianness type: middle"):
+        torch.load(other)

@@ -48,6 +48,7 @@ _COLLECTIVES = (
 _TRACES = (
     "torch.fx has passes that cut, draw, rewrite and join steps; those for compilers and of their types are not here"
 )
+_QUANTIZED = "rushlight has no quantized tensors: float16 and bfloat16 halve the bytes of float32"
 _SCRIPT = "TorchScript compiles, and here is nothing to compile to"
 _GPU = "there is no GPU: rushlight computes on the CPU"
 
@@ -74,7 +75,7 @@ WALLS = {
     "_export.wrappers": Wall("nothing is captured here: programs run as they are", "ExportTracepoint", "",
                              {"mark_subclass_constructor_exportable_experimental": lambda constructor: constructor,
                               "allow_in_pre_dispatch_graph": lambda function: function}),
-    "_dynamo.testing": Wall("nothing is compiled here", "CompileCounter CompileCounterWithBackend EagerAndRecordGraphs", "rand_strided same"),
+    "_dynamo.testing": Wall("nothing is compiled here", "CompileCounter CompileCounterWithBackend EagerAndRecordGraphs", "normalize_gm rand_strided same"),
     "distributed._functional_collectives": Wall(_ONE, "AsyncCollectiveTensor", _COLLECTIVES),
     "distributed._tensor.experimental": Wall(_SHARDS, "", "context_parallel implicit_replication local_map"),
     "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": Wall(_ONE, "PostLocalSGDState", "post_localSGD_hook"),
@@ -108,6 +109,15 @@ WALLS = {
     "distributed.tensor.parallel": Wall(
         _SHARDS, "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput "
         "RowwiseParallel SequenceParallel", "loss_parallel parallelize_module"),
+    "ao.nn.intrinsic": Wall(_QUANTIZED, "_FusedModule ConvBn1d ConvBn2d ConvBn3d ConvBnReLU1d ConvBnReLU2d ConvBnReLU3d ConvReLU1d ConvReLU2d "
+                            "ConvReLU3d LinearBn1d LinearReLU BNReLU2d BNReLU3d"),
+    "ao.nn.intrinsic.quantized": Wall(_QUANTIZED, "BNReLU2d BNReLU3d ConvReLU1d ConvReLU2d ConvReLU3d LinearReLU"),
+    "ao.nn.intrinsic.quantized.dynamic": Wall(_QUANTIZED, "LinearReLU"),
+    "ao.nn.quantized.dynamic": Wall(_QUANTIZED, "Conv1d Conv2d Conv3d GRU GRUCell LSTM LSTMCell Linear RNNCell"),
+    "ao.quantization.quantization_mappings": Wall(
+        _QUANTIZED, "", "get_default_dynamic_quant_module_mappings get_default_qat_module_mappings get_default_qconfig_propagation_list "
+        "get_default_static_quant_module_mappings"),
+    "jit.mobile": Wall(_SCRIPT, "LiteScriptModule", "_load_for_lite_interpreter"),
     "fx.experimental.accelerator_partitioner": Wall(_TRACES, "Partitioner"),
     "fx.experimental.const_fold": Wall(_TRACES, "FoldedGraphModule", "get_unique_attr_name_in_module split_const_subgraphs"),
     "fx.experimental.graph_gradual_typechecker": Wall(_TRACES, "GraphTypeChecker Refine", "broadcast_types"),

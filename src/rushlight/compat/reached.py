@@ -29,7 +29,7 @@ BELOW = {
     "torch.optim": "_functional adamw",
     "torch.profiler": "profiler",
     "torch.testing": "_comparison _internal",
-    "torch.utils": "_contextlib _dtype_abbrs _foreach_utils _import_utils _mode_utils _ordered_set _python_dispatch",
+    "torch.utils": "_contextlib _dtype_abbrs _foreach_utils _import_utils _mode_utils _ordered_set _python_dispatch _traceback",
 }
 
 

@@ -59,7 +59,9 @@ def segment_reduce(data: Any, reduce: str, *, lengths: Any = None, indices: obje
     way, start = _SEGMENTS[reduce]
     shape = (*data.shape[:axis], rows.shape[-1], *data.shape[axis + 1 :])
     first = named.full(shape, start if initial is None else initial, dtype=data.dtype)
-    found = first.scatter_reduce(axis, places, data, way, include_self=True)
+    found = first.scatter_reduce(axis, places, data, way, include_self=way not in ("amax", "amin"))
+    if way in ("amax", "amin"):  # elements that are equal to what segments begin with share no gradient with it
+        return named.where(first > found if way == "amax" else first < found, first, found)
     if reduce != "mean":
         return found
     count = lengths.reshape(lengths.shape + (1,) * (data.ndim - axis - 1)).to(data.dtype)

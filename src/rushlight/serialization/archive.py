@@ -210,7 +210,10 @@ class ArchiveReader(Archive):
         access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
         self.mapping: Any = mmap.mmap(file.fileno(), 0, access=access) if mapped else None
         if self.has("byteorder"):
-            self.swapped = self.read("byteorder").strip() == b"big"
+            order = self.read("byteorder").strip()
+            if order not in (b"little", b"big"):
+                raise ValueError(f"Unknown endianness type: {order.decode(errors='replace')}")
+            self.swapped = order == b"big"
         else:
             self.swapped = options.get_default_load_endianness() is options.LoadEndianness.BIG
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rushlight.basics.dtypes import dtype
     from rushlight.tensor import Tensor
 
-__all__ = ["NestedTensor", "buffer_from_jagged", "get_tensor_symint", "jagged_from_list", "nested_view_from_values_offsets",
+__all__ = ["NestedTensor", "ViewBufferFromNested", "ViewNestedFromBuffer", "buffer_from_jagged", "get_tensor_symint", "jagged_from_list", "nested_view_from_values_offsets",
            "nested_view_from_values_offsets_lengths"]  # fmt: skip
 
 
@@ -52,3 +52,22 @@ def buffer_from_jagged(jagged: NestedTensor) -> Tensor:
 def get_tensor_symint(tensor: Tensor, *, coeff: int = 1) -> NestedInt:
     """What stands for the sizes that offsets say."""
     return ragged(tensor).symbol * coeff
+
+
+class ViewBufferFromNested:
+    """`apply(nested)` gives its values, with gradients: a custom function in PyTorch."""
+
+    @staticmethod
+    def apply(x: NestedTensor) -> Tensor:
+        """The values."""
+        return x.values()
+
+
+class ViewNestedFromBuffer:
+    """`apply(values, offsets)` gives a nested tensor of them, with gradients: a custom function in PyTorch."""
+
+    @staticmethod
+    def apply(values: Tensor, offsets: Tensor, metadata_cache: dict[str, Any] | None = None) -> NestedTensor:
+        """As `torch.nested.nested_tensor_from_jagged`; metadata_cache: the shortest and longest, where they are known."""
+        known = metadata_cache or {}
+        return nested_tensor_from_jagged(values, offsets, None, 1, known.get("min_seqlen"), known.get("max_seqlen"))

@@ -63,8 +63,8 @@ def check_alike(which: str, lhs: list[Any], rhs: list[Any]) -> None:
 def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: object) -> Any:
     """What `body_fn` makes of the values again and again, as long as `cond_fn` of them holds.
 
-    carried_inputs: a tuple or list of tensors and numbers.  body_fn: gives as many as it gets; one alone may come without a
-    tuple.  Raises RuntimeError for what is no function, for another number of values and for tensors of other shapes or dtypes,
+    carried_inputs: a tuple or list of tensors and numbers.  body_fn: gives as many as it gets, in a tuple or list; one alone may
+    come without, and is returned so.  Raises RuntimeError for what is no function, for another number of values and for tensors of other shapes or dtypes,
     TypeError for values in no tuple.
 
     >>> import rushlight as torch
@@ -77,13 +77,14 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried
         raise TypeError(
             f"torch.while_loop: carried_inputs must be a tuple or list, got {type(carried_inputs).__name__}"
         )
-    carried = tuple(carried_inputs)
+    carried: Any = tuple(carried_inputs)
+    result: Any = carried
     while holds(cond_fn(*carried)):
-        made = body_fn(*carried)
-        made = tuple(made) if isinstance(made, (tuple, list)) else (made,)
+        result = body_fn(*carried)
+        made = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         check_alike("body_fn_output and carried_inputs", list(made), list(carried))
         carried = made
-    return carried
+    return result
 
 
 def holds(answer: Any) -> bool:

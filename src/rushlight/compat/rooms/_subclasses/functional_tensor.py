@@ -4,5 +4,5 @@ from rushlight import absent
 
 __all__: list[str] = []
 absent.names(globals(), "nothing is captured here: torch.func.functionalize runs a function without changes of its arguments",
-             "BaseFunctionalizeAPI FunctionalTensor FunctionalTensorMode PythonFunctionalizeAPI",
+             "BaseFunctionalizeAPI CppFunctionalizeAPI FunctionalTensor FunctionalTensorMode PythonFunctionalizeAPI",
              "dispatch_functionalize disable_functional_mode")  # fmt: skip

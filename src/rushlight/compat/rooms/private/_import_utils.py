@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+from types import ModuleType
 
-__all__ = ["dill_available"]
+__all__ = ["dill_available", "import_dill"]
 
 
 def _check_module_exists(name: str) -> bool:
@@ -18,3 +20,12 @@ def _check_module_exists(name: str) -> bool:
 def dill_available() -> bool:
     """Whether `dill`, which pickles functions, is installed."""
     return _check_module_exists("dill")
+
+
+def import_dill() -> ModuleType | None:
+    """The module `dill`, without its changes of how others pickle; None where it is not installed."""
+    if not dill_available():
+        return None
+    dill = importlib.import_module("dill")
+    dill.extend(use_dill=False)
+    return dill
