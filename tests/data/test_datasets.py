@@ -294,3 +294,9 @@ def test_seeds_are_whole_numbers_for_a_generator():
     with pytest.raises(RuntimeError, match="manual_seed expected a long, but got float"):
         torch.Generator().manual_seed(1.5)
     assert torch.manual_seed(1.5).initial_seed() == 1
+
+
+@pytest.mark.parametrize("dtype", ["M8[s]", "m8[s]", "g", ">f4"])
+def test_arrays_that_no_tensor_holds_are_refused_in_a_batch(dtype):
+    with pytest.raises((TypeError, ValueError)):
+        data.default_collate([np.ones(1, dtype=dtype)] * 2)

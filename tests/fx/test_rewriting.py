@@ -88,3 +88,47 @@ def test_types_of_tensors_agree_where_both_are_known() -> None:
     assert TensorType[1, 3] == all_known and repr(some) == "TensorType[(1, Dyn)]" and some != all_known
     assert is_consistent(some, all_known) and not is_consistent(some, other) and is_consistent(Dyn, other)
     assert is_more_precise(all_known, some) and not is_more_precise(some, all_known) and is_more_precise(some, Dyn)
+
+
+def test_modules_of_a_pattern_are_those_of_their_paths() -> None:
+    class Pattern(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.layer(x)
+
+    class Replacement(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.new = nn.Linear(2, 2, bias=False)
+
+        def forward(self, x):
+            return self.new(x)
+
+    module = fx.symbolic_trace(Outermost())
+    assert len(fx.replace_pattern(module, Pattern(), Replacement())) == 1
+    called = [node.target for node in module.graph.nodes if node.op == "call_module"]
+    assert called == ["new", "inner.layer"] and sorted(dict(module.named_modules())) == [
+        "",
+        "inner",
+        "inner.layer",
+        "new",
+    ]
+
+
+class Outermost(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.inner = nn.Linear(2, 2), nn.Sequential()
+        self.inner.add_module("layer", nn.Linear(2, 2))
+
+    def forward(self, x):
+        return self.inner(self.layer(x))
+
+
+def test_two_arguments_of_a_pattern_are_two_values() -> None:
+    module = fx.symbolic_trace(lambda x, y: torch.mul(x, x) + torch.mul(x, y))
+    found = fx.replace_pattern(module, lambda a, b: torch.mul(a, b), lambda a, b: torch.sub(a, b))
+    assert len(found) == 1 and module(torch.tensor(3), torch.tensor(2)) == 10

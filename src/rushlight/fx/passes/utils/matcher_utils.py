@@ -83,10 +83,12 @@ class SubgraphMatcher:
         """Whether a node, and what it takes, looks like the pattern's."""
         if pattern in match.nodes_map:
             return match.nodes_map[pattern] is node
+        if isinstance(node, Node) and node in match.nodes_map.values():  # two of the pattern's are two
+            return False
         if pattern.op == "placeholder" and not self.match_placeholder:
             match.nodes_map[pattern] = node
             return True
-        if not isinstance(node, Node) or not self._alike(pattern, node) or node in match.nodes_map.values():
+        if not isinstance(node, Node) or not self._alike(pattern, node):
             return False
         match.nodes_map[pattern] = node
         return self._value((pattern.args, pattern.kwargs), _in_order(pattern, node), match)
@@ -96,12 +98,6 @@ class SubgraphMatcher:
             return False
         if pattern.op in ("placeholder", "output"):
             return True
-        if pattern.op == "call_module":
-            return (
-                type(_reached(pattern)) is type(_reached(node))
-                if pattern.graph.owning_module
-                else pattern.target == node.target
-            )
         return bool(pattern.op == "get_attr" or pattern.target == node.target)
 
     def _value(self, pattern: object, found: object, match: InternalMatch) -> bool:
@@ -155,8 +151,3 @@ def _names(node: Node, way: object) -> list[str]:
     """The names of what is passed to a node."""
     whole = node.normalized_arguments(node.graph.owning_module, normalize_to_only_use_kwargs=True)
     return [*list(whole.kwargs if whole else ())[: len(node.args)], *node.kwargs]
-
-
-def _reached(node: Node) -> object:
-    owner = node.graph.owning_module
-    return None if owner is None else owner.get_submodule(str(node.target))

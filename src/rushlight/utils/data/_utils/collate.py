@@ -103,7 +103,8 @@ def _unknown(what: object) -> str:
 def _tensors(batch: Any, *, collate_fn_map: object = None) -> Tensor:
     if any(getattr(each, "layout", strided) is not strided for each in batch):
         raise RuntimeError(
-            "default_collate: a batch of sparse tensors: give the DataLoader a collate_fn of your own, for instance torch.stack"
+            "Batches of sparse tensors are not currently supported by the default collate_fn: give the DataLoader one of your own, "
+            "for instance torch.stack"
         )
     return ops.stack(list(batch), 0)
 
@@ -123,8 +124,7 @@ def _arrays(batch: Any, *, collate_fn_map: object = None) -> Tensor:
         )
     if any(array.dtype != first.dtype for array in batch):
         return _tensors([wrap(np.asarray(array)) for array in batch])  # which promotes as tensors do
-    if not first.dtype.isnative:
-        return as_tensor(first)  # which refuses it
+    as_tensor(first)  # which refuses dates, numbers in another order of bytes, and what else no tensor holds
     return wrap(np.stack([np.asarray(array) for array in batch]))
 
 
