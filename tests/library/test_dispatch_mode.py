@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import pickle
 import threading
@@ -213,3 +214,44 @@ def test_gradients_that_backward_leaves_have_tangents() -> None:
         assert forward_ad.unpack_dual(p.grad).tangent.tolist() == [48, 0, 288]
         (x**3).sum().backward(inputs=[p])
         assert p.grad.tolist() == [27, 108, 243] and forward_ad.unpack_dual(p.grad).tangent.tolist() == [54, 0, 324]
+
+
+def test_gradients_are_accumulated_in_place_as_without_a_mode() -> None:
+    p = torch.ones(3, requires_grad=True)
+    with Names() as names:
+        (p * 2).sum().backward()
+        held = p.grad
+        (p * 3).sum().backward()
+    assert p.grad is held and held.tolist() == [5, 5, 5] and held._version == 1
+    assert names.seen[-1] == "aten.add_.Tensor"
+    with Names():
+        (p * p).sum().backward(create_graph=True, inputs=[p])
+    assert p.grad is not held and p.grad.requires_grad
+
+
+@pytest.mark.parametrize("kind", [nn.Embedding, nn.EmbeddingBag])
+def test_gradients_of_tables_are_sparse_as_without_a_mode(kind: Any) -> None:
+    table, at = kind(4, 2, sparse=True, dtype=torch.float64), torch.tensor([[1, 3, 1], [0, 3, 3]])
+    found = []
+    for _ in range(2):
+        loss = (table(at) ** 2).sum() + table(at[:1]).sum()
+        with Names():
+            found += torch.autograd.grad(loss, table.weight, retain_graph=True)
+            (dense,) = torch.autograd.grad(loss + (table.weight * 0).sum(), table.weight, create_graph=True)
+        found += torch.autograd.grad(loss, table.weight)
+        assert found[-2].is_sparse and found[-1].is_sparse and not dense.is_sparse
+        assert torch.equal(found[-2].to_dense(), found[-1].to_dense()) and torch.allclose(dense, found[-1].to_dense())
+
+
+def test_a_step_inside_backward_is_that_without_a_mode() -> None:
+    ended = []
+    for mode in (contextlib.nullcontext(), Names()):
+        torch.manual_seed(0)
+        net, x = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)), torch.ones(2, 3)
+        handle = torch.optim.in_backward(torch.optim.AdamW(net.parameters(), lr=0.1), clip_grad_norm=0.1)
+        with mode:
+            for _ in range(2):
+                net(x).sum().backward()
+        handle.remove()
+        ended.append(torch.cat([p.detach().flatten() for p in net.parameters()]))
+    torch.testing.assert_close(*ended)

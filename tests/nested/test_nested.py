@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import weakref
 from typing import Any
 
 import pytest
@@ -57,6 +59,30 @@ def test_gradients_reach_components_and_hooks_see_them_nested(layout: Any) -> No
     nt.register_hook(lambda g: seen.append([tuple(x.shape) for x in g.unbind()]))
     (nt * nt).to_padded_tensor(0.0).sum().backward()
     assert seen == [[(1, 2), (3, 2)]] and [x.grad.tolist() for x in parts] == [[[2, 2]], [[2, 2]] * 3]
+
+
+@pytest.mark.parametrize("layout", [torch.jagged, torch.strided])
+def test_hooks_of_modules_see_gradients_nested_and_may_replace_them(layout: Any) -> None:
+    net, seen = torch.nn.Linear(2, 1, bias=False), []
+    net.register_full_backward_pre_hook(lambda m, out: (out[0] * 2,))
+    net.register_full_backward_hook(lambda m, into, out: seen.extend([*into, *out]) or (into[0] * 3,))
+    nt = torch.nested.nested_tensor([torch.ones(n, 2) for n in (1, 3)], layout=layout, requires_grad=True)
+    net(nt).to_padded_tensor(0.0).sum().backward()
+    assert [[tuple(x.shape) for x in g.unbind()] for g in seen] == [[(1, 2), (3, 2)], [(1, 1), (3, 1)]]
+    assert net.weight.grad.tolist() == [[8, 8]]
+    assert torch.allclose(nt.grad.unbind()[1], 6 * net.weight.detach().expand(3, 2))
+
+
+def test_hooks_keep_no_values_and_close_no_cycle() -> None:
+    nt = torch.nested.nested_tensor([torch.ones(n, 2) for n in (1, 3)], layout=torch.jagged, requires_grad=True)
+    nt.register_hook(lambda g: None)
+    values = weakref.ref(nt._values)
+    gc.disable()
+    try:
+        del nt
+        assert values() is None
+    finally:
+        gc.enable()
 
 
 def test_layers_train_as_with_padding() -> None:

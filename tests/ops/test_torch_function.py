@@ -605,3 +605,37 @@ x = torch.ones(1, 3, 5, 5)
 def test_named_tuples_override_the_first_function_that_meets_one(call: str) -> None:
     check = f"assert torch.equal(F.{call.format('Scaled(x, 2.0)')}, F.{call.format('2 * x')})"
     subprocess.run([sys.executable, "-c", NAMED_TUPLES + check], check=True)
+
+
+@pytest.mark.filterwarnings("ignore:Using backward:UserWarning")
+@pytest.mark.parametrize("create", [False, True])
+def test_hooks_and_custom_functions_ask_classes_while_a_graph_is_made_of_backward(create: bool) -> None:
+    own, kinds = torch.ones(2).as_subclass(Own), []
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            kinds.append(type(own * 2))
+            return g * 2
+
+    def look(*_):
+        kinds.append(type(own * 2))
+
+    x = torch.ones(2, requires_grad=True)
+    y = x * x
+    for register in (x.register_hook, x.register_post_accumulate_grad_hook, y.register_hook, y.grad_fn.register_hook,
+                     y.grad_fn.register_prehook):  # fmt: skip
+        register(look)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: (look(), t)[1]):
+        z = y.exp()
+    loss = Twice.apply(z).sum()
+    loss.backward(create_graph=create)
+    assert kinds == [Own] * 7
+    kinds.clear()
+    with torch._C.DisableTorchFunctionSubclass():
+        (x * 2).sum().backward(create_graph=create)
+    assert kinds == [torch.Tensor] * 2

@@ -124,6 +124,8 @@ def test_custom_functions_may_return_them(table) -> None:
     assert table.grad.is_sparse and table.grad.to_dense()[2].tolist() == [1, 1]
     (g,) = torch.autograd.grad(Row.apply(table * 3).sum(), table)
     assert g.tolist() == [[0, 0], [0, 0], [3, 3], [0, 0]]
+    (g,) = torch.autograd.grad(Row.apply(table * 3).sum(), table, create_graph=True)
+    assert g.tolist() == [[0, 0], [0, 0], [3, 3], [0, 0]]
 
 
 def test_custom_functions_may_save_sparse_tensors(table) -> None:

@@ -24,6 +24,7 @@ from rushlight.engine.rows import Rows
 from rushlight.engine.saved import Packed, SavedOutput, freed, stale
 from rushlight.engine.views import make_view
 from rushlight.ops.shape.reshape import reshape_op
+from rushlight.overrides.protocol import users
 from rushlight.storage import storage_of
 from rushlight.tensor import Tensor, alias, wrap
 
@@ -318,7 +319,7 @@ class FunctionNode(Node):
         former, ctx._node = ctx._node, self
         grad = set_mode("grad", create and modes.grad)
         try:
-            results = backward(ctx, grads) if fn.boxed_grads_call else backward(ctx, *grads)
+            results = users(backward, ctx, grads) if fn.boxed_grads_call else users(backward, ctx, *grads)
         finally:
             set_mode("grad", grad)
             ctx._node = former

@@ -16,6 +16,7 @@ from rushlight.basics.state import modes, special
 from rushlight.engine.conform import Holders, tensor_functions
 from rushlight.engine.rows import Rows
 from rushlight.kernels.pointwise.copies import LARGE, copied, move
+from rushlight.overrides.protocol import users
 from rushlight.signs import to_hold
 from rushlight.storage import bump, dependents, refuse_inference, settle
 from rushlight.tensor import LEAF, Tensor, wrap
@@ -218,7 +219,7 @@ def dropped(leaf: Tensor, g: Tensor) -> None:
 
 
 def accumulate_tensor(leaf: Tensor, g: Tensor, with_hooks: bool = True) -> None:
-    """Add the tensor `g` to `leaf.grad` out of place, recording where grad mode says so, and run the leaf's hooks.
+    """Add the tensor `g` to `leaf.grad`, recording where grad mode says so, and run the leaf's hooks.
 
     with_hooks: whether those of the gradient and of the AccumulateGrad run.
     """
@@ -240,7 +241,7 @@ def put(leaf: Tensor, g: Tensor | None) -> None:
 
 
 def add(leaf: Tensor, g: Tensor) -> None:
-    """Add the tensor `g` to `leaf.grad` out of place, and run the hooks that wait for that."""
+    """Add the tensor `g` to `leaf.grad`, out of place where a graph is made, and run the hooks that wait for that."""
     while True:
         former = leaf._grad
         if is_sparse(g) or is_sparse(former):
@@ -251,7 +252,7 @@ def add(leaf: Tensor, g: Tensor) -> None:
             sole = getrefcount(g) <= Holders.leaf
             total = handed(leaf, former, g, sole)
         elif former is not None:
-            total = tensor_functions["add"](former, g)
+            total = summed(former, g)
         else:
             # A copy: others hold the gradient too, and `.grad` may be changed in place.
             total = g.clone() if same_layout(g._array, leaf._array) else laid_out(g, leaf._array)
@@ -262,6 +263,13 @@ def add(leaf: Tensor, g: Tensor) -> None:
     if leaf._post_hooks:
         leaf._fresh = False
         accumulated(leaf)
+
+
+def summed(former: Tensor, g: Tensor) -> Tensor:
+    """The sum of two gradients of a leaf: in the first one's memory, as for arrays, unless a graph is made or vmap holds one."""
+    if modes.grad or any(getattr(x._held, "interpreted", False) for x in (former, g)):
+        return tensor_functions["add"](former, g)  # type: ignore[no-any-return]
+    return former.add_(g)
 
 
 def handed(leaf: Tensor, former: Tensor | None, g: Tensor, sole: bool) -> Tensor:
@@ -349,7 +357,7 @@ def accumulated(leaf: Tensor, hooks: Iterable[Callable[..., Any]] | None = None)
     if leaf._awaited:
         leaf._awaited = False  # of a run that failed
     for hook in tuple(leaf._post_hooks.values()) if hooks is None else hooks:
-        result = hook(leaf)
+        result = users(hook, leaf)
         if result is LATER:
             leaf._awaited = True
             return
@@ -372,7 +380,7 @@ def after_node(leaf: Tensor, g: Tensor | None) -> None:
 def called(hook: Callable[..., Any], leaf: Tensor, *args: object) -> Any:
     """The result of a hook for a leaf; an error in it is told so."""
     try:
-        return hook(*args)
+        return users(hook, *args)
     except Exception as error:
         note_hook(error, hook, f"the gradient of a leaf of shape {list(leaf.shape)}")
         raise

@@ -154,9 +154,23 @@ def add_arrays(total: Any, g: Any) -> Any:
     return total.plus(g) if total.__class__ is Rows else np.asarray(total + np.asarray(g))
 
 
+def add_tensors(total: Tensor, g: Tensor) -> Tensor:
+    """total + g, recorded; sparse where both are."""
+    if Rows.sparse and (total.is_sparse or g.is_sparse):
+        return total + g if total.is_sparse and g.is_sparse else dense(total) + dense(g)
+    return tensor_functions["add"](total, g)  # type: ignore[no-any-return]
+
+
+def dense(g: Tensor) -> Tensor:
+    """A gradient that may be sparse, with all its elements."""
+    return g.to_dense() if Rows.sparse and g.is_sparse else g
+
+
 def conform_tensor(g: Tensor, edge: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor:
-    """As `conform_array`, recorded."""
+    """As `conform_array`, recorded; a sparse tensor remains one where it comes to a leaf as it is."""
     have = g._array.shape
+    if Rows.sparse and g.is_sparse and not (isinstance(edge, Tensor) and have == shape and g._array.dtype == dtype):
+        g = g.to_dense()
     if have != shape:
         check_shape(edge)
         if fits(have, shape):

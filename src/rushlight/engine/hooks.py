@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.engine.accumulate import check_hook_result, checked, note_hook
 from rushlight.engine.conform import conform_array, conform_tensor
 from rushlight.engine.node import Lost, Node
+from rushlight.overrides.protocol import users
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def retain(tensor: Tensor | None, g: Tensor) -> None:
 def call_hook(hook: Callable[..., Any], node: Node, what: str, *args: object) -> Any:
     """The result of a hook; an error in it is told which node it ran for."""
     try:
-        return hook(*args)
+        return users(hook, *args)
     except Exception as error:
         note_hook(error, hook, f"{what} {node.name()}", node)
         raise

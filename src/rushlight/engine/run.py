@@ -16,13 +16,21 @@ import numpy as np
 from rushlight.basics.state import modes, restore_scoped, scoped, set_mode, special
 from rushlight.engine import anomaly
 from rushlight.engine.accumulate import accumulate_array, accumulate_tensor, hooked, missed
-from rushlight.engine.conform import Holders, add_arrays, conform_array, conform_tensor, tensor_functions
+from rushlight.engine.conform import (
+    Holders,
+    add_arrays,
+    add_tensors,
+    conform_array,
+    conform_tensor,
+    dense,
+    tensor_functions,
+)
 from rushlight.engine.deep import DEEP, in_thread
 from rushlight.engine.hooks import after_node, pre_hooks, tensor_hooks
 from rushlight.engine.node import EVERY, Node, Port
 from rushlight.engine.reach import Records, count_between, count_contributions, target_of
 from rushlight.engine.rows import Rows
-from rushlight.overrides.protocol import DisableTorchFunctionSubclass
+from rushlight.overrides.protocol import ALL, DisableTorchFunctionSubclass, here, users
 from rushlight.tensor import LEAF, Tensor, wrap
 
 if TYPE_CHECKING:
@@ -41,6 +49,7 @@ class Run:
     observes = False  # whether observers are told of every node: see `observed`
     looks = False  # whether one of them may want to do something with a gradient
     record = True  # whether a run on tensors (`create`) is recorded: not so where levels alone ask for tensors
+    asks = ALL  # who is asked around it, where it asks no class: see `users`
     dry = False  # whether it only looks at gradients, and another run on the same graph follows
     depth = 0  # how many runs it is inside of
     outer: Run | None = None  # the innermost of them
@@ -66,13 +75,15 @@ class Run:
         records = self.records = self.survey(roots)
         # A root's gradient may be the caller's tensor: it is never written to, since the caller holds it too.
         for edge, g in roots:
-            self.deposit(edge, g if self.create else begun(edge, g))
+            self.deposit(edge, (g if isinstance(edge, Tensor) else dense(g)) if self.create else begun(edge, g))
         ready: list[Any] = []
         for target in dict.fromkeys([edge.node for edge, _ in roots if not isinstance(edge, Tensor)]):
             if target in records and records[target][0] == 0:  # nothing else leads there
                 heappush(ready, (-target.seq, target))
         before = scoped() if special.count else None
         modes.run, records_graphs = self, set_mode("grad", self.create and self.record)
+        if self.create:
+            self.asks = here.asks
         try:
             with DisableTorchFunctionSubclass() if self.create else NOTHING:
                 for edge, _ in roots:
@@ -83,7 +94,7 @@ class Run:
                 self.loop(ready)
                 if self.callbacks is not None:
                     for callback in self.callbacks:  # which may queue more
-                        callback()
+                        users(callback)
         finally:
             modes.run = outer
             set_mode("grad", records_graphs)
@@ -293,7 +304,7 @@ class Run:
         if g is not None:
             like = edge._array if leaf else edge
             g = conform_tensor(g, edge, like.shape, like.dtype)
-            record[1] = g if record[1] is None else tensor_functions["add"](record[1], g)
+            record[1] = g if record[1] is None else add_tensors(record[1], g)
             g = None  # type: ignore[assignment]  # held by the record alone: see `accumulate.add`
         record[0] -= 1
         if record[0] == 0:
@@ -321,7 +332,7 @@ class Run:
         if slots[nr] is None:
             slots[nr] = g
         elif self.create:
-            slots[nr] = tensor_functions["add"](slots[nr], g)
+            slots[nr] = add_tensors(slots[nr], g)
         else:
             slots[nr] = add_arrays(slots[nr], g)
 

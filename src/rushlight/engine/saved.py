@@ -13,6 +13,7 @@ from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
 from rushlight.basics.state import modes, set_mode, special
 from rushlight.basics.tree import tree_flatten, tree_unflatten
+from rushlight.overrides.protocol import users
 from rushlight.storage import storage_of
 from rushlight.tensor import LEAF, Tensor, twin, wrap
 
@@ -137,7 +138,7 @@ class Packed:
         value = self.packed
         try:
             for (_, restore), stage in zip(reversed(self.hooks), reversed(self.stages), strict=True):
-                value = restore(value) if stage is None else back(restore, value, stage)
+                value = users(restore, value) if stage is None else back(restore, value, stage)
         except Exception as error:
             self.note(error, "unpack")
             raise
@@ -303,7 +304,7 @@ def back(unpack_hook: Callable[..., Any], value: tuple[Any, ...], stage: tuple[A
     places, spec = stage
     leaves = list(value)
     for i in places:
-        leaves[i] = unpack_hook(leaves[i])
+        leaves[i] = users(unpack_hook, leaves[i])
     return tree_unflatten(leaves, spec)
 
 

@@ -24,7 +24,7 @@ from rushlight.nested.ragged import Ragged
 from rushlight.overrides.listing import resolve_name
 from rushlight.overrides.protocol import DisableTorchFunctionSubclass
 from rushlight.overrides.public import made as noted
-from rushlight.tensor import Tensor, jagged, strided
+from rushlight.tensor import Tensor, jagged, strided, wrap
 
 if TYPE_CHECKING:
     from rushlight.basics import devices, dtypes
@@ -76,6 +76,10 @@ class Nested(Tensor):
     def _with(self, values: Tensor) -> Self:
         """The same places with other values."""
         raise NotImplementedError
+
+    def _without_values(self) -> Self:
+        """The same places with no values: what a hook keeps, which is to keep neither memory nor a graph."""
+        return self._with(wrap(np.empty(0)))
 
     def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
         """The components.  Raises RuntimeError for another dimension than the first."""
@@ -141,8 +145,10 @@ class Nested(Tensor):
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call a function with the gradient, nested alike, when it is there; what it returns takes its place."""
 
+        places = self._without_values()
+
         def on_values(g: Tensor) -> Tensor | None:
-            found = hook(self._with(g))
+            found = hook(places._with(g))
             return None if found is None else found._values
 
         return self._values.register_hook(on_values)

@@ -21,6 +21,7 @@ from rushlight.engine.run import Run
 from rushlight.generator import default_generator
 from rushlight.kernels import allocator
 from rushlight.optim.fused_step import Fusion, Turn
+from rushlight.overrides.protocol import users
 from rushlight.tensor import Tensor, wrap
 from rushlight.utils.weak import WeakIdRef
 
@@ -40,7 +41,7 @@ class FusedRun(Run):
 
     def loop(self, ready: list[Any]) -> None:
         if not self.nested:
-            self.session.begin(self.records, self.create)
+            self.session.begin(self.records, self.create and self.record)
         super().loop(ready)
 
     def leaf(self, leaf: Tensor, record: list[Any]) -> None:
@@ -50,12 +51,12 @@ class FusedRun(Run):
             return
         super().leaf(leaf, record)
         if turn is not None and not leaf._awaited:
-            turn.arrived(leaf, self.nested)
+            users(turn.arrived, leaf, self.nested)
 
     def completed(self, leaf: Tensor) -> None:
         turn = self.session.turns_of.get(id(leaf))
         if turn is not None:
-            turn.arrived(leaf, self.nested)
+            users(turn.arrived, leaf, self.nested)
 
     def look(self, turn: Turn | None, leaf: Tensor, record: list[Any]) -> None:
         """Look at the gradient of a leaf and leave the leaf as it was."""
@@ -102,7 +103,7 @@ class Session:
             heap.give_back()
         try:
             if any(turn.two_runs for turn in self.turns):
-                self.begin(run.survey(roots), run.create)
+                self.begin(run.survey(roots), run.create and run.record)
                 if any(turn.reached and turn.two_runs for turn in self.turns):
                     self.find_norms(run, roots)
             found = self.adopt(run).execute(roots)
@@ -142,8 +143,9 @@ class Session:
     def find_norms(self, run: Run, roots: object) -> None:
         """Run backward once to find norms, so that nothing but they remains, random numbers included."""
         words = default_generator.state_words()
-        first = self.adopt(Run(True, False, run.targets, True))
-        first.dry = self.dry = True
+        first = self.adopt(Run(True, run.create, run.targets, True))
+        first.record, first.dry = run.record, True
+        self.dry = True
         try:
             first.execute(roots)
             for turn in self.turns:

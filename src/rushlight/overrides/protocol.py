@@ -18,6 +18,7 @@ from rushlight.basics.devices import device
 from rushlight.basics.dtypes import dtype
 from rushlight.basics.foreign import check_ours, is_theirs
 from rushlight.basics.size import Size
+from rushlight.basics.state import modes
 from rushlight.tensor import Tensor, layout
 
 NOBODY, MODES, ALL = 0, 1, 2  # who is asked in a thread
@@ -177,6 +178,21 @@ class DisableTorchFunction(_Asks):
     """Context manager in which neither classes nor modes are asked."""
 
     asks = NOBODY
+
+
+def users(fn: Callable[..., Any], *args: object) -> Any:
+    """fn(*args), code of the user's that a backward run calls: whoever is asked around the run is asked there.
+
+    A run on tensors asks no class for what its formulas do.
+    """
+    run = modes.run
+    if run is None or not run.create:
+        return fn(*args)
+    former, here.asks = here.asks, run.asks
+    try:
+        return fn(*args)
+    finally:
+        here.asks = former
 
 
 # What a class does that says nothing of its own ---------------------------------------------------------------------

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rushlight.autograd import Function
 from rushlight.basics import caller
 from rushlight.basics.state import modes
 from rushlight.tensor import Tensor
+
+# Where tensors are in a tuple, each with a nested tensor of its places, or None for one that is not nested.
+Places: TypeAlias = dict[int, Any]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,9 +42,9 @@ class BackwardHook:
     def __init__(self, module: Any, user_hooks: list[Any], user_pre_hooks: list[Any]):
         self.module, self.user_hooks, self.user_pre_hooks = module, user_hooks, user_pre_hooks
         self.grad_outputs: Any = None
-        self.input_places: list[int] | None = None  # where tensors are among the arguments
+        self.input_places: Places | None = None  # where tensors are among the arguments
         self.n_inputs = -1
-        self.output_places: list[int] = []
+        self.output_places: Places = {}
         self.n_outputs = -1
 
     def on_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -78,7 +81,7 @@ class BackwardHook:
         if self.input_places is None:
             self._run_without_inputs()
         if replaced is not grad_outputs:
-            return tuple(replaced[i] for i in self.output_places)
+            return tuple(_in_graph(replaced[i]) for i in self.output_places)
         return None
 
     def _run_pre_hooks(self, grad_outputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -106,7 +109,7 @@ class BackwardHook:
 
     def _inputs_done(self, grad_inputs: tuple[Any, ...], _: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
         """The gradients of the inputs are known: run the hooks, which may replace them."""
-        places = self.input_places or []
+        places = self.input_places or {}
         spread = _spread(grad_inputs, places, self.n_inputs)
         grad_outputs, self.grad_outputs = self.grad_outputs, None
         if grad_outputs is None:
@@ -116,28 +119,34 @@ class BackwardHook:
             result = hook(self.module, spread, grad_outputs)
             if result is not None:
                 spread, changed = _as_many(result, self.n_inputs, "Backward hook", "grad_input"), True
-        return tuple(spread[i] for i in places) if changed else None
+        return tuple(_in_graph(spread[i]) for i in places) if changed else None
 
 
-def _through_node(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any, list[int]]:
+def _in_graph(value: Any) -> Any:
+    """What of a tensor is in the graph: of a nested one, its values."""
+    return value._values if value is not None and value.is_nested else value
+
+
+def _through_node(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any, Places]:
     """Pass the tensors among `values` through one identity node: the new values, the node, and their places."""
-    places = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
-    tensors = [values[i] for i in places]
+    given: Places = {i: value for i, value in enumerate(values) if isinstance(value, Tensor)}
+    tensors = [_in_graph(value) for value in given.values()]
     if not modes.grad or not any(t.requires_grad for t in tensors):
-        return values, None, places
+        return values, None, {}
     passed = BackwardHookFunction.apply(*tensors)
     node = next(t.grad_fn for t in passed if t.requires_grad)
+    places: Places = {i: value._without_values() if value.is_nested else None for i, value in given.items()}
     new = list(values)
-    for place, tensor in zip(places, passed, strict=True):
-        new[place] = tensor
+    for (place, like), tensor in zip(places.items(), passed, strict=True):
+        new[place] = tensor if like is None else like._with(tensor)
     return tuple(new), node, places
 
 
-def _spread(values: Any, places: list[int], size: int) -> tuple[Any, ...]:
+def _spread(values: Any, places: Places, size: int) -> tuple[Any, ...]:
     """A tuple of `size` with `values` at `places` and None elsewhere."""
     spread = [None] * size
-    for place, value in zip(places, values, strict=True):
-        spread[place] = value
+    for (place, like), value in zip(places.items(), values, strict=True):
+        spread[place] = value if like is None or value is None else like._with(value)
     return tuple(spread)
 
 

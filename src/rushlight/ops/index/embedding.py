@@ -10,6 +10,7 @@ from rushlight.backends.numpy import backend
 from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
+from rushlight.basics.state import modes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import also_named, as_int
@@ -17,6 +18,7 @@ from rushlight.dispatch.operands import one_number, raw
 from rushlight.dispatch.options import shape_alone
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine import inplace
+from rushlight.engine.conform import tensor_functions
 from rushlight.engine.rows import Rows
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.convert import cast
@@ -82,7 +84,7 @@ def _of_table(
     g: Array | Tensor, indices: Any, weight_shape: tuple[int, ...], padding_idx: int, by_freq: bool, sparse: bool
 ) -> object:
     check_frequency("embedding", sparse, by_freq)
-    if sparse and g.__class__ is np.ndarray:
+    if sparse and no_graph(g):
         return used_rows(g.reshape(-1, weight_shape[1]), indices, weight_shape, padding_idx)
     return embedding_backward(g, indices, weight_shape[0], padding_idx, by_freq)
 
@@ -103,13 +105,26 @@ def table_shapes(g: Array, indices: Array, weight_shape: tuple[int, ...], sparse
 embedding_op.grad("weight", raw=_of_table, shapes=table_shapes)(_of_table)
 
 
-def used_rows(rows: Array, indices: Array, shape: tuple[int, ...], padding_idx: int = -1) -> Rows:
-    """Rows of a gradient with the places that they are of, but for those of `padding_idx`.  (N, D), (*) of N numbers"""
-    places = indices.reshape(-1).astype(np.int64)
+def no_graph(g: Array | Tensor) -> bool:
+    """Whether a gradient is numbers alone: an array, or a tensor where only a mode of `__torch_dispatch__` asks for tensors."""
+    if not isinstance(g, Tensor):
+        return g.__class__ is np.ndarray
+    ours = g._held.__class__ is np.ndarray and not (modes.grad or g._dispatched or g._meta)
+    return ours and not any(level.owns((g,)) for level in modes.levels if not hasattr(level, "told"))
+
+
+def used_rows(rows: Array | Tensor, indices: Any, shape: tuple[int, ...], padding_idx: int = -1) -> Rows | Tensor:
+    """Rows of a gradient with the places that they are of, but for those of `padding_idx`.  (N, D), (*) of N numbers
+
+    Of a tensor, a sparse tensor.
+    """
+    values = rows._array if isinstance(rows, Tensor) else rows
+    places = raw(indices).reshape(-1).astype(np.int64)
     if padding_idx >= 0:
         kept = places != padding_idx
-        rows, places = rows[kept], places[kept]
-    return Rows(shape, places[None], rows)
+        values, places = values[kept], places[kept]
+    found = Rows(shape, places[None], values)
+    return tensor_functions["sparse"](found) if isinstance(rows, Tensor) else found
 
 
 @op(ns=None, name="embedding_dense_backward", half=None, masks=("indices",), batch=families.embedding_backward)

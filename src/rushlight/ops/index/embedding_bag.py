@@ -22,6 +22,7 @@ from rushlight.ops.index.embedding import (
     embedding_backward,
     embedding_op,
     embedding_renorm_,
+    no_graph,
     rows_of,
     table_shapes,
     used_rows,
@@ -95,7 +96,7 @@ def _of_table(
     rows = embedding_op(g, bag, -1, False)
     if scale is not None:
         rows = rows * ops.unsqueeze(scale, -1) if isinstance(rows, Tensor) else rows * scale[:, None]
-    if sparse and rows.__class__ is np.ndarray:
+    if sparse and no_graph(rows):
         return used_rows(rows, indices, weight_shape)
     return embedding_backward(rows, indices, weight_shape[0], -1, by_freq)
 
