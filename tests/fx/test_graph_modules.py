@@ -4,12 +4,15 @@ import collections
 import copy
 import dataclasses
 import enum
+import functools
+import inspect
 import pickle
 
 import pytest
 
 import rushlight as torch
 from rushlight import fx
+from rushlight.fx._symbolic_trace import PHWithMeta, is_fx_symbolic_tracing
 from rushlight.utils import _pytree as pytree
 
 
@@ -220,3 +223,24 @@ def test_proxies_and_tracers_are_copied_deeply() -> None:
     made = copy.deepcopy(fx.Proxy(tracer.graph.output_node(), tracer))
     assert isinstance(made.tracer, Leafless) and made.tracer is not tracer
     assert made.node is not tracer.graph.output_node() and made.node.name == "output"
+
+
+def test_objects_that_are_called_are_traced_and_own_functions_have_no_annotations() -> None:
+    class Called:
+        def __call__(self, x):
+            return x + 1
+
+    assert fx.symbolic_trace(Called())(1) == 2
+    assert fx.symbolic_trace(functools.partial(lambda x, y: x * y, y=3))(2) == 6
+    assert "def forward(self, input)" in fx.symbolic_trace(torch.relu).code
+
+
+def test_placeholders_have_the_defaults_and_marks_that_are_given() -> None:
+    graph = fx.Graph()
+    x, y = graph.placeholder("x", default_value=inspect.Signature.empty), graph.placeholder("y", default_value=...)
+    assert x.args == () and y.args == (...,)
+    marked = fx.symbolic_trace(lambda a, b: a + b, concrete_args={"b": PHWithMeta(ph_key="key")})
+    assert [getattr(node, "ph_key", None) for node in marked.graph.nodes][:2] == [None, "key"]
+    seen = []
+    fx.symbolic_trace(lambda x: seen.append(is_fx_symbolic_tracing()) or x)
+    assert seen == [True] and not is_fx_symbolic_tracing()

@@ -33,6 +33,11 @@ def is_fx_tracing() -> bool:
     return _tracing > 0
 
 
+def is_fx_symbolic_tracing() -> bool:
+    """Whether a program is being traced."""
+    return is_fx_tracing()
+
+
 def _assert_is_none(value: object, msg: str) -> None:
     """Raises AssertionError with this text unless the value is None: a step of programs with such an argument."""
     if value is not None:
@@ -300,5 +305,5 @@ def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, A
     """
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)
-    name = type(root).__name__ if isinstance(root, Module) else root.__name__
+    name = type(root).__name__ if isinstance(root, Module) else getattr(root, "__name__", type(root).__name__)
     return GraphModule(tracer.root, graph, name)

@@ -75,7 +75,7 @@ def arguments(tracer: Tracer, root_fn: Callable[..., Any], is_module: bool, conc
 
 def noted(fn: Callable[..., Any]) -> dict[str, Any]:
     """A function's annotations; of this package's own none, which PyTorch's functions do not have."""
-    own = str(getattr(fn, "__globals__", {}).get("__name__")).startswith(f"{__name__.partition('.')[0]}.")
+    own = str(getattr(fn, "__globals__", {}).get("__name__")).startswith(("rushlight.", "torch."))
     return {} if own else getattr(inspect.unwrap(fn), "__annotations__", {})
 
 
@@ -110,7 +110,8 @@ def _fixed(
     name, number = known
     proxy = tracer.create_proxy("placeholder", f"{name}_{number}", default, {})
     if isinstance(value, PHBase):
-        proxy.node.meta.update(vars(value))
+        for key, item in vars(value).items():
+            setattr(proxy.node, key, item)
         return proxy
     said = f"{name} has been specialized to have value {value} but got another value"
     if value is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import copy
+import inspect
 import keyword
 import re
 from collections.abc import Iterator
@@ -150,9 +151,9 @@ class Graph:
         self._names.add(name)
         return name
 
-    def placeholder(self, name: str, type_expr: object = None, default_value: object = ...) -> Node:
+    def placeholder(self, name: str, type_expr: object = None, default_value: object = inspect.Signature.empty) -> Node:
         """An argument of the program."""
-        args = () if default_value is ... else (default_value,)
+        args = () if default_value is inspect.Signature.empty else (default_value,)
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: object = None) -> Node:

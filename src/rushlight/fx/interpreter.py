@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -136,7 +137,8 @@ class Transformer(Interpreter):
 
     def placeholder(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An argument of the new program."""
-        return Proxy(self.new_graph.placeholder(str(target), default_value=next(iter(args), ...)), self.tracer)
+        default = next(iter(args), inspect.Signature.empty)
+        return Proxy(self.new_graph.placeholder(str(target), default_value=default), self.tracer)
 
     def get_attr(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An attribute of the module."""
