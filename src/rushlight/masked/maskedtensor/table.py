@@ -68,7 +68,7 @@ def _same_mask(operands: list[Any]) -> Any:
     masks = [x._masked_mask for x in operands if isinstance(x, MaskedTensor)]
     if any(not named.equal(masks[0], other) for other in masks[1:]):
         raise ValueError(
-            "masked operands must have the same mask: fill what does not count by to_tensor(value), or give them one mask"
+            "Input masks must match: masked operands must have the same mask: fill what does not count by to_tensor(value), or give them one mask"
         )
     return masks[0]
 
