@@ -17,6 +17,7 @@ from rushlight.basics.errors import explained
 from rushlight.dispatch.dims import two_sizes
 from rushlight.kernels.dispatch import SMALL, in_float32_blocks, of_half_and_number, of_halves, recast, rounded, widened
 from rushlight.kernels.native import ufuncs
+from rushlight.kernels.pointwise.orders import by_rows
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
@@ -189,7 +190,9 @@ def compute(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[
                 break
     if op.broadcasts:
         try:
-            result = op.forward(*arrays, *statics)
+            result = in_rows(op, arrays, statics) if len(arrays) > 1 else None
+            if result is None:
+                result = op.forward(*arrays, *statics)
         except ValueError:
             check_broadcast(op.name, [arrays[i] for i in op.broadcasts])
             raise
@@ -271,6 +274,13 @@ def goes_in_blocks(op: Op) -> bool:
     return bool(op.elementwise and not op.aux and op.out_count == 1 and op.promote != "compare" and op.sequence is None)
 
 
+def in_rows(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> Array | None:
+    """The result of an elementwise operator on large arrays that lie in different orders; None where they need no copies."""
+    if not op.elementwise or op.aux or op.out_count != 1 or op.sequence is not None:
+        return None
+    return by_rows(lambda *rows: op.forward(*rows, *statics), arrays)
+
+
 def in_blocks(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> Array | None:
     """The result of an elementwise operator on 16-bit arrays that are not small, without float32 copies of all of them; else
     None.
@@ -282,8 +292,9 @@ def in_blocks(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> Array | No
         return None
     number = arrays[0].dtype.num
     if op.ufunc is not None and (op.ufunc, number) in ufuncs.TAKEN and all(x.dtype.num == number for x in arrays):
-        found: Array = getattr(np, op.ufunc)(*arrays)
-        return found
+        fn = getattr(np, op.ufunc)
+        found: Array | None = by_rows(fn, arrays)
+        return fn(*arrays) if found is None else found
     if op.ufunc is not None and len(arrays) == 2:
         pair = of_halves(getattr(np, op.ufunc), *arrays)
         if pair is not None:

@@ -285,7 +285,7 @@ def parts_in_float32(a: Array, size: int = BLOCK) -> Callable[[int], Array]:
     if a.size == 1:
         one = (widened(a) if is_half(a.dtype) else a).reshape(())
         return lambda start: one
-    flat = a.reshape(-1)
+    flat = (a if a.flags.c_contiguous else copied(a)).reshape(-1)
     table = _converter(a.dtype) if is_half(a.dtype) and dense(flat) else None
     if table is None:
         return lambda start: _wide(flat[start : start + size])

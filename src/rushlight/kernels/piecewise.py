@@ -31,6 +31,7 @@ from rushlight.kernels.dispatch import (
 from rushlight.kernels.maps import PAIRED, each, like, maps_of
 from rushlight.kernels.native import loader
 from rushlight.kernels.native.signatures import MAPS, exports
+from rushlight.kernels.pointwise.orders import by_rows
 
 __all__ = [
     "add_product",
@@ -251,7 +252,8 @@ def choose(mask: Array, a: Array, b: Array, out: Array | None = None) -> Array:
         given = _given(mask, a, b, shape)
     kernels = None if given is None else loader.tables().get(("bytes", "digests"))
     if kernels is None or given is None:
-        made = np.where(mask, a, b)
+        made = by_rows(choose, (mask, a, b))
+        made = np.where(mask, a, b) if made is None else made
         if out is None:
             return made
         out[...] = made

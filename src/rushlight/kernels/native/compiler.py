@@ -50,9 +50,13 @@ def common(head: int, abi: int) -> tuple[str, ...]:
     return (*_BASE, f"-DRL_OBJECT_HEAD={head}", f"-DRL_ABI={abi}")
 
 
-def flag_sets(level: int, head: int, abi: int) -> list[tuple[str, ...]]:
-    """Flags to try for a processor of an x86-64 level, best first; those of ``$RUSHLIGHT_CXXFLAGS`` come last in each."""
+def flag_sets(level: int, head: int, abi: int, also: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Flags to try for a processor of an x86-64 level, best first; those of ``$RUSHLIGHT_CXXFLAGS`` come last in each.
+
+    also: flags for what the processor has beyond its level.
+    """
     best, *others = (*_MARCH.get(level, ()), ())
+    best += also
     every = common(head, abi)
     found = [
         every + _FAST + _GCC + best,

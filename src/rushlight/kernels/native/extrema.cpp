@@ -24,7 +24,7 @@ struct Product {
 };
 
 // As row_joined of a row without NaN, whose vectors need not be asked for them one by one; false where there is one.
-template <class J, class T> bool extreme_of_row(const T *x, long n, T &found) {
+template <class J, class U, class T = WideOf<U>> bool extreme_of_row(const U *x, long n, T &found) {
     typedef T Vector __attribute__((vector_size(64)));
     typedef decltype(Vector{} < Vector{}) Mask;
     constexpr int kWide = 64 / (int)sizeof(T);
@@ -32,8 +32,8 @@ template <class J, class T> bool extreme_of_row(const T *x, long n, T &found) {
     Vector part[4], v;
     Mask odd = Mask{};
     for (int k = 0; k < 4; ++k) part[k] = Vector{} + J::template first<T>();
-    const auto take = [&](int k, const T *from) __attribute__((always_inline)) {
-        std::memcpy(&v, from, sizeof v);
+    const auto take = [&](int k, const U *from) __attribute__((always_inline)) {
+        read(v, from);
         part[k] = J::better(v, part[k]) ? v : part[k];
         odd |= v != v;
     };
@@ -55,16 +55,16 @@ template <class J, class T> bool extreme_of_row(const T *x, long n, T &found) {
 // Of 16 bits by runs, whose results are joined in their order.
 template <class J, class U, class T = WideOf<U>> T row_of(const U *x, long count) {
     const J join{};
-    const auto joined = [=](const T *v, long n) {
+    const auto joined = [=](const U *v, long n) {
         return row_joined(v, n, J::template first<T>(), [](const auto &one) { return one; }, join);
     };
-    if constexpr (kPlain<U> && !std::is_same<J, Product>::value) {
+    if constexpr (!std::is_same<J, Product>::value) {
         T extreme;
         if (extreme_of_row<J>(x, count, extreme)) return extreme;
     }
     if constexpr (kPlain<U>) return joined(x, count);
     T found = J::template first<T>();
-    pieces<kRun>(x, count, [&](long, const T *v, long n) { found = join(found, joined(v, n)); });
+    for (long at = 0; at < count; at += kRun) found = join(found, joined(x + at, std::min(kRun, count - at)));
     return found;
 }
 
@@ -89,18 +89,11 @@ template <class J, class U, class T = WideOf<U>> void rows(const U *x, T *out, l
 template <class J, class U, class T = WideOf<U>> void columns(const U *x, T *out, long outer, long count, long inner) {
     const long units = ceil_div(inner, kUnit);
     parallel_for(outer * units, kGrain / (count * kUnit) + 1, [=](long begin, long end) {
-        const J join{};
         for (long i = begin; i < end; ++i) {
             const long first = i % units * kUnit, some = std::min(kUnit, inner - first);
-            Part<U, kUnit> part;
-            const U *block = x + i / units * count * inner + first;
             T found[kUnit];
             for (long c = 0; c < some; ++c) found[c] = J::template first<T>();
-            for (long r = 0; r < count; ++r) {
-                const T *from = part(block + r * inner, some);
-#pragma omp simd
-                for (long c = 0; c < some; ++c) found[c] = join(found[c], from[c]);
-            }
+            join_all_rows(x + i / units * count * inner + first, count, inner, found, some, J{});
             std::memcpy(out + i / units * inner + first, found, some * sizeof(T));
         }
     });

@@ -11,7 +11,7 @@ constexpr long kMany = 4 * kGrain;
 
 template <class S, class F> void joined(const S *x, const S *y, S *o, long n, F f) {
     parallel_for(n, kGrain, [=](long begin, long end) {
-        turn2(x + begin, y + begin, o + begin, end - begin, [=](long, float a, float b) { return f(a, b); });
+        turn2(x + begin, y + begin, o + begin, end - begin, [=](long, auto a, auto b) { return f(a, b); });
     });
 }
 
@@ -58,7 +58,7 @@ template <class S> void extremes_at(const S *x, int64_t *o, long rows, long n, b
         rl::Call call(#NAME);                                                                            \
         const T *x = call.pair_in<T>("input", x_, n), *y = call.pair_in<T>("other", y_, n);              \
         T *o = call.pair_out<T>("out", o_, n);                                                           \
-        call.run([=] { rl::joined(x, y, o, n, [](float a, float b) { return a SIGN b; }); });            \
+        call.run([=] { rl::joined(x, y, o, n, [](auto a, auto b) { return a SIGN b; }); });            \
     }
 // Beside one number, which float32 holds and 16 bits need not.
 #define BESIDE(NAME, T, S, EXPR)                                                                         \
@@ -69,7 +69,7 @@ template <class S> void extremes_at(const S *x, int64_t *o, long rows, long n, b
         const float b = (float)number;                                                                   \
         call.run([=] {                                                                                   \
             rl::parallel_for(n, rl::kGrain, [=](long from, long to) {                                    \
-                rl::turn(x + from, o + from, to - from, [=](long, float a) { return EXPR; });            \
+                rl::turn(x + from, o + from, to - from, [=](long, auto a) { return EXPR; });            \
             });                                                                                          \
         });                                                                                              \
     }

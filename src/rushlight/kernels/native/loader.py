@@ -214,7 +214,8 @@ def _temporary_folder() -> str:
 
 
 def _flag_sets() -> list[tuple[str, ...]]:
-    return compiling.flag_sets(cpu.level(), _HEAD, ABI)
+    rounds = cpu.level() == 4 and "avx512_bf16" in cpu.flags()
+    return compiling.flag_sets(cpu.level(), _HEAD, ABI, ("-mavx512bf16",) if rounds else ())
 
 
 def _file(folder: str, compiler: list[str], flags: tuple[str, ...]) -> str:

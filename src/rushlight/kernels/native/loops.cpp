@@ -25,10 +25,10 @@ template <class S, class F> bool pairs_together(char **args, Size n, const Size 
         map2(a, b, to, n, f);
     } else if (sx == kSize && sy == 0) {
         const float one = widened(*b);
-        map1(a, to, n, [=](float v) { return f(v, one); });
+        map1(a, to, n, [=](auto v) -> decltype(f(v, v)) { return f(v, like(v, one)); });
     } else if (sx == 0 && sy == kSize) {
         const float one = widened(*a);
-        map1(b, to, n, [=](float v) { return f(one, v); });
+        map1(b, to, n, [=](auto v) -> decltype(f(v, v)) { return f(like(v, one), v); });
     } else {
         return false;
     }
@@ -139,12 +139,12 @@ template <class S, class F> void kinds(char **args, const Size *count, const Siz
 
 // A NaN wins, the first of two; in two steps, of which compilers make SIMD code.
 // Of zeros of both signs the second of bfloat16, as of float32, and the first of float16, as NumPy has it.
-template <class S> RL_INLINE float larger(float x, float y) {
-    const float most = (std::is_same<S, Bf16>::value ? x > y : x >= y) ? x : y;
+template <class S, class V> RL_INLINE V larger(V x, V y) {
+    const V most = (std::is_same<S, Bf16>::value ? x > y : x >= y) ? x : y;
     return x != x ? x : most;
 }
-template <class S> RL_INLINE float smaller(float x, float y) {
-    const float least = (std::is_same<S, Bf16>::value ? x < y : x <= y) ? x : y;
+template <class S, class V> RL_INLINE V smaller(V x, V y) {
+    const V least = (std::is_same<S, Bf16>::value ? x < y : x <= y) ? x : y;
     return x != x ? x : least;
 }
 
@@ -164,21 +164,27 @@ template <class S> RL_INLINE int leaves(int x, int found) {
     return ((found & kSize) - kInfinite<S>) | ((x & kSize) - (kInfinite<S> - 1)) ? 0 : 1;
 }
 
+// Those of some numbers without gaps in the direction of as many others, or of one; whether any is infinite.
+template <class S, bool kOne> int neighbours_of(const uint16_t *x, const uint16_t *y, uint16_t *o, long begin, long end) {
+    int some = 0;
+#pragma omp simd reduction(| : some)
+    for (long i = begin; i < end; ++i) {
+        const int from = x[i], found = next<S>(from, y[kOne ? 0 : i]);
+        some |= leaves<S>(from, found);
+        o[i] = (uint16_t)found;
+    }
+    return some;
+}
+
 template <class S> void neighbours(char **args, const Size *count, const Size *step) {
     const Size n = count[0], sx = step[0], sy = step[1], so = step[2], size = sizeof(S);
     const auto *x = reinterpret_cast<const uint16_t *>(args[0]), *y = reinterpret_cast<const uint16_t *>(args[1]);
     auto *o = reinterpret_cast<uint16_t *>(args[2]);
     std::atomic<int> beyond{0};
-    if (sx == size && sy == size && so == size && apart(args[2], args[0], n * size) && apart(args[2], args[1], n * size)) {
+    const bool far = apart(args[2], args[0], n * size) && apart(args[2], args[1], sy ? n * size : size);
+    if (far && sx == size && so == size && (sy == size || sy == 0)) {
         parallel_for(n, 2 * kGrain, [=, &beyond](long begin, long end) {
-            int some = 0;
-#pragma omp simd reduction(| : some)
-            for (long i = begin; i < end; ++i) {
-                const int from = x[i], found = next<S>(from, y[i]);
-                some |= leaves<S>(from, found);
-                o[i] = (uint16_t)found;
-            }
-            beyond |= some;
+            beyond |= sy ? neighbours_of<S, false>(x, y, o, begin, end) : neighbours_of<S, true>(x, y, o, begin, end);
         });
     } else {
         for (Size i = 0; i < n; ++i) {
@@ -213,25 +219,25 @@ template <class S> void neighbours(char **args, const Size *count, const Size *s
     __attribute__((visibility("default"))) rl::Former rl_former_##NAME = {nullptr, nullptr};                  \
     }                                                                                                         \
     RL_EXPORT void rl_loop_##NAME##_bf16(char **args, const intptr_t *n, const intptr_t *step, void *) {      \
-        rl::pairs<rl::Bf16>(args, n, step, [](float x, float y) { return EXPR; });                            \
+        rl::pairs<rl::Bf16>(args, n, step, [](auto x, auto y) { return EXPR; });                             \
     }                                                                                                         \
     RL_EXPORT void rl_loop_##NAME##_f16(char **args, const intptr_t *n, const intptr_t *step, void *data) {   \
         const bool sum = rl_former_##NAME && args[0] == args[2] && !step[0] && !step[2];                      \
         if (sum) return rl_former_##NAME.loop(args, n, step, data);                                           \
-        rl::pairs<rl::F16>(args, n, step, [](float x, float y) { return EXPR; });                             \
+        rl::pairs<rl::F16>(args, n, step, [](auto x, auto y) { return EXPR; });                              \
     }
 SUMS(add, x + y)
 SUMS(subtract, x - y)
 SUMS(multiply, x * y)
 SUMS(true_divide, x / y)
-QUIET(maximum, extremes, (float x, float y), rl::larger<S>(x, y))
-QUIET(minimum, extremes, (float x, float y), rl::smaller<S>(x, y))
+QUIET(maximum, extremes, (auto x, auto y), rl::larger<S>(x, y))
+QUIET(minimum, extremes, (auto x, auto y), rl::smaller<S>(x, y))
 LOOP(copysign, pairs, (float x, float y), std::copysign(x, y))
-LOOP(negative, singles, (float x), -x)
-LOOP(absolute, singles, (float x), std::fabs(x))
-LOOP(square, singles, (float x), x * x)
+LOOP(negative, singles, (auto x), -x)
+LOOP(absolute, singles, (auto x), rl::magnitude(x))
+LOOP(square, singles, (auto x), x * x)
 LOOP(sqrt, singles, (float x), std::sqrt(x))
-LOOP(reciprocal, singles, (float x), 1 / x)
+LOOP(reciprocal, singles, (auto x), 1.0f / x)
 LOOP(floor, singles, (float x), std::floor(x))
 LOOP(ceil, singles, (float x), std::ceil(x))
 LOOP(trunc, singles, (float x), std::trunc(x))

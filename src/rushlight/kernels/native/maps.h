@@ -7,13 +7,13 @@ namespace rl {
 
 template <class T, class F> static void map1(const T *x, T *o, long n, F f) {
     parallel_for(n, kGrain, [=](long begin, long end) {
-        turn(x + begin, o + begin, end - begin, [=](long, WideOf<T> v) { return f(v); });
+        turn(x + begin, o + begin, end - begin, [=](long, auto v) -> decltype(f(v)) { return f(v); });
     });
 }
 
 template <class T, class F> static void map2(const T *x, const T *y, T *o, long n, F f) {
     parallel_for(n, kGrain, [=](long begin, long end) {
-        turn2(x + begin, y + begin, o + begin, end - begin, [=](long, WideOf<T> v, WideOf<T> w) { return f(v, w); });
+        turn2(x + begin, y + begin, o + begin, end - begin, [=](long, auto v, auto w) -> decltype(f(v, w)) { return f(v, w); });
     });
 }
 

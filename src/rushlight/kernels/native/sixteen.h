@@ -88,47 +88,71 @@ template <> RL_MEMBER F16 narrowed<F16>(float x) {
 }
 
 // A vector of float32 numbers, from as many in memory and back.
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__)
 #define RL_SIXTEEN 1
+typedef float Wide16 __attribute__((vector_size(64)));
 constexpr long kLanesOf16 = 16;
-RL_INLINE __m512 lanes(const F16 *x) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i *>(x))); }
-RL_INLINE __m512 lanes(const Bf16 *x) {
+RL_INLINE Wide16 lanes(const F16 *x) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i *>(x))); }
+RL_INLINE Wide16 lanes(const Bf16 *x) {
     const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(x));
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(low), 16));
 }
-RL_INLINE void put_lanes(const float *x, F16 *o) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i *>(o), _mm512_cvtps_ph(_mm512_loadu_ps(x), _MM_FROUND_TO_NEAREST_INT));
-}
-RL_INLINE void put_lanes(const float *from, Bf16 *o) {
-    const __m512 x = _mm512_loadu_ps(from);
+RL_INLINE Wide16 lanes(const float *x) { return _mm512_loadu_ps(x); }
+RL_INLINE void store_lanes(float *o, Wide16 x) { _mm512_storeu_ps(o, x); }
+// What rounds to bfloat16 when its lower half is cut off; NaN stays NaN.
+RL_INLINE __m512i raised(Wide16 x) {
     const __m512i bits = _mm512_castps_si512(x), odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     const __m512i up = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-    const __m512i out = _mm512_mask_or_epi32(up, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), bits, _mm512_set1_epi32(0x400000));
-    _mm256_storeu_si256(reinterpret_cast<__m256i *>(o), _mm512_cvtepi32_epi16(_mm512_srli_epi32(out, 16)));
+    return _mm512_mask_or_epi32(up, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), bits, _mm512_set1_epi32(0x400000));
 }
-RL_INLINE void store_lanes(float *o, __m512 x) { _mm512_storeu_ps(o, x); }
-RL_INLINE __m512 lanes(const float *x) { return _mm512_loadu_ps(x); }
+RL_INLINE void put_lanes(Wide16 x, F16 *o) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i *>(o), _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+RL_INLINE void put_lanes(Wide16 x, Bf16 *o) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i *>(o), _mm512_cvtepi32_epi16(_mm512_srli_epi32(raised(x), 16)));
+}
+// Two of them: their upper halves are taken by one instruction.
+RL_INLINE void put_two(Wide16 x, Wide16 y, Bf16 *o) {
+#if defined(__AVX512BF16__)
+    // The processor's own conversion takes numbers below the normal ones for 0.
+    constexpr int kSubnormal = 0x20;
+    if (!(_mm512_fpclass_ps_mask(x, kSubnormal) | _mm512_fpclass_ps_mask(y, kSubnormal))) {
+        const __m512bh found = _mm512_cvtne2ps_pbh(y, x);
+        std::memcpy(o, &found, sizeof found);
+        return;
+    }
+#endif
+    alignas(64) static const uint16_t upper[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+                                                   33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+    _mm512_storeu_si512(o, _mm512_permutex2var_epi16(raised(x), _mm512_load_si512(upper), raised(y)));
+}
 #elif defined(__AVX2__) && defined(__F16C__)
 #define RL_SIXTEEN 1
+typedef float Wide16 __attribute__((vector_size(32)));
 constexpr long kLanesOf16 = 8;
-RL_INLINE __m256 lanes(const F16 *x) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(x))); }
-RL_INLINE __m256 lanes(const Bf16 *x) {
+RL_INLINE Wide16 lanes(const F16 *x) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(x))); }
+RL_INLINE Wide16 lanes(const Bf16 *x) {
     const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i *>(x));
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(low), 16));
 }
-RL_INLINE void put_lanes(const float *x, F16 *o) {
-    _mm_storeu_si128(reinterpret_cast<__m128i *>(o), _mm256_cvtps_ph(_mm256_loadu_ps(x), _MM_FROUND_TO_NEAREST_INT));
+RL_INLINE Wide16 lanes(const float *x) { return _mm256_loadu_ps(x); }
+RL_INLINE void store_lanes(float *o, Wide16 x) { _mm256_storeu_ps(o, x); }
+RL_INLINE void put_lanes(Wide16 x, F16 *o) {
+    _mm_storeu_si128(reinterpret_cast<__m128i *>(o), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
 }
-RL_INLINE void put_lanes(const float *from, Bf16 *o) {
-    const __m256 x = _mm256_loadu_ps(from);
+RL_INLINE void put_lanes(Wide16 x, Bf16 *o) {
     const __m256i bits = _mm256_castps_si256(x), odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
     const __m256i up = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
     const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)), quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
     const __m256i out = _mm256_srli_epi32(_mm256_blendv_epi8(up, quiet, nan), 16);
     _mm_storeu_si128(reinterpret_cast<__m128i *>(o), _mm_packus_epi32(_mm256_castsi256_si128(out), _mm256_extracti128_si256(out, 1)));
 }
-RL_INLINE void store_lanes(float *o, __m256 x) { _mm256_storeu_ps(o, x); }
-RL_INLINE __m256 lanes(const float *x) { return _mm256_loadu_ps(x); }
+#endif
+#if defined(RL_SIXTEEN)
+template <class S> RL_INLINE void put_two(Wide16 x, Wide16 y, S *o) {
+    put_lanes(x, o);
+    put_lanes(y, o + kLanesOf16);
+}
 #endif
 
 template <class S> inline void widen(const S *x, float *o, long n) {
@@ -140,36 +164,39 @@ template <class S> inline void widen(const S *x, float *o, long n) {
     for (long k = i; k < n; ++k) o[k] = widened(x[k]);
 }
 
-#if defined(__AVX512BW__)
-// What rounds to bfloat16 when its lower half is cut off; NaN stays NaN.
-RL_INLINE __m512i raised(__m512 x) {
-    const __m512i bits = _mm512_castps_si512(x), odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i up = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-    return _mm512_mask_or_epi32(up, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), bits, _mm512_set1_epi32(0x400000));
-}
-// Twice as many numbers: their upper halves are taken by one instruction.
-RL_INLINE void put_two(const float *x, Bf16 *o) {
-    alignas(64) static const uint16_t upper[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
-                                                   33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
-    const __m512i first = raised(_mm512_loadu_ps(x)), second = raised(_mm512_loadu_ps(x + 16));
-    _mm512_storeu_si512(o, _mm512_permutex2var_epi16(first, _mm512_load_si512(upper), second));
-}
-RL_INLINE void put_two(const float *x, F16 *o) {
-    put_lanes(x, o);
-    put_lanes(x + kLanesOf16, o + kLanesOf16);
+// Whether a function of numbers is one of vectors of them, too: generic ones are.
+#if defined(RL_SIXTEEN)
+template <class F, class... X> constexpr bool kOfLanes = std::is_invocable<F, X...>::value;
+#else
+typedef float Wide16;
+template <class F, class... X> constexpr bool kOfLanes = false;
+#endif
+
+// A number as a vector has it, and the sizes of numbers: of single ones, and of vectors.
+RL_INLINE float like(float, float one) { return one; }
+RL_INLINE float magnitude(float x) { return of_bits(bits_of(x) & 0x7fffffffu); }
+#if defined(RL_SIXTEEN)
+RL_INLINE Wide16 like(Wide16, float one) { return Wide16{} + one; }
+RL_INLINE Wide16 magnitude(Wide16 x) {
+    typedef uint32_t Bits __attribute__((vector_size(sizeof(Wide16))));
+    return (Wide16)((Bits)x & 0x7fffffffu);
 }
 #endif
 
-template <class S> inline void narrow(const float *x, S *o, long n) {
+// o[i] = f(i, x[i]...) of rows by such a function: nothing but registers lies between.
+template <class S, class F, class... X> RL_INLINE void put_each(S *o, long n, F f, const X *...x) {
     long i = 0;
-#if defined(__AVX512BW__)
-    for (; i + 2 * kLanesOf16 <= n; i += 2 * kLanesOf16) put_two(x + i, o + i);
-#endif
 #if defined(RL_SIXTEEN)
-    for (; i + kLanesOf16 <= n; i += kLanesOf16) put_lanes(x + i, o + i);
+    constexpr long k = kLanesOf16;
+    for (; i + 2 * k <= n; i += 2 * k) put_two(f(i, lanes(x + i)...), f(i + k, lanes(x + i + k)...), o + i);
+    for (; i + k <= n; i += k) put_lanes(f(i, lanes(x + i)...), o + i);
 #endif
 #pragma omp simd
-    for (long k = i; k < n; ++k) o[k] = narrowed<S>(x[k]);
+    for (long j = i; j < n; ++j) o[j] = narrowed<S>(f(j, widened(x[j])...));
+}
+
+template <class S> inline void narrow(const float *x, S *o, long n) {
+    put_each(o, n, [](long, auto v) { return v; }, x);
 }
 
 // o[i] = f(o[i], x[i]) of numbers of 16 bits, f being of single numbers and of vectors.
@@ -219,6 +246,8 @@ template <class S, class F> RL_INLINE void turn(const S *x, S *o, long n, F f) {
     if constexpr (kPlain<S>) {
 #pragma omp simd
         for (long i = 0; i < n; ++i) o[i] = f(i, x[i]);
+    } else if constexpr (kOfLanes<F, long, Wide16>) {
+        put_each(o, n, f, x);
     } else {
         alignas(64) float a[kAtOnce];
         for (long at = 0; at < n; at += kAtOnce) {
@@ -236,6 +265,8 @@ template <class S, class F> RL_INLINE void turn2(const S *x, const S *y, S *o, l
     if constexpr (kPlain<S>) {
 #pragma omp simd
         for (long i = 0; i < n; ++i) o[i] = f(i, x[i], y[i]);
+    } else if constexpr (kOfLanes<F, long, Wide16, Wide16>) {
+        put_each(o, n, f, x, y);
     } else {
         alignas(64) float a[kAtOnce], b[kAtOnce];
         for (long at = 0; at < n; at += kAtOnce) {

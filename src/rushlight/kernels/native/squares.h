@@ -59,14 +59,8 @@ template <long N, int count, class T, class V> RL_INLINE void add_lanes(const V 
 
 // o[j * to + i] = x[i * from + j] for i, j < N
 template <class T, long N> RL_INLINE void square(const T *x, long from, T *o, long to) {
-    if constexpr (sizeof(T) < 4) {  // too many rows for registers
-        T held[N][N];
-        for (long i = 0; i < N; ++i) std::memcpy(held[i], x + i * from, sizeof(held[i]));
-        for (long j = 0; j < N; ++j) {
-            T *line = o + j * to;
-            for (long i = 0; i < N; ++i) line[i] = held[i][j];
-        }
-    } else if constexpr (N * sizeof(T) > kBytes) {
+    constexpr long kMost = sizeof(T) < 4 ? 16 : N;  // rows that stay in registers while they are turned
+    if constexpr (N * sizeof(T) > kBytes || N > kMost) {
         constexpr long H = N / 2;
         square<T, H>(x, from, o, to);
         square<T, H>(x + H, from, o + H * to, to);

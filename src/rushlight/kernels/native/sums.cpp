@@ -66,24 +66,10 @@ template <class U, class F, class T = WideOf<U>> static void sum_rows(const U *x
 // total += f of rows [top, end) of `some` columns, kRows at a time in their own precision.
 template <class U, class F, class T = WideOf<U>>
 static void add_columns(const U *block, double *total, long top, long end, long inner, long some, F f) {
-    Part<U, kUnit> part;
     T run[kUnit];
     for (; top < end; top += kRows) {
-        const long last = std::min(top + kRows, end);
         for (long c = 0; c < some; ++c) run[c] = 0;
-        long r = top;
-        if constexpr (kPlain<U>)
-            for (; r + 4 <= last; r += 4) {  // sums are read and written less often than rows
-                const T *from = block + r * inner;
-#pragma omp simd
-                for (long c = 0; c < some; ++c)
-                    run[c] = run[c] + f(from[c]) + f(from[c + inner]) + f(from[c + 2 * inner]) + f(from[c + 3 * inner]);
-            }
-        for (; r < last; ++r) {
-            const T *from = part(block + r * inner, some);
-#pragma omp simd
-            for (long c = 0; c < some; ++c) run[c] += f(from[c]);
-        }
+        join_all_rows(block + top * inner, std::min(kRows, end - top), inner, run, some, [=](auto a, auto v) { return a + f(v); });
         for (long c = 0; c < some; ++c) total[c] += run[c];
     }
 }

@@ -11,6 +11,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, inplace_of, publish_inplace
 from rushlight.kernels.dispatch import bits
+from rushlight.kernels.pointwise.orders import in_one_order
 from rushlight.ops.elementwise.shared import complex_refused, nothing, require_tensors, tensor_first
 
 if TYPE_CHECKING:
@@ -75,6 +76,11 @@ def gt(input: Array, other: Array) -> Array:
 )
 def ge(input: Array, other: Array) -> Array:
     """Whether input >= other, broadcast.  (*), (*) -> (*) bool"""
+
+
+for _comparison, _ufunc in ((eq, np.equal), (ne, np.not_equal), (lt, np.less), (le, np.less_equal), (gt, np.greater),
+                            (ge, np.greater_equal)):  # fmt: skip
+    _comparison.large(in_one_order(_ufunc))
 
 
 def _overwriting(of: Any) -> None:

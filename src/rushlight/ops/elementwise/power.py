@@ -191,8 +191,10 @@ def _whole_power(x: Array, exponent: int) -> Array:
     return np.copysign(out, x, out=out) if exponent % 2 else out
 
 
-def _no_roots(x: Array, exponent: object, out: Any) -> Array:
+def _no_roots(x: Array, exponent: Any, out: Any) -> Array:
     """Powers whose exponents are 0.5: NumPy takes roots where one exponent is that of many numbers."""
+    if exponent.__class__ is ndarray and exponent.shape == out.shape and exponent.flags.c_contiguous:
+        return out
     half = exponent == 0.5
     if not np.any(half):
         return out

@@ -31,6 +31,7 @@ from rushlight.dispatch.options import (
 )
 from rushlight.dispatch.registry import function
 from rushlight.generator import Generator, default_generator
+from rushlight.kernels.dispatch import bits, rounded
 from rushlight.ops.random.exact import held
 from rushlight.tensor import Tensor
 
@@ -77,9 +78,9 @@ def uniform_array(shape: tuple[int, ...], dtype: Any, generator: Any, low: float
     numbers = np.empty(shape, F32 if dtype in HALVES else dtype)
     source(generator).evenly(low, high, numbers)
     if dtype in HALVES:
-        numbers = numbers.astype(dtype)
+        numbers, bounds = rounded(numbers, dtype), np.array([low, high], dtype)
         # As of wider numbers, what is rounded to the end of the range is its start.
-        numbers[numbers == dtype.type(high)] = dtype.type(low)
+        np.copyto(bits(numbers), bits(bounds)[0], where=numbers == bounds[1])
     return numbers
 
 
@@ -115,7 +116,9 @@ def put_halves(x: Array, mean: float, std: float, rng: Twister) -> None:
     parts = [flat[start : min(start + AT_ONCE, whole)] for start in range(0, whole, AT_ONCE)]
     for part in (*parts, *([flat[-LAST:]] if whole < flat.size else [])):
         numbers = rng.standard_normal(part.size, F32)
-        part[...] = (numbers * np.float64(np.float32(std)) + np.float64(np.float32(mean))).astype(F32)
+        if (mean, std) != (0, 1):
+            numbers = (numbers * np.float64(np.float32(std)) + np.float64(np.float32(mean))).astype(F32)
+        rounded(numbers, x.dtype, part)
 
 
 def pairs(both: Array, dtype: Any) -> Array:

@@ -20,6 +20,7 @@ from rushlight.dispatch.operands import one_number, raw
 from rushlight.dispatch.options import META, blank, check_options, dtype_with, filled, made, shape_alone, size_of
 from rushlight.dispatch.outs import converting, moving
 from rushlight.dispatch.registry import function, op
+from rushlight.kernels.dispatch import bits, is_half, widened
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import nothing, number
@@ -268,11 +269,20 @@ def check_probability(p: Any) -> None:
             )
 
 
+def put_truths(truths: Array, x: Array) -> None:
+    """x = truths, as 1 and 0; of 16 bits by their bits, since NumPy converts one after the other."""
+    if is_half(x.dtype):
+        np.multiply(truths, bits(np.ones((), x.dtype)), out=bits(x), casting="unsafe")
+    else:
+        x[...] = truths
+
+
 def coins(x: Array, p: object, generator: Generator | None) -> None:
     """1 with probability `p`, else 0: an array of float32 is compared with numbers of 24 bits, all else with such of 53."""
     rng = source(generator)
     if isinstance(p, np.ndarray) and p.ndim:
-        x[...] = rng.random(x.shape, dtype=F64 if p.dtype == F64 else F32) < p
+        wide = widened(p) if is_half(p.dtype) else p
+        put_truths(rng.random(x.shape, dtype=F64 if wide.dtype == F64 else F32) < wide, x)
     else:
         put(x, rng, lambda count: rng.random(count) < p)
 

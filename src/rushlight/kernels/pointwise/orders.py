@@ -1,0 +1,93 @@
+"""Elementwise functions of large arrays whose elements lie in different orders: a block of rows at a time, in which all lie alike.
+
+NumPy goes through such arrays element by element, on one thread, each in another line of the cache: `x > y.T` takes eight times as
+long as `x > y`.  What lies in another order is copied by squares, on all threads, into memory of a block that is used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rushlight.basics.arrays import Array
+from rushlight.kernels.pointwise.copies import LARGE, WORDS, move
+
+__all__ = ["by_rows", "in_one_order"]
+
+BLOCK = 1 << 17  # elements of a block
+
+
+def by_rows(fn: Callable[..., Any], arrays: Sequence[Any]) -> Array | None:
+    """fn(*arrays) in C order, or None where NumPy does it as well: of what is small, and of what lies alike.
+
+    fn: an elementwise function whose results have one dtype.  arrays: arrays that broadcast to the shape of the largest, and numbers.
+    """
+    largest = max(arrays, key=lambda x: x.size if x.__class__ is np.ndarray else 0)
+    if largest.__class__ is not np.ndarray or largest.nbytes < LARGE or largest.ndim < 2:
+        return None
+    others = [x for x in arrays if x.__class__ is np.ndarray and _lies_otherwise(x, largest.shape)]
+    if not others or not any(
+        x.__class__ is np.ndarray and x.shape == largest.shape and x.flags.c_contiguous for x in arrays
+    ):
+        return None
+    return _blocks(fn, arrays, largest.shape) if _fits(arrays, largest.shape) else None
+
+
+def in_one_order(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """An elementwise function of two or three arrays, or of an array and a number, by rows where these lie in different orders."""
+
+    def run(*arrays: Any) -> Any:
+        found = by_rows(fn, arrays)
+        return fn(*arrays) if found is None else found
+
+    run.__name__ = run.__qualname__ = f"{fn.__name__}_in_one_order"
+    run.__doc__ = f"As :obj:`{fn.__name__}`.  (*), (*) -> (*)"
+    return run
+
+
+def _lies_otherwise(x: Array, shape: tuple[int, ...]) -> bool:
+    """Whether elements that are neighbours in C order are none in `x`; of NumPy's own dtypes one that stands for a row is no matter."""
+    if x.itemsize < 2 or x.itemsize not in WORDS or x.dtype.hasobject or not x.flags.aligned or x.ndim < 2:
+        return False
+    if x.shape == shape:
+        return bool(x.strides[-1] != x.itemsize and not x.flags.c_contiguous and x.shape[-1] > 1)
+    return bool(x.dtype.kind == "V" and x.shape[-1] == 1 < shape[-1] and x.size > 1)
+
+
+def _fits(arrays: Sequence[Any], shape: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(*(x.shape for x in arrays if x.__class__ is np.ndarray)) == shape
+    except ValueError:
+        return False
+
+
+def _blocks(fn: Callable[..., Any], arrays: Sequence[Any], shape: tuple[int, ...]) -> Array:
+    rows = max(1, BLOCK * shape[0] // np.prod(shape, dtype=int))
+    parts = [_part(x, shape, rows) if x.__class__ is np.ndarray else x for x in arrays]
+    out = None
+    for start in range(0, shape[0], rows):
+        found = fn(*(part(start) if callable(part) else part for part in parts))
+        out = np.empty(shape, found.dtype) if out is None else out
+        out[start : start + rows] = found
+    assert out is not None
+    return out
+
+
+def _part(x: Array, shape: tuple[int, ...], rows: int) -> Callable[[int], Array]:
+    """What gives rows of an array from one on; of those that lie in another order, a copy in memory that the next ones take."""
+    if x.ndim < len(shape) or x.shape[0] != shape[0]:
+        return lambda start: x
+    if not _lies_otherwise(x, shape):
+        return lambda start: x[start : start + rows]
+    room = np.empty((rows, *shape[1:]), x.dtype)
+    word = WORDS[x.itemsize]
+    wide = np.broadcast_to(x, shape)
+
+    def part(start: int) -> Array:
+        some = room[: min(rows, shape[0] - start)]
+        move(wide[start : start + rows].view(word), some.view(word))
+        return some
+
+    return part
