@@ -255,3 +255,25 @@ def test_a_step_inside_backward_is_that_without_a_mode() -> None:
         handle.remove()
         ended.append(torch.cat([p.detach().flatten() for p in net.parameters()]))
     torch.testing.assert_close(*ended)
+
+
+OF_DUALS: dict[str, Any] = {
+    "square": lambda x, w: x.square(), "linear": lambda x, w: nn.functional.linear(x, w, w[0]) ** 2, "l1_loss": lambda x, w: nn.functional.l1_loss(x, w) ** 2,
+    "rms_norm": lambda x, w: nn.functional.rms_norm(x, (3,), w[0]), "cross_entropy": lambda x, w: nn.functional.cross_entropy(x, w.softmax(1)),
+    "var_mean": lambda x, w: torch.var_mean(x, 1)[0] ** 2, "views": lambda x, w: x.t().t().mT.t() * w.mT.t() ** 2, "zero_": lambda x, w: x.clone().zero_() + x**3 * w,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_DUALS)
+def test_tangents_of_gradients_are_there_where_a_mode_is_handed_several_operators(name: str) -> None:
+    x, w = torch.arange(9.0).double().reshape(3, 3).sin().requires_grad_(), torch.eye(3).double() + 0.5
+    found: list[Any] = []
+    for mode in (contextlib.nullcontext(), Names()):
+        with mode, forward_ad.dual_level():
+            out = OF_DUALS[name](forward_ad.make_dual(x, x.detach().cos()), w)
+            (grad,) = torch.autograd.grad(out.sum(), x, create_graph=True)
+            found.append([*forward_ad.unpack_dual(out), *forward_ad.unpack_dual(grad)])
+    torch.testing.assert_close(*found)
+    with Names():
+        rows = torch.vmap(lambda m: m.t().clone() + m.clone().zero_())(torch.arange(8.0).reshape(2, 2, 2))
+    assert rows.tolist() == [[[0, 2], [1, 3]], [[4, 6], [5, 7]]]

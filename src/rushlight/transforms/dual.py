@@ -21,6 +21,7 @@ from rushlight.engine.views import Step, extent, replay, restrided, spans
 from rushlight.levels import Level
 from rushlight.levels.batch import BatchedArray, batched_like, batches_of
 from rushlight.ops.elementwise.convert import clone
+from rushlight.ops.python.handing import composed
 from rushlight.storage import bytes_before, root_of, storage_of
 from rushlight.tensor import ITSELF, LEAF, Tensor, ViewInfo, twin, wrap
 from rushlight.transforms.tangents import Derivative
@@ -90,6 +91,10 @@ class DualLevel(Level):
 
     def apply(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """Run `op` on the values, and its derivative on the tangents."""
+        if len(modes.levels) > 1:
+            found = self.composed(op, flat, statics)
+            if found is not NotImplemented:
+                return found
         values = tuple(self.value(x) for x in flat)
         inputs = values if op.sequence is None else (*values[: op.sequence], values[op.sequence :])
         result = call.apply(op, inputs, statics)
@@ -107,6 +112,14 @@ class DualLevel(Level):
             if node is not None:
                 self.note(node)
         return result
+
+    def composed(self, op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+        """What several operators make of the duals, where a level outside of this one would run those instead of `op`.
+
+        Of the values alone they would make several nodes, which nothing says the tangents of.
+        """
+        handed = any(hasattr(level, "handed_as") and level.owns(flat) for level in modes.levels)
+        return composed(op, flat, statics) if handed else NotImplemented
 
     def strided(self, view: Tensor) -> bool:
         """Give a view by strides what it sees of its base's tangent: its memory may be beyond what it was made of.

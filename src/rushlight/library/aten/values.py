@@ -298,7 +298,7 @@ MEANINGS: dict[str, Callable[..., Any]] = {name: loss(name) for name in LOSSES} 
     "index_put_": index_put_, "_index_put_impl_": index_put_, "_unsafe_index_put": index_put,
     "_unsafe_masked_index": masked_index, "_unsafe_masked_index_put_accumulate": masked_index_put, "_to_copy": to_copy,
     "_unsafe_view": unsafe_view, "alias": lambda x: x.view_as(x), "lift_fresh": lambda x: x.view_as(x),
-    "lift_fresh_copy": lambda x: x.clone(), "lift": lambda x: x, "_prelu_kernel": prelu_kernel, "_trilinear": trilinear,
+    "lift_fresh_copy": lambda x: x.clone(), "lift": lambda x: x, "zero": lambda x: torch.fill(x, 0), "_prelu_kernel": prelu_kernel, "_trilinear": trilinear,
     "_unique": lambda x, sorted=True, return_inverse=False: unique(x, sorted, return_inverse)[:2], "_unique2": unique,
     "unique_dim": unique_dim, "unique_consecutive": unique_consecutive, "_fft_r2c": fft("r2c"), "_fft_c2r": fft("c2r"),
     "_fft_c2c": fft("c2c"), "_local_scalar_dense": lambda x: x.item(), "_is_all_true": lambda x: x.all(),
