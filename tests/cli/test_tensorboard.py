@@ -53,3 +53,19 @@ def test_numbers_tensors_and_counted_histograms_are_read_back(tmp_path) -> None:
     assert list(read.Tensors("new")[0].tensor_proto.double_val) == [2.5]
     assert list(read.Tensors("t")[0].tensor_proto.int64_val) == [0, 1, 2]
     assert read.Histograms("h")[0].histogram_value.bucket == [3, 4]
+
+
+def test_what_is_added_after_closing_goes_into_a_new_file(tmp_path) -> None:
+    """Trainers write the settings by the inner writer, and close more often than once."""
+    from rushlight.compat.rooms.tensorboard import SummaryWriter
+    from rushlight.compat.rooms.tensorboard.summary import scalar
+
+    writer = SummaryWriter(tmp_path, filename_suffix=".first")
+    writer._get_file_writer().add_summary(scalar("a", 1.0), 0)
+    assert writer._get_file_writer() is writer.file_writer
+    writer.close()
+    assert writer.file_writer is None
+    writer.close()
+    writer.add_scalar("a", 2.0, 1)
+    writer.close()
+    assert len(list(tmp_path.iterdir())) == 2

@@ -85,14 +85,19 @@ class SummaryWriter:
             log_dir = f"runs/{time.strftime('%b%d_%H-%M-%S')}_{socket.gethostname()}{comment}"
         self.log_dir, self._settings = str(log_dir), (max_queue, flush_secs, filename_suffix)
         self.all_writers: dict[str, FileWriter] = {}
-        self.file_writer = self._writer_of(self.log_dir)
+        self.file_writer: FileWriter | None = self._writer_of(self.log_dir)
         if purge_step is not None:
-            self.file_writer.add_event(Event(file_version="brain.Event:2"), purge_step)
+            self._get_file_writer().add_event(Event(file_version="brain.Event:2"), purge_step)
 
     def _writer_of(self, folder: str) -> FileWriter:
         if folder not in self.all_writers:
             self.all_writers[folder] = FileWriter(folder, *self._settings)
         return self.all_writers[folder]
+
+    def _get_file_writer(self) -> FileWriter:
+        """The writer of the run's own file: a new one after `close`."""
+        self.file_writer = self._writer_of(self.log_dir)
+        return self.file_writer
 
     def get_logdir(self) -> str:
         """The folder."""
@@ -102,13 +107,13 @@ class SummaryWriter:
                    new_style: bool = False, double_precision: bool = False) -> None:  # fmt: skip
         """A number.  new_style: as a tensor; double_precision: one of float64."""
         summary = scalar(tag, scalar_value, None, new_style, double_precision)
-        self.file_writer.add_summary(summary, global_step, walltime)
+        self._get_file_writer().add_summary(summary, global_step, walltime)
 
     def add_tensor(
         self, tag: str, tensor: Tensor, global_step: int | None = None, walltime: float | None = None
     ) -> None:
         """A tensor as it is."""
-        self.file_writer.add_summary(tensor_proto(tag, tensor), global_step, walltime)
+        self._get_file_writer().add_summary(tensor_proto(tag, tensor), global_step, walltime)
 
     def add_scalars(self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: int | None = None,
                     walltime: float | None = None) -> None:  # fmt: skip
@@ -120,19 +125,19 @@ class SummaryWriter:
     def add_histogram(self, tag: str, values: Any, global_step: int | None = None, bins: Any = "tensorflow",
                       walltime: float | None = None, max_bins: int | None = None) -> None:  # fmt: skip
         """How values are distributed.  bins: "tensorflow", or what `numpy.histogram` takes."""
-        self.file_writer.add_summary(histogram(tag, values, bins, max_bins), global_step, walltime)
+        self._get_file_writer().add_summary(histogram(tag, values, bins, max_bins), global_step, walltime)
 
     def add_histogram_raw(self, tag: str, min: float, max: float, num: float, sum: float, sum_squares: float,
                           bucket_limits: Iterable[float], bucket_counts: Iterable[float], global_step: int | None = None,
                           walltime: float | None = None) -> None:  # fmt: skip
         """How values are distributed that were counted elsewhere: see `summary.histogram_raw`."""
         summary = histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts)
-        self.file_writer.add_summary(summary, global_step, walltime)
+        self._get_file_writer().add_summary(summary, global_step, walltime)
 
     def add_image(self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None,
                   dataformats: str = "CHW") -> None:  # fmt: skip
         """A picture of numbers from 0 to 1, or of bytes.  Needs Pillow."""
-        self.file_writer.add_summary(image(tag, img_tensor, 1, dataformats), global_step, walltime)
+        self._get_file_writer().add_summary(image(tag, img_tensor, 1, dataformats), global_step, walltime)
 
     def add_images(self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None,
                    dataformats: str = "NCHW") -> None:  # fmt: skip
@@ -154,7 +159,7 @@ class SummaryWriter:
         self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
     ) -> None:
         """A text."""
-        self.file_writer.add_summary(text(tag, text_string), global_step, walltime)
+        self._get_file_writer().add_summary(text(tag, text_string), global_step, walltime)
 
     def add_hparams(self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any], hparam_domain_discrete: Any = None,
                     run_name: str | None = None, global_step: int | None = None) -> None:  # fmt: skip
@@ -179,12 +184,11 @@ class SummaryWriter:
             writer.flush()
 
     def close(self) -> None:
-        """Write what waits, and close the files."""
-        for writer in self._writers():
+        """Write what waits, and close the files; what is added later goes into new ones."""
+        for writer in self.all_writers.values():
             writer.close()
-
-    def _writers(self) -> Iterable[FileWriter]:
-        return self.all_writers.values()
+        self.file_writer = None
+        self.all_writers.clear()
 
     def __enter__(self) -> Self:
         return self
