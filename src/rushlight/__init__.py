@@ -140,6 +140,9 @@ _FUNCTIONS |= dict.fromkeys(
      "_validate_sparse_bsc_tensor_args"),
     "rushlight.compat.rooms.inner",
 )  # fmt: skip
+_FUNCTIONS |= dict.fromkeys(
+    ("_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_"), "rushlight.amp.unscaling"
+)
 _FUNCTIONS["_disable_dynamo"] = "rushlight.compat.rooms.private._compile"
 _FUNCTIONS |= dict.fromkeys(("_segment_reduce", "lobpcg", "segment_reduce"), "rushlight.compat.segments")
 _FUNCTIONS |= dict.fromkeys(
@@ -148,17 +151,18 @@ _FUNCTIONS |= dict.fromkeys(
     "rushlight.compat.rooms.storage",
 )  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(
-    ("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_assert_scalar", "_assert_tensor_metadata", "_chunk_cat", "_euclidean_dist", "_fft_c2c",
+    ("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_assert_scalar", "_assert_tensor_metadata", "_chunk_cat", "_convert_weight_to_int4pack_for_cpu", "_euclidean_dist", "_fft_c2c",
      "_fft_c2r", "_fft_r2c", "_grouped_mm", "_index_put_impl_", "_is_all_true", "_is_any_true", "_linalg_check_errors", "_linalg_det", "_linalg_eigh",
      "_linalg_slogdet", "_linalg_solve_ex", "_linalg_svd", "_log_softmax", "_log_softmax_backward_data", "_native_batch_norm_legit",
      "_native_batch_norm_legit_no_training", "_prelu_kernel", "_safe_softmax", "_scaled_dot_product_flash_attention_for_cpu", "_softmax",
      "_softmax_backward_data", "_trilinear", "_unique", "_unique2", "_unsafe_index", "_unsafe_index_put", "_unsafe_masked_index",
-     "_unsafe_masked_index_put_accumulate"),
+     "_unsafe_masked_index_put_accumulate", "_weight_int4pack_mm_for_cpu", "_weight_int8pack_mm"),
     "rushlight.library.aten",
 )  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(("cond", "while_loop"), "rushlight.compat.rooms._higher_order_ops.control_flow")
 _FUNCTIONS |= dict.fromkeys(
-    ("_dirichlet_grad", "_standard_gamma", "_standard_gamma_grad"), "rushlight.ops.random.gamma_sample"
+    ("_dirichlet_grad", "_sample_dirichlet", "_standard_gamma", "_standard_gamma_grad"),
+    "rushlight.ops.random.gamma_sample",
 )
 _FUNCTIONS |= dict.fromkeys(("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
                             "rushlight.signal.classic")  # fmt: skip

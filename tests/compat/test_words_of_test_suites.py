@@ -31,7 +31,7 @@ from torch._utils import _is_privateuse1_backend_available
 from torch._utils_internal import get_file_path, get_file_path_2, get_writable_path
 from torch._vendor.packaging import version
 from torch.testing._utils import wrapper_set_seed
-assert torch.ao.nn.quantized.modules.__all__ == ["MaxPool2d"] and not torch.ao.nn.quantizable.modules.__all__
+assert torch.ao.nn.quantized.modules.__all__ == ["FXFloatFunctional", "FloatFunctional", "MaxPool2d"] and not torch.ao.nn.quantizable.modules.__all__
 assert torch.ao.nn.quantized.MaxPool2d is torch.nn.MaxPool2d and "cuda" in GPU_TYPES and torch._C.has_lapack
 assert torch._C._get_cpu_capability() == torch.backends.cpu.get_cpu_capability()
 assert torch.cpu._is_avx2_supported() in (True, False) and not _is_privateuse1_backend_available()

@@ -36,7 +36,7 @@ MODULES = {
     "torch.fx.experimental": _COMPILER, "torch.jit": SCRIPT, "torch.masked": _MASKED,
     "torch.mps": _DEVICE, "torch.mtia": _DEVICE, "torch.multiprocessing": _PROCESSES, "torch.nativert": _COMPILER,
     "torch.nn.attention.experimental": _COMPILER, "torch.nn.backends": _INNER, "torch.nn.cpp": _CODE, "torch.nn.intrinsic": _QUANTIZED,
-    "torch.nn.parallel": _PROCESSES, "torch.nn.qat": _QUANTIZED, "torch.nn.quantizable": _QUANTIZED, "torch.nn.quantized": _QUANTIZED,
+    "torch.nn.parallel": _PROCESSES,
     "torch.numa": _PROCESSES, "torch.onnx": _ONNX, "torch.package": _PACKAGES, "torch.quantization": _QUANTIZED, "torch.testing": _INNER,
     "torch.utils.backcompat": _INNER, "torch.utils.backend_registration": _DEVICE, "torch.utils.benchmark": _INNER,
     "torch.utils.bundled_inputs": SCRIPT, "torch.utils.cpp_backtrace": _CODE, "torch.utils.cpp_extension": _CODE,

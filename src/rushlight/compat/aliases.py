@@ -43,6 +43,9 @@ ALIASES = {
     **{f"torch.{name}": f"rushlight.compat.rooms.private.{name.rpartition('.')[2]}" for name in PRIVATE},
     "torch.ao.quantization": "rushlight.ao.quantization",
     "torch.quantization": "rushlight.ao.quantization",  # its older name
+    "torch.nn.quantized": "rushlight.ao.nn.quantized",
+    "torch.nn.quantizable": "rushlight.ao.nn.quantizable",
+    "torch.nn.qat": "rushlight.ao.nn.qat",
     "torch": "rushlight",
 }
 

@@ -24,7 +24,7 @@ BELOW = {
     "torch.masked.maskedtensor": "binary reductions unary",
     "torch.nested": "_internal",
     "torch.nested._internal": "nested_tensor",
-    "torch.nn": "common_types",
+    "torch.nn": "common_types qat quantizable quantized",
     "torch.nn.utils": "_named_member_accessor",
     "torch.optim": "_functional adamw",
     "torch.profiler": "profiler",

@@ -65,14 +65,17 @@ class MixtureSameFamily(Distribution):
         """The distributions to choose from."""
         return self._component_distribution
 
-    def _per_component(self, x: Any) -> Tensor:
+    def _pad(self, x: Any) -> Tensor:
         """A dimension for the components, before those of the event."""
         return x.unsqueeze(-1 - self._event_ndims)
 
+    def _pad_mixture_dimensions(self, x: Tensor) -> Tensor:
+        """Dimensions for the event behind those of the choice.  (*batch, K) -> (*batch, K, *1)"""
+        return x.reshape(*x.shape, *[1] * self._event_ndims)
+
     def _average(self, values: Tensor) -> Tensor:
         """The expectation over components.  (*batch, K, *event) -> (*batch, *event)"""
-        probs = self._mixture_distribution.probs
-        weights = probs.reshape(*probs.shape, *[1] * self._event_ndims)
+        weights = self._pad_mixture_dimensions(self._mixture_distribution.probs)
         return (weights * values).sum(-1 - self._event_ndims)
 
     @property
@@ -82,17 +85,17 @@ class MixtureSameFamily(Distribution):
     @property
     def variance(self) -> Tensor:
         """The law of total variance."""
-        away = self._component_distribution.mean - self._per_component(self.mean)
+        away = self._component_distribution.mean - self._pad(self.mean)
         return self._average(self._component_distribution.variance) + self._average(away.square())
 
     def cdf(self, value: Tensor | complex) -> Tensor:
-        below = self._component_distribution.cdf(self._per_component(value))
+        below = self._component_distribution.cdf(self._pad(value))
         return (below * self._mixture_distribution.probs).sum(-1)
 
     def log_prob(self, value: Any) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        each = self._component_distribution.log_prob(self._per_component(value))
+        each = self._component_distribution.log_prob(self._pad(value))
         return (each + self._mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:

@@ -13,3 +13,13 @@ class EnabledProxy:
 
 
 _enabled = EnabledProxy()
+
+
+def enable() -> None:
+    """Switch TorchScript on, as it is from the beginning."""
+    _enabled.enabled = True
+
+
+def disable() -> None:
+    """Switch TorchScript off."""
+    _enabled.enabled = False

@@ -31,3 +31,32 @@ def _canonical_mask(
     if mask is not None and check_other and other_type is not None and mask.dtype is not other_type:
         warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.")
     return made
+
+
+def _mha_shape_check(
+    query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None, attn_mask: Tensor | None, num_heads: int
+) -> bool:
+    """Whether queries, (L, N, E) or (L, E), come in a batch.  Raises AssertionError where keys, values or masks do not go with them."""
+    if query.dim() not in (2, 3):
+        raise AssertionError(
+            f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
+        )
+    batched = query.dim() == 3
+    whose, dims = ("For batched (3-D)" if batched else "For unbatched (2-D)"), query.dim()
+    if key.dim() != dims or value.dim() != dims:
+        raise AssertionError(
+            f"{whose} `query`, expected `key` and `value` to be {dims}-D but found {key.dim()}-D and {value.dim()}-D tensors respectively"
+        )
+    if key_padding_mask is not None and key_padding_mask.dim() != dims - 1:
+        raise AssertionError(
+            f"{whose} `query`, expected `key_padding_mask` to be `None` or {dims - 1}-D but found {key_padding_mask.dim()}-D tensor instead"
+        )
+    if attn_mask is not None and attn_mask.dim() not in (2, 3):
+        raise AssertionError(
+            f"{whose} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor instead"
+        )
+    if attn_mask is not None and attn_mask.dim() == 3 and not batched:
+        expected = (num_heads, query.shape[0], key.shape[0])
+        if tuple(attn_mask.shape) != expected:
+            raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {attn_mask.shape}")
+    return batched

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.nn import _reduction as _Reduction  # noqa: F401
 from rushlight.nn import grad  # noqa: F401
-from rushlight.nn._masks import _canonical_mask, _none_or_dtype  # noqa: F401
+from rushlight.nn._masks import _canonical_mask, _mha_shape_check, _none_or_dtype  # noqa: F401
 from rushlight.nn._scaled import ScalingType, SwizzleType, scaled_grouped_mm, scaled_mm  # noqa: F401
 from rushlight.ops import NAMESPACES
 

@@ -27,6 +27,7 @@ from rushlight.optim.parts import (  # noqa: F401  optimizers of others take the
     _get_fused_kernels_supported_devices,
     _get_scalar_dtype,
     _get_value,
+    _group_tensors_by_device_and_dtype,
     _maximize_doc,
     _params_doc,
     _stack_if_compiling,
@@ -211,6 +212,13 @@ class Optimizer:
         cls = type(self)
         if not getattr(cls.step, "hooked", False):
             cls.step = _with_hooks(cls.step)  # type: ignore[method-assign]
+
+    _group_tensors_by_device_and_dtype = staticmethod(_group_tensors_by_device_and_dtype)
+
+    def _cuda_graph_capture_health_check(self) -> None:
+        """Nothing: there are no graphs of kernels.  Steps that were written after PyTorch's begin with it."""
+
+    _accelerator_graph_capture_health_check = _cuda_graph_capture_health_check
 
     def __getstate__(self) -> dict[str, Any]:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}

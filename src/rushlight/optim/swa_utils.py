@@ -17,6 +17,7 @@ from rushlight.engine.modes import no_grad
 from rushlight.kernels.reference.optim import blocks
 from rushlight.optim.lr_scheduler.base import LRScheduler, copied, for_groups
 from rushlight.optim.optimizer import Optimizer
+from rushlight.optim.parts import _group_tensors_by_device_and_dtype  # noqa: F401  moving averages of others take it from here
 from rushlight.optim.stepper import raw, wide
 from rushlight.signs import to_hold
 from rushlight.storage import bump, settle

@@ -60,6 +60,10 @@ class _OfOneDtype(type):
         """A storage on a copy of bytes, as `UntypedStorage.from_buffer`."""
         return TypedStorage.from_buffer(buffer, byte_order, count, offset, cls.dtype)
 
+    def _from_buffer(cls, buffer: object) -> TypedStorage:
+        """A storage on a copy of bytes of this machine's order."""
+        return cls.from_buffer(buffer, "native")
+
     def from_file(cls, filename: str | os.PathLike[str], shared: bool = False, size: int = 0) -> TypedStorage:
         """A storage of so many elements on the bytes of a file, as `UntypedStorage.from_file`."""
         untyped = UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize)

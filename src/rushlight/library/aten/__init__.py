@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.library.aten import asked, composed, gradients, handed, matrices, shown, shown_layers, values, windows
+from rushlight.library.aten import (
+    asked,
+    composed,
+    gradients,
+    handed,
+    matrices,
+    packed,
+    shown,
+    shown_layers,
+    values,
+    windows,
+)
 from rushlight.ops.python import handing, unread
 from rushlight.ops.python.aten import MEANINGS, packet
 
@@ -22,7 +33,7 @@ KEYS = frozenset({
 })  # fmt: skip
 
 MEANINGS.update(dict.fromkeys(KEYS))
-for room in (values, windows, matrices, gradients):
+for room in (values, windows, matrices, gradients, packed):
     MEANINGS.update(room.MEANINGS)
 
 handing.SHOWN.update(shown.rules(vars(shown) | vars(shown_layers)))

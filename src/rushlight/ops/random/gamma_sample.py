@@ -78,6 +78,12 @@ def _standard_gamma_grad(self: Tensor, output: Tensor) -> object:
     return output * log_gamma_slope(self, output.log())
 
 
+def _sample_dirichlet(self: Tensor, generator: Generator | None = None) -> Any:
+    """Samples of the Dirichlet distribution, by its concentrations in the last dimension; not differentiable.  (*, K) -> (*, K)"""
+    logs = log_standard_gamma(self.detach(), generator)
+    return logs.softmax(-1)
+
+
 def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Any:
     """The derivative of a number of Beta(alpha, total - alpha) along its quantile by alpha, divided by 1 - x.  (*) -> (*)
 

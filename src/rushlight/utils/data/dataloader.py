@@ -79,7 +79,7 @@ class DataLoader(Generic[T_co]):
         tensor([4])
     """
 
-    _iterator: WorkerIterator | None = None
+    _iterator: Any = None
     _IterableDataset_len_called: int | None = None
     worker_type = "process"  # of loaders that libraries write
     _ready = False
@@ -168,15 +168,18 @@ class DataLoader(Generic[T_co]):
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
                 "used."
             )
-        if self.persistent_workers and self._iterator is not None and self._iterator.pool is not None:
-            self._iterator.reset(self)
-            return self._iterator
-        if self.num_workers == 0:
-            return SerialIterator(self)
-        begun = WorkerIterator(self)
-        if self.persistent_workers:
-            self._iterator = begun
-        return begun
+        if not self.persistent_workers or self.num_workers == 0:
+            return self._get_iterator()
+        if self._iterator is None or getattr(self._iterator, "pool", self) is None:
+            self._iterator = self._get_iterator()
+        else:
+            self._iterator._reset(self)
+        kept: Iterator[Any] = self._iterator
+        return kept
+
+    def _get_iterator(self) -> Iterator[Any]:
+        """What a pass iterates over: loaders of libraries wrap it."""
+        return SerialIterator(self) if self.num_workers == 0 else WorkerIterator(self)
 
     def __len__(self) -> int:
         if not isinstance(self.dataset, IterableDataset):

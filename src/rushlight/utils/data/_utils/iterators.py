@@ -169,7 +169,7 @@ class WorkerIterator(LoaderIterator):
         self.pool = ThreadPool(job) if thread else ProcessPool(job, context)
         self._begin(loader)
 
-    def reset(self, loader: object) -> None:
+    def _reset(self, loader: object, first_iter: bool = False) -> None:
         """Begin another pass with the workers of the last."""
         self._finish_pending()
         for worker in range(self.count):
@@ -286,6 +286,8 @@ class WorkerIterator(LoaderIterator):
         if self.length is None:
             raise TypeError("this loader's dataset has no length")
         return self.length
+
+    _shutdown_workers = close  # trainers end workers that persist by it
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
