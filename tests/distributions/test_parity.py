@@ -265,6 +265,7 @@ TRANSFORMS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "Affine": (lambda t: t.distributions.AffineTransform(1.0, -2.0, event_dim=1), [[0.5, -1.0], [0.1, 2.0]]),
     "Compose": (lambda t: t.distributions.ComposeTransform([t.distributions.SoftplusTransform(), t.distributions.StickBreakingTransform()]), [[0.5, -1.0], [0.1, 2.0]]),
     "StickBreaking": (lambda t: t.distributions.StickBreakingTransform(), [[0.5, -1.0], [0.1, 2.0]]),
+    "StickBreaking far out": (lambda t: t.distributions.StickBreakingTransform(), [[50.0, -20.0], [-60.0, 40.0]]),
     "Independent": (lambda t: t.distributions.IndependentTransform(t.distributions.ExpTransform(), 1), [[0.5, -1.0], [0.1, 2.0]]),
     "Reshape": (lambda t: t.distributions.ReshapeTransform((2,), (1, 2)), [[0.5, -1.0], [0.1, 2.0]]),
     "inverse": (lambda t: t.distributions.ExpTransform().inv, [[0.5, 1.0], [0.1, 2.0]]),

@@ -442,7 +442,7 @@ class StickBreakingTransform(Transform):
         return x - left.log()
 
     def _call(self, x: Tensor) -> Tensor:
-        z = self._shares(x).sigmoid()
+        z = _clipped_sigmoid(self._shares(x))
         left = (1 - z).cumprod(-1)
         return functional.pad(z, [0, 1], value=1.0) * functional.pad(left, [1, 0], value=1.0)
 
