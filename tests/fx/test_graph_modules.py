@@ -12,7 +12,9 @@ import pytest
 
 import rushlight as torch
 from rushlight import fx
+from rushlight.fx import graph_module
 from rushlight.fx._symbolic_trace import PHWithMeta, is_fx_symbolic_tracing
+from rushlight.fx.graph import _snake_case
 from rushlight.utils import _pytree as pytree
 
 
@@ -244,3 +246,26 @@ def test_placeholders_have_the_defaults_and_marks_that_are_given() -> None:
     seen = []
     fx.symbolic_trace(lambda x: seen.append(is_fx_symbolic_tracing()) or x)
     assert seen == [True] and not is_fx_symbolic_tracing()
+
+
+def test_a_tracer_that_checks_it_refuses_changes_of_arguments() -> None:
+    class Pure(fx.Tracer):
+        check_mutable_operations = True
+
+    Pure().trace(lambda x: torch.relu(x))
+    with pytest.raises(RuntimeError, match=r"mutable operation aten::sigmoid\.out"):
+        Pure().trace(lambda x: torch.sigmoid(x, out=torch.empty(1)))
+    with pytest.raises(RuntimeError, match="mutable operation aten::relu_"):
+        Pure().trace(lambda x: torch.relu_(x))
+
+
+def test_replicas_names_of_classes_and_attributes_by_paths() -> None:
+    module = fx.symbolic_trace(Net())
+    replica = module._replicate_for_data_parallel()
+    assert torch.equal(replica(torch.ones(1, 2)), module(torch.ones(1, 2)))
+    assert [_snake_case(name) for name in ("FooBar", "BatchNorm2D", "fooBAR")] == ["foo_bar", "batch_norm2d", "foo_bar"]
+    graph_module._assign_attr(torch.ones(2), module, "a.b")
+    assert graph_module._has_attr(module, "a.b") and "a.b" in module.state_dict()
+    assert graph_module._get_attr(module, "a.b") is module.a.b
+    graph_module._del_attr(module, "a.b")
+    assert not graph_module._has_attr(module, "a.b")

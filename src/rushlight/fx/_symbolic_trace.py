@@ -178,7 +178,7 @@ class Tracer(TracerBase):
         except NotImplementedError:
             if type(a).__module__ == "builtins":
                 raise
-            return self.create_node("get_attr", self._kept("_object_constant", a), (), {})
+            return self.create_node("get_attr", self._kept(f"_{type(a).__name__}_constant_", a), (), {})
 
     def _kept(self, stem: str, value: Tensor) -> str:
         """A tensor or object that is no attribute of the module, made one."""

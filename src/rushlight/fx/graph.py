@@ -344,4 +344,9 @@ def _wish(target: Target) -> str:
     name = re.sub(r"[^0-9a-zA-Z_]+", "_", name.replace(".", "_"))
     if name.startswith("__") and name.endswith("__"):
         name = name[2:-2]
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower() or "_"
+    return _snake_case(name) or "_"
+
+
+def _snake_case(s: str) -> str:
+    """A name of a class as one of a variable."""
+    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", s).lower()

@@ -178,6 +178,11 @@ class GraphModule(Module):
             _tell_line(error)
             raise
 
+    def _replicate_for_data_parallel(self) -> GraphModule:
+        made = copy.copy(self)
+        made._is_replica = True
+        return made
+
     def __copy__(self) -> GraphModule:
         made = GraphModule(self, self.graph)
         made.meta = self.meta
@@ -299,6 +304,40 @@ def _take(module: GraphModule, target: str, root: Any) -> None:
 def _copy_attr(from_module: Module, to_module: Any, target: str) -> None:
     """Give a module what lies at a path of another: libraries that derive from `GraphModule` call it so."""
     _take(to_module, target, from_module)
+
+
+def _get_attr(model: Module, attr_name: str) -> Any:
+    """What lies at a path."""
+    return _of_module(model, attr_name)
+
+
+def _has_attr(model: Module, attr_name: str) -> bool:
+    """Whether something lies at a path."""
+    try:
+        _of_module(model, attr_name)
+    except AttributeError:
+        return False
+    return True
+
+
+def _del_attr(model: Module, attr_name: str) -> None:
+    """Take out what lies at a path."""
+    *path, last = attr_name.split(".")
+    delattr(_of_module(model, ".".join(path)) if path else model, last)
+
+
+def _assign_attr(from_obj: Any, to_module: Module, target: str) -> None:
+    """Put something at a path, with modules on the way; a tensor that is no parameter as a buffer."""
+    *path, last = target.split(".")
+    owner: Any = to_module
+    for part in path:
+        if getattr(owner, part, None) is None:
+            owner.add_module(part, Module())
+        owner = getattr(owner, part)
+    if isinstance(from_obj, Tensor) and not isinstance(from_obj, Parameter):
+        owner.register_buffer(last, from_obj)
+    else:
+        setattr(owner, last, from_obj)
 
 
 class _CodeOnlyModule(Module):

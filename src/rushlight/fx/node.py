@@ -319,6 +319,7 @@ def text(a: object) -> str:
     return str(a)
 
 
+_side_effectful_functions = _impure
 _format_arg, _get_qualified_name, _type_repr = text, qualified_name, type_repr  # as PyTorch has their names
 
 

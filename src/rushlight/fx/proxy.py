@@ -23,7 +23,7 @@ from rushlight.fx.node import Argument, Node, Target, leaves
 from rushlight.fx.spelled import explicit
 from rushlight.fx.traceback import noted
 from rushlight.generator import Generator
-from rushlight.overrides.public import made
+from rushlight.overrides.public import OWNER, made
 from rushlight.tensor import Tensor, layout
 
 __all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "TraceError", "TracerBase"]
@@ -57,6 +57,18 @@ def _where() -> str:
     return "".join(traceback.format_list(found[::-1]))
 
 
+def _check_pure(target: Any, kwargs: dict[str, Any]) -> None:
+    """Raise RuntimeError for a function of torch that changes an argument: by its name, or by ``out``."""
+    public = OWNER.get(id(target))
+    if public is None or public.python:
+        return
+    name = getattr(target, "__name__", "")
+    changes = name.endswith("_") and not name.endswith("__")
+    if changes or kwargs.get("out") is not None:
+        raise RuntimeError(f"Tried to trace mutable operation aten::{name}{'' if changes else '.out'}: FX only supports functional "
+                           "code, and this tracer checks it; leave out check_mutable_operations to have it as a step")  # fmt: skip
+
+
 class TraceError(ValueError):
     """A program does what cannot be traced: what it does next depends on values."""
 
@@ -82,7 +94,9 @@ class TracerBase:
         name: str | None = None,
         type_expr: object = None,
     ) -> Node:
-        """Put a step into the graph."""
+        """Put a step into the graph.  Raises RuntimeError for one that changes its arguments, where `check_mutable_operations`."""
+        if kind == "call_function" and self.check_mutable_operations:
+            _check_pure(target, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         self.node_name_to_scope[node.name] = self.scope
         if self.module_stack:
