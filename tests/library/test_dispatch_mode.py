@@ -277,3 +277,31 @@ def test_tangents_of_gradients_are_there_where_a_mode_is_handed_several_operator
     with Names():
         rows = torch.vmap(lambda m: m.t().clone() + m.clone().zero_())(torch.arange(8.0).reshape(2, 2, 2))
     assert rows.tolist() == [[[0, 2], [1, 3]], [[4, 6], [5, 7]]]
+
+
+OF_SAMPLES: dict[str, Any] = {
+    "max_pool1d": lambda x, at: (nn.functional.max_pool1d(x[None], 2) ** 2).sum(), "clamp": lambda x, at: (x.clamp(-0.5, 0.5) ** 2).sum(),
+    "cross_entropy": lambda x, at: nn.functional.cross_entropy(x, at), "max": lambda x, at: (x.max(1)[0] ** 2).sum(),
+    "attention": lambda x, at: (nn.functional.scaled_dot_product_attention(x, x, x) ** 2).sum(), "transposed": lambda x, at: (x.t() @ x).det(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_SAMPLES)
+def test_derivatives_of_each_sample_do_not_notice_a_mode(name: str) -> None:
+    x, at = torch.arange(24.0).double().reshape(2, 3, 4).cos(), torch.tensor([[0, 1, 2], [1, 2, 0]])
+    f = OF_SAMPLES[name]
+    for derivative in (torch.func.grad(f), torch.func.hessian(f)):
+        expected = torch.vmap(derivative)(x, at)
+        with Names():
+            torch.testing.assert_close(torch.vmap(derivative)(x, at), expected)
+
+
+def test_conjugates_and_transposes_without_memory_are_those_without_a_mode() -> None:
+    with Names():
+        z = torch.tensor([1 + 2j, 3 - 1j])
+        z.conj().mul_(2j)
+        assert z.tolist() == [4 - 2j, -2 - 6j] and z.conj().is_conj() and z.conj()[0]._base is z
+        memory = torch.zeros(2, dtype=torch.complex64)
+        torch.exp(torch.zeros(2, dtype=torch.complex64), out=memory.conj())
+        assert memory.tolist() == [1, 1]
+        assert torch.ones(2, 3, device="meta").t().is_meta

@@ -8,6 +8,7 @@ import pytest
 from tests.parity.refusing import refused_in_words
 
 import rushlight
+from rushlight.utils._python_dispatch import TorchDispatchMode
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
@@ -82,6 +83,21 @@ def test_operations_of_products_forward_and_backward_are_pytorchs(case: str) -> 
         return counted(t, lambda: PRODUCTS[case](t, a, b, c, m, n).sum().backward())
 
     assert found(rushlight) == found(torch)
+
+
+@pytest.mark.parametrize("case", [*(k for k in PRODUCTS if k != "second order"), "of samples"])
+def test_operations_are_counted_once_inside_of_another_mode_and_of_vmap(case: str) -> None:
+    class Through(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    a, b, c, m, n = (rushlight.ones(*s, requires_grad=True) for s in ((2, 3, 4), (2, 4, 5), (2, 3, 5), (3, 4), (4, 5)))
+    run = PRODUCTS.get(case, lambda *_: rushlight.vmap(rushlight.mm)(a, b))
+    usual = counted(rushlight, lambda: run(rushlight, a, b, c, m, n).sum().backward())
+    with Through():
+        assert counted(rushlight, lambda: run(rushlight, a, b, c, m, n).sum().backward()) == usual
+    if case == "of samples":
+        assert counted(rushlight, lambda: run()) == {"Global": {"aten.bmm": 240}}
 
 
 def test_operations_by_modules_are_pytorchs_of_one_that_is_used_twice_too() -> None:

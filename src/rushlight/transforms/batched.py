@@ -219,7 +219,9 @@ class BatchedLevel(Level):
         wanted = {r for f in op.formulas for r in f.requests if r in op.aux}
         if not wanted or not op.plan(mask, len(flat)).save_aux:
             return (None,) * len(op.aux)
-        found, _ = self.results(with_auxiliaries(op), flat, statics)
+        # Modes have seen the operator: with what it keeps it has more results than the operator that they are handed.
+        with Setting("levels", tuple(level for level in modes.levels if not hasattr(level, "told"))):
+            found, _ = self.results(with_auxiliaries(op), flat, statics)
         return tuple(found[op.out_count :])
 
     # In place --------------------------------------------------------------------------------------

@@ -143,7 +143,8 @@ class FlopCounterMode:
             **flop_registry,
             **{k: v if getattr(v, "_get_raw", False) else shape_wrapper(v) for k, v in (custom_mapping or {}).items()},
         }
-        self._within = 0  # of custom operators, how many run
+        self._within = 0  # of custom operators, and of nodes that were counted, how many run
+        self._open: list[bool] = []  # of each operator that runs: whether one inside of it was counted
         self._others = {k: v for k, v in self.flop_registry.items() if not isinstance(k, DeclaredPacket)}
         self.depth, self.display = depth, display
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
@@ -213,32 +214,51 @@ class FlopCounterMode:
 
     # As an observer ----------------------------------------------------------------------------------------------------
 
-    def begin(self, kind: int, what: Any, inputs: Any, statics: tuple[Any, ...]) -> None:
-        """What begins: a node of an operator that was counted, unless its formula runs on tensors, which are seen themselves."""
+    def begin(self, kind: int, what: Any, inputs: Any, statics: tuple[Any, ...]) -> bool:
+        """What begins: a node of an operator that was counted, unless a graph is made of its formula, whose operators are seen.
+
+        Whether what runs inside of it is counted with it.
+        """
+        if kind == OPERATOR:
+            self._open.append(False)
         if kind != NODE or self._within or modes.grad or id(what) not in self._made_in:
-            return
+            return False
         node, modules, call = self._made_in[id(what)]
         op = node.plan.op
         needs = [edge is not None for edge in node.edges[: len(op.tensors)]]
         for name, args, out in flop_calls.backward(op, call, needs):
             self._count(modules, getattr(aten, name), args, {}, out)
+        self._within += 1  # formulas run on tensors where another mode is active
+        return True
 
     def end(self, kind: int, what: Any, inputs: Any, statics: tuple[Any, ...], token: object, result: Any) -> None:
-        """What ended: an operator."""
-        if kind != OPERATOR or self._within or result is None:
+        """What ended: an operator, which is counted unless it was one of others that were, as inside of vmap and of modes."""
+        self._within -= token is True
+        if kind != OPERATOR:
             return
+        counted = self._open.pop() if self._open else False
+        if not self._within and result is not None:
+            counted = self._ended(what, inputs, statics, result, counted)
+        if counted and self._open:
+            self._open[-1] = True
+
+    def _ended(self, what: Any, inputs: Any, statics: tuple[Any, ...], result: Any, counted: bool) -> bool:
+        """Count an operator, unless what is inside of it was counted; whether either was."""
         modules = tuple(dict.fromkeys(self._inside))
         if what.counted is None:
-            for target in self._asked(what):
+            asked = [] if counted else self._asked(what)
+            for target in asked:
                 self._count(modules, target, (*inputs, *statics), {}, result)
-            return
+            return counted or bool(asked)
         call = flop_calls.forward(what, inputs, statics, result)
-        self._count(modules, getattr(aten, call[0]), call[1], {}, call[2])
+        if not counted:
+            self._count(modules, getattr(aten, call[0]), call[1], {}, call[2])
         made = result[0] if isinstance(result, (tuple, list)) else result
         node = getattr(made, "_edge", None)
         node = getattr(node, "node", node)
-        if node is not None:
-            self._made_in[id(node)] = node, modules, call
+        if getattr(getattr(node, "plan", None), "op", None) is what:
+            self._made_in.setdefault(id(node), (node, modules, call))
+        return True
 
     def around(self, op: Declared, values: list[Any], by_name: dict[str, Any], run: Callable[[], Any]) -> Any:
         """A custom operator: counted as a whole where it has a formula, else by its parts where it is nothing but them."""

@@ -112,6 +112,8 @@ class Call:
         if modes.levels or modes.grad:
             return call.apply(op, inputs, statics)
         flat = call.flatten(op, inputs)
+        if op.view and (flat[0]._bits or op.turns):
+            return call.signed_view(op, flat, statics)
         same = all(x is y for x, y in zip(flat, self.flat, strict=True))  # formulas see the operands that were handed
         with Setting("grad", same and self.keeps):  # operators keep what formulas need where they are recorded alone
             outs, aux = compute(op, call.arrays_of(op, flat)[0], statics)
