@@ -171,7 +171,7 @@ def t(input: Tensor) -> Tensor:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
     if special.count and ndim == 2:
         level = next((level for level in reversed(modes.levels) if level.owns((input,))), None)
-        if hasattr(level, "handed_as") and not input._meta:  # to whom PyTorch's name is shown
+        if level is not None and hasattr(level, "handed_as") and not input._meta:  # to whom PyTorch's name is shown
             return level.handed_as("t", transpose_op.op, (input,), (0, 1))
     return transpose_op(input, 0, 1) if ndim == 2 else permute_op(input, tuple(range(ndim)))
 
