@@ -219,6 +219,10 @@ def test_transformed_programs_take_what_they_took_and_say_where_steps_were() -> 
     assert "test_graph_modules.py" in add.stack_trace
 
 
+def test_copies_within_a_traced_program_are_the_values() -> None:
+    assert fx.symbolic_trace(lambda x: copy.deepcopy(x) + x)(2) == 4
+
+
 def test_proxies_and_tracers_are_copied_deeply() -> None:
     tracer = Leafless()
     tracer.trace(Net())

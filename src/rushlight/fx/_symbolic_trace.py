@@ -211,11 +211,13 @@ class Tracer(TracerBase):
         call, args = self.create_args_for_root(fn, isinstance(root, Module), concrete_args)
         kind = noted(fn).get("return")
         _tracing += 1
+        self.running = True
         try:
             with self._patched(fn):
                 self.create_node("output", "output", (self.create_arg(call(*args)),), {}, type_expr=kind)
         finally:
             _tracing -= 1
+            self.running = False
         return self.graph
 
     def create_args_for_root(

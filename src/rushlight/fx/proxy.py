@@ -81,6 +81,7 @@ class TracerBase:
     check_mutable_operations: bool = False
     trace_asserts: bool = False
     proxy_buffer_attributes: bool = False
+    running: bool = False  # whether a program runs on its proxies
     module_stack: dict[str, Any]
     node_name_to_scope: dict[str, Any]
     scope: tuple[str, Any] = ("", None)
@@ -214,6 +215,8 @@ class Proxy:
         return Attribute(self, name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Proxy:
+        if self.tracer.running:  # a copy of a value is that value to the program that is traced
+            return self
         made = memo[id(self)] = object.__new__(type(self))
         made.__dict__.update({key: copy.deepcopy(value, memo) for key, value in self.__dict__.items()})
         return made
