@@ -132,7 +132,8 @@ COMPLEX64 = np.dtype(np.complex64)
 )
 def copy_into(input: Array, src: Array) -> Array:
     """`src`, broadcast to the shape of `input` and in its dtype.  (*), (*) -> (*)"""
-    return np.broadcast_to(converted(src, input.dtype), input.shape)
+    made = converted(src, input.dtype)
+    return made if made.shape == input.shape else np.broadcast_to(made, input.shape)
 
 
 copy_into.grad("src")(lambda g: g)

@@ -25,6 +25,7 @@ from rushlight.dispatch.keeping.unmade import Unmade
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import converting, function, op
 from rushlight.ops.elementwise.floats import require, still, wide
+from rushlight.ops.index.raw_indices import UNSIGNED
 from rushlight.ops.loss.loss import check_tensors, folded, reduction_of
 from rushlight.ops.norm.softmax import log_softmax_op, softmax_op
 from rushlight.tensor import Tensor, wrap
@@ -41,7 +42,8 @@ def checked(target: Array, classes: int, ignore_index: int) -> tuple[Any, Any]:
     Raises IndexError for targets out of bounds.
     """
     if target.size and not 0 <= ignore_index < classes:
-        if np.minimum.reduce(target, None) >= 0 and np.maximum.reduce(target, None) < classes:
+        # Negative ones are huge as unsigned numbers.
+        if np.maximum.reduce(target.view(UNSIGNED.get(target.dtype, target.dtype)), None) < classes:
             return target, None
     ignored = target == ignore_index
     safe = np.where(ignored, 0, target)

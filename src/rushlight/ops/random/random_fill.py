@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -132,19 +133,20 @@ def _between(
 def uniform_(self: Tensor, *args: float, generator: Generator | None = None, **kwargs: object) -> Tensor:
     """Fill with numbers evenly from [from, to): uniform_(from=0, to=1).  Raises RuntimeError where from > to."""
     low, high = _between("uniform_", args, kwargs, 0.0, 1.0)
+    limit = _largest(self._array.dtype) if isinstance(self, Tensor) and self._array.dtype.kind in "fVc" else math.inf
     for name, bound in (("from", low), ("to", high)):
-        if isinstance(self, Tensor) and self._array.dtype.kind in "fVc" and not abs(bound) <= _largest(self):
+        if not abs(bound) <= limit:
             raise RuntimeError(f"{name} is out of bounds for {self.dtype}: uniform_ got from={low} and to={high}")
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}")
-    limit = _largest(self)
-    if limit is not None and high - low > limit:
+    if high - low > limit:
         raise RuntimeError(f"uniform_ expects to-from <= {limit}, but found to={high} and from={low}")
     return redraw("uniform_", self, lambda x: put_uniform(x, low, high, generator))
 
 
-def _largest(x: Tensor) -> object:
-    return dtypes.finfo(x.dtype).max if isinstance(x, Tensor) and x._array.dtype.kind in "fVc" else None
+@functools.cache
+def _largest(dtype: np.dtype[Any]) -> float:
+    return dtypes.finfo(dtypes.of(dtype)).max
 
 
 @function(method=True, ns="Tensor")

@@ -48,8 +48,20 @@ def squared_distance(x: Array, middle: Array) -> Array:
     return np.multiply(off, off, out=off)
 
 
+FEW = 1 << 13  # elements of an array of which one call is the fastest in any shape
+
+
+def _long(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> bool:
+    """Whether rows that become one number, or that are added up, fill vectors: of shorter ones many are computed with together."""
+    last = None if dim is None else max(dim) + 1
+    return last is None or (count(shape, dim) >= 32 if last == len(shape) else math.prod(shape[last:]) >= 32)
+
+
 def squared_deviations(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """The sum of |x - mean|**2 over `dim`.  Where all lies so near to the mean that its rounding counts, this is taken off."""
+    found = joined("squared_deviations", x, dim, keepdim) if x.size <= FEW or _long(x.shape, dim) else None
+    if found is not None:
+        return found
     n = max(count(x.shape, dim), 1)
     middle = fold(np.add, x, dim, True) / n
     total = fold_of(np.add, squared_distance, x, dim, keepdim, middle)
