@@ -169,3 +169,32 @@ def test_a_backward_pre_hook_may_return_a_list() -> None:
     layer.register_full_backward_pre_hook(lambda module, grads: [2 * grads[0]])
     layer(x).sum().backward()
     assert layer.bias.grad.tolist() == [2, 2]
+
+
+def test_a_class_with_attributes_of_its_own_has_hooks() -> None:
+    """Packages override `__getattr__` and do not ask the one above."""
+
+    class Bridge(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(2, 2)
+
+        def __getattr__(self, name: str) -> Any:
+            if name in self.__dict__.get("_modules", {}):
+                return self._modules[name]
+            raise AttributeError(name)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.inner(x)
+
+    bridge, seen = Bridge(), []
+    bridge.register_forward_pre_hook(lambda *given: seen.append("before"))
+    bridge.register_forward_hook(lambda *given, **named: seen.append("after"), with_kwargs=True)
+    bridge.register_full_backward_hook(lambda *given: seen.append("backward"))
+    bridge._register_state_dict_hook(lambda *given: seen.append("state"))
+    bridge.register_state_dict_post_hook(lambda *given: seen.append("state, too"))
+    bridge.register_load_state_dict_post_hook(lambda *given: seen.append("loaded"))
+    bridge(torch.ones(1, 2, requires_grad=True)).sum().backward()
+    bridge.load_state_dict(bridge.state_dict())
+    assert seen == ["before", "after", "backward", "state", "state, too", "loaded"]
+    assert len(bridge._forward_hooks) == 1 and not hasattr(nn.Module, "_forward_hooks")

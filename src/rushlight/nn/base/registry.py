@@ -139,17 +139,7 @@ class Registry:
             found = own.get(register)
             if found is not None and name in found:
                 return found[name]
-        if name in HOOKS:
-            return self._first_hooks(name)
-        if name in HOOK_FLAGS:
-            return own.setdefault(name, OrderedDict())
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
-    def _first_hooks(self, name: str) -> Hooks:
-        """Make the collection of hooks called `name`: modules without hooks carry none."""
-        if "state_dict" not in name:
-            self.__dict__["_hooked"] = True
-        return self.__dict__.setdefault(name, Hooks())
 
     def __setattr__(self, name: str, value: object) -> None:
         own = self.__dict__
@@ -237,6 +227,29 @@ class Registry:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+
+
+class _FirstHooks:
+    """A collection of hooks that a module has once it is asked for: modules without hooks carry none.
+
+    What a class says of other attributes does not hide it: packages override `__getattr__` without asking the one above.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, module: Registry | None, owner: type) -> Any:
+        if module is None:
+            raise AttributeError(f"type object '{owner.__name__}' has no attribute '{self.name}'")
+        if self.name in HOOK_FLAGS:
+            return module.__dict__.setdefault(self.name, OrderedDict())
+        if "state_dict" not in self.name:
+            module.__dict__["_hooked"] = True
+        return module.__dict__.setdefault(self.name, Hooks())
+
+
+for _name in HOOKS | HOOK_FLAGS:
+    setattr(Registry, _name, _FirstHooks(_name))
 
 
 def _refuse_arguments(name: str, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> None:
