@@ -245,7 +245,7 @@ def choose(mask: Array, a: Array, b: Array, out: Array | None = None) -> Array:
 
     a, b: arrays of one dtype, which broadcast with the mask. Nothing is computed with elements, so that a NaN keeps its bits.
     """
-    if out is None and a.size < CHOSEN and mask.shape == a.shape == b.shape:
+    if out is None and b.size < CHOSEN and mask.shape == b.shape and (a.size == 1 or a.shape == b.shape):
         return np.where(mask, a, b)
     shape = np.broadcast_shapes(mask.shape, a.shape, b.shape) if out is None else out.shape
     size = math.prod(shape)
