@@ -167,7 +167,9 @@ def test_no_descriptor_stays_open() -> None:
     gc.collect()
     before = len(os.listdir("/proc/self/fd"))
     exchange(20)
-    end = time.monotonic() + 20  # whoever hands the last ones out is a thread, which closes its own after they have arrived
+    end = (
+        time.monotonic() + 20
+    )  # whoever hands the last ones out is a thread, which closes its own after they have arrived
     while len(os.listdir("/proc/self/fd")) > before and time.monotonic() < end:
         time.sleep(0.01)
     assert len(os.listdir("/proc/self/fd")) <= before

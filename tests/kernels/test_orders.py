@@ -17,7 +17,9 @@ def numbers(shape: tuple[int, ...], dtype: object) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(300, 301), (3, 170, 171), (1, 400, 333), (70000, 3)])
+@pytest.mark.parametrize(
+    "shape", [(300, 301), (3, 170, 171), (1, 400, 333), (70000, 3), (2, 500, 600), (2, 3, 400, 500), (2, 200000)]
+)
 def test_what_lies_in_another_order_is_computed_by_rows(dtype, shape) -> None:
     x, turned = numbers(shape, dtype), numbers(shape[::-1], dtype).transpose()
     found = by_rows(np.multiply, (x, turned))

@@ -1,4 +1,4 @@
-"""Elementwise functions of large arrays whose elements lie in different orders: a block of rows at a time, in which all lie alike.
+"""Elementwise functions of large arrays whose elements lie in different orders: a block at a time, in which all lie alike.
 
 NumPy goes through such arrays element by element, on one thread, each in another line of the cache: `x > y.T` takes eight times as
 long as `x > y`.  What lies in another order is copied by squares, on all threads, into memory of a block that is used again.
@@ -6,7 +6,8 @@ long as `x > y`.  What lies in another order is copied by squares, on all thread
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,30 +65,36 @@ def _fits(arrays: Sequence[Any], shape: tuple[int, ...]) -> bool:
 
 
 def _blocks(fn: Callable[..., Any], arrays: Sequence[Any], shape: tuple[int, ...]) -> Array:
-    rows = max(1, BLOCK * shape[0] // np.prod(shape, dtype=int))
-    parts = [_part(x, shape, rows) if x.__class__ is np.ndarray else x for x in arrays]
+    parts = [_part(x, shape) if x.__class__ is np.ndarray else lambda at, x=x: x for x in arrays]
     out = None
-    for start in range(0, shape[0], rows):
-        found = fn(*(part(start) if callable(part) else part for part in parts))
+    for at in _places(shape):
+        found = fn(*(part(at) for part in parts))
         out = np.empty(shape, found.dtype) if out is None else out
-        out[start : start + rows] = found
+        out[at] = found
     assert out is not None
     return out
 
 
-def _part(x: Array, shape: tuple[int, ...], rows: int) -> Callable[[int], Array]:
-    """What gives rows of an array from one on; of those that lie in another order, a copy in memory that the next ones take."""
-    if x.ndim < len(shape) or x.shape[0] != shape[0]:
-        return lambda start: x
-    if not _lies_otherwise(x, shape):
-        return lambda start: x[start : start + rows]
-    room = np.empty((rows, *shape[1:]), x.dtype)
-    word = WORDS[x.itemsize]
-    wide = np.broadcast_to(x, shape)
+def _places(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+    """Where blocks of up to BLOCK elements lie: some rows of the outermost dimension whose rows are no larger, for each place before it."""
+    axis = next(d for d in range(len(shape)) if math.prod(shape[d + 1 :]) <= BLOCK)
+    rows = BLOCK // math.prod(shape[axis + 1 :])
+    for lead in np.ndindex(*shape[:axis]):
+        for start in range(0, shape[axis], rows):
+            yield (*(slice(i, i + 1) for i in lead), slice(start, start + rows))
 
-    def part(start: int) -> Array:
-        some = room[: min(rows, shape[0] - start)]
-        move(wide[start : start + rows].view(word), some.view(word))
+
+def _part(x: Array, shape: tuple[int, ...]) -> Callable[[tuple[slice, ...]], Array]:
+    """What gives an array's part of a block; of one that lies in another order, a copy in memory that the next ones take."""
+    wide = np.broadcast_to(x, shape)
+    if not _lies_otherwise(x, shape):
+        return lambda at: wide[at]
+    room, word = np.empty(min(BLOCK, wide.size), x.dtype), WORDS[x.itemsize]
+
+    def part(at: tuple[slice, ...]) -> Array:
+        given = wide[at]
+        some = room[: given.size].reshape(given.shape)
+        move(given.view(word), some.view(word))
         return some
 
     return part
