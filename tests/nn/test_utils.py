@@ -163,6 +163,13 @@ def test_skip_init() -> None:
         utils.skip_init(dict)
 
 
+def test_what_is_not_initialised_draws_nothing() -> None:
+    before = torch.get_rng_state()
+    layer = utils.skip_init(nn.Linear, 2, 3)
+    assert torch.randperm(4, device="meta").is_meta and layer.weight.device == torch.device("cpu")
+    assert torch.get_rng_state().equal(before) and layer(torch.ones(1, 2)).shape == (1, 3)
+
+
 def test_fusion() -> None:
     conv, norm = nn.Conv2d(2, 3, 3).eval(), nn.BatchNorm2d(3).train()
     for _ in range(3):

@@ -24,5 +24,5 @@ def skip_init(module_cls: type[Any], *args: object, **kwargs: object) -> Module:
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError(f"Module must support a 'device' arg to skip initialization: {module_cls.__name__}")
     final = kwargs.pop("device", None) or "cpu"
-    module: Any = module_cls(*args, **kwargs)
+    module: Any = module_cls(*args, device="meta", **kwargs)  # where nothing is drawn
     return module.to_empty(device=final)

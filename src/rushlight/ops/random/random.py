@@ -254,6 +254,8 @@ def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None =
     check_count((n,))
     kind = dtype_with("randperm", dtype, out, dtypes.int64)
     check_permuted(n, kind)
+    if where is META:
+        return made(blank(np.empty, (n,), kind, where), requires_grad)
     if randomness.innermost() is not None:
         return filled("randperm", out, randomness.fresh(lambda s: orders(s, kind, generator), (n,)))
     return filled(
