@@ -66,6 +66,8 @@ def across(plain: np.ufunc) -> Callable[..., Any]:
     exports(**{name: "aaa>n"})
 
     def run(x: Array, y: Any, out: Array | None = None) -> Any:
+        if out is None and (y.__class__ is not np.ndarray or (x.size < _SPREAD and x.shape == y.shape)):
+            return plain(x, y)
         table = native(x.dtype) if y.__class__ is np.ndarray and y.dtype is x.dtype and _by_rows(x, y) else None
         if table is None:
             return plain(x, y, out=out)
