@@ -305,3 +305,14 @@ def test_conjugates_and_transposes_without_memory_are_those_without_a_mode() -> 
         torch.exp(torch.zeros(2, dtype=torch.complex64), out=memory.conj())
         assert memory.tolist() == [1, 1]
         assert torch.ones(2, 3, device="meta").t().is_meta
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_norms_of_large_halves_do_not_overflow_in_a_mode(dtype: Any) -> None:
+    x = torch.tensor([[300.0, 500.0, -700.0]], dtype=dtype, requires_grad=True)
+    weight, found = torch.tensor([1.0, 2.0, 3.0], dtype=dtype), []
+    for mode in (contextlib.nullcontext(), Names()):
+        with mode:
+            out = nn.functional.rms_norm(x, (3,), weight)
+            found.append([out, *torch.autograd.grad(out.sum(), x)])
+    torch.testing.assert_close(*found)

@@ -11,6 +11,7 @@ import pytest
 from tests.ops.declared import by_results
 
 import rushlight as torch
+from rushlight.overrides import TorchFunctionMode
 
 BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow]
 INTEGER = [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift]
@@ -55,6 +56,11 @@ def test_unary_operators() -> None:
     assert (~torch.tensor([True, False])).tolist() == [False, True]
 
 
+class Through(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
 def test_comparisons_give_bool_tensors() -> None:
     x = torch.tensor([1.0, 2.0])
     for fn, want in ((operator.lt, [True, False]), (operator.ge, [False, True]), (operator.eq, [False, True]),
@@ -67,6 +73,11 @@ def test_comparisons_give_bool_tensors() -> None:
     assert x != "text"
     assert x != None  # noqa: E711
     assert {x: 1}[x] == 1
+    for fn in (torch.eq, torch.ne, torch.lt, torch.Tensor.eq, torch.Tensor.ne):
+        with pytest.raises(TypeError):
+            fn(x, None)
+    with Through():
+        assert x != None and not (x == None) and x != "text"  # noqa: E711
 
 
 def test_other_classes_may_take_over() -> None:

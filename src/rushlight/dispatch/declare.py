@@ -380,6 +380,8 @@ def ufunc_forward(name: str) -> Callable[..., Any]:
     def forward(*arrays: object) -> Any:
         if not found:
             found.append(getattr(backend, name))
+        if arrays[-1] is None:  # which NumPy compares with every element
+            raise TypeError(f"{name}(): argument 'other' (position 2) must be Tensor, not NoneType")
         return found[0](*arrays)
 
     return forward

@@ -99,10 +99,12 @@ def reduced(x: Tensor, word: str) -> Tensor:
 
 
 def rms_norm(input: Tensor, weight: Tensor | None, k: int, eps: float) -> Tensor:
-    """Divided by the root of the mean of squares."""
+    """Divided by the root of the mean of squares: of halves in float32, as squares overflow."""
     dims = tuple(range(input.dim() - k, input.dim()))
-    found = input * torch.rsqrt(input.pow(2).mean(dims, True) + eps)
-    return found if weight is None else found * weight  # type: ignore[no-any-return]
+    wide = input.float() if input.element_size() == 2 else input
+    found = wide * torch.rsqrt(wide.pow(2).mean(dims, True) + eps)
+    found = found if weight is None else found * weight
+    return found if wide is input else found.to(input.dtype)  # type: ignore[no-any-return]
 
 
 def dropped(input: Tensor, p: float, order: object, state: object) -> Tensor:
