@@ -62,6 +62,7 @@ SUITES = {
         "it compares the machine's free memory before and after, which other programs change"),
     "array-api-compat": Suite("tests", "it counts the names of PyTorch before all of its modules are loaded; `torch.checkpoint`, of rushlight's own, comes later"),
     "autoray": Suite("tests", "one draws with networkx, which was not there; five expect that a sum with `keepdims` and no dimension fails, and it does not"),
+    "avalanche-lib": Suite("tests/training tests/models tests/benchmarks tests/evaluation --continue-on-collection-errors"),
     "backpack-for-pytorch": Suite("test/interface_test.py test/linear_test.py test/conv2d_test.py test/layers_test.py test/test_batch_first.py"),
     "cebra": Suite("tests/test_models.py tests/test_criterions.py tests/test_distributions.py"),
     "curvlinops-for-pytorch": Suite("test/test_hessian.py test/trace test/norm"),
@@ -98,7 +99,9 @@ SUITES = {
     "pytorch_optimizer": Suite(
         "tests/test_optimizer_variants.py tests/test_optimizers.py tests/test_lr_schedulers.py tests/test_loss_functions.py tests/test_gradients.py"),
     "pytorch_wavelets": Suite("tests --continue-on-collection-errors"),
+    "qiskit-machine-learning": Suite("test/connectors test/neural_networks --continue-on-collection-errors"),
     "schedulefree": Suite("schedulefree", "under PyTorch they ask for a GPU, which is the CPU here"),
+    "segmentation-models-pytorch": Suite("tests"),
     "skorch": Suite("skorch/tests/test_regressor.py skorch/tests/test_utils.py skorch/tests/test_toy.py skorch/tests/test_setter.py"),
     "tensorly": Suite("tensorly"),
     "tensorly-torch": Suite("tltorch"),
@@ -106,6 +109,7 @@ SUITES = {
     "torch-optimizer": Suite("tests"),
     "torchani": Suite("tests --continue-on-collection-errors", "programs are exported"),
     "torchbearer": Suite("tests"),
+    "transformer-lens": Suite("tests/unit/model_bridge/generalized_components --ignore-glob=*/test_[n-z]*.py"),
     "vit-pytorch": Suite("tests", "under PyTorch six ask `flex_attention` for gradients, which it has for GPUs alone"),
     "zuko": Suite("tests", "transforms of random points are inverted to 1e-4 in float32, which some draws are not, under PyTorch either"),
 }  # fmt: skip

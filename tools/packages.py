@@ -37,7 +37,7 @@ PACKAGES = {
     "segmentation_models_unet": "segmentation-models-pytorch", "stable_baselines_ppo": "stable-baselines3",
     "torch_ema_average": "torch-ema", "torchinfo_summary": "torchinfo", "vit_pytorch_models": "vit-pytorch",
     "x_transformers_model": "x-transformers",
-    "torchdata_stateful": "torchdata",
+    "darts_series": "darts", "tianshou_dqn": "tianshou", "torchdata_stateful": "torchdata",
     "e3nn_equivariance": "e3nn", "ema_pytorch_average": "ema-pytorch", "forecasting_series": "pytorch-forecasting",
     "fvcore_analysis": "fvcore", "monai_segmentation": "monai", "reformer_attention": "reformer-pytorch",
     "rotary_positions": "rotary-embedding-torch", "tensordict_modules": "tensordict", "torch_optimizer_steps": "torch-optimizer",
