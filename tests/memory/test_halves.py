@@ -9,6 +9,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import memory, nn
+from rushlight.kernels.native import loader
 
 pytestmark = pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")
 
@@ -67,3 +68,22 @@ def test_blocks_give_what_the_whole_gives(dtype: Any, shape: tuple[int, ...]) ->
         assert found.dtype is dtype
         close = {torch.bfloat16: 2e-2, torch.float16: 3e-3}[dtype]
         np.testing.assert_allclose(found.float().numpy(), want.numpy(), rtol=close, atol=close)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_in_a_wider_dtype_lies_in_the_memory_of_the_converted_input(name: str) -> None:
+    fn, x = getattr(torch, name), torch.randn(300, 500).bfloat16().requires_grad_()
+    wide = x.detach().float().requires_grad_()
+    fn(x, -1, dtype=torch.float32)  # what is made once is there
+    memory.reset_peak()
+    before = memory.current()
+    found = fn(x, -1, dtype=torch.float32)
+    assert memory.peak() - before < 1.1 * 4 * x.numel() or not loader.tables()  # the reference makes a copy
+    want, g = fn(wide, -1), torch.randn(300, 500)
+    assert torch.equal(found, want)
+    found.backward(g)
+    want.backward(g)
+    assert torch.equal(x.grad, wide.grad.bfloat16())
+    assert torch.equal(fn(wide.detach(), 0, dtype=torch.float64), fn(wide.detach().double(), 0))
+    assert wide.detach().equal(x.detach().float())  # an input of the same dtype is not written to
+    assert torch.equal(fn(wide, -1, dtype=torch.float32), want)

@@ -20,6 +20,7 @@ from rushlight.kernels.dispatch import (
     bits,
     blocks_of_rows,
     contiguous,
+    dense,
     is_half,
     rounded,
     rows_of,
@@ -74,12 +75,16 @@ def _halves(name: str, axis: int, *arrays: Array) -> Array:
     return out.reshape(arrays[0].shape)
 
 
-def _forward(name: str, x: Array, axis: int) -> Array:
+def _forward(name: str, x: Array, axis: int, out: Array | None = None) -> Array:
     table = rows_of(x.dtype)
-    if table is None:
-        return _plain(name, x.dtype, axis, x)
+    if table is None or not (out is None or dense(out)):
+        found = _plain(name, x.dtype, axis, x) if table is None else _forward(name, x, axis)
+        if out is None:
+            return found
+        out[...] = found
+        return out
     x = contiguous(x)
-    out = empty(x.shape, x.dtype)
+    out = empty(x.shape, x.dtype) if out is None else out
     getattr(table, name)(bits(x), bits(out), *_extents(x.shape, axis))
     return out
 
@@ -94,14 +99,14 @@ def _backward(name: str, g: Array, output: Array, axis: int) -> Array:
     return out
 
 
-def softmax(x: Array, axis: int) -> Array:
-    """e^x / sum(e^x) along ``axis``."""
-    return _forward("softmax", x, axis)
+def softmax(x: Array, axis: int, out: Array | None = None) -> Array:
+    """e^x / sum(e^x) along ``axis``; `out` may be x."""
+    return _forward("softmax", x, axis, out)
 
 
-def log_softmax(x: Array, axis: int) -> Array:
-    """x - log(sum(e^x)) along ``axis``."""
-    return _forward("log_softmax", x, axis)
+def log_softmax(x: Array, axis: int, out: Array | None = None) -> Array:
+    """x - log(sum(e^x)) along ``axis``; `out` may be x."""
+    return _forward("log_softmax", x, axis, out)
 
 
 def softmax_backward(g: Array, output: Array, axis: int) -> Array:

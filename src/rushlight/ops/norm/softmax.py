@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
 from rushlight.basics.foreign import kind_of
-from rushlight.dispatch import families, randomness, shapes
+from rushlight.basics.state import special
+from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import dim_or_axis, wrap_dim
 from rushlight.dispatch.meta import beside
@@ -47,6 +47,9 @@ def _(g: Tensor, out: Tensor, dim: int) -> Tensor:
     return t - out * ops.sum(t, dim, True)
 
 
+softmax_op.into(lambda x, dim: backend.softmax(x, dim, out=x))
+
+
 @op(
     ns=None,
     name="log_softmax",
@@ -69,17 +72,21 @@ def _(g: Tensor, out: Tensor, dim: int) -> Tensor:
     return g - ops.exp(out) * ops.sum(g, dim, True)
 
 
-def applied(
-    fn: Callable[..., Any], name: str, input: Tensor, dim: int | None, dtype: dtype | None, axis: int | None = None
-) -> Tensor:
+log_softmax_op.into(lambda x, dim: backend.log_softmax(x, dim, out=x))
+
+
+def applied(fn: Any, name: str, input: Tensor, dim: int | None, dtype: dtype | None, axis: int | None = None) -> Tensor:
     """`fn` along `dim` of `input`, converted to `dtype` first if that is given."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(input)}")
     if dtype is not None:
         if not isinstance(dtype, dtypes.dtype):
             raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
-        input = input.to(dtype)
-    return fn(input, wrap_dim(dim_or_axis(name, dim, axis) if dim is None else dim, input._array.ndim))
+    along = wrap_dim(dim_or_axis(name, dim, axis) if dim is None else dim, input._array.ndim)
+    wide = input if dtype is None else input.to(dtype)
+    if wide is not input and not special.count and wide._array.dtype.char in "fd":
+        return call.apply_inplace(fn.op, (wide,), (along,))  # nobody else has the copy, in whose memory the result goes
+    return fn(wide, along)
 
 
 @function(method=True, out="same")
