@@ -3,6 +3,7 @@
 import gc
 import mmap
 import resource
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -469,3 +470,17 @@ def test_rows_that_a_gate_sends_to_experts_are_spread() -> None:
     memory.reset_peak()
     step()
     assert abs(estimated / (memory.peak() - others) - 1) < 0.05
+
+
+def test_a_model_that_was_estimated_ends_with_its_last_reference() -> None:
+    model = nn.Linear(3, 3)
+    memory.estimate(model, torch.ones(2, 3))  # what is made once is there
+    gone = weakref.ref(model)
+    gc.collect()
+    gc.disable()
+    try:
+        memory.estimate(model, torch.ones(2, 3), optimizer=torch.optim.Adam)
+        del model
+        assert gone() is None
+    finally:
+        gc.enable()

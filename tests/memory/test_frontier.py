@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import weakref
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -237,6 +238,7 @@ def test_a_rehearsal_computes_again_what_a_store_drops(monkeypatch: pytest.Monke
 
 SCRIPT = """
 import sys
+import weakref
 import torch
 torch.manual_seed(0)
 model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(128, 128), torch.nn.Tanh()) for _ in range(6)])
@@ -300,3 +302,17 @@ def test_a_script_without_steps_is_told(tmp_path: Path) -> None:
         assert command(tmp_path, "run", *words, "SCRIPT", "3").returncode == 2
     both = command(tmp_path, "run", "--slowdown", "2", "--memory-budget", "1GiB", "SCRIPT", "3")
     assert both.returncode == 2 and "two ways to choose" in both.stderr
+
+
+def test_a_model_ends_with_its_last_reference_though_ways_failed() -> None:
+    def search() -> Any:
+        model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+        memory.frontier(model, torch.ones(3, 4), torch.optim.Adam(model.parameters()))
+        return weakref.ref(model)
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert search()() is None
+    finally:
+        gc.enable()

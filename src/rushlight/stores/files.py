@@ -278,7 +278,10 @@ class Spill:
     def _raise(self) -> None:
         error, self.error, self.unsaid = self.error, None, None
         if error is not None:
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # or it and this frame would hold each other, and the callers' arrays
 
     def _room(self, count: int) -> None:
         """Wait until `count` more bytes fit below the bound, or nothing is left to wait for."""

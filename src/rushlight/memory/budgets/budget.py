@@ -163,7 +163,10 @@ class budget:
         own = type(error) is MemoryError and error.args and not str(error).endswith(KERNELS)  # of the code within
         refused = isinstance(error, MemoryError) and not own
         if interrupt is not None and (error is None or refused):
-            raise interrupt
+            try:
+                raise interrupt
+            finally:
+                del interrupt, error  # or they and this frame would hold each other, and the callers' arrays
         if refused and (pager.least or pager.error):
             raise self.too_small() from (pager.error or error)
 

@@ -336,7 +336,10 @@ class Pager:
         """An operator is called."""
         if self.interrupt is not None:
             interrupt, self.interrupt = self.interrupt, None
-            raise interrupt
+            try:
+                raise interrupt
+            finally:
+                del interrupt  # or it and this frame would hold each other, and the callers' arrays
         return self.recipes.begin(*call)
 
     def end(self, *call: Any) -> None:

@@ -51,10 +51,11 @@ class Rehearsal:
         self.states: dict[Any, list[Any]] = {}  # of each parameter, the arrays of its optimizer state
         self.shared: dict[str, Any] = {}  # by name, what is kept once for all of them
         self.shapes: dict[Any, Any] = {}
-        self.level.on_step = self.keep_state
 
     def __enter__(self) -> Rehearsal:
         with ExitStack() as stack:
+            self.level.on_step = self.keep_state
+            stack.callback(setattr, self.level, "on_step", None)  # or both would hold each other, and the model
             stack.enter_context(Setting("levels", (*modes.levels, self.level)))
             stack.enter_context(kept_generator())
             self.model = self.given if isinstance(self.given, Module) else self.given()

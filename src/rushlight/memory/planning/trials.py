@@ -84,10 +84,16 @@ def _judged(text: str, status: int) -> object:
         raise TrialFailed(why)
     found = json.loads(text)
     if "error" in found:
-        failure = TrialFailed(found["error"])
-        failure.least = found["least"]
-        raise failure
+        raise _failure(
+            **found
+        )  # a name for it here would be a cycle of it and this frame, by which the model would stay
     return found["found"]
+
+
+def _failure(error: str, least: int) -> TrialFailed:
+    made = TrialFailed(error)
+    made.least = least
+    return made
 
 
 def _answer(call: Callable[[], Any], write: int) -> None:
