@@ -100,6 +100,22 @@ def test_operations_are_counted_once_inside_of_another_mode_and_of_vmap(case: st
         assert counted(rushlight, lambda: run()) == {"Global": {"aten.bmm": 240}}
 
 
+@pytest.mark.parametrize("case", ["products", "gradients by sample", "a Jacobian"])
+def test_operations_inside_of_transformations_are_as_many_as_pytorchs(case: str) -> None:
+    def found(t: Any) -> int:
+        w, x, layer = t.ones(5, 4), t.ones(6, 4), t.nn.functional.linear
+        runs = {
+            "products": lambda: t.vmap(lambda v: layer(v, w))(x),
+            "gradients by sample": lambda: t.vmap(t.func.grad(lambda w, v: layer(v, w).sum()), (None, 0))(w, x),
+            "a Jacobian": lambda: t.func.jacrev(lambda v: layer(v, w))(x[0]),
+        }
+        return sum(
+            counted(t, runs[case])["Global"].values()
+        )  # PyTorch has mm where this library has bmm, and the reverse
+
+    assert found(rushlight) == found(torch) > 0
+
+
 def test_operations_by_modules_are_pytorchs_of_one_that_is_used_twice_too() -> None:
     def found(t: Any) -> Any:
         layer = t.nn.Linear(4, 4)

@@ -215,13 +215,14 @@ class FlopCounterMode:
     # As an observer ----------------------------------------------------------------------------------------------------
 
     def begin(self, kind: int, what: Any, inputs: Any, statics: tuple[Any, ...]) -> bool:
-        """What begins: a node of an operator that was counted, unless a graph is made of its formula, whose operators are seen.
+        """What begins: a node of an operator that was counted, unless its formula runs on tensors, as for a graph and inside of vmap:
+        then its operators are seen.
 
         Whether what runs inside of it is counted with it.
         """
         if kind == OPERATOR:
             self._open.append(False)
-        if kind != NODE or self._within or modes.grad or id(what) not in self._made_in:
+        if kind != NODE or self._within or modes.grad or modes.levels or id(what) not in self._made_in:
             return False
         node, modules, call = self._made_in[id(what)]
         op = node.plan.op
