@@ -36,6 +36,7 @@ from rushlight.compat.rooms.flops.formulas import (  # noqa: F401  the formulas 
     sdpa_flop_count,
     suffixes,
 )
+from rushlight.dispatch import randomness
 from rushlight.library.namespaces import aten
 from rushlight.library.operators import Declared, DeclaredPacket
 from rushlight.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
@@ -222,7 +223,8 @@ class FlopCounterMode:
         """
         if kind == OPERATOR:
             self._open.append(False)
-        if kind != NODE or self._within or modes.grad or modes.levels or id(what) not in self._made_in:
+        of_samples = modes.levels and randomness.innermost() is not None
+        if kind != NODE or self._within or modes.grad or of_samples or id(what) not in self._made_in:
             return False
         node, modules, call = self._made_in[id(what)]
         op = node.plan.op
