@@ -276,3 +276,29 @@ def test_refusals(i: int) -> None:
 def test_errors_name_the_shapes() -> None:
     with pytest.raises(RuntimeError, match=r"size of tensor a \(2\) must match the size of tensor b \(3\).*mul\(\)"):
         torch.ones(2) * torch.ones(3)
+
+
+def test_out_that_shares_a_part_of_an_input_is_refused() -> None:
+    x = torch.arange(6.0)
+    for call in (
+        lambda: torch.add(x[:-1], 1, out=x[1:]),
+        lambda: torch.mul(torch.ones(5), x[:-1], out=x[1:]),
+        lambda: torch.sin(x[:-1], out=x[1:]),
+        lambda: torch.sub(x[:4].view(2, 2), 1, out=x[:4].view(2, 2).t()),
+        lambda: torch.clamp(x[:-1], 1, out=x[1:]),
+        lambda: torch.pow(2, x[:-1], out=x[1:]),
+        lambda: torch.where(x[1:] > 2, x[:-1], 0.0, out=x[1:]),
+        lambda: torch.add(x[:-1], torch.ones(5), alpha=2, out=x[1:]),
+        lambda: torch.div(x[:-1], 2, rounding_mode="floor", out=x[1:]),
+    ):
+        with pytest.raises(RuntimeError, match="unsupported operation: some elements of the input tensor"):
+            call()
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_out_that_is_an_input_or_lies_beside_it_is_written() -> None:
+    x = torch.arange(6.0)
+    torch.add(x[:3], 1, out=x[:3])
+    torch.mul(x[:3], 2, out=x[3:])
+    torch.neg(x.view(2, 3), out=x.view(2, 3))
+    assert x.tolist() == [-1, -2, -3, -2, -4, -6]

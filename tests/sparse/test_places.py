@@ -101,6 +101,14 @@ def test_elements_multiplied_and_masked(s) -> None:
         dense.t().sparse_mask(s)
 
 
+@pytest.mark.parametrize("convert", ["to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"])
+def test_what_is_masked_has_the_layout_of_the_mask(convert) -> None:
+    mask = getattr(torch.eye(4), convert)(*[(2, 2)] * ("bs" in convert))
+    masked = torch.arange(16.0).reshape(4, 4).sparse_mask(mask)
+    assert masked.layout is mask.layout and masked.values().shape == mask.values().shape
+    assert masked.to_dense().diagonal().tolist() == [0, 5, 10, 15]
+
+
 @pytest.mark.parametrize("dim", [0, 1, 2])
 @pytest.mark.parametrize("log", [False, True])
 def test_softmax_is_over_the_elements_there_are(dim: int, log: bool) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
@@ -487,6 +488,38 @@ def check_single_writes(name: str, array: Array) -> None:
         )
 
 
+def check_overlaps(name: str, out: object, inputs: Iterable[object]) -> None:
+    """Raise RuntimeError where `out` shares a part of its memory with an input, and is not the same elements."""
+    if not isinstance(out, Tensor) or out._meta or modes.levels:
+        return
+    for x in inputs:
+        if isinstance(x, Tensor) and x is not out and not x._meta and _partly(x._held, out._held):
+            raise explained(
+                RuntimeError(
+                    f"{name}: unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+                    "single memory location. Please clone() the tensor before performing the operation."
+                ),
+                "overlapping-memory",
+            )
+
+
+def _partly(a: Array, b: Array) -> bool:
+    """Whether two arrays without gaps share memory otherwise than element by element: what has gaps is not looked into."""
+    if not (a.size and b.size and np.may_share_memory(a, b) and _dense(a) and _dense(b)):
+        return False
+    return byte_bounds(a)[0] != byte_bounds(b)[0] or _steps(a) != _steps(b)
+
+
+def _steps(array: Array) -> list[tuple[int, int]]:
+    """Sizes and strides of the dimensions that lead anywhere, strides in elements."""
+    return [(n, s // array.itemsize) for n, s in zip(array.shape, array.strides, strict=True) if n > 1]
+
+
+def _dense(array: Array) -> bool:
+    low, high = byte_bounds(array)
+    return bool(high - low == array.nbytes and 0 not in array.strides)
+
+
 # The public function ----------------------------------------------------------------------------------------
 
 
@@ -507,8 +540,11 @@ def general(op: Op) -> Callable[..., Any]:
             else:
                 outs, _ = compute(op, list(inputs), statics)
                 return outs[0] if op.out_count == 1 else outs
-        result = apply(op, inputs, statics)
-        return result if out is None else write_out(op.name, out, result, same=bool(op.same_out))
+        if out is None:
+            return apply(op, inputs, statics)
+        if op.elementwise:
+            check_overlaps(op.name, out, inputs)
+        return write_out(op.name, out, apply(op, inputs, statics), same=bool(op.same_out))
 
     return call
 

@@ -17,6 +17,7 @@ from rushlight.dispatch.call import (
     aliases,
     apply,
     apply_signed,
+    check_overlaps,
     check_single_writes,
     fits_into,
     mark_inference,
@@ -57,6 +58,8 @@ def slow(
     run: Callable[..., Any] = applied,
 ) -> Any:
     """The general path from a fast one.  run: what takes it."""
+    if out is not None and op.elementwise:
+        check_overlaps(op.name, out, inputs)
     if out is not None and not statics and computed_into(op, inputs, out):
         return out
     try:

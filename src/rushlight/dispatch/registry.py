@@ -168,17 +168,19 @@ def elementwise(*, promote: str | None = "float", inplace: bool = True, ufunc: s
 
 
 def function(*, ns: str = "", aliases: tuple[str, ...] = (), method: bool = False, out: bool | str = False,
-             name: str | None = None, inplace: bool = False, autocast: str | None = None) -> Callable[[F], F]:  # fmt: skip
+             name: str | None = None, inplace: bool = False, autocast: str | None = None,
+             elementwise: bool = False) -> Callable[[F], F]:  # fmt: skip
     """Publish a function composed of operators.
 
     autocast: what becomes of its tensors under autocast, as of an operator's (see `converting`).  out: give it the keyword `out`, with "same" of the result's dtype alone, with "truth" of bools and bytes,
     with "places" so where it has several results, with "computed" of any dtype, in which it is computed; inplace: publish `name_` too, which copies the result into the first argument.
+        elementwise: refuse an `out` that shares a part of an input's memory.
     """
 
     def add(fn: Callable[..., Any]) -> Any:
         shown = name or fn.__name__
         made = fn if autocast is None else converting(fn, autocast)
-        made = with_out(made, shown, out) if out else made
+        made = with_out(made, shown, out, elementwise) if out else made
         publish(made, shown, ns, aliases, method)
         if inplace:
             publish_inplace(inplace_by_copy(fn), shown, ns, aliases)
@@ -207,8 +209,10 @@ def converting(fn: Callable[..., Any], kind: str) -> Callable[..., Any]:
     return outer
 
 
-def with_out(fn: Callable[..., Any], name: str, which: bool | str = True) -> Callable[..., Any]:
-    """`fn` with the keyword `out`.  which: see `function`."""
+def with_out(
+    fn: Callable[..., Any], name: str, which: bool | str = True, elementwise: bool = False
+) -> Callable[..., Any]:
+    """`fn` with the keyword `out`.  which, elementwise: see `function`."""
     code = fn.__code__
     positional = code.co_varnames[: code.co_argcount]
     at = positional.index("dtype") if "dtype" in positional else None
@@ -220,6 +224,8 @@ def with_out(fn: Callable[..., Any], name: str, which: bool | str = True) -> Cal
             given = args[at] if at is not None and len(args) > at else kwargs.get("dtype")
             check_out_dtype(name, given, out)
             check_truth(name, out, which)
+            if elementwise:
+                call.check_overlaps(name, out, (*args, *kwargs.values()))
             if which == "computed" and given is None and isinstance(out, Tensor):
                 kwargs["dtype"] = out.dtype
         result = fn(*args, **kwargs)

@@ -252,7 +252,7 @@ def masked(input: Tensor, mask: Tensor) -> Sparse:
         raise RuntimeError(f"sparse_mask(): operands have incompatible sizes; self has size {list(input.shape)} but mask has size "
                            f"{list(mask.shape)}")  # fmt: skip
     made_of = _masked(input, mask.to_sparse_coo().coalesce())
-    return mask._in_this_layout(made_of) if mask.is_sparse_csr else made_of
+    return made_of if mask.is_sparse else mask._in_this_layout(made_of)
 
 
 def _masked(input: Tensor, places: Sparse) -> Sparse:

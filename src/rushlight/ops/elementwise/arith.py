@@ -53,7 +53,7 @@ conj_op.into(_conjugated)
 publish_inplace(inplace_of(conj_op.op), "conj_physical", "", ())
 
 
-@function(method=True, out="same")
+@function(method=True, out="same", elementwise=True)
 def conj_physical(input: Tensor) -> Tensor:
     """Complex conjugate of each element, computed; a real tensor is returned as it is.  input: (*) -> (*)"""
     require_tensors("conj_physical", input=input)
@@ -215,6 +215,7 @@ def add_public(
         if alpha.__class__ is int and alpha == 1:
             return add(input, other) if out is None else add(input, other, out=out)
         alpha = check_alpha(alpha, input, other)
+        call.check_overlaps("add", out, (input, other))
         return _finish(
             "add", add(input, other * alpha) if numbers(input, other) else add_scaled(input, other, alpha), out
         )
@@ -297,6 +298,7 @@ def sub_public(
             return sub(input, other) if out is None else sub(input, other, out=out)
         refuse_bools([raw(input), raw(other)])
         alpha = check_alpha(alpha, input, other)
+        call.check_overlaps("sub", out, (input, other))
         return _finish(
             "sub", sub(input, other * alpha) if numbers(input, other) else add_scaled(input, other, -alpha), out
         )
@@ -318,7 +320,7 @@ publish(sub_public, "sub", "", ("subtract",), True)
 publish_inplace(sub_, "sub", "", ("subtract",))
 
 
-@function(out=True)
+@function(out=True, elementwise=True)
 def rsub(input: Tensor, other: Tensor | complex, alpha: complex = 1) -> Tensor:
     """other - alpha * input, broadcast.  (*), (*) -> (*)"""
     require_tensors("rsub", input=input)
@@ -403,7 +405,7 @@ def _value(value: Any, *tensors: object) -> Tensor | complex:
     return int(value) if dtype.category <= dtypes.INTEGER else value
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, elementwise=True)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: object, value: Tensor | complex = 1) -> Tensor:
     """input + value * tensor1 * tensor2, broadcast.  (*), (*), (*) -> (*)"""
     if old:
@@ -455,7 +457,7 @@ def _divisible(value: Tensor | complex, *tensors: object) -> float:
     return found
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, elementwise=True)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: object, value: Tensor | complex = 1) -> Tensor:
     """input + value * tensor1 / tensor2, broadcast.  (*), (*), (*) -> (*).  Raises RuntimeError for integers."""
     if old:

@@ -242,7 +242,7 @@ def _clamped_inplace(name: str, input: Tensor, low: Tensor | float | None, high:
 clamp_numbers.into(_clamp_into)
 
 
-@function(method=True, out=True, aliases=("clip",))
+@function(method=True, out=True, elementwise=True, aliases=("clip",))
 def clamp(input: Tensor, min: Tensor | complex | None = None, max: Tensor | complex | None = None) -> Array | Tensor:
     """`input` limited to [min, max]; `max` wins where they cross.  input: (*) -> (*)
 
@@ -261,13 +261,13 @@ def clamp(input: Tensor, min: Tensor | complex | None = None, max: Tensor | comp
     return _clamped("clamp", input, min, max)
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, elementwise=True)
 def clamp_min(input: Tensor, min: Tensor | complex) -> Array | Tensor:
     """`input`, but at least `min`, a number or tensor.  input: (*) -> (*)"""
     return _clamped("clamp_min", input, min, None)
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, elementwise=True)
 def clamp_max(input: Tensor, max: Tensor | complex) -> Array | Tensor:
     """`input`, but at most `max`, a number or tensor.  input: (*) -> (*)"""
     return _clamped("clamp_max", input, None, max)
@@ -356,6 +356,7 @@ def where(condition: Any, input: Any = None, other: Array | Tensor | complex | N
     elif a.__class__ is not ndarray or b.__class__ is not ndarray or a.dtype is not b.dtype:
         wanted = _common_dtype(a, b)
         input, other = _as_operand(input, wanted, "input"), _as_operand(other, wanted, "other")
+    call.check_overlaps("where", out, (condition, input, other))
     result = where_op(condition, input, other)
     return result if out is None else call.write_out("where", out, result, same=True)
 

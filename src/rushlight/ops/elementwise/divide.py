@@ -177,6 +177,7 @@ def div(
     """
     if rounding_mode is None and out is None:
         return true_divide(input, other)
+    call.check_overlaps("div", out, (input, other))
     result = _rounded(rounding_mode)(input, other)
     return result if out is None else call.write_out("div", out, result)
 

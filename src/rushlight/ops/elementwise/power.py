@@ -326,8 +326,8 @@ def _(
     return sum(terms[1:], terms[0])
 
 
-@function(name="pow", method=True, out=True)
-def power(input: Tensor, exponent: Tensor | complex) -> Array | Tensor:
+@function(name="pow", method=True, out=True, elementwise=True)
+def power(input: Tensor | complex, exponent: Tensor | complex) -> Array | Tensor:
     """input ** exponent, broadcast; either may be a number.  (*), (*) -> (*)
 
     Raises RuntimeError for integers to negative integer powers.
@@ -356,7 +356,7 @@ def _widened(x: Any, wide: Any) -> object:
     return to_dtype(x, wide) if isinstance(x, Tensor) else x
 
 
-@function(method=True, out="same")
+@function(method=True, out="same", elementwise=True)
 def float_power(input: Tensor, exponent: Tensor | complex) -> Tensor:
     """input ** exponent in double precision (complex128 if either is complex), broadcast.  (*), (*) -> (*)"""
     wide = _wide(input, exponent)

@@ -534,7 +534,7 @@ softshrink_op.grad("input", raw=lambda g, out, lambd: _shrunk_raw(g, out, 0.0))(
 )
 
 
-@function(ns=F, out=True)
+@function(ns=F, out=True, elementwise=True)
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*).  Raises RuntimeError unless lambd >= 0 is finite."""
     dtype = raw(input).dtype

@@ -217,7 +217,7 @@ def _to_places(input: Array, decimals: int) -> Array:
     return np.divide(out, scale, out=out) if decimals > 0 else np.multiply(out, scale, out=out)
 
 
-@function(name="round", method=True, out="same")
+@function(name="round", method=True, out="same", elementwise=True)
 def round_(input: Tensor, *, decimals: int = 0) -> Tensor:
     """The nearest whole number, halves to even; with `decimals`, the nearest with so many places.  input: (*) -> (*)
 
@@ -308,7 +308,7 @@ def _(input: Array) -> list[shapes.Made]:
 frexp_op.grad("input")(lambda g, exponent: g / pow_op(2.0, exponent))
 
 
-@function(method=True, out="same")
+@function(method=True, out="same", elementwise=True)
 def frexp(input: Tensor) -> Any:
     """`input` as mantissa * 2^exponent, the mantissa in [0.5, 1) or 0.  (*) -> named tuple of (*), (*) int32"""
     return FREXP(*frexp_op(input))
@@ -328,7 +328,7 @@ def ldexp_op(input: Array, other: Array) -> Array:
 ldexp_op.grad("input")(lambda g, other: ldexp_op(g, other))
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, elementwise=True)
 def ldexp(input: Tensor, other: Tensor | complex) -> Tensor:
     """input * 2^other, broadcast.  (*), (*) -> (*); of integers in the default floating-point dtype."""
     require_tensors("ldexp", input=input, other=other)

@@ -189,7 +189,7 @@ def _weight(
     return number(weight)
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, elementwise=True)
 def lerp(input: Tensor, end: Tensor | complex, weight: Tensor | float) -> Tensor:
     """input + weight * (end - input), broadcast; `weight` is a number or tensor.  (*), (*), (*) -> (*)
 

@@ -66,7 +66,7 @@ def whole(name: str, argument: str, n: Any) -> int:
     return int(n)
 
 
-@function(out=True)
+@function(out=True, elementwise=True)
 def polygamma(n: int, input: Tensor) -> Tensor:
     """The n-th derivative of digamma, n >= 0.  input: (*) -> (*)"""
     return polygamma_op(input, _order(n, input))
@@ -118,7 +118,7 @@ def _dimension(input: Tensor, p: int) -> int:
     return p
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, elementwise=True)
 def mvlgamma(input: Tensor, p: int) -> Tensor:
     """log of the multivariate gamma function of dimension p >= 1.  input: (*), over (p - 1) / 2 -> (*)"""
     return mvlgamma_op(input, _dimension(input, p))
