@@ -432,6 +432,7 @@ def test_what_trains_less_stands_last() -> None:
         assert [s.peak for s in part] == sorted(s.peak for s in part)
 
 
+@counted
 def test_rows_that_a_gate_sends_to_experts_are_spread() -> None:
     nn, functional = torch.nn, torch.nn.functional
 
