@@ -44,7 +44,8 @@ def test_a_column_of_bfloat16_stands_for_rows() -> None:
 
 def test_what_numpy_does_as_well_is_left_to_it() -> None:
     x = numbers((400, 333), np.float32)
-    for y in (x, x[:1], x[:, :1], x[0], 3.0, x[:, ::-1][:, ::-1]):
+    repeated = np.broadcast_to(x[:, :1], x.shape), np.broadcast_to(np.float32(3), x.shape)
+    for y in (x, x[:1], x[:, :1], x[0], 3.0, *repeated, x[:, ::-1][:, ::-1]):
         assert by_rows(np.add, (x, y)) is None
     assert by_rows(np.add, (x.T, x.T)) is None  # which lie alike
     assert by_rows(np.add, (x[:9, :9], x[:9, :9].T)) is None  # small

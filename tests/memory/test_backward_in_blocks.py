@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.memory.figures import native
 
 import rushlight as torch
 from rushlight import memory
@@ -44,7 +45,7 @@ def extra(fn, *inputs):
     return (memory.peak() - before - sum(x.grad.nbytes for x in inputs)) / inputs[0].nbytes
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", [pytest.param(k, marks=native) if k == "logit" else k for k in FORMS])
 def test_backward_makes_no_array_of_the_gradient_s_size_beside_it(name):
     fn, make = FORMS[name]
     assert extra(fn, make()) < 0.4
@@ -92,6 +93,7 @@ def test_a_formula_that_makes_its_gradient_alone_goes_in_no_blocks(name, target)
     assert not formula.goes_in_blocks(OPS[name])  # they would be made beside it, and copied
 
 
+@native
 @pytest.mark.parametrize("weights", [1, 16])
 def test_prelu_makes_one_array_beside_its_gradients_and_the_same_bits(weights, monkeypatch):
     images, weight, g = torch.randn(8, 16, 128, 128), torch.rand(weights) - 0.3, torch.randn(8, 16, 128, 128)
@@ -113,6 +115,7 @@ def test_leaky_relu_whose_bits_alone_are_kept_makes_no_mask_of_numbers():
     assert extra(lambda t: F.leaky_relu(t * 1.0, 0.1).sum(1), x) < 1.5
 
 
+@native
 @pytest.mark.parametrize("fn", [torch.atan, lambda x: F.softsign(torch.tan(x)), lambda x: F.prelu(x, torch.rand(1))])
 def test_the_estimate_counts_no_temporaries_of_blocks(fn):
     class Net(torch.nn.Module):

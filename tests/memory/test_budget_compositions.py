@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.memory.awake import awake, waking
+from tests.memory.figures import native
 from tests.stores import nets
 
 from rushlight import memory
@@ -19,6 +20,7 @@ from rushlight.stores.files import Spill
 pytestmark = pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")
 
 
+@native
 @pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("early", [True, False])
 def test_gradients_are_those_without(early: bool, part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

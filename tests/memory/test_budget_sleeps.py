@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.memory.awake import awake, waking
+from tests.memory.figures import native
 
 import rushlight as torch
 from rushlight import memory, nn
 from rushlight.basics.state import modes, special
 from rushlight.engine.node import Node
-from rushlight.kernels.native import loader
 from rushlight.memory.budgets import waking as module
 from rushlight.utils.checkpoint import checkpoint
 
-native = pytest.mark.skipif(not loader.tables(), reason="the figures are those of the native kernels")
 pytestmark = pytest.mark.skipif(not memory.is_counted(), reason="the native kernels cannot be built here")
 F = nn.functional
 
@@ -162,6 +161,7 @@ def test_what_was_saved_before_memory_was_short_is_moved(kind: str) -> None:
     same(state, other)
 
 
+@native
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("part", range(4))
 def test_it_may_wake_anywhere(kind: str, part: int) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.memory.awake import awake
+from tests.memory.figures import native
 
 import rushlight as torch
 from rushlight import memory, nn, stores
@@ -203,6 +204,7 @@ def test_only_what_the_budget_refused_becomes_its_error() -> None:
     assert type(caught.value) is MemoryError
 
 
+@native
 def test_what_it_says_would_do_is_soon_enough() -> None:
     model, x = layers(6), torch.randn(256, 512)
     optimizer = torch.optim.Adam(model.parameters())

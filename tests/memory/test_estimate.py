@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.memory.figures import native
 
 import rushlight as torch
 from rushlight import memory
@@ -21,7 +22,6 @@ from rushlight.optim.optimizer import Optimizer
 from rushlight.utils.checkpoint import checkpoint
 
 nn, F = torch.nn, torch.nn.functional
-counted = pytest.mark.skipif(not loader.tables(), reason="the figures are those of the native kernels")
 Loss = Callable[[Any], Any]
 
 
@@ -102,7 +102,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 
-@counted
+@native
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
 def test_the_peak_of_training(name: str, optimizer: str) -> None:
@@ -114,7 +114,7 @@ def test_the_peak_of_training(name: str, optimizer: str) -> None:
     assert not found.ran
 
 
-@counted
+@native
 @pytest.mark.parametrize("name", MODELS)
 def test_the_peak_of_inference(name: str) -> None:
     model, sample, loss = MODELS[name]()
@@ -122,7 +122,7 @@ def test_the_peak_of_inference(name: str) -> None:
     assert close(found.peak, peak_of(model, sample, loss, train=False)), str(found)
 
 
-@counted
+@native
 @pytest.mark.parametrize("name", ["dense", "vision"])
 def test_steps_in_hooks(name: str) -> None:
     model, sample, loss = MODELS[name]()
@@ -139,7 +139,7 @@ def test_steps_in_hooks(name: str) -> None:
     assert close(found.peak, peak_of(model, sample, loss)), str(found)
 
 
-@counted
+@native
 @pytest.mark.parametrize("options", [{}, {"clip_grad_norm": 1.0}, {"clip_grad_norm": 1.0, "clip_passes": 1},
                                      {"accumulate": 2}])  # fmt: skip
 def test_an_optimizer_in_backward(options: dict[str, Any]) -> None:
@@ -154,7 +154,7 @@ def test_an_optimizer_in_backward(options: dict[str, Any]) -> None:
     assert options or found.peak == advised["optimizer in backward"]
 
 
-@counted
+@native
 @pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
 def test_other_dtypes(dtype: str) -> None:
     model, (x,), loss = dense()
@@ -164,7 +164,7 @@ def test_other_dtypes(dtype: str) -> None:
     assert close(found.peak, peak_of(model, sample, loss, made)), str(found)
 
 
-@counted
+@native
 def test_checkpointed_blocks_as_advised() -> None:
     model, sample, loss = vision()
     advised = next(s for s in memory.estimate(model, sample, loss=loss).savings if s.name == "checkpoint each block")
@@ -174,7 +174,7 @@ def test_checkpointed_blocks_as_advised() -> None:
     assert close(memory.estimate(model, sample, loss=loss).peak, advised.peak)
 
 
-@counted
+@native
 def test_frozen_parameters() -> None:
     model, sample, loss = dense()
     for p in model[:-1].parameters():
@@ -284,7 +284,7 @@ def test_errors() -> None:
         memory.estimate(nn.Linear(2, 2), (2, 2), loss=lambda out: out)
 
 
-@counted
+@native
 @pytest.mark.parametrize("name", ["optimizer state in 8 bits", "LoRA of rank 8, all else frozen"])
 def test_smaller_state_and_adapters_as_they_are_measured(name: str) -> None:
     torch.manual_seed(0)
@@ -432,7 +432,7 @@ def test_what_trains_less_stands_last() -> None:
         assert [s.peak for s in part] == sorted(s.peak for s in part)
 
 
-@counted
+@native
 def test_rows_that_a_gate_sends_to_experts_are_spread() -> None:
     nn, functional = torch.nn, torch.nn.functional
 

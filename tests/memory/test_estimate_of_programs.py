@@ -3,6 +3,7 @@
 import gc
 
 import pytest
+from tests.memory.figures import native
 
 import rushlight as torch
 from rushlight import memory, nn
@@ -49,7 +50,10 @@ def normed():
     [
         (Accumulating, (1024, 512), 0.01),
         (normed, (256, 512), 0.01),
-        (lambda: nn.Sequential(nn.Conv2d(3, 16, 3), nn.PReLU(16), nn.Conv2d(16, 16, 3), nn.PReLU()), (4, 3, 128, 128), 0.02),
+        pytest.param(
+            lambda: nn.Sequential(nn.Conv2d(3, 16, 3), nn.PReLU(16), nn.Conv2d(16, 16, 3), nn.PReLU()), (4, 3, 128, 128), 0.02,
+            marks=native,
+        ),
     ],
     ids=["backward in forward", "spectral norm", "prelu"],
 )  # fmt: skip
@@ -81,6 +85,7 @@ def plain_sgd(parameters):
     return torch.optim.SGD(parameters, 0.1)
 
 
+@native
 @pytest.mark.parametrize("sparse", [True, False])
 def test_tables_with_sparse_and_dense_gradients_are_estimated(sparse):
     inputs = torch.randint(0, 20_000, (2048,)), torch.randint(0, 20_000, (2048, 20))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.memory.figures import native
 
 import rushlight as torch
 from rushlight import memory
@@ -78,6 +79,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Callable[[], Any], ...], float,
 
 
 @pytest.mark.skipif(not memory.is_counted(), reason="bytes are counted where native kernels are")
+@native
 @pytest.mark.parametrize("name", CASES)
 def test_no_more_is_kept_and_made_than(name: str) -> None:
     call, makers, kept, forward, backward = CASES[name]
