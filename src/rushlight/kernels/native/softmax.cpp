@@ -138,8 +138,8 @@ static void sweep(long outer, long n, long inner, bool rooms, Row row, Tile tile
     RL_EXPORT void rl_##NAME##_##S(Array *x_, Array *o_, long outer, long n, long inner) {                 \
         rl::Call call(#NAME);                                                                              \
         using T = rl::WideOf<U>;                                                                           \
-        const U *x = call.pair_in<U>("input", x_, outer * n * inner); /* which the output may be */      \
-        U *o = call.pair_out<U>("out", o_, outer * n * inner);                                             \
+        const U *x = call.in<U>("input", x_, outer, n, inner);                                             \
+        U *o = call.out<U>("out", o_, outer, n, inner);                                                    \
         call.run([=] {                                                                                     \
             rl::sweep<T>(                                                                                  \
                 outer, n, inner, ROOM && !rl::kPlain<U>,                                                   \
