@@ -28,7 +28,7 @@ class FXFloatFunctional(Module):
     def forward(self, x: object) -> Any:
         """Raises RuntimeError: its methods are what computes."""
         raise RuntimeError(
-            f"{type(self).__name__} is not intended to use the 'forward'. Please use the underlying operation"
+            f"{type(self).__name__} is not intended to use the 'forward': call add, mul, cat and its other methods"
         )
 
     def _seen(self, x: Any) -> Any:
