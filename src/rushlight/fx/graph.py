@@ -158,7 +158,7 @@ class Graph:
 
     def get_attr(self, qualified_name: str, type_expr: object = None) -> Node:
         """A parameter, buffer or other attribute of the module, by its path; one that the module lacks is warned of."""
-        if self.owning_module is not None and not _there(self.owning_module, qualified_name):
+        if self.owning_module is not None and not there(self.owning_module, qualified_name):
             caller.warn("Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! "
                         f"It has no {qualified_name}: give it one by add_submodule, register_parameter or register_buffer")  # fmt: skip
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
@@ -325,7 +325,7 @@ class Graph:
         return "graph():" + "".join(f"\n    {line}" for line in lines)
 
 
-def _there(found: Any, path: str) -> bool:
+def there(found: Any, path: str) -> bool:
     """Whether a module has something at a path."""
     for part in path.split("."):
         if not hasattr(found, part):

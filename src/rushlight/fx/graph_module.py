@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rushlight.fx.codegen import PyTreeCodeGen
-from rushlight.fx.graph import Graph
+from rushlight.fx.graph import Graph, there
 from rushlight.fx.node import map_arg
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
@@ -313,11 +313,7 @@ def _get_attr(model: Module, attr_name: str) -> Any:
 
 def _has_attr(model: Module, attr_name: str) -> bool:
     """Whether something lies at a path."""
-    try:
-        _of_module(model, attr_name)
-    except AttributeError:
-        return False
-    return True
+    return there(model, attr_name)
 
 
 def _del_attr(model: Module, attr_name: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rushlight.fx.graph import Graph
-from rushlight.fx.graph_module import GraphModule, _take
+from rushlight.fx.graph_module import GraphModule, _has_attr, _take
 from rushlight.fx.node import Node
 from rushlight.fx.passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
 from rushlight.nn.modules.module import Module
@@ -135,14 +135,6 @@ def _first_user(graph: Graph, inside: list[Node]) -> Node:
 def _adopt(gm: GraphModule, replacement: Module) -> None:
     """Give the module what the replacement names and it has not, and take out what nobody names."""
     for node in gm.graph.nodes:
-        if node.op in ("get_attr", "call_module") and not _has(gm, str(node.target)):
+        if node.op in ("get_attr", "call_module") and not _has_attr(gm, str(node.target)):
             _take(gm, str(node.target), replacement)
     gm.delete_all_unused_submodules()
-
-
-def _has(module: Module, path: str) -> bool:
-    for part in path.split("."):
-        if not hasattr(module, part):
-            return False
-        module = getattr(module, part)
-    return True

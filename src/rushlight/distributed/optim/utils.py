@@ -50,8 +50,10 @@ class _Functional:
         """Step all parameters; a None leaves one out.  Raises ValueError for another number of gradients."""
         params = self.param_group["params"]
         if len(params) != len(gradients):
-            raise ValueError("the gradients passed in does not equal to the size of the parameters! "
-                             f"Params length: {len(params)}. Gradients length: {len(gradients)}")  # fmt: skip
+            raise ValueError(
+                f"step: the number of gradients, {len(gradients)}, does not equal that of the parameters, {len(params)}: "
+                "give None where there is none"
+            )
         for param, grad in zip(params, gradients, strict=True):
             if grad is not None:
                 self.step_param(param, grad)
@@ -81,5 +83,6 @@ def as_functional_optim(optim_cls: type[Any], *args: Any, **kwargs: Any) -> Any:
     """An optimizer of that class that is given gradients.  Raises ValueError where the class has none."""
     found = functional_optim_map.get(optim_cls)
     if found is None:
-        raise ValueError(f"Optimizer {optim_cls} does not have a functional counterpart!")
+        known = ", ".join(kind.__name__ for kind in functional_optim_map)
+        raise ValueError(f"as_functional_optim: {optim_cls} has no functional counterpart; these have one: {known}")
     return found([], *args, **kwargs, _allow_empty_param_group=True)
