@@ -95,5 +95,10 @@ VARIADIC: dict[str, str] = {
 # Functions of matrices, whose classes of results are made at their first call.
 FACTORIZATIONS = ("geqrf", "lu", "lu_unpack", "qr", "slogdet", "svd", "triangular_solve")
 # Lines that a namespace has beside what is published there.
+# What a class of tensors of one's own overrides or calls.
+FOR_SUBCLASSES = """
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = ..., kwargs: Any = ...) -> Any: ...
+""".strip("\n").splitlines()
 ALSO = {"rushlight.special": [f"from rushlight.stubs.functions import {name} as {name}" for name in
                               ("log_softmax", "logsumexp", "softmax")]}  # fmt: skip

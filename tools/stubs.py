@@ -111,7 +111,15 @@ def module(name: str, what: str) -> str:
             lines += function(key, space[key])
         elif type(space[key]).__name__ in KNOWN and not isinstance(space[key], type):
             lines.append(f"{key}: {typed(type(space[key]).__name__)}")
-    return "\n".join(lines + (of_package() if name == "rushlight" else types.ALSO.get(name, []))) + "\n"
+    lines += of_package() if name == "rushlight" else types.ALSO.get(name, [])
+    return "\n".join([*lines, "", *exported(lines[1:])]) + "\n"
+
+
+def exported(lines: list[str]) -> list[str]:
+    """The list of what is declared: pyright takes what an installed package does not list for its own."""
+    found = (re.match(r"(?:def|class) (\w+)|(\w+): |from .* import \w+ as (\w+)", line) for line in lines)
+    names = sorted({match[match.lastindex or 0] for match in found if match})
+    return ["__all__: list[str] = [", *(f'    "{name}",' for name in names), "]"]
 
 
 def of_package() -> list[str]:
@@ -141,7 +149,7 @@ def methods() -> str:
                 lines += [f"    @{key}.setter", f"    def {key}(self, value: Any) -> None: ..."]
         elif isinstance(value, bool):  # what no tensor is that is not of a class of its own
             lines.append(f"    {key}: {typed('bool')}")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines + types.FOR_SUBCLASSES) + "\n"
 
 
 def shown_by_source() -> set[str]:

@@ -175,7 +175,8 @@ _FUNCTIONS |= dict.fromkeys(
 
 
 if TYPE_CHECKING:
-    from rushlight.stubs.functions import *  # noqa: F403
+    from rushlight.stubs import functions as _functions
+    from rushlight.stubs.functions import *  # type: ignore[no-redef]  # noqa: F403
 
 
 if not TYPE_CHECKING:  # to a checker, a name that is in no list is an error
@@ -216,6 +217,8 @@ __all__ = ["Generator", "Size", "Tensor", "__version__", "autograd", "default_ge
            "is_inference_mode_enabled", "layout", "no_grad", "ops", "promote_types", "set_default_dtype",
            "set_grad_enabled", "strided"]  # fmt: skip
 # What `import *` brings: functions and dtypes as in PyTorch, and the rooms that every script names.
-if not TYPE_CHECKING:
+if TYPE_CHECKING:
+    __all__ += _functions.__all__
+else:
     __all__.extend(name for name in (*_NAMESPACES[""], *(d.name for d in _DTYPES), *_DTYPE_ALIASES) if name[0] != "_")
     __all__.extend(("load", "nn", "optim", "save"))

@@ -10,7 +10,9 @@ from numpy import ndarray
 import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import Tensor, nn
+from rushlight.autograd.function import FunctionCtx
 from rushlight.nn.utils import prune
+from rushlight.utils.data import DataLoader, Dataset
 
 # Making tensors, and arithmetic
 x = torch.randn(3, 4, requires_grad=True)
@@ -89,7 +91,75 @@ assert_type(evaluated(net, x), Tensor)
 with torch.no_grad(), torch.autograd.set_detect_anomaly(False):
     net.out.bias.zero_()
 
+
+@torch.compile(mode="max-autotune")
+def doubled(batch: Tensor) -> Tensor:
+    """What `compile` decorates keeps its type, too."""
+    return 2 * batch
+
+
+assert_type(doubled(x), Tensor)
+
+
+# Classes of one's own
+class Exp(torch.autograd.Function):
+    """A function that takes its arguments one by one."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor) -> Tensor:
+        ctx.save_for_backward(a.exp())
+        return a.exp()
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, grad: Tensor) -> Tensor:
+        result: Tensor = ctx.saved_tensors[0]
+        return grad * result
+
+
+class Logged(Tensor):
+    """A tensor that hands on what is done with it."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+class Pairs(Dataset[tuple[Tensor, int]]):
+    """A number and whether it is odd."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        return torch.tensor(index), index % 2
+
+
+@torch.library.custom_op("everyday::third", mutates_args=())
+def third(a: Tensor) -> Tensor:
+    """A third of it."""
+    return a / 3
+
+
+@third.register_fake
+def _(a: Tensor) -> Tensor:
+    return torch.empty_like(a)
+
+
+@torch.library.register_fake("everyday::third")
+def like(a: Tensor) -> Tensor:
+    """What keeps its type under the decorator."""
+    return torch.empty_like(a)
+
+
+Exp.apply(x).sum().backward(), third(x.detach()), x.as_subclass(Logged).sum()
+assert_type(like(x), Tensor)
+assert_type(DataLoader(Pairs(), batch_size=2), DataLoader[tuple[Tensor, int]])
+assert_type(DataLoader([1.0, 2.0]), DataLoader[float])
+assert_type(net.state_dict(), dict[str, Any])
+assert_type(torch.distributions.Normal(0.0, 1.0).log_prob(x), Tensor)
+
 # What takes more than one kind of thing
+nn.Conv2d(1, 2, 3, padding="same")
 conv = prune.ln_structured(nn.Conv2d(1, 2, 3), "weight", 0.5, n=float("inf"), dim=0)
 conv.stride, nn.utils.weight_norm(nn.Conv2d(1, 2, 3)).stride
 torch.nn.grad.conv2d_input((1, 1, 4, 4), torch.ones(2, 1, 3, 3), torch.ones(1, 2, 2, 2), stride=(1, 1))

@@ -58,6 +58,20 @@ def test_every_published_function_is_there():
     assert not missing
 
 
+@pytest.mark.parametrize("file", stubs.PLACES)
+def test_what_is_declared_is_listed(file):  # pyright takes names for private that a list beside them does not have
+    tree = ast.parse((stubs.FOLDER / f"{file}.pyi").read_text(encoding="utf-8"))
+    (listed,) = (ast.literal_eval(x.value) for x in tree.body if ast.unparse(x).startswith("__all__"))
+    functions = {x.name for x in tree.body if isinstance(x, ast.FunctionDef)}
+    assert functions <= {*listed} and len({*listed}) == len(listed)
+
+
+def test_the_package_lists_what_the_stubs_do():
+    listed = (stubs.FOLDER / "functions.pyi").read_text(encoding="utf-8").partition("__all__")[2]
+    assert all(f'    "{name}",\n' in listed for name in ("ones", "float32", "nn", "save"))
+    assert "__all__ += _functions.__all__" in Path(torch.__file__).read_text(encoding="utf-8")
+
+
 def names_a_function(call: str) -> bool:
     """Whether a text is a call of a function or method by its name, not an expression around one."""
     tree = ast.parse(call, mode="eval").body

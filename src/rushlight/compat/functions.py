@@ -1,7 +1,7 @@
 """Functions at the top of ``torch`` that set how it computes, where rushlight computes one way only."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from rushlight.basics.caller import warn
 from rushlight.dispatch.options import fills
@@ -21,8 +21,21 @@ __all__ = [
     "use_deterministic_algorithms",
 ]
 
+F = TypeVar("F", bound=Callable[..., Any])
 followers: list[Callable[[str], None]] = []  # told of the precision of products: `torch.backends`, once it is there
 _settings: dict[str, Any] = {"matmul": "highest", "deterministic": False, "warn_only": False, "interop": 1}
+
+
+@overload
+def compile(model: None = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = None, mode: str | None = None,
+            options: dict[str, Any] | None = None, name: str | None = None, disable: bool = False, recompile_limit: int | None = None,
+            isolate_recompiles: bool = False, shapes_spec: object = None) -> Callable[[F], F]: ...  # fmt: skip
+
+
+@overload
+def compile(model: F, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = None, mode: str | None = None,
+            options: dict[str, Any] | None = None, name: str | None = None, disable: bool = False, recompile_limit: int | None = None,
+            isolate_recompiles: bool = False, shapes_spec: object = None) -> F: ...  # fmt: skip
 
 
 def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = None, mode: str | None = None,

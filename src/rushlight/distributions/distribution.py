@@ -94,9 +94,9 @@ class Distribution:
         return self._event_shape
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         """The likeliest value.  -> (*batch, *event)"""
-        self._lacks("mode")
+        return self._lacks("mode")
 
     @property
     def stddev(self) -> Tensor:
@@ -115,34 +115,34 @@ class Distribution:
         with no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Random draws that are differentiable by the parameters, if `has_rsample`.  -> (*sample_shape, *batch, *event)"""
-        self._lacks("rsample")
+        return self._lacks("rsample")
 
     def sample_n(self, n: int) -> Tensor:
         """sample((n,)), an older name."""
         warn("sample_n(n) is an older name of sample((n,))", FutureWarning)
         return self.sample((n,))
 
-    def log_prob(self, value: Tensor | complex) -> Any:
+    def log_prob(self, value: Tensor | complex) -> Tensor:
         """The logarithm of the density or of the probability.  (*sample, *batch, *event) -> (*sample, *batch)"""
-        self._lacks("log_prob")
+        return self._lacks("log_prob")
 
-    def cdf(self, value: Tensor | complex) -> Any:
+    def cdf(self, value: Tensor | complex) -> Tensor:
         """The probability of a draw up to `value`.  (*sample, *batch) -> (*sample, *batch)"""
-        self._lacks("cdf")
+        return self._lacks("cdf")
 
-    def icdf(self, value: Tensor | complex) -> Any:
+    def icdf(self, value: Tensor | complex) -> Tensor:
         """The quantile: the inverse of `cdf`.  (*sample, *batch) -> (*sample, *batch)"""
-        self._lacks("icdf")
+        return self._lacks("icdf")
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """All values of a discrete distribution.  -> (count, *batch, *event); without `expand`, the batch is of ones."""
-        self._lacks("enumerate_support")
+        return self._lacks("enumerate_support")
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """Minus the expectation of log_prob.  -> (*batch)"""
-        self._lacks("entropy")
+        return self._lacks("entropy")
 
     def perplexity(self) -> Tensor:
         """exp of the entropy.  -> (*batch)"""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from rushlight.library import namespaces
 from rushlight.library.checks import OpCheckError, opcheck
@@ -16,6 +17,7 @@ __all__ = ["CustomOpDef", "Library", "OpCheckError", "_scoped_library", "custom_
            "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
            "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton"]  # fmt: skip
 
+F = TypeVar("F", bound=Callable[..., Any])
 _defined: set[str] = set()  # namespaces that a Library of the kind DEF has
 
 
@@ -183,6 +185,18 @@ def register_kernel(
     return impl(
         op if isinstance(op, str) else overload(op).name(), "default" if device_types is None else device_types, func
     )
+
+
+@typing.overload
+def register_fake(
+    op: object, func: None = None, /, *, lib: object = None, _stacklevel: int = 1, allow_override: bool = False
+) -> Callable[[F], F]: ...
+
+
+@typing.overload
+def register_fake(
+    op: object, func: F, /, *, lib: object = None, _stacklevel: int = 1, allow_override: bool = False
+) -> F: ...
 
 
 def register_fake(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from rushlight.library import namespaces
 from rushlight.library.operators import Declared
@@ -12,6 +12,7 @@ from rushlight.library.tags import as_tags
 
 __all__ = ["CustomOpDef", "custom_op"]
 
+F = TypeVar("F", bound=Callable[..., Any])
 KEYS = {"cpu": "CPU", None: "CPU", "cuda": "CUDA", "mps": "MPS", "xpu": "XPU", "meta": "Meta", "hpu": "HPU"}
 
 
@@ -23,6 +24,32 @@ def named(schema: str, name: str) -> FunctionSchema:
     if "(" in schema and schema.index("(") > 0:
         schema = schema[schema.index("(") :]
     return parsed(name + schema)
+
+
+@overload
+def custom_op(
+    name: str,
+    fn: None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Iterable[str] | None = None,
+    schema: str | None = None,
+    tags: object = None,
+) -> Callable[[Callable[..., Any]], CustomOpDef]: ...
+
+
+@overload
+def custom_op(
+    name: str,
+    fn: Callable[..., Any],
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Iterable[str] | None = None,
+    schema: str | None = None,
+    tags: object = None,
+) -> CustomOpDef: ...
 
 
 def custom_op(
@@ -93,7 +120,7 @@ class CustomOpDef:
 
         return keep if fn is None else keep(fn)
 
-    def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
+    def register_fake(self, fn: F, /) -> F:
         """Say what gives tensors of the right shapes without computing."""
         self._opoverload.fake = fn
         return fn

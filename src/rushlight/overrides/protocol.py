@@ -237,4 +237,4 @@ def converted(result: Any, cls: type[Any]) -> Any:
 
 
 __torch_function__.__qualname__ = "Tensor.__torch_function__"
-Tensor.__torch_function__ = classmethod(__torch_function__)  # type: ignore[attr-defined]
+Tensor.__torch_function__ = classmethod(__torch_function__)  # type: ignore[method-assign, assignment]

@@ -49,3 +49,28 @@ def rfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: str | None 
 def rfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: str | None = ..., *, out: Tensor | None = ...) -> Tensor: ...
 def rfftfreq(n: _int, d: _float = ..., *, dtype: _dtype | None = ..., layout: layout | None = ..., device: device | str | _int | None = ..., requires_grad: _bool = ..., pin_memory: _bool = ..., out: Tensor | None = ...) -> Tensor: ...
 def rfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: str | None = ..., *, out: Tensor | None = ...) -> Tensor: ...
+
+__all__: list[str] = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "hfft2",
+    "hfftn",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "ihfft2",
+    "ihfftn",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]

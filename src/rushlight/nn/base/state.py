@@ -80,7 +80,9 @@ class Stateful(Convertible):
         if type(self).get_extra_state is not Stateful.get_extra_state:
             destination[prefix + EXTRA_STATE] = self.get_extra_state()
 
-    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
         """Parameters and persistent buffers of the whole tree, by dotted names.
 
         The tensors share the module's memory and are detached unless `keep_vars`.  `destination` takes the entries
@@ -103,7 +105,7 @@ class Stateful(Convertible):
                 module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
         return self._after_state_dict(destination, prefix, local_metadata)
 
-    def _after_state_dict(self, destination: object, prefix: str, local_metadata: dict[str, Any]) -> object:
+    def _after_state_dict(self, destination: Any, prefix: str, local_metadata: dict[str, Any]) -> Any:
         kept = self.__dict__.get("_state_dict_hooks_that_keep", ())
         for number, hook in tuple(self.__dict__.get("_state_dict_hooks", {}).items()):
             result = hook(self, destination, prefix, local_metadata)

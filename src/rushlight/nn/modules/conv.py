@@ -56,7 +56,7 @@ class _ConvNd(Module):
         out_channels: int,
         kernel_size: tuple[int, ...],
         stride: tuple[int, ...],
-        padding: int | Sequence[int],
+        padding: int | Sequence[int] | str,
         dilation: tuple[int, ...],
         transposed: bool,
         output_padding: tuple[int, ...],
@@ -132,7 +132,7 @@ def _check(
     channels_out: int,
     groups: int,
     stride: tuple[int, ...],
-    padding: int | Sequence[int],
+    padding: int | Sequence[int] | str,
     padding_mode: str,
 ) -> None:
     """Raise ValueError for arguments that fit no convolution."""
@@ -162,7 +162,7 @@ class _Conv(_ConvNd):
         out_channels: int,
         kernel_size: int | Sequence[int],
         stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0,
+        padding: int | Sequence[int] | str = 0,
         dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,

@@ -6,7 +6,7 @@ import itertools
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from rushlight.basics.caller import warn
 from rushlight.generator import Generator
@@ -42,6 +42,12 @@ class _Forever(Sampler[Any]):
 
 
 _InfiniteConstantSampler = _Forever
+
+
+class _Keyed(Protocol[T_co]):
+    """Samples by key, of a class that is no Dataset."""
+
+    def __getitem__(self, key: Any, /) -> T_co: ...
 
 
 class DataLoader(Generic[T_co]):
@@ -86,7 +92,7 @@ class DataLoader(Generic[T_co]):
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Dataset[T_co] | Iterable[T_co] | _Keyed[T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Iterable[Any] | None = None,
@@ -110,7 +116,8 @@ class DataLoader(Generic[T_co]):
         _check_sampling(dataset, batch_size, shuffle, sampler, batch_sampler, drop_last)
         if pipes.is_pipe(dataset):
             dataset = pipes.shuffled(dataset, shuffle)
-        self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
+        self.dataset: Any = dataset
+        self.num_workers, self.timeout = num_workers, timeout
         self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
