@@ -1,8 +1,14 @@
 """The program `rushlight`: it stands beside the package, so that Ctrl-C while that loads is a line and no traceback."""
 
+import os
 import sys
 
 INTERRUPTED = 130
+
+
+def pyinstaller_hooks() -> list[str]:
+    """The folder in which PyInstaller finds what belongs to a program that uses rushlight."""
+    return [os.path.join(os.path.dirname(__file__), "rushlight", "compat", "pyinstaller")]
 
 
 def main() -> int:

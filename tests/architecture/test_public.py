@@ -2,12 +2,14 @@
 
 import ast
 import importlib.util
+import inspect
 from pathlib import Path
 
 import pytest
 from tests.architecture.syntax import tree
 
 import rushlight
+from rushlight.dispatch.registry import NAMESPACES
 
 PACKAGE = Path(rushlight.__file__).parent
 
@@ -42,6 +44,18 @@ def test_public_names_have_docstrings() -> None:
             continue
         without += [f"{relative}:{name}" for name in undocumented(tree(path))]
     assert not without, "\n".join(without)
+
+
+def test_what_is_made_at_run_time_has_docstrings_too() -> None:
+    names = [name for name in dir(rushlight) if not name.startswith("_")]
+    assert not [name for name in names if callable(x := getattr(rushlight, name)) and not inspect.getdoc(x)]
+
+
+def test_help_tells_of_tensors() -> None:
+    assert str(inspect.signature(rushlight.sin)) == "(input: 'Tensor') -> 'Tensor'"
+    assert str(inspect.signature(rushlight.mul)) == "(input: 'Tensor', other: 'Tensor | complex') -> 'Tensor'"
+    operators = [x for space in NAMESPACES.values() for x in space.values() if hasattr(x, "op")]
+    assert not [x.__name__ for x in operators if "Array" in str(inspect.signature(x))]
 
 
 def test_package_is_typed() -> None:

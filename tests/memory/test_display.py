@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.memory import synthetic
 
 import rushlight as torch
@@ -42,6 +43,10 @@ def test_a_recording_that_is_too_long_says_so(monkeypatch: Any) -> None:
     assert "too long to be shown" in synthetic.training()._repr_html_()
 
 
+def test_a_budget_says_its_limit() -> None:
+    assert repr(memory.budget("30 MB")) == "<memory.budget of 30 MB>"
+
+
 def test_names_are_no_markup() -> None:
     w = synthetic.Writer()
     w.alloc(1000, "activation", "<b>", "<i>", (synthetic.line(1, "<u>", "<s>"),))
@@ -62,5 +67,12 @@ def test_a_cell_is_recorded() -> None:
 
     shell = Shell()
     memory.load_ipython_extension(shell)
-    recording = shell.magics["cell", "memory"]("", "x = torch.ones(50_000)")
-    assert 200_000 in recording.size and not memory.is_recording()
+    magic = shell.magics["line_cell", "memory"]
+    for recording in (
+        magic("", "x = torch.ones(50_000)"),
+        magic("x = torch.ones(50_000)"),
+        magic("9999", "x = torch.ones(50_000)"),
+    ):
+        assert 200_000 in recording.size and not memory.is_recording()
+    with pytest.raises(ValueError, match="%%memory takes the number of events to keep, or nothing; got '--help'"):
+        magic("--help", "x = 1")

@@ -94,6 +94,7 @@ def publish_inplace(fn: Callable[..., Any], name: str, ns: str, aliases: tuple[s
     """Make `fn` the in-place function `name_`: a method, and a function of torch."""
     space = NAMESPACES.setdefault(ns, {})
     known_as(fn, f"{name}_", ns)
+    fn.__doc__ = fn.__doc__ or f"In-place version of :func:`{name}`."
     for each in (name, *aliases):
         space.setdefault(f"{each}_", fn)
         setattr(Tensor, f"{each}_", fn)
@@ -136,6 +137,7 @@ def op(*, ns: str | None = "", aliases: tuple[str, ...] = (), method: bool = Tru
             functools.partial(made.declare, name) for name in ("into", "check", "large")
         )
         made.call = public_fn
+        fn.__annotations__ = as_called(made, fn.__annotations__)
         if ns is not None:
             publish(public_fn, name, ns, aliases, method)
             if inplace:
@@ -143,6 +145,16 @@ def op(*, ns: str | None = "", aliases: tuple[str, ...] = (), method: bool = Tru
         return public_fn
 
     return declare
+
+
+def as_called(made: Op, notes: dict[str, str]) -> dict[str, str]:
+    """Annotations as callers see them: they give and get tensors, of which a forward sees the arrays."""
+    found = {
+        name: note.replace("Arrays", "Sequence[Tensor]").replace("Array", "Tensor") for name, note in notes.items()
+    }
+    if made.elementwise and made.tensors[1:] in (("other",), ("n",)):
+        found[made.tensors[1]] = "Tensor | complex"
+    return found
 
 
 def choose(made: Op) -> Any:

@@ -14,6 +14,7 @@ _NAMES = (
     "nondeterministic_bitwise nondeterministic_seeded out out_variant pointwise pt2_compliant_tag reduction view_copy"
 )
 Tag = enum.Enum("Tag", _NAMES, start=0, module=__name__)  # type: ignore[misc]
+Tag.__doc__ = "What an operator may be marked with.  Kept and told; nothing here acts on it."
 
 
 def as_tags(tags: object) -> tuple[Any, ...]:

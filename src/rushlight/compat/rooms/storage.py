@@ -72,7 +72,8 @@ class _OfOneDtype(type):
 
 def _storage(kind: str, dtype: dtype) -> Any:
     """The class for a dtype."""
-    return _OfOneDtype(f"{kind}Storage", (), {"__module__": "torch", "dtype": dtype})
+    text = f"Typed storages of {dtype}.  Deprecated: `tensor.untyped_storage()` gives the bytes."
+    return _OfOneDtype(f"{kind}Storage", (), {"__module__": "torch", "__doc__": text, "dtype": dtype})
 
 
 class _OfAnyDtype(_OfOneDtype):

@@ -111,6 +111,9 @@ class budget:
         self.pager: Any = None
         self.ended: tuple[int, float] | None = None  # peak and seconds
 
+    def __repr__(self) -> str:
+        return f"<memory.budget of {given(self.limit)}>"
+
     def __enter__(self) -> budget:
         if modes.saved_hooks_disabled is not None:
             raise RuntimeError(modes.saved_hooks_disabled)

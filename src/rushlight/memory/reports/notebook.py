@@ -27,15 +27,26 @@ def recording(found: Recording) -> str:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """``%load_ext rushlight.memory``: the cell magic ``%%memory``, which records a cell and shows the report on it."""
+    """``%load_ext rushlight.memory``: the magic ``%%memory``, which records a cell, or ``%memory`` a line, and shows the report on it."""
 
-    def memory(line: str, cell: str) -> Any:
-        """Run the cell, recorded; what follows the magic's name is the number of events to keep."""
-        recorder.record_history(max_entries=int(line) if line.strip() else 1 << 20)
+    def memory(line: str, cell: str | None = None) -> Any:
+        """Run the cell, recorded, or the line.
+
+        Before a cell what follows the magic's name is the number of events to keep: 1048576 unless given.
+        """
+        recorder.record_history(max_entries=1 << 20 if cell is None else number_of_events(line))
         try:
-            shell.run_cell(cell)
+            shell.run_cell(line if cell is None else cell)
         finally:
             recorder.record_history(None)
         return recorder.recording()
 
-    shell.register_magic_function(memory, "cell", "memory")
+    shell.register_magic_function(memory, "line_cell", "memory")
+
+
+def number_of_events(text: str) -> int:
+    """The number behind the magic's name.  Raises ValueError for what is none."""
+    words = text.strip() or str(1 << 20)
+    if not words.isdecimal() or int(words) == 0:
+        raise ValueError(f"%%memory takes the number of events to keep, or nothing; got {words!r}")
+    return int(words)

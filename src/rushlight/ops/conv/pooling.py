@@ -544,8 +544,12 @@ def _publish_adaptive(n: int) -> None:
     _add(maximum, f"adaptive_max_pool{n}d", f"Maxima of {where}", ONLY)
     _add(with_indices, f"adaptive_max_pool{n}d_with_indices", f"Maxima, and their positions, of {where}", ONLY)
     if n == 1:
-        both = function(name="adaptive_max_pool1d")  # what is torch's own gives both always
-        both(lambda input, output_size: with_indices(input, output_size))
+
+        def both(input: Tensor, output_size: Any) -> Any:
+            return with_indices(input, output_size)
+
+        both.__doc__ = f"Maxima, and their positions, of {where}"  # what is torch's own gives both always
+        function(name="adaptive_max_pool1d")(both)
 
 
 def _publish_avg(n: int) -> None:

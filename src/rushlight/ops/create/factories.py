@@ -290,10 +290,9 @@ def ends(
                                f"{x._array.ndim} dimension(s).")  # fmt: skip
     lo, hi = number(name, start), number(name, end)
     if not hasattr(steps, "__index__"):
-        got = ", ".join(type(x).__name__ for x in (start, end, steps))
-        raise TypeError(
-            f"{name}() received an invalid combination of arguments - got ({got}): argument 'steps' must be int"
-        )
+        got = ", ".join(type(x).__name__ for x in (start, end, steps) if x is not None)
+        lacks = "the argument 'steps' is missing" if steps is None else "argument 'steps' must be int"
+        raise TypeError(f"{name}() received an invalid combination of arguments - got ({got}): {lacks}")
     count = steps.__index__()
     if count < 0:
         raise RuntimeError(f"{name}: number of steps must be non-negative, got {count}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics.errors import explained
-from rushlight.basics.foreign import is_theirs, kind_of
+from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes
 from rushlight.dispatch import call, costs, families, shapes
 from rushlight.dispatch.compute import HALVES, check_factors
@@ -407,8 +407,7 @@ def check_operands(*given: object) -> None:
         for i, x in enumerate(given):
             if x is not None and not isinstance(x, Tensor):
                 argument = ("input", "weight", "bias")[i]
-                kind = type(x)
-                shown = kind_of(x) if is_theirs(kind) else f"{kind.__module__}.{kind.__name__}"
+                shown = f"numpy.{type(x).__name__}" if type(x).__module__ == "numpy" else kind_of(x)
                 raise TypeError(f"linear(): argument '{argument}' (position {i + 1}) must be Tensor, not "
                                 f"{shown}")  # fmt: skip
 

@@ -278,7 +278,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
             f"bincount(): expected a tensor of integers, got {input.dtype}: convert it with .long()"
         )
     if array.ndim != 1 or (array.size and array.min() < 0):
-        raise RuntimeError(f"bincount only supports 1-d non-negative integral inputs, got {array.ndim}-d {input.dtype}")
+        shown = f"{array.ndim}-d {input.dtype}" if array.ndim != 1 else f"a negative one, {array.min()}"
+        raise RuntimeError(f"bincount only supports 1-d non-negative integral inputs, got {shown}")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if weights is None:
