@@ -37,6 +37,9 @@ FOUND: dict[str, Callable[[Any], Any]] = {
     "among others": lambda i: torch.isin(i, i[:1]), "among numbers": lambda i: torch.isin(i, 2), "as often": torch.repeat_interleave,
     "slices as often": lambda i: torch.repeat_interleave(i, i, 0), "some that are not 0": lambda i: torch.nonzero_static(i, size=2),
     "a number at a number": lambda i: i[2].gather(0, i[0] * 0),
+    "a tensor among those of a class": lambda i: torch.isin(torch.tensor([2, 5]), i), "numbers between": lambda i: torch.linspace(0, i[2], 3),
+    "powers between": lambda i: torch.logspace(i[0], i[2], 2), "coins": lambda i: torch.bernoulli(i.sub(i).double()),
+    "slopes": lambda i: F.rrelu(-i.double(), 0.5, 0.5, training=True), "counts and edges": lambda i: torch.histogram(i.float(), 2),
 }  # fmt: skip
 
 
@@ -103,6 +106,13 @@ def test_a_class_is_asked_for_what_depends_on_values(find: Callable[[Any], Any])
     given = torch.tensor([1, 1, 2])
     found, expected = find(Around(given)), find(given)
     assert tree_map(lambda x: inside(x).tolist(), found) == tree_map(lambda x: x.tolist(), expected)
+
+
+def test_classes_are_asked_wherever_they_stand_among_arguments() -> None:
+    given = torch.tensor([1.0, 2.0])
+    assert torch.equal(given, Around(given.clone())) and torch.allclose(given, Around(given + 1e-9))
+    fresh = Around(given).new_tensor([3])
+    assert type(fresh) is torch.Tensor and fresh.dtype is torch.float32
 
 
 def test_gradients_that_look_at_values_are_refused_and_not_made_up() -> None:

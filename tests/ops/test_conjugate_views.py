@@ -399,3 +399,15 @@ def test_the_diagonal_of_what_is_seen_through_a_bit_is_filled_where_it_lies(view
     want = view(x.clone()).resolve_conj().resolve_neg().clone().fill_diagonal_(7)
     view(x).fill_diagonal_(7)
     assert view(x).tolist() == want.tolist()
+
+
+def test_rows_of_a_table_seen_through_a_bit_are_scaled_where_they_lie():
+    weight = torch.tensor([[3.0, 4.0], [0.3, 0.4]])
+    shown = torch._neg_view(weight)
+    torch.nn.functional.embedding(torch.tensor([0, 1]), shown, max_norm=1.0)
+    torch.testing.assert_close(weight, torch.tensor([[0.6, 0.8], [0.3, 0.4]]))
+
+
+def test_what_is_seen_through_other_bits_is_compared():
+    x = torch.tensor([1 + 2j, 3 - 1j])
+    torch.testing.assert_close(torch._neg_view(x).conj(), (-x).conj())

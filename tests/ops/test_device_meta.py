@@ -456,3 +456,21 @@ def test_what_goes_by_values_elsewhere_has_the_same_shapes(run) -> None:
 def test_the_shape_of_an_array_without_values_is_known_to_numpy() -> None:
     array = meta(2, 3)._array
     assert (np.shape(array), np.ndim(array), np.size(array)) == ((2, 3), 2, 6)
+
+
+@pytest.mark.parametrize("run", [
+    lambda x: x.to(memory_format=torch.channels_last), lambda x: x.to(torch.float64, memory_format=torch.channels_last),
+    lambda x: x.double(memory_format=torch.channels_last), lambda x: x.contiguous(memory_format=torch.channels_last),
+    lambda x: torch.empty_like(x, memory_format=torch.channels_last), lambda x: torch.zeros_like(x.contiguous(memory_format=torch.channels_last)),
+    lambda x: x.contiguous(memory_format=torch.channels_last).double(), lambda x: torch.cat([x.contiguous(memory_format=torch.channels_last)] * 2),
+    lambda x: x.to(x.device, copy=True, memory_format=torch.channels_last),
+])  # fmt: skip
+def test_memory_formats_are_those_of_the_cpu(run) -> None:
+    strides = [run(torch.ones(2, 3, 4, 5, device=device)).stride() for device in ("cpu", "meta")]
+    assert strides[0] == strides[1] and strides[0][1] == 1
+
+
+def test_a_table_without_values_is_scaled_by_nothing() -> None:
+    table = torch.empty(4, 3, device="meta")
+    assert F.embedding(torch.zeros(2, dtype=torch.int64, device="meta"), table, max_norm=1.0).shape == (2, 3)
+    assert [x.shape for x in torch.svd_lowrank(table, q=2)] == [(4, 2), (2,), (3, 2)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -174,3 +175,14 @@ def test_factors_without_a_derivative_are_given_and_refuse_backward() -> None:
         assert found.requires_grad
         with pytest.raises(NotImplementedError, match="the derivative for"):
             found.sum().backward()
+
+
+def test_the_older_lu_writes_into_out() -> None:
+    A, out = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), (torch.empty(0), torch.empty(0, dtype=torch.int32))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        LU, _ = torch.lu(A, out=out)
+        with pytest.raises(TypeError, match="tuple of 2"):
+            torch.lu(A, out=out[:1])
+    assert LU is out[0] and out[1].tolist() == [2, 2]
+    torch.testing.assert_close(torch.linalg.lu_solve(*out, A), torch.eye(2))

@@ -154,19 +154,24 @@ def shows_format(array: Array, format: memory_format) -> bool:
     return lies_channels_last(array) is (format is not contiguous_format)
 
 
+def order_in_format(array: Array, format: memory_format | None) -> Sequence[int] | None:
+    """The dimensions by decreasing stride of what is made of the shape of `array` in a memory format; None: in C order, or with gaps."""
+    if format is contiguous_format:
+        return None
+    if format is None or format is preserve_format:
+        return dense_order(array) if not array.flags.c_contiguous else None
+    rank = rank_of(format)
+    if array.ndim != rank:
+        raise RuntimeError(f"required rank {rank} tensor to use {format.name} format, got rank {array.ndim}")
+    return channels_last_order(rank)
+
+
 def empty_in_format(array: Array, dtype: np.dtype[Any], format: memory_format | None) -> Array:
     """Uninitialized memory of the shape of `array`, in a memory format; None and preserve_format keep its order."""
-    if format is contiguous_format:
-        return np.empty(array.shape, dtype)
-    if format is None or format is preserve_format:
-        order = dense_order(array) if not array.flags.c_contiguous else None
-        if order is None and not array.flags.c_contiguous and isinstance(array, np.ndarray):
+    order = order_in_format(array, format)
+    if order is None and (format is None or format is preserve_format) and isinstance(array, np.ndarray):
+        if not array.flags.c_contiguous:
             return ordered(array, dtype)
-    else:
-        rank = rank_of(format)
-        if array.ndim != rank:
-            raise RuntimeError(f"required rank {rank} tensor to use {format.name} format, got rank {array.ndim}")
-        order = channels_last_order(rank)
     if order is None:
         return np.empty(array.shape, dtype)
     made = np.empty([array.shape[i] for i in order], dtype)

@@ -25,6 +25,7 @@ from rushlight.basics import dtypes
 from rushlight.basics.devices import device as device_class
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.compute import check_broadcast
+from rushlight.dispatch.formats import preserve_format, shows_format
 from rushlight.dispatch.options import META, WITHOUT, Nowhere, contiguous_strides, numpy_dtype, refuse
 from rushlight.tensor import LEAF, Tensor, wrap
 
@@ -170,10 +171,8 @@ class OnMeta:
                 "torch.nn.Module.to() when moving module from meta to a different device."
             )
         if dtype is None or dtype.numpy == self._held.dtype:
-            found: Tensor = self.clone() if kwargs.get("copy") else self  # type: ignore[attr-defined,assignment]
-        else:
-            found = special.meta.cast(self, dtype)
-        return found
+            return laid_out(self, kwargs.get("memory_format"), bool(kwargs.get("copy")))  # type: ignore[arg-type]
+        return laid_out(special.meta.cast(self, dtype), kwargs.get("memory_format"))
 
     def cpu(self, memory_format: object = None) -> Tensor:
         """Refused: there is nothing to copy."""
@@ -182,6 +181,12 @@ class OnMeta:
     def cuda(self, device: object = None, non_blocking: bool = False, memory_format: object = None) -> Tensor:
         """Refused: there is nothing to copy."""
         return self.to("cuda")
+
+
+def laid_out(tensor: Tensor, format: Any, fresh: bool = False) -> Tensor:
+    """`tensor` in a memory format, or another one like it where it is to be a `fresh` one."""
+    lies = format in (None, preserve_format) or shows_format(tensor._held, format)
+    return tensor if lies and not fresh else tensor.clone(memory_format=format)
 
 
 def _wanted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:

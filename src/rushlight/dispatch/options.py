@@ -166,13 +166,17 @@ def check_count(shape: Sequence[int]) -> None:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
 
 
-def blank(make: Callable[..., Array], shape: tuple[int, ...], dtype: np.dtype[Any], where: object = None) -> Array:
-    """`make(shape, dtype)`, a function of NumPy, or while memory is estimated, or on meta, what stands in its place."""
+def blank(make: Callable[..., Array], shape: tuple[int, ...], dtype: np.dtype[Any], where: object = None,
+          order: Sequence[int] | None = None) -> Array:  # fmt: skip
+    """`make(shape, dtype)`, a function of NumPy, or while memory is estimated, or on meta, what stands in its place.
+
+    order: of what is on meta, its dimensions by decreasing stride.
+    """
     if where is META:
         from rushlight.dispatch.meta import nowhere
 
         check_count(shape)
-        return nowhere(shape, dtype).view(Nowhere)
+        return nowhere(shape, dtype, order).view(Nowhere)
     if special.count:
         for level in modes.levels:
             if getattr(level, "dry", False):

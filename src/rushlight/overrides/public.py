@@ -63,13 +63,17 @@ class Public:
                 )
             if found or here.modes:
                 return self.ask(args, kwargs, found)
-        if args:
-            kind = type(args[0])
-            table = disguised.get(kind) or getattr(kind, "_asked", None)
-            own = None if table is None else table.get(self.name)
-            if own is not None:
-                return own(self.inner, *args, **kwargs)
-        return self.inner(*args, **kwargs)
+        own = self.in_place(args) if args else None
+        return self.inner(*args, **kwargs) if own is None else own(self.inner, *args, **kwargs)
+
+    def in_place(self, args: tuple[Any, ...]) -> Any:
+        """What runs in place of the operator: for what its first argument is, or for the first one of a class that is asked."""
+        table = disguised.get(type(args[0]))
+        for x in () if table is not None else args:
+            table = getattr(type(x), "_asked", None)
+            if table is not None:
+                break
+        return None if table is None else table.get(self.name)
 
     def stand_ins(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """Whom a factory asks: what stands for sizes, numbers or dtypes that are not there yet.  Tensors are values to it."""

@@ -196,8 +196,9 @@ def _comparison(actual: object, expected: object, rules: Rules, path: tuple[Any,
         return _compare_bools
     if _both(actual, expected, (int, float, complex, np.number)):
         return _compare_numbers
-    related = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
-    same = type(actual) is type(expected)
+    kinds = actual.__class__, expected.__class__  # what tensors with bits say that they are
+    related = isinstance(actual, kinds[1]) or isinstance(expected, kinds[0])
+    same = kinds[0] is kinds[1]
     if _both(actual, expected, (Tensor, np.ndarray)) and (same or (related and rules.allow_subclasses)):
         return _compare_tensors
     raise TypeError(f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}."

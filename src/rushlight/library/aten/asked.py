@@ -121,6 +121,46 @@ def isin(inner: Callable[..., Any], *both: Any, **options: bool) -> Any:
     return special.classes.called(f"isin.{kinds}", *both, **options) if ours(both) else inner(*both, **options)
 
 
+def evenly(name: str) -> Callable[..., Any]:
+    """Numbers between two, at equal steps: `linspace` and `logspace`."""
+
+    def asked(inner: Callable[..., Any], start: Any, end: Any, *rest: Any, **options: Any) -> Any:
+        if not ours(start, end) or options.get("out") is not None:
+            return inner(start, end, *rest, **options)
+        kinds = "_".join("Tensor" if isinstance(x, Tensor) else "Scalar" for x in (start, end))
+        given = {k: v for k, v in options.items() if v is not None and k != "requires_grad"}
+        found = special.classes.called(f"{name}.{kinds}", start, end, *rest, **given)
+        return found.requires_grad_() if options.get("requires_grad") else found
+
+    return asked
+
+
+def bernoulli(inner: Callable[..., Any], input: Tensor, p: float | None = None, **options: Any) -> Any:
+    """1 with the probability that elements are, or with another."""
+    if not ours(input) or options.get("out") is not None:
+        return inner(input, p, **options)
+    given = {k: v for k, v in options.items() if v is not None}
+    rest = () if p is None else (p,)
+    return special.classes.called("bernoulli.p" if rest else "bernoulli", input, *rest, **given)
+
+
+def rrelu(inner: Callable[..., Any], input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
+          inplace: bool = False, generator: Any = None) -> Any:  # fmt: skip
+    """A rectifier with slopes that the class draws."""
+    if not ours(input) or not training:
+        return inner(input, lower, upper, training, inplace, generator)
+    low = torch.empty_like(input.detach()).uniform_(lower, upper, generator=generator)
+    slopes = torch.where(input.detach() > 0, 1.0, low)
+    return input.mul_(slopes) if inplace else input * slopes
+
+
+def new_tensor(inner: Callable[..., Any], input: Tensor, data: Any, **options: Any) -> Any:
+    """A tensor of the dtype of another, which is not of its class."""
+    if not ours(input):
+        return inner(input, data, **options)
+    return torch.tensor(data, **{**options, "dtype": options.get("dtype") or input.dtype})
+
+
 def argwhere(inner: Callable[..., Any], input: Tensor) -> Any:
     """Where elements are not 0."""
     return special.classes.called("nonzero", input) if ours(input) else inner(input)
@@ -221,7 +261,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "nonzero": nonzero, "unique": unique, "equal": passed("equal"), "allclose": passed("allclose"), "multinomial": passed("multinomial"),
     "histc": passed("histc"), "bincount": passed("bincount"), "masked_scatter_": masked_scatter_,
     "unique_consecutive": unique_consecutive, "isin": isin, "argwhere": argwhere, "repeat_interleave": repeat_interleave,
-    "nonzero_static": passed("nonzero_static"),
+    "nonzero_static": passed("nonzero_static"), "bernoulli": bernoulli, "histogram": passed("histogram.bin_ct"),
 }  # fmt: skip
 ASKED: dict[str, Callable[..., Any]] = {
     **{f"torch.{name}": asked for name, asked in METHODS.items()},
@@ -231,6 +271,7 @@ ASKED: dict[str, Callable[..., Any]] = {
     **{f"torch.Tensor.new_{name}": sized(f"new_{name}") for name in ("empty", "zeros", "ones", "full")},
     "torch.Tensor.new_empty_strided": made("new_empty_strided"), "torch.bucketize": passed("bucketize.Tensor"), "torch.searchsorted": passed("searchsorted.Tensor"),
     **{f"torch.nn.functional.max_pool{n}d": pooled(n) for n in (1, 2, 3)},
-    "torch.nn.functional.one_hot": one_hot, "torch.Tensor.numpy": no_numpy, "torch.Tensor.__array__": no_numpy,
+    "torch.linspace": evenly("linspace"), "torch.logspace": evenly("logspace"), "torch.rrelu": rrelu, "torch.nn.functional.rrelu": rrelu,
+    "torch.Tensor.new_tensor": new_tensor, "torch.nn.functional.one_hot": one_hot, "torch.Tensor.numpy": no_numpy, "torch.Tensor.__array__": no_numpy,
     "torch.Tensor.tolist": no_list, "torch.Tensor.__contains__": contains, "torch.Tensor.data_ptr": address,
 }  # fmt: skip

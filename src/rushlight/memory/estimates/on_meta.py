@@ -85,7 +85,7 @@ class MetaLevel(DryLevel):
 
     def cast(self, tensor: Tensor, dtype: dtype) -> Tensor:
         """A tensor of the same shape in another dtype."""
-        made = on_meta(nowhere(tensor._held.shape, dtype.numpy))
+        made = on_meta(nowhere(tensor._held.shape, dtype.numpy, order_of(tensor._held)))
         return self.linked(made, (tensor,)) if dtype.is_floating_point or dtype.is_complex else made
 
     def results(self, op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -10,7 +10,7 @@ import numpy as np
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import special
 from rushlight.dispatch.dims import listed
-from rushlight.dispatch.formats import empty_in_format
+from rushlight.dispatch.formats import empty_in_format, order_in_format
 from rushlight.dispatch.options import (
     META,
     Nowhere,
@@ -52,7 +52,7 @@ def like(
     where = place_of(name, input, device, layout, pin_memory)
     kind = input._held.dtype if dtype is None else numpy_dtype(name, dtype)
     if where is META:
-        return blank(np.empty, input._held.shape, kind, where)
+        return blank(np.empty, input._held.shape, kind, where, order_in_format(input._held, memory_format))
     return empty_in_format(input._held, kind, memory_format)
 
 

@@ -23,6 +23,7 @@ from rushlight.dispatch.formats import (
     has_format,
     is_format,
     lies_channels_last,
+    order_in_format,
     preserve_format,
     shows_format,
 )
@@ -63,10 +64,11 @@ def copy(input: Array, format: memory_format | None = None) -> Array:
 
 
 @copy.shape
-def _(input: Array, format: object) -> list[shapes.Made]:
+def _(input: Array, format: Any) -> list[shapes.Made]:
     if format is None or getattr(format, "name", str(format)).endswith("preserve_format"):
         return [shapes.like(input)]
-    return [shapes.packed(input)]
+    order = order_in_format(input, format)
+    return [shapes.packed(input) if order is None else shapes.Made(input.shape, input.dtype, tuple(order))]
 
 
 @op(
@@ -262,7 +264,7 @@ def to(self: Tensor, *args: object, **kwargs: object) -> Tensor:
     if where is META:
         from rushlight.dispatch.meta import placed
 
-        return placed(self, META).to(dtype=dtype)
+        return placed(self, META).to(dtype=dtype, copy=fresh and self._meta, memory_format=format_)
     return to_dtype(self, dtype, fresh, format_)
 
 

@@ -23,6 +23,7 @@ from rushlight.engine.rows import Rows
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.shape.reshape import unsqueeze_op
+from rushlight.signs import to_hold
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -217,6 +218,8 @@ def embedding_renorm_(weight: Tensor, indices: Any, max_norm: float, norm_type: 
     check_table("embedding_renorm_", weight, indices)
     max_norm = one_number("embedding_renorm_", "max_norm", max_norm)
     inplace.check(weight, False)
+    if weight._meta:
+        return weight
     rows = np.unique(indices._array)
     values = rows_of("embedding_renorm_", weight._array, rows)
     wide = values.astype(np.float32 if values.dtype.itemsize == 2 else values.dtype, copy=False)
@@ -224,7 +227,7 @@ def embedding_renorm_(weight: Tensor, indices: Any, max_norm: float, norm_type: 
     long = norms > max_norm
     if long.any():
         scale = max_norm / (norms[long] + 1e-7)
-        weight._array[rows[long]] = (wide[long] * scale[:, None]).astype(values.dtype)
+        weight._held[rows[long]] = to_hold(weight, (wide[long] * scale[:, None]).astype(values.dtype))
         inplace.written(weight, "embedding_renorm_")
     return weight
 

@@ -23,7 +23,7 @@ def range_of(A: Tensor, q: int, niter: int, M: Any) -> Tensor:
     def adjoint_times(x: Tensor) -> Any:
         return mH(A) @ x if M is None else mH(A) @ x - mH(M) @ x
 
-    R = named.randn(A.shape[-1], q, dtype=A.dtype)
+    R = named.randn(A.shape[-1], q, dtype=A.dtype, device=A.device)
     Q = linalg.qr(times(R)).Q
     for _ in range(niter):
         Q = linalg.qr(adjoint_times(Q)).Q

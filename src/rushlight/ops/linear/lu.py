@@ -348,8 +348,8 @@ def lu_solve_torch(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     return lu_solve(LU_data, LU_pivots, b)
 
 
-@function(name="lu")
-def lu_torch(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Tensor | None = None) -> Any:
+@function(name="lu", out="same")
+def lu_torch(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     """The packed LU factor and the exchanges, and with `get_infos` the info of lu_factor_ex.  Deprecated.
 
     A singular matrix has a factor too, with zeros on the diagonal of U.

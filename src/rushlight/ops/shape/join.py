@@ -13,7 +13,7 @@ from rushlight.dispatch import families, observed, shapes
 from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.fast_views import joined
-from rushlight.dispatch.formats import channels_last, channels_last_3d, has_format
+from rushlight.dispatch.formats import channels_last, channels_last_3d, channels_last_order, has_format
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
@@ -101,7 +101,8 @@ def _(tensors: tuple[Array, ...], dim: int) -> list[shapes.Made]:
         return [shapes.Made((0,), np.result_type(*tensors))]
     shape = list(shaped[0].shape)
     shape[dim] = sum(t.shape[dim] for t in shaped)
-    return [shapes.Made(tuple(shape), np.result_type(*tensors))]
+    last = len(shape) in RANKS and all(has_format(t, RANKS[len(shape)]) and not t.flags.c_contiguous for t in shaped)
+    return [shapes.Made(tuple(shape), np.result_type(*tensors), channels_last_order(len(shape)) if last else None)]
 
 
 @cat_op.grad("tensors")
