@@ -10,7 +10,7 @@ import pytest
 import rushlight as torch
 from rushlight import memory, nn, optim
 from rushlight.kernels.native import loader
-from rushlight.memory.advice import techniques
+from rushlight.memory.advice import snippets, techniques
 from rushlight.memory.advice.whatif import Run
 from rushlight.memory.recordings.recording import Recording
 from rushlight.utils.checkpoint import checkpoint
@@ -41,12 +41,12 @@ class Net(nn.Module):
         return self.out(x)
 
 
-def trained(batch: int, fused: bool = False, checkpointed: bool = False) -> Recording:
+def trained(batch: int, fused: bool = False, checkpointed: bool = False, clip: float | None = None) -> Recording:
     torch.manual_seed(0)
     model = Net(256, 6, checkpointed)
     optimizer = torch.optim.Adam(model.parameters())
     if fused:
-        optim.in_backward(optimizer)
+        optim.in_backward(optimizer, clip_grad_norm=clip)
     x, y = torch.randn(batch, 64), torch.randint(0, 10, (batch,))
     gc.collect()
     memory.record_history()
@@ -54,6 +54,8 @@ def trained(batch: int, fused: bool = False, checkpointed: bool = False) -> Reco
         for _ in range(3):
             loss = nn.functional.cross_entropy(model(x), y)
             loss.backward()
+            if clip is not None and not fused:
+                nn.utils.clip_grad_norm_(model.parameters(), clip)
             optimizer.step()
             optimizer.zero_grad()
             del loss
@@ -81,6 +83,32 @@ def test_predictions_come_true(batch: int) -> None:
     blocks = techniques.saved(run)
     again = techniques.recomputed(run, blocks, techniques.patterns(run, blocks)["layers.*"], "layers.*")
     assert run.replay(again.changes).peak == pytest.approx(trained(batch, checkpointed=True).peak()[0], rel=0.03)
+
+
+@pytest.mark.parametrize("batch", [64, 512])
+def test_where_gradients_are_clipped_the_advice_clips_too(batch: int, tmp_path: Any) -> None:
+    recording = trained(batch, clip=1.0)
+    memory.save(recording, tmp_path / "a.pickle")
+    run = Run(memory.load(tmp_path / "a.pickle"))
+    fused = techniques.optimizer_in_backward(run)
+    assert fused is not None
+    real = trained(batch, fused=True, clip=1.0)
+    assert run.replay(fused.changes).peak == pytest.approx(real.peak()[0], rel=0.01)
+    code = snippets.in_backward(fused, 0)
+    assert "optim.in_backward(optimizer, clip_grad_norm=1.0)" in code and "in place of clip_grad_norm_:" in code
+
+
+def test_an_optimizer_whose_gradients_are_scaled_is_not_put_into_backward() -> None:
+    model = nn.Linear(64, 64)
+    optimizer, scaler = torch.optim.SGD(model.parameters(), lr=0.1), torch.amp.GradScaler("cpu")
+    memory.record_history()
+    for _ in range(2):
+        scaler.scale(model(torch.ones(8, 64)).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    memory.record_history(enabled=None)
+    run = Run(memory.recording())
+    assert run.recording.treatments == ["GradScaler"] and techniques.optimizer_in_backward(run) is None
 
 
 def test_the_best_part_of_a_real_model_is_its_layers() -> None:

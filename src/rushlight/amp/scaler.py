@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.amp.casting import usable
-from rushlight.basics import dtypes
+from rushlight.basics import dtypes, events
+from rushlight.basics.state import special
 from rushlight.engine.modes import no_grad
 from rushlight.tensor import Tensor
 
@@ -115,6 +116,8 @@ class GradScaler:
             raise RuntimeError(
                 f"GradScaler.unscale_: {done}() has already been called on this optimizer since the last update()"
             )
+        if special.observing:
+            events.treated("GradScaler")
         infinite = False
         for group in optimizer.param_groups:
             for p in group["params"]:

@@ -105,6 +105,13 @@ def message(what: str) -> Callable[[], None] | None:
     return done
 
 
+def treated(how: str) -> None:
+    """The gradients are treated between backward and step: observers that keep a list of such ways are told which."""
+    for watcher in observers():
+        if hasattr(watcher, "treatments"):
+            watcher.treatments[how] = None
+
+
 class Observation:
     """While active, `observer` is told what happens in this thread, or in all threads with `everywhere`."""
 

@@ -37,7 +37,11 @@ def leak(what: Applied, peak: int) -> str:
 
 def in_backward(what: Applied, peak: int) -> str:
     """The optimizer in backward."""
-    return "from rushlight import optim\n\noptim.in_backward(optimizer)  # once, after making it"
+    clips, instead = "", ""
+    if what.what:
+        clips, instead = f", {what.what}", f", in place of {what.what.partition('=')[0]}_"
+        instead += ": backward runs twice" if "norm" in what.what else ""
+    return f"from rushlight import optim\n\noptim.in_backward(optimizer{clips})  # once, after making it{instead}"
 
 
 def zero_grad(what: Applied, peak: int) -> str:

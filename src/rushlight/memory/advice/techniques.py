@@ -59,8 +59,12 @@ def at_peak(run: Run, blocks: np.ndarray) -> int:
 def optimizer_in_backward(run: Run) -> Applied | None:
     """Each gradient dies as soon as it is complete: the optimizer steps there, and makes its state there.
 
-    Nothing where gradients are accumulated over several backward passes: they have to stay.
+    Nothing where gradients are accumulated over several backward passes, or scaled: they have to stay.  Clipping by their
+    norm takes two runs of backward, and activations stay for the second.
     """
+    treatments = run.recording.treatments
+    if "GradScaler" in treatments or len(treatments) > 1:
+        return None
     grads = run.of(GRADIENT)
     ready = run.became(GRADIENT)[grads]
     steps = run.starts("optimizer")
@@ -70,7 +74,19 @@ def optimizer_in_backward(run: Run) -> Applied | None:
     made = moved_states(run, grads, ready)
     step = step_temporaries(run)
     scratch = changes(grads, ready, ready + 1, -np.minimum(step, 4 * run.size[grads]))
-    return Applied(joined(changes(grads, ready + 1, stop, run.size[grads]), made, scratch), at_peak(run, grads))
+    again = kept_for_another_run(run) if treatments and treatments[0].startswith("clip_grad_norm") else nothing()
+    gone = changes(grads, ready + 1, stop, run.size[grads])
+    return Applied(joined(gone, made, scratch, again), at_peak(run, grads), "".join(treatments))
+
+
+def kept_for_another_run(run: Run) -> Changes:
+    """What is saved stays until the end of its backward."""
+    blocks = saved(run)
+    death = run.lives.death[blocks]
+    stops = np.array([stop for _, stop, name in run.phases if name == "backward"], np.int64)
+    return changes(
+        blocks, death, stops[np.searchsorted(stops, death, side="right")] if len(blocks) else death, -run.size[blocks]
+    )
 
 
 def accumulates(run: Run, ready: np.ndarray, steps: np.ndarray) -> bool:

@@ -31,6 +31,7 @@ def pack(recording: Recording) -> str:
         "initial_category": None if initial is None else [int(x) for x in initial],
         "stacks": shared_stacks(recording.stacks), "operators": recording.operators, "modules": recording.modules,
         "marks": recording.marks, "dropped": recording.dropped, "device": recording.device,
+        "treatments": recording.treatments,
     }  # fmt: skip
     text = json.dumps(header, separators=(",", ":")).encode()
     parts = [len(text).to_bytes(8, "little"), text]
@@ -102,6 +103,7 @@ def _recording(header: dict[str, Any], data: bytes) -> Recording:
         operators=[str(x) for x in header["operators"]],
         modules=[str(x) for x in header["modules"]],
         marks=[str(x) for x in header["marks"]],
+        treatments=[str(x) for x in header.get("treatments", ())],
         dropped=int(header["dropped"]),
         device=str(header["device"]),
     )

@@ -58,6 +58,7 @@ class Recorder:
         self.labels: dict[tuple[str, str], int] = {}
         self.modules_of_nodes: dict[int, str] = {}
         self.marks: list[str] = []
+        self.treatments: dict[str, None] = {}  # of gradients between backward and step
         self.local = threading.local()
         self.phase = NONE
         self.steps = 0  # of optimizers
@@ -243,6 +244,7 @@ class Recorder:
             settle_homes(recording, self.homes, modules)
         recording.stacks = [frames(stack) for stack in stacks]
         recording.operators, recording.modules, recording.marks = list(operators), list(modules), list(self.marks)
+        recording.treatments = list(self.treatments)
         return recording
 
 

@@ -53,7 +53,8 @@ class Recording:
     `initial` blocks were alive when the recording began: no event tells of their birth; `initial_category` (initial).
 
     Tables: `stacks`, tuples of frames, innermost first; `operators` and `modules`, names ("conv2d", "layers.0.attention");
-    `marks`.
+    `marks`.  `treatments`: what is done with gradients between backward and step, as arguments of `optim.in_backward`, or
+    "GradScaler".
     """
 
     time: Any
@@ -71,6 +72,7 @@ class Recording:
     operators: list[str] = field(default_factory=list)
     modules: list[str] = field(default_factory=list)
     marks: list[str] = field(default_factory=list)
+    treatments: list[str] = field(default_factory=list)
     dropped: int = 0  # events at the beginning that the bounded ring had no room for
     device: str = "cpu"
     shown: ClassVar[Callable[[Recording], str]]  # its report in a notebook: the package says it, which knows of reports

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.basics import groups
+from rushlight.basics import events, groups
 from rushlight.basics.caller import warn
 from rushlight.basics.errors import explained
 from rushlight.basics.state import special
@@ -110,6 +110,9 @@ def clip_grad_norm_(
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     if not listed and isinstance(parameters, Iterator):
         warn("`parameters` is an empty generator, no gradient clipping will occur.", UserWarning)
+    if special.observing:
+        further = f", norm_type={float(norm_type)!r}" if norm_type != 2 else ""
+        events.treated(f"clip_grad_norm={float(max_norm)!r}{further}")
     total = get_total_norm(_gradients(listed), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(listed, max_norm, total, foreach)
     return total
@@ -132,6 +135,8 @@ def clip_grad_norm(
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
     """Limit every element of the gradients to [-clip_value, clip_value], in place."""
     limit = float(clip_value)
+    if special.observing:
+        events.treated(f"clip_grad_value={limit!r}")
     gradients = _gradients(parameters)
     with no_grad():
         if lists.clamp(gradients, -limit, limit):
