@@ -352,9 +352,11 @@ def move(tensor: Any, array: Array, inference: bool = False) -> None:
 
     It keeps its version counter, which views of it that still see the former memory share.
     """
-    if dependents:
-        settle(tensor._held)
+    former, told = tensor._held, settle(tensor._held) if dependents else ()
     storage, tensor._held = tensor._storage, array
+    for who in told:
+        if hasattr(who, "went"):
+            who.went(tensor, root_of(former))
     if tensor._inference or inference:
         tensor._inference = tensor._unusual = inference
         tensor._storage = InferenceStorage(array) if inference else None
@@ -457,17 +459,20 @@ changes = Changes()
 guests: Any = None  # told of tensors that come from files, while what they hold may be sent to disk
 
 
-def settle(array: Array) -> None:
-    """The memory of `array` is about to change, perhaps unseen: who computes values from it has to do so now."""
+def settle(array: Array) -> list[Any] | tuple[()]:
+    """The memory of `array` is about to change, perhaps unseen: who computes values from it has to do so now; who that is."""
     if not dependents or getattr(array, "interpreted", False):
-        return
+        return ()
     root = root_of(array)
     if root.nbytes >= changes.least:
         changes.large += 1
+    told = []
     for reference, who in dependents.pop(id(root), ()):
         found = who() if reference() is root else None
         if found is not None:
             found.settle(root)
+            told.append(found)
+    return told
 
 
 def expose(array: Array) -> Array:

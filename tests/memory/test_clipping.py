@@ -56,6 +56,27 @@ def test_clipping_by_norm_gives_the_same_bits(around: str) -> None:
         assert clipped() == plain
 
 
+@native
+def test_gradients_that_are_on_disk_have_the_same_norm() -> None:
+    """So tight that gradients leave, and are such as a budget moves when they are clipped."""
+    plain = many_clipped()
+    with memory.budget(memory.current() + 2_500_000) as budget:
+        assert many_clipped() == plain
+    assert budget.report().moved_out["gradient"]
+
+
+def many_clipped() -> list[float]:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(*[layer for _ in range(12) for layer in (torch.nn.Linear(300, 300), torch.nn.GELU())])
+    found = []
+    for scale in (0.3, 1.0, 1.7):
+        (model(torch.randn(20, 300)) * scale).square().mean().backward()
+        for limit in (0.01, 0.001):
+            found.append(torch.nn.utils.clip_grad_norm_(model.parameters(), limit).item())
+        found += [p.grad.double().sum().item() for p in model.parameters()]
+    return found
+
+
 def test_a_tensor_without_memory_elsewhere_changes_nothing() -> None:
     """Once there was one, operators ask whether theirs are such: another question, the same norm."""
     torch.empty(3, device="meta")

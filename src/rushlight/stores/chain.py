@@ -42,13 +42,8 @@ class Table:
         for key in ((layout, kind), (layout.start, layout.stop, layout.dtype, kind), (layout.dtype, kind)):
             reference = regions.get(key)
             region = None if reference is None else reference()
-            if (
-                region is not None
-                and not region.void
-                and (
-                    key[0] is layout
-                    or (region.start <= layout.start and layout.stop <= region.stop and not layout.compact)
-                )
+            if region is not None and (
+                key[0] is layout or (region.start <= layout.start and layout.stop <= region.stop and not layout.compact)
             ):
                 return region  # type: ignore[no-any-return]
         return None

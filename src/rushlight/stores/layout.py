@@ -73,9 +73,21 @@ def stretch(array: Array, layout: Layout) -> Any:
     """The memory of a layout as a flat array of its dtype: no copy, unless the layout is compact."""
     if layout.compact:
         return np.ascontiguousarray(array).reshape(-1)
-    root = root_of(array)
-    whole = (root if root.flags.c_contiguous else root.T).reshape(-1).view(np.uint8)
-    return whole[layout.start : layout.stop].view(layout.dtype)
+    return memory_of(root_of(array))[layout.start : layout.stop].view(layout.dtype)
+
+
+def remaining(root: Array, layout: Layout) -> Array:
+    """What a layout describes of the memory of its owner, as `viewed` takes it: no copy."""
+    if not layout.compact or not root.size:
+        found: Array = stretch(root, layout)
+        return found
+    low = sum((n - 1) * step for n, step in zip(layout.shape, layout.strides, strict=True) if step < 0)
+    return np.ndarray(layout.shape, layout.dtype, memory_of(root), layout.start - low, layout.strides)
+
+
+def memory_of(root: Array) -> Array:
+    """All bytes of an owner."""
+    return (root if root.flags.c_contiguous else root.T).reshape(-1).view(np.uint8)
 
 
 def viewed(flat: Array, layout: Layout) -> Array:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.engine.saved import stale
+from rushlight.signs import turn
 from rushlight.storage import counter_of, depend, independent, root_of
-from rushlight.stores.layout import Layout, stretch, viewed
+from rushlight.stores.layout import Layout, remaining, viewed
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -62,17 +63,55 @@ def encoded(stages: tuple[Any, ...], array: Array, guard: Callable[..., Any] | N
     return Coded(stages[0], kept, note, array)
 
 
+class Elsewhere:
+    """Tensors that were saved and that `.data` or `set_` has given other memory since, which backward is to see.
+
+    It does not keep them: they may lead to the node that keeps this.
+    """
+
+    __slots__ = ("arrays",)
+
+    def __init__(self) -> None:
+        self.arrays: tuple[tuple[Any, Any], ...] = ()  # weak references to tensors, and what they show
+
+    def note(self, tensor: Tensor, who: Any) -> None:
+        """A tensor was given other memory; `who` keeps this, and is to hear of the next."""
+        reference, array = weakref.ref(tensor), tensor._held
+        known = root_of(array) in self
+        self.arrays = (*(entry for entry in self.arrays if entry[0] is not reference), (reference, array))
+        if not known:
+            who.keys.append(depend(array, who))
+
+    def __contains__(self, root: Array) -> bool:
+        return any(root_of(array) is root for _, array in self.arrays)
+
+    def watched(self, who: Any, root: Array, own: bool) -> bool:
+        """Have `who` hear of the next change of memory, too, that was its own or is one of these; whether it is one of these."""
+        known = root in self
+        if known or own:
+            depend(root, who)
+        return known and not own
+
+    def shown(self, reference: Any) -> Tensor | None:
+        """What the tensor of a weak reference shows, or showed last; None where it is none of these."""
+        for other, array in self.arrays:
+            if other is reference:  # Python makes one for all who ask
+                tensor = reference()
+                return wrap(array) if tensor is None else turn(wrap(tensor._held), tensor._bits)
+        return None
+
+
 class Region:
     """A stretch of memory as stores keep it.  While anybody uses what it was restored to, that is used again.
 
     Where the memory that it was made of changes, perhaps unseen, it is that memory from then on: as if nobody stored it.
-    cost: how many operators run to restore it. order: that which reads ahead, and of its handles the numbers there. void:
-    whether it is a copy of what has other values now.
+    cost: how many operators run to restore it. elsewhere: see `Elsewhere`. order: that which reads ahead, and of its handles the numbers there.
     """
 
     __slots__ = (
         "__weakref__",
         "cost",
+        "elsewhere",
         "kept",
         "keys",
         "layout",
@@ -81,7 +120,6 @@ class Region:
         "order",
         "own",
         "root",
-        "void",
         "watch",
     )
 
@@ -95,7 +133,8 @@ class Region:
         self.root: Any = None  # weak: the array that owns what was restored last
         self.order: Any = None
         self.numbers: list[int] = []
-        self.void, self.keys = False, []
+        self.keys = list[int]()
+        self.elsewhere = Elsewhere()
         self.own = None if array is None else weakref.ref(root_of(array))
         if array is not None:
             self.keys = [depend(x, self) for x in (array, *self.sources())]
@@ -124,15 +163,20 @@ class Region:
     def settle(self, root: Array) -> None:
         """Memory that this was made of, or is computed from, is about to change."""
         own = self.alive()
+        if self.elsewhere.watched(self, root, root is own):
+            return
         with self.lock:
-            if own is root and self.layout.compact:
-                self.void = True
-            elif own is not None and (own is root or hasattr(self.kept, "sources")):
-                self.kept = stretch(own, self.layout)
+            if own is not None and (own is root or hasattr(self.kept, "sources")):
+                self.kept = remaining(own, self.layout)
                 if self.watch is not None:
                     self.watch.hold()
             elif hasattr(self.kept, "sources"):
                 self.kept = self.kept.decoded()
+
+    def went(self, tensor: Tensor, root: Array) -> None:
+        """A tensor on the memory that this was made of was given other memory."""
+        if self.own is not None:
+            self.elsewhere.note(tensor, self)
 
     def array(self) -> Any:
         """The stretch, flat."""
@@ -222,6 +266,9 @@ class Handle:
         """The tensor again."""
         if self.watch is not None:
             self.watch.check(self.layout.shape, self.region.watch)
+            moved = self.region.elsewhere.shown(self.watch.tensor)
+            if moved is not None:
+                return moved
         if self.order is None:
             return wrap(viewed(self.region.array(), self.layout))
         self.order.wanted(self.number)
@@ -273,11 +320,17 @@ class Passed:
 class Exposed:
     """Beside the tensors that a store made of one, for hooks around it that are no stores: how to decode them."""
 
-    __slots__ = ("__weakref__", "coded", "keys", "layout", "watch")
+    __slots__ = ("__weakref__", "coded", "elsewhere", "kept", "keys", "layout", "own", "watch")
 
     def __init__(self, coded: Any, layout: Layout, watch: Any, array: Array):
-        """array: what was saved, whose changes are watched after it has died; None where nobody watches."""
+        """array: what was saved, whose changes are watched after it has died; None where nobody watches.
+
+        kept: as of a region, its memory once that was about to change.
+        """
         self.coded, self.layout, self.watch = coded, layout, watch
+        self.elsewhere = Elsewhere()
+        self.own = None if array is None else weakref.ref(root_of(array))
+        self.kept: Any = None
         self.keys = [] if array is None else [depend(array, self)]
 
     def __del__(self) -> None:
@@ -285,12 +338,23 @@ class Exposed:
 
     def settle(self, root: Array) -> None:
         """What was saved is about to change."""
-        self.watch.hold()
+        if not self.elsewhere.watched(self, root, self.own is not None and root is self.own()):
+            self.watch.hold()
+            self.kept = remaining(root, self.layout)
+
+    def went(self, tensor: Tensor, root: Array) -> None:
+        """What was saved, or another tensor on its memory, was given other memory."""
+        self.elsewhere.note(tensor, self)
 
     def tensor(self, tensors: list[Any]) -> Tensor:
         """The tensor again."""
         if self.watch is not None:
             self.watch.check(self.layout.shape)
+            moved = self.elsewhere.shown(self.watch.tensor)
+            if moved is not None:
+                return moved
+        if self.kept is not None:
+            return wrap(viewed(self.kept, self.layout))
         coded = self.coded
         arrays = [t._array.reshape(-1) for t in tensors]
         return wrap(viewed(coded.store.decode(arrays, coded.note, coded.size, coded.dtype), self.layout))

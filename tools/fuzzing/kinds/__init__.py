@@ -23,6 +23,8 @@ FILES = {
     "anomaly": "selves",
     "general": "selves",
     "native": "selves",
+    "squeezed": "selves",
+    "stored": "selves",
 }
 NAMES = tuple(FILES)
 

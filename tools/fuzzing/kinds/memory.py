@@ -125,12 +125,6 @@ STORES = (
     "torch.memory.budget('1 TB')",
 )
 BUDGETS = STORES[4:]
-PAST_THE_GRAPH = (
-    "x.data.add_(1)",
-    "x.data = x.data + 1",
-    "h.data.mul_(2)",
-    "x.detach().zero_()",
-)  # counted by nobody, or by all
 CHANGES = (
     "with torch.no_grad():\n    m[0].weight.add_(0.1)",
     "m[0].weight.data = m[0].weight.data * 2",
@@ -139,6 +133,11 @@ CHANGES = (
     "o.step()",
     "with torch.no_grad():\n    x.mul_(2)",
     "with torch.no_grad():\n    m[0].weight.set_(m[0].weight.clone())",
+    "h.data.mul_(2)",
+    "h.data = h.data * 2",
+    "h.data = h.data * 2\ndel h",
+    "x.data = x.data + 1",
+    "x.detach().zero_()",
     "h.mul_(2)",
     "h.add_(x)",
     "with torch.no_grad():\n    h.zero_()",

@@ -1,8 +1,9 @@
-"""rushlight against itself: while it records, under anomaly mode, by the general path of every operator, and without
-native kernels."""
+"""rushlight against itself: while it records, under anomaly mode, by the general path of every operator, in budgets and stores,
+and without native kernels."""
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -11,8 +12,10 @@ from typing import Any
 from unittest import mock
 
 import rushlight
-from rushlight import memory
+from rushlight import memory, stores
+from rushlight.dispatch.keeping import rebuilt
 from rushlight.kernels.native import loader
+from rushlight.memory.budgets import budget, pager, pages
 from rushlight.memory.counting import holders
 
 from ..program import Side, Writer
@@ -21,6 +24,7 @@ from .base import Kind
 
 DRAWS = (views.draw, views.draw, modes.draw, grads.draw, hooks.draw, functions.draw, saved.draw, transforms.draw)
 DIRECT = (views.draw, grads.draw, hooks.draw, transforms.draw)  # those without saved-tensor hooks of their own
+OFTEN = 50  # operators after which a budget looks for what it moves each time, and from then on between two looks
 CEASES = re.compile(r"\.requires_grad(_\(| = )False")
 NUMERIC = ("grad_fn", "version", "storage", "offset", "output_nr")
 
@@ -38,6 +42,16 @@ def direct(w: Writer) -> None:
     do = w.do
     w.do = lambda text: CEASES.search(text) is None and do(text)  # type: ignore[method-assign]
     w.rng.choice(DIRECT)(w)
+
+
+def any_or_numeric(w: Writer) -> None:
+    """A program of another kind, or one about numbers."""
+    (any_kind if w.maybe(0.5) else numeric)(w)
+
+
+def direct_or_numeric(w: Writer) -> None:
+    """The same, of kinds that pack nothing themselves."""
+    (direct if w.maybe(0.5) else numeric)(w)
 
 
 def numeric(w: Writer) -> None:
@@ -88,9 +102,63 @@ def identity_hooks() -> AbstractContextManager[Any]:
     return rushlight.autograd.graph.saved_tensors_hooks(with_version, as_it_was)
 
 
-def sides(name: str, around: Callable[[], AbstractContextManager[Any]], prelude: str = "") -> tuple[Side, Side]:
-    """rushlight as it is, and inside of something that must not change results."""
-    return Side("plain", rushlight, prelude), Side(name, rushlight, prelude, exact=not prelude, around=around)
+@contextmanager
+def everything_counts() -> Iterator[None]:
+    """Arrays of any size are worth moving, and computing again; what lived before the program is not looked at."""
+    with (
+        mock.patch.object(pages, "SMALL", 1),
+        mock.patch.object(rebuilt, "LARGE", 1),
+        mock.patch.object(rebuilt, "SHARE", 1000.0),
+        mock.patch.object(holders, "collected", gc.get_objects),
+    ):
+        yield
+
+
+class Squeezing(pager.Pager):
+    """After each operator, all that can be sent away is."""
+
+    operators = 0
+
+    def end(self, *call: Any) -> None:
+        super().end(*call)
+        self.operators += 1
+        self.squeeze(self.operators < OFTEN or self.operators % OFTEN == 0)
+
+    def squeeze(self, look: bool) -> None:
+        """Send away what can be; look: also what came into being since that was last looked for, which takes long."""
+        with self.lock:
+            if look:
+                self.scan()
+            self.free(0, False)
+            self.spill.flush()
+            self.spill.forget_ahead()
+
+
+@contextmanager
+def squeezed() -> Iterator[None]:
+    """A budget that keeps nothing in memory that it need not."""
+    with (
+        everything_counts(),
+        mock.patch.object(budget, "Pager", Squeezing),
+        memory.budget("1 TB") as inside,
+    ):
+        inside.pager.wake()
+        yield
+
+
+@contextmanager
+def stored() -> Iterator[None]:
+    """Stores that give back what they were given: on disk, or computed again."""
+    with everything_counts(), stores.disk(min_bytes=0, memory=1 << 16), stores.recompute(min_bytes=0):
+        yield
+
+
+def sides(
+    name: str, around: Callable[[], AbstractContextManager[Any]], prelude: str = "", exact: bool | None = None
+) -> tuple[Side, Side]:
+    """rushlight as it is, and inside of something that must not change results; exact: to the bit, as without a prelude."""
+    exact = not prelude if exact is None else exact
+    return Side("plain", rushlight, prelude), Side(name, rushlight, prelude, exact=exact, around=around)
 
 
 KINDS = {
@@ -103,5 +171,17 @@ KINDS = {
     ),
     # What these hooks return holds the tensor itself, which lives on where it is changed by what was computed from it.
     "general": Kind("general", direct, partial(sides, "general path", identity_hooks), ("alive",)),
+    "squeezed": Kind(
+        "squeezed",
+        any_or_numeric,
+        partial(sides, "in a budget that keeps nothing", squeezed, layers.PRELUDE, True),
+        ("alive", *NUMERIC),
+    ),
+    "stored": Kind(
+        "stored",
+        direct_or_numeric,
+        partial(sides, "in stores", stored, layers.PRELUDE, True),
+        ("alive", *NUMERIC),
+    ),
     "native": Kind("native", numeric, partial(sides, "without native kernels", plain_python, layers.PRELUDE), NUMERIC),
 }

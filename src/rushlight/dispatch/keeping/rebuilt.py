@@ -264,6 +264,7 @@ class Search:
         made, (array, *version) = Rebuilt(None, found, follows=False), paged(x)
         if array is not None:  # else nobody can change it
             made.stand_for(array, *version)
+            made.seen, made.follows = x.packed.origin, True
         return made, found
 
     def of_product(self, found: Found, tensor: Tensor | None, depth: int) -> Found | None:

@@ -454,7 +454,7 @@ class Pager:
         root = root_of(array)
         if root.nbytes < pages.SMALL or not whole(root):
             return bare(tensor)
-        return Kept(self.page_of(root, tensor), None if array is root else View(array, root), tensor._bits)
+        return Kept(self.page_of(root, tensor), None if array is root else View(array, root), tensor._bits, tensor)
 
     def page_of(self, root: Array, tensor: Tensor) -> SavedPage:
         """The page of a saved tensor's memory: that of another tensor on it, or a new one."""

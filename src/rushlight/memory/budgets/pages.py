@@ -16,6 +16,7 @@ from rushlight.dispatch.keeping import gates
 from rushlight.engine.saved import Packed
 from rushlight.signs import turn
 from rushlight.storage import counter_of, depend, independent, root_of, storage_of
+from rushlight.stores.region import Elsewhere
 from rushlight.tensor import wrap
 
 if TYPE_CHECKING:
@@ -129,10 +130,10 @@ class SavedPage(Page):
 
     To recipes of other tensors it is the region that keeps the memory.  number: in the order of saving. again: what computes
     it again, None if nothing can. users: weak references to pages that are computed again from this one. later: the version
-    at which the memory was saved last.
+    at which the memory was saved last. elsewhere: tensors that have other memory since.
     """
 
-    __slots__ = ("again", "held", "keys", "later", "number", "ready", "seen", "users", "version")
+    __slots__ = ("again", "elsewhere", "held", "keys", "later", "number", "ready", "seen", "users", "version")
     start, watch = 0, None
     number: int
 
@@ -143,6 +144,7 @@ class SavedPage(Page):
         self.held: Any = None
         self.ready = False  # whether it was written ahead of need
         self.users: list[Any] = []
+        self.elsewhere = Elsewhere()
         super().__init__(root, kind, False, pager)
         self.keys = [depend(root, self)]
 
@@ -173,7 +175,10 @@ class SavedPage(Page):
 
     def settle(self, root: Any) -> None:
         """Memory that this is, or is computed from, is about to change, perhaps unseen."""
-        if self.data is not None and root is root_of(self.data):
+        own = self.data is not None and root is root_of(self.data)
+        if self.elsewhere.watched(self, root, own):
+            return
+        if own:
             self.before_change()
             storage = self.seen()
             self.held = None if storage is None else counter_of(storage)  # also when the memory is forgotten
@@ -184,6 +189,10 @@ class SavedPage(Page):
         else:
             self.keep()
         self.again = None
+
+    def went(self, tensor: Tensor, root: Any) -> None:
+        """A tensor on this memory was given other memory: who saved it gets what it has then."""
+        self.elsewhere.note(tensor, self)
 
     def keep(self) -> None:
         """What the memory is computed from is about to change: have it now, unless nobody will get what it was."""
@@ -263,12 +272,13 @@ class View:
 
 
 class Kept:
-    """A saved tensor as a page, the view of it that was saved, and the bits of that."""
+    """A saved tensor as a page, the view of it that was saved, and the bits of that; weakly, the tensor itself."""
 
-    __slots__ = ("bits", "page", "view")
+    __slots__ = ("bits", "origin", "page", "view")
 
-    def __init__(self, page: SavedPage, view: View | None, bits: int = 0):
+    def __init__(self, page: SavedPage, view: View | None, bits: int = 0, tensor: Tensor | None = None):
         self.page, self.view, self.bits = page, view, bits
+        self.origin = _nobody if tensor is None else ref(tensor)
 
     def array(self) -> Any:
         """What was saved.  RuntimeError if it was changed in place since."""
@@ -302,7 +312,11 @@ class Kept:
 
     def tensor(self) -> Any:
         """A tensor of what was saved, on the storage that it had, or on another at its version where that is gone."""
-        found = turn(wrap(self.array()), self.bits)
+        array = self.array()  # which looks at versions
+        moved = self.page.elsewhere.shown(self.origin)
+        if moved is not None:
+            return moved
+        found = turn(wrap(array), self.bits)
         storage = self.page.seen()
         if storage is None:
             storage = storage_of(found)

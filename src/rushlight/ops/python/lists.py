@@ -6,7 +6,7 @@ to record.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,22 +29,34 @@ def _usual(tensors: list[Tensor]) -> bool:
     return _fit(tensors, way_of(tensors) if special.count else RECORDED)
 
 
-def _fit(tensors: list[Tensor], way: int) -> bool:
-    """Whether they are tensors of such a list, where they are recorded so."""
+def _fit(tensors: list[Tensor], way: int, elsewhere: bool = False) -> bool:
+    """Whether they are tensors of such a list, where they are recorded so; elsewhere: or such as a budget moves."""
     if not way or not tensors:
         return False
-    dtype = tensors[0]._held.dtype
+    dtype = _dtype(tensors[0])
     if dtype is not FLOAT32 and dtype is not FLOAT64:
         return False
     for t in tensors:
         if (
-            t.__class__ is not Tensor
+            (t.__class__ is not Tensor and not (elsewhere and _moved(t)))
             or t._unusual
-            or t._held.dtype is not dtype
+            or _dtype(t) is not dtype
             or (way is RECORDED and t.requires_grad)
         ):
             return False
     return True
+
+
+def _moved(t: Tensor) -> bool:
+    """Whether a budget moves the array of a tensor, which is of class Tensor to others."""
+    return t._elsewhere and getattr(t, "stands_for", None) is Tensor
+
+
+def _dtype(t: Tensor) -> np.dtype[Any]:
+    """The dtype of a tensor's array, which is not brought back for that."""
+    outline = t._on_disk() if t._elsewhere and _moved(t) else None
+    found: np.dtype[Any] = (t._held if outline is None else outline[0]).dtype
+    return found
 
 
 def _one_by_one(tensors: list[Tensor]) -> bool:
@@ -53,7 +65,7 @@ def _one_by_one(tensors: list[Tensor]) -> bool:
         return False
     if modes.levels and (owned(tuple(tensors)) or any(level.dry for level in modes.levels)):
         return False
-    return _fit(tensors, UNRECORDED)
+    return _fit(tensors, UNRECORDED, elsewhere=True)
 
 
 def norms(tensors: list[Tensor]) -> Array | None:
