@@ -17,6 +17,7 @@ from rushlight.kernels.images.maxima import *
 from rushlight.kernels.images.padding import *
 from rushlight.kernels.images.resample import *
 from rushlight.kernels.lists import *
+from rushlight.kernels.losses.ctc import *
 from rushlight.kernels.matrices import *
 from rushlight.kernels.native.loader import get_num_threads as get_num_threads
 from rushlight.kernels.native.loader import set_num_threads as set_num_threads

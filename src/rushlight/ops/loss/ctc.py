@@ -1,7 +1,4 @@
-"""Connectionist temporal classification.  What is saved are the probabilities' logarithms and the labels.
-
-Source: Graves et al., Connectionist Temporal Classification (2006), in logarithms, all samples at once.
-"""
+"""Connectionist temporal classification.  What is saved are the probabilities' logarithms and the labels."""
 
 from __future__ import annotations
 
@@ -9,103 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
+from rushlight.kernels.losses.ctc import Paths
 from rushlight.ops.loss.loss import reduction_of
 from rushlight.tensor import Tensor, wrap
 
 F = "nn.functional"
 
 
-class Paths:
-    """The states of a batch: a blank before, between and after the labels of each sample.
-
-    labels: (N, 2 * S + 1); skip: where the state two before may be the one before; steps, sizes: lengths (N,).
-    """
-
-    def __init__(self, targets: Array, steps: Array, sizes: Array, blank: int):
-        n = len(sizes)
-        longest = int(sizes.max(initial=0))
-        self.steps, self.sizes, self.rows = steps, sizes, np.arange(n)
-        self.labels = np.full((n, 2 * longest + 1), blank, np.int64)
-        if targets.ndim == 2:
-            self.labels[:, 1::2] = targets[:, :longest]
-        else:
-            at = np.arange(longest) < sizes[:, None]
-            self.labels[:, 1::2][at] = targets
-        self.labels[np.arange(2 * longest + 1) > 2 * sizes[:, None]] = blank
-        self.skip = np.zeros(self.labels.shape, bool)
-        self.skip[:, 2:] = (self.labels[:, 2:] != blank) & (self.labels[:, 2:] != self.labels[:, :-2])
-
-    def emitted(self, log_probs: Array, t: int) -> Array:
-        """The logarithm of each state's probability at step `t`."""
-        return np.take_along_axis(log_probs[t], self.labels, 1)
-
-    def forwards(self, log_probs: Array) -> Array:
-        """For every step, the logarithm of the probability of all ways to each state.  -> (T, N, 2 * S + 1)"""
-        out = np.full((len(log_probs), *self.labels.shape), -np.inf, log_probs.dtype)
-        for t in range(len(log_probs)):
-            emitted = self.emitted(log_probs, t)
-            if t == 0:
-                out[0, :, :2] = emitted[:, :2]
-            else:
-                self.advance(out[t - 1], out[t])
-                out[t] += emitted
-        return out
-
-    def advance(self, old: Array, new: Array) -> None:
-        """One step along the states."""
-        new[...] = old
-        new[:, 1:] = np.logaddexp(new[:, 1:], old[:, :-1])
-        skipped = np.where(self.skip[:, 2:], old[:, :-2], -np.inf)
-        new[:, 2:] = np.logaddexp(new[:, 2:], skipped)
-
-    def losses(self, alpha: Array) -> Array:
-        """Minus the logarithm of each sample's probability."""
-        if not len(alpha):
-            return np.where(self.sizes == 0, -0.0, np.inf)
-        last = alpha[np.maximum(self.steps - 1, 0), self.rows]
-        end = last[self.rows, 2 * self.sizes]
-        label = np.where(self.sizes > 0, last[self.rows, np.maximum(2 * self.sizes - 1, 0)], -np.inf)
-        empty = np.where(self.sizes == 0, -0.0, np.inf)
-        return np.where(self.steps > 0, -np.logaddexp(end, label), empty).astype(alpha.dtype)
-
-    def backwards(self, old: Array, t: int) -> Array:
-        """The logarithm of the probability of all ways from each state after step `t` to the end."""
-        new = old.copy()
-        new[:, :-1] = np.logaddexp(new[:, :-1], old[:, 1:])
-        skipped = np.where(self.skip[:, 2:], old[:, 2:], -np.inf)
-        new[:, :-2] = np.logaddexp(new[:, :-2], skipped)
-        ends = np.nonzero(self.steps == t + 1)[0]
-        new[ends] = -np.inf
-        new[ends, 2 * self.sizes[ends]] = 0
-        some = ends[self.sizes[ends] > 0]
-        new[some, 2 * self.sizes[some] - 1] = 0
-        return new
-
-    def slopes(self, log_probs: Array, loss: Array, alpha: Array) -> Array:
-        """The gradient of each sample's loss, in the form that holds behind log_softmax.  -> (T, N, C)"""
-        out = np.exp(log_probs)
-        after = np.full(self.labels.shape, -np.inf, log_probs.dtype)
-        classes = log_probs.shape[2]
-        flat = (self.rows[:, None] * classes + self.labels).reshape(-1)
-        for t in range(len(log_probs) - 1, -1, -1):
-            after = self.backwards(after, t)
-            share = np.exp(alpha[t] + after + loss[:, None])
-            out[t] -= np.bincount(flat, share.reshape(-1), out[t].size).reshape(out[t].shape)
-            out[t][t >= self.steps] = 0
-            after += self.emitted(log_probs, t)
-        return out
-
-
 @op(autocast="float32", ns=None, name="ctc_loss", refuse="bic")
 def ctc_op(log_probs: Array, paths: Paths, zero_infinity: bool) -> Array:
     """Minus the logarithm of the probability of each sample's labels.  (T, N, C) -> (N,)"""
-    with np.errstate(all="ignore"):
-        return paths.losses(paths.forwards(log_probs)).astype(log_probs.dtype)
+    return backend.ctc(log_probs, paths)
 
 
 ctc_op.grad("log_probs")(lambda g, log_probs, paths, zero_infinity: ctc_backward(g, log_probs, paths, zero_infinity))
@@ -114,14 +31,7 @@ ctc_op.grad("log_probs")(lambda g, log_probs, paths, zero_infinity: ctc_backward
 @op(ns=None, name="ctc_loss_backward")
 def ctc_backward(grad: Array, log_probs: Array, paths: Paths, zero_infinity: bool) -> Array:
     """The gradient of `ctc_op`.  (N,), (T, N, C) -> (T, N, C)"""
-    with np.errstate(all="ignore"):
-        alpha = paths.forwards(log_probs)
-        loss = paths.losses(alpha)
-        out = paths.slopes(log_probs, loss, alpha)
-        out *= grad[:, None]
-        impossible = (loss == np.inf) & (np.arange(len(out))[:, None] < paths.steps)
-        out[impossible] = 0 if zero_infinity else np.nan
-    return out
+    return backend.ctc_backward(grad, log_probs, paths, zero_infinity)
 
 
 @ctc_backward.grad("grad", "log_probs")

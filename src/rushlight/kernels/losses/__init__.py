@@ -1,0 +1,1 @@
+"""Kernels of losses over all ways to a target: connectionist temporal classification."""
