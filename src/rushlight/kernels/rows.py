@@ -53,7 +53,7 @@ def sum_rows(x: Array) -> Array:
     return add_up(x, (0,))
 
 
-LARGE = 1 << 12  # bytes of the first of two arrays from which on it pays to look whether they are broadcast
+LARGE = 1 << 10  # bytes of the first of two arrays from which on it pays to look whether they are broadcast
 _SPREAD = 1 << 14  # elements of a result from which on NumPy, which goes row by row, takes longer
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, bits, dense, native, rounded, rows_of, summed_in
+from rushlight.kernels.native import loader
 from rushlight.kernels.native.signatures import exports_of_rows
 from rushlight.kernels.reference.scans import WIDER
 
@@ -35,7 +36,10 @@ exports_of_rows(
 RUN = (
     1024  # elements that NumPy adds up one after the other, where they are no neighbours, before the sum goes on wider
 )
+COUNTED = 1 << 10  # elements of a mask from which on NumPy, which converts them, takes longer
 SMALL = 1 << 13  # elements up to which asking how they lie costs as much as adding them up
+# Kernels of which those over some dimensions may be joined by those over others.
+JOINS: dict[str, Any] = {"sum": np.add, "maximum_over": np.maximum, "minimum_over": np.minimum, "product_over": np.multiply}
 _REDUCE: Any = np.add.reduce  # its stubs know no keepdims that is a variable
 
 Axes = tuple[int, ...] | None
@@ -77,13 +81,44 @@ def joined(
     table = rows_of(x.dtype)
     extents = None if table is None else _extents(x, axes)
     if extents is None:
-        return None
+        return None if table is None or axes is None else _by_runs(kernel, x, axes, keepdims, dtype)
     covered = range(x.ndim) if axes is None else {d % x.ndim for d in axes}
     shape = [1 if d in covered else n for d, n in enumerate(x.shape) if keepdims or d not in covered]
     out = np.empty(shape, summed_in(x.dtype))
     getattr(table, kernel)(bits(x if dense(x) else x.T), out, *extents)
     wanted = x.dtype if dtype is None else dtype
     return out if out.dtype == wanted else rounded(out, wanted)
+
+
+def _by_runs(kernel: str, x: Array, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype[Any] | None) -> Array | None:
+    """The same over dimensions of which some do not follow one another: over the last that do, and then over the others."""
+    if kernel not in JOINS or not dense(x):
+        return None
+    covered = sorted(d % x.ndim for d in axes)
+    start = next(i for i in range(len(covered) - 1, -1, -1) if i == 0 or covered[i - 1] != covered[i] - 1)
+    rest, wide = tuple(covered[:start]), summed_in(x.dtype)
+    first = joined(kernel, x, tuple(covered[start:]), True, wide)
+    if first is None or not rest:
+        return None
+    out = joined(kernel, first, rest, True, wide) if first.size > SMALL else JOINS[kernel].reduce(first, rest, keepdims=True)
+    if out is None:
+        return None
+    shape = out.shape if keepdims else [n for d, n in enumerate(out.shape) if d not in covered]
+    wanted = x.dtype if dtype is None else dtype
+    return rounded(out.reshape(shape), wanted) if wanted != wide else out.reshape(shape)
+
+
+def counted(x: Array, axes: Axes, keepdims: bool = False) -> Array | None:
+    """How many of a mask are set, over dimensions that follow one another, in int64; None where NumPy does it as well, or none do."""
+    table = loader.tables().get(("bytes", "digests")) if axes is not None and x.size > COUNTED and x.dtype.kind == "b" else None
+    extents = None if table is None else _extents(x, axes)
+    if extents is None:
+        return None
+    covered = {d % x.ndim for d in axes or ()}
+    shape = [1 if d in covered else n for d, n in enumerate(x.shape) if keepdims or d not in covered]
+    out = np.empty(shape, np.int64)
+    table.counts(x if dense(x) else x.T, out, *extents)
+    return out
 
 
 def _of_few(kernel: str, x: Array, axes: Axes, keepdims: bool) -> Array | None:

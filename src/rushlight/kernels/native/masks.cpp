@@ -27,20 +27,55 @@ struct Mask {
     }
 };
 
+// How many of a row are set.
+long count_of_row(const uint8_t *row, long n) {
+    long found = 0;
+    if (n < 16) {
+        for (long i = 0; i < n; ++i) found += row[i] != 0;
+        return found;
+    }
+    for (long at = 0; at < n; at += kSome) {
+        const long last = std::min(at + kSome, n);
+        uint16_t part = 0;
+#pragma omp simd reduction(+ : part)
+        for (long i = at; i < last; ++i) part += row[i] != 0;
+        found += part;
+    }
+    return found;
+}
+
 void count(const uint8_t *mask, int64_t *counts, long n) {
     parallel_for(ceil_div(n, kBlock), 1, [=](long begin, long end) {
-        for (long b = begin; b < end; ++b) {
-            const uint8_t *from = mask + b * kBlock;
-            const long some = std::min(kBlock, n - b * kBlock);
-            long found = 0;
-            for (long at = 0; at < some; at += kSome) {
-                const long last = std::min(at + kSome, some);
-                uint16_t part = 0;
-#pragma omp simd reduction(+ : part)
-                for (long i = at; i < last; ++i) part += from[i] != 0;
-                found += part;
-            }
-            counts[b] = found;
+        for (long b = begin; b < end; ++b) counts[b] = count_of_row(mask + b * kBlock, std::min(kBlock, n - b * kBlock));
+    });
+}
+
+// The same of columns beside each other, which go down the rows together.
+void count_of_columns(const uint8_t *x, int64_t *out, long n, long inner, long w) {
+    uint8_t part[kSome];
+    std::fill_n(out, w, int64_t(0));
+    for (long top = 0; top < n; top += 255) {
+        std::memset(part, 0, w);
+        for (long i = top; i < std::min(top + 255, n); ++i) {
+            const uint8_t *row = x + i * inner;
+#pragma omp simd
+            for (long j = 0; j < w; ++j) part[j] += row[j] != 0;
+        }
+        for (long j = 0; j < w; ++j) out[j] += part[j];
+    }
+}
+
+// Over the middle of three dimensions.
+void counts(const uint8_t *x, int64_t *out, long outer, long n, long inner) {
+    if (inner == 1)
+        return parallel_for(outer, row_grain(n), [=](long begin, long end) {
+            for (long r = begin; r < end; ++r) out[r] = count_of_row(x + r * n, n);
+        });
+    const long units = ceil_div(inner, kSome);
+    parallel_for(outer * units, row_grain(n * std::min(inner, kSome) / 8), [=](long begin, long end) {
+        for (long i = begin; i < end; ++i) {
+            const long first = i % units * kSome;
+            count_of_columns(x + i / units * n * inner + first, out + i / units * inner + first, n, inner, std::min(kSome, inner - first));
         }
     });
 }
@@ -119,6 +154,13 @@ RL_EXPORT void rl_mask_counts_bytes(Array *mask_, Array *counts_, long n) {
     const uint8_t *mask = call.in<uint8_t>("mask", mask_, n);
     int64_t *counts = call.out<int64_t>("counts", counts_, rl::ceil_div(n, rl::kBlock));
     call.run([=] { rl::count(mask, counts, n); });
+}
+
+RL_EXPORT void rl_counts_bytes(Array *x_, Array *out_, long outer, long n, long inner) {
+    rl::Call call("counts");
+    const uint8_t *x = call.in<uint8_t>("input", x_, outer, n, inner);
+    int64_t *out = call.out<int64_t>("out", out_, outer, inner);
+    call.run([=] { rl::counts(x, out, outer, n, inner); });
 }
 
 // Of unsigned numbers as wide as the elements.

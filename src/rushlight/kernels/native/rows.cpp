@@ -76,8 +76,54 @@ template <class T, class F> static void each_row(const Axes &axes, const T *x, c
     });
 }
 
+constexpr long kShortRow = 16;   // elements up to which some rows are gone through as one
+constexpr long kTogether = 512;  // elements of them
+
+// An operand's part of rows that follow each other, as they lie or in `room`.
+template <class T> struct SomeRows {
+    long C, inner, apart;  // the elements of a row, how far these and the rows lie apart
+
+    const T *read(const T *from, long rows, T *room) const {
+        if (inner && apart == C) return from;
+        if (inner && apart == 0) return repeated(from, rows * C, room);
+        if (!inner && apart == 0) return std::fill_n(room, rows * C, *from), room;
+        T *to = room;
+        for (long r = 0; r < rows; ++r, from += apart)
+            for (long c = 0; c < C; ++c) *to++ = from[c * inner];
+        return room;
+    }
+
+    const T *repeated(const T *row, long count, T *room) const {
+        std::copy_n(row, std::min(C, count), room);
+        for (long have = C; have < count; have *= 2) std::copy_n(room, std::min(have, count - have), room + have);
+        return room;
+    }
+};
+
+// Rows of few elements: as many at a time as make a vector worth its while.
+template <class T, class F> static void across_short(const Axes &axes, const T *x, const T *y, T *o, F f) {
+    const int last = axes.count - 1;
+    const long C = axes.size[last], m = axes.size[last - 1], some = kTogether / C, parts = ceil_div(m, some);
+    const SomeRows<T> of_x{C, axes.x[last], axes.x[last - 1]}, of_y{C, axes.y[last], axes.y[last - 1]};
+    Axes outer = axes;
+    outer.take(last), outer.take(last - 1);
+    parallel_for(outer.total() * parts, row_grain(std::min(some, m) * C), [=, &outer](long begin, long end) {
+        T room_x[kTogether], room_y[kTogether];
+        for (long i = begin; i < end; ++i) {
+            long dx, dy;
+            outer.find(i / parts, dx, dy);
+            const long first = i % parts * some, rows = std::min(some, m - first);
+            const T *a = of_x.read(x + dx + first * of_x.apart, rows, room_x), *b = of_y.read(y + dy + first * of_y.apart, rows, room_y);
+            T *to = o + (i / parts * m + first) * C;
+#pragma omp simd
+            for (long c = 0; c < rows * C; ++c) to[c] = f(a[c], b[c]);
+        }
+    });
+}
+
 template <class T, class F> static void across(const Axes &axes, const T *x, const T *y, T *o, F f) {
     const long C = axes.size[axes.count - 1];
+    if (C <= kShortRow) return across_short(axes, x, y, o, f);
     if (axes.inner(1, 1)) {
         each_row(axes, x, y, o, [=](const T *a, const T *b, T *to) {
 #pragma omp simd

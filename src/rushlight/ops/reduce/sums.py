@@ -20,7 +20,7 @@ from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import FLOAT32, as_truths, packed, recast, widened
 from rushlight.kernels.native.ufuncs import TAKEN
-from rushlight.kernels.sums import SMALL, add_up, joined
+from rushlight.kernels.sums import SMALL, add_up, counted, joined
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import keep
 from rushlight.ops.shape.reshape import broadcast, reshape_op
@@ -37,6 +37,12 @@ INT64 = np.dtype(np.int64)
 _REDUCE: Any = np.add.reduce  # its stubs know no keepdims that is a variable
 # Ufuncs whose reductions have kernels.
 FOLDS = {np.maximum: "maximum_over", np.minimum: "minimum_over", np.multiply: "product_over"}
+# Those that follow from how many elements of a mask are set, and of how many.
+COUNTS: dict[Any, Callable[[Array, int], Array]] = {
+    np.add: lambda known, _: known,
+    np.logical_or: lambda known, _: np.not_equal(known, 0),
+    np.logical_and: lambda known, size: np.equal(known, size),
+}
 
 
 def tensor_argument(name: str, x: Array | Tensor | list[Any]) -> Array:
@@ -63,6 +69,10 @@ def fold(ufunc: Any, x: Array, dim: Any, keepdim: bool = False, **options: Any) 
         found = joined(FOLDS[ufunc], x, dim, keepdim)
         if found is not None:
             return found
+    if x.dtype.kind == "b" and ufunc in COUNTS and "where" not in options:
+        known = counted(x, dim, keepdim)
+        if known is not None:
+            return COUNTS[ufunc](known, count(x.shape, dim))
     if ufunc is np.add and not options and is_small(x):
         return total(x, dim, keepdim)
     if ufunc is np.add and x.size > BLOCK and x.dtype in HALVES and options == {"dtype": FLOAT32}:
@@ -265,8 +275,8 @@ def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
 @op(aten_call="truth", ns=None, half=None, complex_half="moves", batch=families.shifted)
 def truth_op(input: Array, which: str, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """np.logical_or or np.logical_and over `dim`: bool, but uint8 of uint8.  (*) -> (*)"""
-    if input.dtype == np.bool_:  # which stops at the first that decides
-        found = getattr(np, which).reduce(input, axis=dim, keepdims=keepdim)
+    if input.dtype == np.bool_:
+        found = fold(getattr(np, which), input, dim, keepdim)
     else:
         found = fold_of(getattr(np, which), as_truths, input, dim, keepdim)
     return packed(np.asarray(found, np.uint8 if input.dtype == np.uint8 else np.bool_))
@@ -305,7 +315,8 @@ def count_op(input: Array, dim: tuple[int, ...]) -> Array:
     """The number of elements that are not zero, over `dim`.  (*) -> (*) of int64"""
     if dim is None or input.dtype == np.bool_:
         known = as_truths(input) if input.dtype in HALVES else input
-        return packed(np.asarray(np.count_nonzero(known, axis=dim), np.int64))
+        found = counted(known, dim)
+        return packed(np.asarray(np.count_nonzero(known, axis=dim), np.int64)) if found is None else found
     return fold_of(np.add, as_truths, input, dim, False)
 
 
