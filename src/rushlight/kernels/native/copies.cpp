@@ -24,13 +24,27 @@ bool axes_of(const Array *from, const Array *to, Axes &axes) {
     return true;
 }
 
-constexpr long kBytes = 1 << 17;  // that make one piece worth a thread
+constexpr long kBytes = 1 << 16;  // that make one piece worth a thread
 
 inline long grain_of(long bytes) { return std::max<long>(1, kBytes / std::max<long>(bytes, 1)); }
 
-template <class T> void row(const T *x, T *o, long n, long from, long to) {
+// A few vectors of bytes, the last of which begins among those before: a call of memcpy takes as long as to move them.
+RL_INLINE void few_bytes(const char *x, char *o, long bytes) {
+    constexpr long kVector = 32;
+    char held[kVector];
+    for (long i = 0; i + kVector <= bytes; i += kVector) std::memcpy(held, x + i, kVector), std::memcpy(o + i, held, kVector);
+    std::memcpy(held, x + bytes - kVector, kVector), std::memcpy(o + bytes - kVector, held, kVector);
+}
+
+template <class T> RL_INLINE void neighbours(const T *x, T *o, long n) {
+    const long bytes = n * (long)sizeof(T);
+    if (bytes < 32 || bytes > 256) std::memcpy(o, x, bytes);
+    else few_bytes(reinterpret_cast<const char *>(x), reinterpret_cast<char *>(o), bytes);
+}
+
+template <class T> RL_INLINE void row(const T *x, T *o, long n, long from, long to) {
     if (from == 1 && to == 1) {
-        std::memcpy(o, x, n * sizeof(T));
+        neighbours(x, o, n);
     } else if (from == -1 && to == 1) {
         for (long i = 0; i < n; ++i) o[i] = x[-i];
     } else if (from == 0 && to == 1) {
@@ -42,13 +56,29 @@ template <class T> void row(const T *x, T *o, long n, long from, long to) {
     }
 }
 
-// Row by row; of few long ones, parts of rows.
+// Row by row, as many at a time as the next axis has.
 template <class T> void by_rows(Axes axes, const T *x, T *o) {
     const int last = axes.count - 1;
     const long n = axes.size[last], from = axes.x[last], to = axes.y[last];
-    const long part = std::min(n, grain_of(sizeof(T))), parts = ceil_div(n, part);
     axes.take(last);
-    parallel_for(axes.total() * parts, grain_of(part * sizeof(T)), [=](long begin, long end) {
+    const long next = last ? axes.size[last - 1] : 1, dx_next = last ? axes.x[last - 1] : 0, dy_next = last ? axes.y[last - 1] : 0;
+    parallel_for(axes.total(), grain_of(n * sizeof(T)), [=](long begin, long end) {
+        for (long i = begin; i < end;) {
+            long dx, dy, some = std::min(end, (i / next + 1) * next) - i;  // up to where the next axis ends
+            axes.find(i, dx, dy);
+            i += some;
+            for (; some > 0; --some, dx += dx_next, dy += dy_next) row(x + dx, o + dy, n, from, to);
+        }
+    });
+}
+
+// Of few long rows, parts.
+template <class T> void by_parts(Axes axes, const T *x, T *o) {
+    const int last = axes.count - 1;
+    const long n = axes.size[last], from = axes.x[last], to = axes.y[last];
+    const long part = grain_of(sizeof(T)), parts = ceil_div(n, part);
+    axes.take(last);
+    parallel_for(axes.total() * parts, 1, [=](long begin, long end) {
         for (long i = begin; i < end; ++i) {
             long dx, dy, first = i % parts * part;
             axes.find(i / parts, dx, dy);
@@ -74,6 +104,10 @@ template <class T, int kLength> void by_short_rows(Axes axes, const T *x, T *o) 
             if (kLength && repeated) {
                 for (long j = 0; j < m; ++j)
                     for (long i = 0; i < n; ++i) b[j * n + i] = a[j];
+                continue;
+            }
+            if (!kLength && from == 1 && to == 1) {
+                for (long j = 0; j < m; ++j, a += from_next, b += to_next) neighbours(a, b, n);
                 continue;
             }
             for (long j = 0; j < m; ++j, a += from_next, b += to_next)
@@ -121,6 +155,7 @@ template <class T> void copy(const Axes &axes, const T *x, T *o) {
         for (int i = 0; i < last; ++i)
             if (axes.x[i] == 1 && axes.size[i] > 3) return turned(axes, i, x, o);
     if (axes.count > 1 && axes.size[last] < kShort) by_short_rows(axes, x, o);
+    else if (axes.size[last] > grain_of(sizeof(T))) by_parts(axes, x, o);
     else by_rows(axes, x, o);
 }
 

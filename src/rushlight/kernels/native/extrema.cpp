@@ -3,10 +3,13 @@
 #include <memory>
 
 #include "row_sums.h"
+#include "turned.h"
 #include "vecmath.h"
 
 namespace rl {
 namespace {
+
+constexpr long kMost = 64;  // elements of a row that is put down as a column
 
 struct Largest {
     template <class T> static T first() { return -infinity<T>(); }
@@ -111,45 +114,38 @@ template <> struct PlaceOf<double> {
     typedef int64_t type;
 };
 
-// As first_extremes of rows.
-template <class T, bool kLeast> void first_extremes_of_rows(const T *x, T *out, int64_t *where, long outer, long count) {
-    parallel_for(outer, row_grain(count), [=](long begin, long end) {
-        for (long r = begin; r < end; ++r) {
-            const T *row = x + r * count;
-            T best = row[0];
-            long at = 0;
-            for (long i = 1; i < count; ++i) {
-                const T v = row[i];
-                const bool better = (kLeast ? v < best : v > best) | ((v != v) & (best == best));
-                best = better ? v : best;
-                at = better ? i : at;
-            }
-            out[r] = best, where[r] = at;
+// The first of the largest or smallest of each of `w` columns of `count` rows `pitch` apart, and where it is; the first NaN is both.
+template <class T, bool kLeast, class Place> void first_extremes_of_columns(const T *from, T *best, Place *at, long count, long pitch, long w) {
+    std::memcpy(best, from, w * sizeof(T));
+    std::fill_n(at, w, Place(0));
+    for (long r = 1; r < count; ++r) {
+        const T *row = from + r * pitch;
+#pragma omp simd
+        for (long c = 0; c < w; ++c) {
+            const T v = row[c], had = best[c];
+            const bool better = (kLeast ? v < had : v > had) | ((v != v) & (had == had));
+            best[c] = better ? v : had;
+            at[c] = better ? (Place)r : at[c];
         }
-    });
+    }
 }
 
-// The first of the largest or smallest of each column, and where it is; the first NaN is both.
+// The same of `count` rows of few elements, or of columns.
 template <class T, bool kLeast> void first_extremes(const T *x, T *out, int64_t *where, long outer, long count, long inner) {
-    if (inner == 1) return first_extremes_of_rows<T, kLeast>(x, out, where, outer, count);
     using Place = typename PlaceOf<T>::type;  // as wide as an element
+    const bool rows = inner == 1;
+    if (rows) inner = outer, outer = 1;
     const long units = ceil_div(inner, kUnit);
     parallel_for(outer * units, kGrain / (count * kUnit) + 1, [=](long begin, long end) {
+        T room[kUnit * kMost], best[kUnit];
+        Place at[kUnit];
         for (long u = begin; u < end; ++u) {
             const long first = u % units * kUnit, some = std::min(kUnit, inner - first);
-            const T *from = x + u / units * count * inner + first;
-            T best[kUnit];
-            Place at[kUnit] = {};
-            std::memcpy(best, from, some * sizeof(T));
-            for (long r = 1; r < count; ++r) {
-                const T *row = from + r * inner;
-#pragma omp simd
-                for (long c = 0; c < some; ++c) {
-                    const T v = row[c], had = best[c];
-                    const bool better = (kLeast ? v < had : v > had) | ((v != v) & (had == had));
-                    best[c] = better ? v : had;
-                    at[c] = better ? (Place)r : at[c];
-                }
+            if (rows) {
+                put_as_columns(x + first * count, room, some, count);
+                first_extremes_of_columns<T, kLeast>(room, best, at, count, filled(some), filled(some));
+            } else {
+                first_extremes_of_columns<T, kLeast>(x + u / units * count * inner + first, best, at, count, inner, some);
             }
             std::memcpy(out + u / units * inner + first, best, some * sizeof(T));
             for (long c = 0; c < some; ++c) where[u / units * inner + first + c] = at[c];
@@ -179,6 +175,7 @@ RL_ALL(ALL)
     RL_EXPORT void rl_first_extreme_##S(Array *x_, Array *out_, Array *where_, long outer, long count, long inner, int least) { \
         rl::Call call("first_extreme");                                                                    \
         call.expect(outer > 0 && count > 0 && count < 1L << 31 && inner > 0, "at least one element, and places of 32 bits"); \
+        call.expect(inner > 1 || count <= rl::kMost, "rows of few elements");                              \
         const T *x = call.in<T>("input", x_, outer, count, inner);                                         \
         T *out = call.out<T>("out", out_, outer, inner);                                                   \
         int64_t *where = call.out<int64_t>("where", where_, outer, inner);                                 \

@@ -2,6 +2,7 @@
 // order of each is fixed by the sizes alone.
 #include "reduce.h"
 #include "row_sums.h"
+#include "turned.h"
 
 namespace rl {
 namespace {
@@ -47,6 +48,17 @@ template <class U, class T = WideOf<U>> void log_sums_of_columns(const U *x, T *
 }
 
 template <class U, class T = WideOf<U>> void log_sums(const U *x, T *out, long outer, long n, long inner) {
+    if (inner == 1 && n <= kFew)
+        return parallel_for(ceil_div(outer, kUnit), row_grain(4 * n * kUnit), [=](long begin, long end) {
+            U room[kUnit * kFew];
+            T found[kUnit];
+            for (long i = begin; i < end; ++i) {
+                const long w = std::min(kUnit, outer - i * kUnit);
+                put_as_columns(x + i * kUnit * n, room, w, n);
+                log_sums_of_columns(room, found, n, filled(w), filled(w));
+                std::copy_n(found, w, out + i * kUnit);
+            }
+        });
     if (inner == 1)
         return parallel_for(outer, row_grain(4 * n), [=](long begin, long end) {
             for (long r = begin; r < end; ++r) out[r] = log_sum_of_row(x + r * n, n);

@@ -2,9 +2,11 @@
 //
 // Rows (inner == 1) are worked one by one while they lie in cache.  Otherwise tiles of neighbouring columns
 // go down the axis together, so that memory is read along lines.
-#include "columns.h"
+#include <array>
+
 #include "memory.h"
 #include "reduce.h"
+#include "turned.h"
 
 namespace rl {
 
@@ -110,15 +112,39 @@ static void backward_tile(const U *g, const U *y, U *o, long n, long inner, long
               [=](long j, T d, T v) { return kLog ? d - rl::exp(v) * sums[j] : (d - sums[j]) * v; });
 }
 
-// Runs `row(offset, room)` for every row, or `tile(offset, width, room)` for every tile of columns; room: for the numbers of
-// either in T, if it is asked for.
-template <class T, class Row, class Tile>
-static void sweep(long outer, long n, long inner, bool rooms, Row row, Tile tile) {
+// Some rows of a few elements as columns: the inputs turned, `tile` run on them, its results turned back.
+template <class U, size_t K, class Tile> static void by_columns(const std::array<const U *, K> &in, U *o, long n, long w, Tile tile) {
+    U room[K + 1][kTile * kFew];
+    std::array<const U *, K> turned;
+    for (size_t k = 0; k < K; ++k) put_as_columns(in[k], room[k], w, n), turned[k] = room[k];
+    tile(turned, room[K], filled(w), filled(w));
+    put_as_rows(room[K], o, w, n);
+}
+
+template <class U, size_t K> RL_INLINE std::array<const U *, K> behind(const std::array<const U *, K> &in, long at) {
+    std::array<const U *, K> found;
+    for (size_t k = 0; k < K; ++k) found[k] = in[k] + at;
+    return found;
+}
+
+// Runs `row(in, out, room)` for every row, or `tile(in, out, inner, width, room)` for every tile of columns; room: for the numbers
+// of either in T, if it is asked for.
+template <class T, class U, size_t K, class Row, class Tile>
+static void sweep(std::array<const U *, K> in, U *o, long outer, long n, long inner, bool rooms, Row row, Tile tile) {
     if (n == 0 || inner == 0) return;
+    if (inner == 1 && n <= kFew) {
+        const long tiles = ceil_div(outer, kTile);
+        return parallel_for(tiles, row_grain(n * kTile), [=](long begin, long end) {
+            Scratch<T> room(rooms ? n * kTile : 0, false);
+            for (long i = begin; i < end; ++i)
+                by_columns(behind(in, i * kTile * n), o + i * kTile * n, n, std::min(kTile, outer - i * kTile),
+                           [&](const auto &turned, U *to, long pitch, long w) { tile(turned, to, pitch, w, room.get()); });
+        });
+    }
     if (inner == 1) {
         parallel_for(outer, row_grain(n), [=](long begin, long end) {
             Scratch<T> room(rooms ? n : 0, false);
-            for (long i = begin; i < end; ++i) row(i * n, room.get());
+            for (long i = begin; i < end; ++i) row(behind(in, i * n), o + i * n, room.get());
         });
         return;
     }
@@ -126,8 +152,8 @@ static void sweep(long outer, long n, long inner, bool rooms, Row row, Tile tile
     parallel_for(outer * tiles, row_grain(n * widest), [=](long begin, long end) {
         Scratch<T> room(rooms ? n * widest : 0, false);
         for (long i = begin; i < end; ++i) {
-            long first = i % tiles * kTile;
-            tile(i / tiles * n * inner + first, inner - first < kTile ? inner - first : kTile, room.get());
+            const long first = i % tiles * kTile, at = i / tiles * n * inner + first;
+            tile(behind(in, at), o + at, inner, std::min(kTile, inner - first), room.get());
         }
     });
 }
@@ -142,9 +168,9 @@ static void sweep(long outer, long n, long inner, bool rooms, Row row, Tile tile
         U *o = call.out<U>("out", o_, outer, n, inner);                                                    \
         call.run([=] {                                                                                     \
             rl::sweep<T>(                                                                                  \
-                outer, n, inner, ROOM && !rl::kPlain<U>,                                                   \
-                [=](long at, T *room) { rl::NAME##_row(x + at, o + at, room, n); },                        \
-                [=](long at, long w, T *room) { rl::NAME##_tile(x + at, o + at, room, n, inner, w); });    \
+                std::array<const U *, 1>{x}, o, outer, n, inner, ROOM && !rl::kPlain<U>,                   \
+                [=](const auto &in, U *to, T *room) { rl::NAME##_row(in[0], to, room, n); },               \
+                [=](const auto &in, U *to, long pitch, long w, T *room) { rl::NAME##_tile(in[0], to, room, n, pitch, w); }); \
         });                                                                                                \
     }
 #define BACKWARD(NAME, LOG, U, S)                                                                          \
@@ -156,8 +182,9 @@ static void sweep(long outer, long n, long inner, bool rooms, Row row, Tile tile
         U *o = call.out<U>("out", o_, outer, n, inner);                                                    \
         call.run([=] {                                                                                     \
             rl::sweep<T>(                                                                                  \
-                outer, n, inner, false, [=](long at, T *) { rl::NAME##_row(g + at, y + at, o + at, n); },  \
-                [=](long at, long w, T *) { rl::backward_tile<U, LOG>(g + at, y + at, o + at, n, inner, w); }); \
+                std::array<const U *, 2>{g, y}, o, outer, n, inner, false,                                 \
+                [=](const auto &in, U *to, T *) { rl::NAME##_row(in[0], in[1], to, n); },                  \
+                [=](const auto &in, U *to, long pitch, long w, T *) { rl::backward_tile<U, LOG>(in[0], in[1], to, n, pitch, w); }); \
         });                                                                                                \
     }
 #define ALL(U, S)                                \

@@ -21,17 +21,23 @@ from rushlight.ops.shape.views import unsqueeze
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
+SHORT = 64  # elements of rows up to which a product of longer ones costs less than passes over the distances
 MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
 
 def euclidean(x1: Array, x2: Array) -> Array:
     """Euclidean distances by one matrix product: |a|^2 + |b|^2 - 2 a.b"""
-    out = backend.matmul(x1, x2.swapaxes(-1, -2))
-    out *= -2
-    out += summed("...k,...k->...", x1, x1)[..., :, None]
-    out += summed("...k,...k->...", x2, x2)[..., None, :]
-    np.maximum(out, 0, out=out)
-    return np.sqrt(out, out=out)
+    a2, b2 = (summed("...k,...k->...", x, x)[..., None] for x in (x1, x2))
+    if x1.shape[-1] <= SHORT:  # the squares are two more summands, which cost less than to go through the result again
+        left = np.concatenate([x1 * -2, a2, np.ones_like(a2)], -1)
+        out = backend.matmul(left, np.concatenate([x2, np.ones_like(b2), b2], -1).swapaxes(-1, -2))
+    else:
+        out = backend.matmul(x1, x2.swapaxes(-1, -2))
+        out *= -2
+        out += a2
+        out += b2.swapaxes(-1, -2)
+    backend.maximum(out, 0, out=out)
+    return backend.sqrt(out, out=out)
 
 
 @op(autocast="float32", ns=None, name="cdist", batch=families.distances)

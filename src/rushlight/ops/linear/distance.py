@@ -18,6 +18,8 @@ from rushlight.dispatch.operands import one_number
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.kernels.dispatch import up
 from rushlight.ops.elementwise.floats import as_numbers, widened
+from rushlight.ops.reduce.norms import euclidean
+from rushlight.ops.reduce.sums import fold_of
 from rushlight.tensor import Tensor
 
 F = "nn.functional"
@@ -33,19 +35,14 @@ def unit(x: Array | Tensor, dim: int, eps: float) -> tuple[Any, Any, Any]:
 @op(ns=None, name="cosine_similarity", promote="arith", refuse="bic", refusal=RuntimeError, batch=families.along_both)
 def cosine_op(x1: Array, x2: Array, dim: int, eps: float) -> Array:
     """Sums of x1 * x2 along `dim` over the product of the norms, each at least eps.  (*), (*) -> (*)"""
-    product = np.add.reduce(x1 * x2.conj(), axis=dim)
-    norms = [np.maximum(np.sqrt(np.add.reduce((x * x.conj()).real, axis=dim)), eps) for x in (x1, x2)]
+    product = fold_of(np.add, lambda a, b: a * b.conj(), x1, (dim,), False, x2)
+    norms = [np.maximum(euclidean(x, (dim,), False), eps) for x in (x1, x2)]
     return product / (norms[0] * norms[1])
 
 
 @cosine_op.shape
 def _(x1: Array, dim: int) -> list[shapes.Made]:
     return [shapes.reduced(x1, dim, False)]
-
-
-@cosine_op.work
-def _(x1: Array) -> int:
-    return x1.nbytes * (2 if x1.dtype.kind == "c" else 1)
 
 
 @cosine_op.grad("x1", "x2")

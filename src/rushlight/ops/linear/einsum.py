@@ -17,7 +17,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.linear.unfit import same_dtype
-from rushlight.ops.reduce.sums import sum_op
+from rushlight.ops.reduce.sums import fold_of, sum_op
 from rushlight.ops.shape.diagonal import diagonal
 from rushlight.ops.shape.views import permute
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Labels = tuple[Any, ...]  # a name for each dimension of an operand: a letter, or an int for one behind the ellipsis
 LARGE = 1 << 14  # elements of a product from which on two steps are worth it
+SHORT = 32  # summands of a product of vectors
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -57,6 +58,11 @@ def widened(left: Array, right: Array) -> tuple[Any, Any]:
     return np.concatenate([left, np.zeros_like(left)], -1), np.concatenate([right, np.zeros_like(right)], -2)
 
 
+def is_of_short_rows(left: Array) -> bool:
+    """Whether each sum is of so few products that calling BLAS for it takes longer than to make it."""
+    return bool(left.dtype.kind == "f" and left.dtype.itemsize >= 4 and left.shape[-1] <= SHORT and left.size > SHORT)
+
+
 @op(
     autocast="lower",
     factors=(0, 1),
@@ -76,7 +82,10 @@ def contract(input: Array, other: Array, la: Labels, lb: Labels, lo: Labels) -> 
     summed = [n for n in la if n not in lo]
     a, b = same_size(input, la, other, lb, summed)
     left, right = arranged(a, la, [batch, rows, summed]), arranged(b, lb, [batch, summed, columns])
-    out = backend.matmul(*widened(left, right)) if summed else np.multiply(left, right)
+    if summed and not rows and not columns and is_of_short_rows(left):
+        out = fold_of(np.add, np.multiply, left[..., 0, :], (len(batch),), False, right[..., 0])
+    else:
+        out = backend.matmul(*widened(left, right)) if summed else np.multiply(left, right)
     sizes = {**dict(zip(lb, b.shape, strict=True)), **dict(zip(la, a.shape, strict=True))}
     out = np.reshape(out, (*out.shape[: len(batch)], *[sizes[n] for n in rows + columns]))
     have = batch + rows + columns

@@ -101,7 +101,7 @@ def _in_one_pass(input: Array, dim: int | None) -> bool:
         return False
     if input.size <= SMALL:
         return input.itemsize > 2 and 0 < input.size and input.shape[dim] <= SHORT_ROW
-    return dim % input.ndim < input.ndim - 1
+    return dim % input.ndim < input.ndim - 1 or (input.itemsize > 2 and input.shape[dim] <= SHORT_ROW)
 
 
 def _found_at_once(input: Array, dim: int, function_name: str) -> tuple[Array, Array]:

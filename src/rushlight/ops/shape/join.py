@@ -48,11 +48,12 @@ def concatenated(arrays: list[Any], dim: int) -> Array:
 
 def joined_into(out: Array, arrays: list[Any] | tuple[Array, ...], dim: int) -> Array:
     """Arrays one after another in `out`, whose sizes but that of `dim` they are to have."""
-    front, start, sizes = np.moveaxis(out, dim, 0), 0, {a.shape[:dim] + a.shape[dim:][1:] for a in arrays}
+    start, sizes = 0, {a.shape[:dim] + a.shape[dim:][1:] for a in arrays}
     if len(sizes) > 1:
         return np.concatenate(arrays, dim, out=out)  # which says what is wrong
+    lead = (slice(None),) * (dim if dim >= 0 else dim + out.ndim)
     for a in arrays:
-        move(np.moveaxis(a, dim, 0), front[start : start + a.shape[dim]])
+        move(a, out[(*lead, slice(start, start + a.shape[dim]))])
         start += a.shape[dim]
     return out
 
@@ -71,8 +72,8 @@ def stacked(arrays: list[Any] | tuple[Array, ...], dim: int) -> Array:
     out = np.empty(shape, arrays[0].dtype)
     if not large or any(a.shape != arrays[0].shape for a in arrays):
         return np.stack(arrays, place, out=out)
-    for a, part in zip(arrays, np.moveaxis(out, place, 0), strict=True):
-        move(a, part)
+    for i, a in enumerate(arrays):
+        move(a, out[(*(slice(None),) * place, i)])
     return out
 
 
