@@ -1,10 +1,10 @@
 // Cross entropy from logits, dropout with one bit a mask element.
 #include <cmath>
 
-#include "columns.h"
 #include "indices.h"
 #include "memory.h"
 #include "reduce.h"
+#include "turned.h"
 
 namespace rl {
 
@@ -38,11 +38,11 @@ template <class U, class T = WideOf<U>> struct Entropy {
     // The losses together, and the weights of the rows that count.
     void sums(const T *losses, double *to) const {
         double loss = 0, sum = 0;
-        for (long r = 0; r < R; ++r) {
-            loss += losses[r];
-            if (target[r] != ignore) sum += weight(target[r]);
-        }
-        to[0] = loss, to[1] = sum;
+        long count = 0;
+#pragma omp simd reduction(+ : loss, count)
+        for (long r = 0; r < R; ++r) loss += losses[r], count += target[r] != ignore;
+        for (long r = 0; w && r < R; ++r) sum += target[r] == ignore ? T(0) : w[target[r]];
+        to[0] = loss, to[1] = w ? sum : (double)count;
     }
 
     void gradient(long r, const T *row, T g, T lse, T *o) const {
@@ -77,44 +77,68 @@ template <class U, class T = WideOf<U>> struct Entropy {
         });
     }
 
-    void tile_losses(long first, const T *from, long many, T *loss, T *lse) const {
+    // from: where the logits begin, each row's in a column; many of `wide` count.
+    void tile_losses(long first, const T *from, long pitch, long many, long wide, T *loss, T *lse) const {
         T m[kTile], s[kTile];
-        tile_sums<T, false>(from, (T *)nullptr, C, I, 0, many, m, s);
+        tile_sums<T, false>(from, (T *)nullptr, C, pitch, 0, wide, m, s);
+#pragma omp simd
+        for (long j = 0; j < wide; ++j) m[j] += rl::log(s[j]);
         for (long j = 0; j < many; ++j) {
             const long t = target[first + j];
-            lse[j] = m[j] + rl::log(s[j]);
-            loss[j] = t == ignore ? T(0) : (lse[j] - from[t * I + j]) * weight(t) * (T(1) - smoothing);
+            lse[j] = m[j];
+            loss[j] = t == ignore ? T(0) : (lse[j] - from[t * pitch + j]) * weight(t) * (T(1) - smoothing);
             s[j] = 0;
         }
         if (smoothing == 0) return;
         for (long c = 0; c < C; ++c) {
-            const T by = weight(c), *row = from + c * I;
+            const T by = weight(c), *row = from + c * pitch;
 #pragma omp simd
-            for (long j = 0; j < many; ++j) s[j] += by * (lse[j] - row[j]);
+            for (long j = 0; j < many; ++j) s[j] += by * (m[j] - row[j]);
         }
         for (long j = 0; j < many; ++j) loss[j] += target[first + j] == ignore ? T(0) : s[j] * (smoothing / T(C));
     }
 
-    // every: how far the gradients of losses lie apart, 0 where all have one.
-    void tile_gradient(long first, long from, long many, const T *g, long every, const T *lse, T *o) const {
-        T direct[kTile], spread[kTile], scale[kTile];
+    // from, to: logits and their gradients, each row's in a column.  every: how far the gradients of losses lie apart, 0 where all have one.
+    void tile_gradient(long first, const T *from, long pitch, long many, long wide, const T *g, long every, const T *lse, T *to) const {
+        T direct[kTile], spread[kTile], scale[kTile], base[kTile], kept[kTile];
         for (long j = 0; j < many; ++j) {
             const long t = target[first + j];
             const T d = t == ignore ? T(0) : g[j * every];
             direct[j] = t == ignore ? T(0) : d * weight(t) * (T(1) - smoothing), spread[j] = d * smoothing / T(C);
-            scale[j] = t == ignore ? -infinity<T>() : direct[j] + spread[j] * weight_sum;
+            scale[j] = direct[j] + spread[j] * weight_sum;
+            base[j] = lse[j], kept[j] = t != ignore;
         }
+        for (long j = many; j < wide; ++j) spread[j] = scale[j] = base[j] = kept[j] = 0;
         for (long c = 0; c < C; ++c) {
-            const T by = smoothing == 0 ? T(1) : weight(c), *row = x + from + c * I;
-            T *to = o + from + c * I;
+            const T by = smoothing == 0 ? T(1) : weight(c), *row = from + c * pitch;
+            T *out = to + c * pitch;
 #pragma omp simd
-            for (long j = 0; j < many; ++j) {
-                const T v = rl::exp(row[j] - lse[j]) * scale[j] - spread[j] * by;
-                to[j] = scale[j] == -infinity<T>() ? T(0) : v;
+            for (long j = 0; j < wide; ++j) {
+                const T v = rl::exp(row[j] - base[j]) * scale[j] - spread[j] * by;
+                out[j] = kept[j] != 0 ? v : T(0);
             }
         }
         for (long j = 0; j < many; ++j)
-            if (target[first + j] != ignore) o[from + target[first + j] * I + j] -= direct[j];
+            if (target[first + j] != ignore) to[target[first + j] * pitch + j] -= direct[j];
+    }
+
+    bool has_few() const { return I == 1 && C <= kFew; }
+
+    // f(first row, how many, their logits in columns) of some rows of few logits
+    template <class F> void columns(F f) const {
+        parallel_for(ceil_div(R, kTile), row_grain(C * kTile), [&](long begin, long end) {
+            T room[kTile * kFew], wide[kPlain<U> ? 1 : kTile * kFew];
+            for (long i = begin; i < end; ++i) {
+                const long first = i * kTile, many = std::min(kTile, R - first);
+                if constexpr (kPlain<U>) {
+                    put_as_columns(x + first * C, room, many, C);
+                } else {
+                    widen(x + first * C, wide, many * C);
+                    put_as_columns(wide, room, many, C);
+                }
+                f(first, many, room);
+            }
+        });
     }
 };
 
@@ -134,9 +158,11 @@ template <class U, class F, class T = WideOf<U>> static void each_row(const Entr
 }
 
 template <class U, class T = WideOf<U>> static void cross_entropy(const Entropy<U> &k, T *loss, T *lse) {
+    if (k.has_few())
+        return k.columns([&](long r, long many, const T *from) { k.tile_losses(r, from, filled(many), many, filled(many), loss + r, lse + r); });
     if constexpr (kPlain<U>)
         if (k.I != 1)
-            return k.tiles([&](long r, long at, long many) { k.tile_losses(r, k.x + at, many, loss + r, lse + r); });
+            return k.tiles([&](long r, long at, long many) { k.tile_losses(r, k.x + at, k.I, many, many, loss + r, lse + r); });
     each_row(k, [=](long r, const T *row, T *) {
         const T m = row_max(row, k.C);
         lse[r] = m + rl::log(exp_sum(row, k.C, m));
@@ -146,9 +172,22 @@ template <class U, class T = WideOf<U>> static void cross_entropy(const Entropy<
 
 template <class U, class T = WideOf<U>>
 static void cross_entropy_backward(const Entropy<U> &k, const T *g, long every, const T *lse, U *o) {
+    if (k.has_few())
+        return k.columns([&](long r, long many, T *from) {
+            k.tile_gradient(r, from, filled(many), many, filled(many), g + r * every, every, lse + r, from);
+            if constexpr (kPlain<U>) {
+                put_as_rows(from, o + r * k.C, many, k.C);
+            } else {
+                T rows[kTile * kFew];
+                put_as_rows(from, rows, many, k.C);
+                narrow(rows, o + r * k.C, many * k.C);
+            }
+        });
     if constexpr (kPlain<U>) {
         if (k.I != 1)
-            return k.tiles([&](long r, long at, long many) { k.tile_gradient(r, at, many, g + r * every, every, lse + r, o); });
+            return k.tiles([&](long r, long at, long many) {
+                k.tile_gradient(r, k.x + at, k.I, many, many, g + r * every, every, lse + r, o + at);
+            });
         each_row(k, [=](long r, const T *row, T *) { k.gradient(r, row, g[r * every], lse[r], o + r * k.C); });
     } else {
         each_row(k, [=](long r, const T *row, T *room) {
