@@ -39,7 +39,12 @@ RUN = (
 COUNTED = 1 << 10  # elements of a mask from which on NumPy, which converts them, takes longer
 SMALL = 1 << 13  # elements up to which asking how they lie costs as much as adding them up
 # Kernels of which those over some dimensions may be joined by those over others.
-JOINS: dict[str, Any] = {"sum": np.add, "maximum_over": np.maximum, "minimum_over": np.minimum, "product_over": np.multiply}
+JOINS: dict[str, Any] = {
+    "sum": np.add,
+    "maximum_over": np.maximum,
+    "minimum_over": np.minimum,
+    "product_over": np.multiply,
+}
 _REDUCE: Any = np.add.reduce  # its stubs know no keepdims that is a variable
 
 Axes = tuple[int, ...] | None
@@ -100,7 +105,11 @@ def _by_runs(kernel: str, x: Array, axes: tuple[int, ...], keepdims: bool, dtype
     first = joined(kernel, x, tuple(covered[start:]), True, wide)
     if first is None or not rest:
         return None
-    out = joined(kernel, first, rest, True, wide) if first.size > SMALL else JOINS[kernel].reduce(first, rest, keepdims=True)
+    out = (
+        joined(kernel, first, rest, True, wide)
+        if first.size > SMALL
+        else JOINS[kernel].reduce(first, rest, keepdims=True)
+    )
     if out is None:
         return None
     shape = out.shape if keepdims else [n for d, n in enumerate(out.shape) if d not in covered]
@@ -110,7 +119,11 @@ def _by_runs(kernel: str, x: Array, axes: tuple[int, ...], keepdims: bool, dtype
 
 def counted(x: Array, axes: Axes, keepdims: bool = False) -> Array | None:
     """How many of a mask are set, over dimensions that follow one another, in int64; None where NumPy does it as well, or none do."""
-    table = loader.tables().get(("bytes", "digests")) if axes is not None and x.size > COUNTED and x.dtype.kind == "b" else None
+    table = (
+        loader.tables().get(("bytes", "digests"))
+        if axes is not None and x.size > COUNTED and x.dtype.kind == "b"
+        else None
+    )
     extents = None if table is None else _extents(x, axes)
     if extents is None:
         return None

@@ -229,6 +229,10 @@ def _(g: Array | Tensor, input2: Array | Tensor, out: Array | Tensor | None, upp
     back = cholesky_solve_op(g, input2, upper)
     if out is None:
         return back, None
+    if back.shape[-1] * 3 <= back.shape[-2]:  # few columns: no matrix is multiplied by another
+        if upper:
+            return back, -((input2 @ back) @ mH(out) + (input2 @ out) @ mH(back))
+        return back, -(back @ (mH(out) @ input2) + out @ (mH(back) @ input2))
     both = back @ mH(out)
     both = both + mH(both)
     return back, -(input2 @ both if upper else both @ input2)
