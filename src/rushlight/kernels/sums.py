@@ -119,15 +119,13 @@ def _by_runs(kernel: str, x: Array, axes: tuple[int, ...], keepdims: bool, dtype
 
 def counted(x: Array, axes: Axes, keepdims: bool = False) -> Array | None:
     """How many of a mask are set, over dimensions that follow one another, in int64; None where NumPy does it as well, or none do."""
-    table = (
-        loader.tables().get(("bytes", "digests"))
-        if axes is not None and x.size > COUNTED and x.dtype.kind == "b"
-        else None
-    )
-    extents = None if table is None else _extents(x, axes)
-    if extents is None:
+    if axes is None or x.size <= COUNTED or x.dtype.kind != "b":
         return None
-    covered = {d % x.ndim for d in axes or ()}
+    table = loader.tables().get(("bytes", "digests"))
+    extents = _extents(x, axes)
+    if table is None or extents is None:
+        return None
+    covered = {d % x.ndim for d in axes}
     shape = [1 if d in covered else n for d, n in enumerate(x.shape) if keepdims or d not in covered]
     out = np.empty(shape, np.int64)
     table.counts(x if dense(x) else x.T, out, *extents)

@@ -72,8 +72,9 @@ def stacked(arrays: list[Any] | tuple[Array, ...], dim: int) -> Array:
     out = np.empty(shape, arrays[0].dtype)
     if not large or any(a.shape != arrays[0].shape for a in arrays):
         return np.stack(arrays, place, out=out)
+    lead: tuple[Any, ...] = (slice(None),) * place
     for i, a in enumerate(arrays):
-        move(a, out[(*(slice(None),) * place, i)])
+        move(a, out[(*lead, i)])
     return out
 
 
