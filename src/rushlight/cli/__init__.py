@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
+from rushlight.cli.parsers import Parser
 from rushlight.version import __version__
 
 __all__ = ["main"]
@@ -42,7 +43,7 @@ EXAMPLES = """examples:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in ``argv`` (default: the process's arguments) and return its exit status."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="rushlight",
         description="Automatic differentiation with PyTorch's API on CPUs, whose product is memory: what training costs,\n"
         "and how to train with less of it.",

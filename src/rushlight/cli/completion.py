@@ -9,6 +9,8 @@ import io
 import re
 from collections.abc import Sequence
 
+from rushlight.cli.parsers import Parser
+
 __all__ = ["main"]
 
 EPILOG = """examples:
@@ -35,7 +37,7 @@ complete -o filenames -F _rushlight rushlight
 
 def main(argv: Sequence[str]) -> int:
     """Print the completion of a shell."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="rushlight completion",
         description="Print what a shell needs to complete commands and options.",
         epilog=EPILOG,

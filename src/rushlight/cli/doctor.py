@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import json
 import os
@@ -17,6 +16,7 @@ import numpy as np
 
 from rushlight import cpu, kernels
 from rushlight.backends import blas
+from rushlight.cli.parsers import Parser
 from rushlight.kernels import products
 from rushlight.kernels.matrices import matmul
 from rushlight.kernels.native import loader
@@ -27,7 +27,7 @@ Facts = dict[str, dict[str, Any]]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the report; exit status 0, also where there is advice."""
-    parser = argparse.ArgumentParser(prog="rushlight doctor", description=__doc__)
+    parser = Parser(prog="rushlight doctor", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of tables")
     parser.add_argument("--no-measure", action="store_true", help="say what is in use and measure nothing")
     options = parser.parse_args(argv)

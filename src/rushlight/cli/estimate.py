@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from rushlight.cli.parsers import Parser
+
 __all__ = ["main"]
 
 EPILOG = """examples:
@@ -58,7 +60,7 @@ def parser() -> argparse.ArgumentParser:
     """The options."""
     from rushlight.cli.run import bytes_given
 
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="rushlight estimate",
         description="Say what training steps of a model will need, from shapes.",
         epilog=EPILOG,

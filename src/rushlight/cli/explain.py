@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
+from rushlight.cli.parsers import Parser
+
 __all__ = ["main", "sections"]
 
 PAGES = (
@@ -24,7 +26,7 @@ EPILOG = """examples:
 
 def main(argv: Sequence[str]) -> int:
     """Print one section, those that have some words, or the names of all; exit status 1 where there is none."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="rushlight explain",
         description="Say what caused a message, and what to do.",
         epilog=EPILOG,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.cli import run
+from rushlight.cli.parsers import Parser
 from rushlight.cli.record import unwritable, written
 
 __all__ = ["main", "search"]
@@ -52,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The options."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="rushlight memory frontier",
         usage="rushlight memory frontier [OPTION ...] (SCRIPT | - | -m MODULE | -c CODE) [ARGUMENT ...]",
         description="Show the curve of peak bytes against seconds a step, with the code for each point.",

@@ -1,11 +1,11 @@
 """``rushlight info``: the versions in use, in lines that fit into a bug report."""
 
-import argparse
 import importlib.metadata
 import platform
 import sys
 from collections.abc import Sequence
 
+from rushlight.cli.parsers import Parser
 from rushlight.version import __version__
 
 __all__ = ["main"]
@@ -15,7 +15,7 @@ OPTIONAL = ("scipy", "cupy-cuda12x", "safetensors", "mpi4py", "tqdm", "torch")
 
 def main(argv: Sequence[str]) -> int:
     """Print the versions and return 0."""
-    parser = argparse.ArgumentParser(prog="rushlight info", description="Print the versions in use.")
+    parser = Parser(prog="rushlight info", description="Print the versions in use.")
     parser.parse_args(argv)
     rows = {
         "rushlight": __version__,

@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from rushlight.cli.parsers import Parser
 from rushlight.compat.stand_in import Refused, StandIn
 from rushlight.compat.torch_version import PYTORCH
 
@@ -16,7 +17,7 @@ TEXT = """Put a small distribution named torch into this virtual environment, wh
 
 def main(argv: Sequence[str]) -> int:
     """Install or remove the stand-in; 1 where that is refused."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="rushlight install-as-torch", description=TEXT, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--undo", action="store_true", help="take it out again, without a trace")

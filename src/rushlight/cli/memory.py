@@ -11,6 +11,7 @@ from typing import Any
 
 from rushlight.cli import closed_pipe, run
 from rushlight.cli.interrupts import noted
+from rushlight.cli.parsers import Parser
 from rushlight.cli.record import leaving, recorded, stopped, summed_up, unwritable, written
 
 __all__ = ["main"]
@@ -77,7 +78,7 @@ def _of_report(words: list[str], parser: argparse.ArgumentParser) -> tuple[argpa
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="rushlight memory",
         description="See where memory goes: timeline, peak, advice in bytes.",
         epilog=EPILOG,

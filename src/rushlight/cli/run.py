@@ -13,6 +13,7 @@ from types import CodeType, ModuleType
 from typing import NamedTuple
 
 from rushlight.cli import frames
+from rushlight.cli.parsers import Parser
 from rushlight.compat import devices, imports, missing
 from rushlight.distributed import faults, launch, mpi
 
@@ -146,7 +147,7 @@ def refusal(options: argparse.Namespace, job: Job) -> str | None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="rushlight run",
         usage="rushlight run [OPTION ...] (SCRIPT | - | -m MODULE | -c CODE) [ARGUMENT ...]",
         description="Run an unmodified PyTorch script on rushlight: a file, or what standard input holds (-).",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.cli import run
 from rushlight.cli.interrupts import SIGNALS, handled
+from rushlight.cli.parsers import Parser
 from rushlight.cli.record import summed_up, unwritable, written
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="rushlight memory watch",
         usage="rushlight memory watch [OPTION ...] (SCRIPT.py | - | -m MODULE | -c CODE | --attach PID) [ARGUMENT ...]",
         description="Show what a program has in memory while it runs; at its end, write the report.",

@@ -11,6 +11,7 @@ from rushlight.cli.demo.chart import draw
 from rushlight.cli.demo.progress import Progress
 from rushlight.cli.demo.table import render
 from rushlight.cli.demo.ways import MOST_STEPS, WAYS, run
+from rushlight.cli.parsers import Parser
 
 __all__ = ["main"]
 
@@ -57,7 +58,7 @@ def _count(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="rushlight demo",
         description="Train a vision transformer on 1,797 handwritten digits in three ways and measure the memory.",
         epilog=EPILOG,
