@@ -311,7 +311,9 @@ def test_a_quantized_weight_is_used_by_a_layer_and_is_made_of_its_parts() -> Non
     assert type(turned) is Scaled and (turned.whole == -layer.weight.whole).all()
     with pytest.raises(RuntimeError, match="expected \\[4, 3\\]"):
         dispatch.transform_subclass(layer.weight, lambda name, part: part, outer_size=(4, 3))
-    with pytest.raises(TypeError, match=r"Multiple dispatch failed for aten\.sin\.default: .* all of Scaled"):
+    with pytest.raises(
+        TypeError, match=r"(?s)Multiple dispatch failed for 'torch\.ops\.aten\.sin\.default'; all.*Scaled"
+    ):
         layer.weight.sin()
 
 
@@ -509,3 +511,67 @@ def test_views_of_what_has_no_memory_say_shapes_where_classes_are_not_asked(name
             outer + 1
         with pytest.raises(NotImplementedError, match="taken as an array"):
             seen + 1
+
+
+class Answering(torch.Tensor):
+    """A tensor for which a function answers."""
+
+    @staticmethod
+    def __new__(cls: Any, answer: Any, size: Any = (2,), **options: Any) -> Any:
+        made = torch.Tensor._make_wrapper_subclass(cls, size, **options)
+        made.answer = answer
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return args[0].answer(func, args, kwargs)
+
+
+def test_operators_of_python_ask_the_other_operand_where_classes_have_no_answer() -> None:
+    class Other:
+        def __radd__(self, other: object) -> str:
+            return "added"
+
+    silent = Answering(lambda *call: NotImplemented)
+    assert silent + Other() == "added"
+    with pytest.raises(TypeError, match="unsupported operand"):
+        silent + 1
+    with pytest.raises(TypeError, match=r"Multiple dispatch failed for 'torch.ops.aten.add.Tensor'"):
+        silent.add(1)
+
+
+def test_what_is_no_tensor_is_refused_as_an_answer() -> None:
+    with pytest.raises(RuntimeError, match=r"Unable to cast 'arf' to Tensor"):
+        Answering(lambda *call: "arf").neg()
+
+
+def test_operators_are_handed_python_numbers_and_give_lists() -> None:
+    seen: list[Any] = []
+
+    def answer(func: Any, args: Any, kwargs: Any) -> Any:
+        seen.append((func.__module__, func.__name__, args[1:], kwargs))
+        return torch.ones(2)
+
+    x = Answering(answer)
+    x.masked_fill(torch.ones(2) > 0, 0.0)
+    x.var(0)
+    assert seen[0][:2] == ("torch._ops.aten", "masked_fill.Scalar") and type(seen[0][2][1]) is float
+    assert seen[1][3] == {"correction": 1} and type(seen[1][3]["correction"]) is int
+    assert (
+        type(torch.ops.aten.split.Tensor(torch.ones(2), 1)) is list
+        and type(torch.ops.aten.unbind(torch.ones(2))) is list
+    )
+    assert type(torch.ops.aten.sort.default(torch.ones(2))) is not list
+
+
+def test_sizes_and_strides_of_what_has_no_memory_go_together() -> None:
+    for error, words, size, options in (
+        (TypeError, "must be tuple of ints", 3, {}), (RuntimeError, "setting storage offset without stride", (2,), {"storage_offset": 1}),
+        (RuntimeError, "must match dimensionality of strides", (2, 3), {"strides": (1,)}), (RuntimeError, "Only Tensors", (2,), {"dtype": torch.int64, "requires_grad": True}),
+        (ValueError, "Unknown sizes_strides_policy", (2,), {"dispatch_sizes_strides_policy": "x"}),
+    ):  # fmt: skip
+        with pytest.raises(error, match=words):
+            Answering(None, size, **options)
+    with pytest.raises(RuntimeError, match="cannot be converted to Scalar"):
+        Answering(None).item()
+    assert torch.Tensor.__repr__(Answering(None), tensor_contents="shown") == "Answering(shown)"

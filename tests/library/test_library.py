@@ -130,7 +130,7 @@ def test_opcheck_finds_what_does_not_agree(cube) -> None:
     found = opcheck(cube, (x,), raise_exception=False)
     assert "no formula" not in found and str(found["test_autograd_registration"]).count("register_autograd")
     liar = custom_op("tests::liar", lambda x: x.mul_(2).clone(), mutates_args=(), schema="(Tensor x) -> Tensor")
-    with pytest.raises(torch.library.OpCheckError, match="changed argument x"):
+    with pytest.raises(torch.library.OpCheckError, match="Argument x is not defined as mutable but was mutated"):
         opcheck(liar, (torch.ones(2),))
 
 
@@ -306,3 +306,48 @@ def test_kernels_may_come_before_the_declaration() -> None:
             torch.ops.early.forgotten(torch.ones(1))
     with pytest.raises(RuntimeError, match="does not exist"):
         torch.library.impl("aten::nonesuch", "CPU", lambda x: x)
+
+
+def test_autocast_converts_what_an_operator_asks_for() -> None:
+    seen: list[Any] = []
+
+    @torch.library.custom_op("libtest::cast", mutates_args=())
+    def cast(x: torch.Tensor, others: list[torch.Tensor]) -> torch.Tensor:
+        seen.append((x.dtype, others[0].dtype, torch.is_autocast_enabled("cpu")))
+        return x.clone()
+
+    cast.register_autocast("cpu", torch.bfloat16)
+    x = torch.ones(2)
+    with torch.autocast("cpu"):
+        assert cast(x, [x]).dtype == torch.bfloat16 and cast(x.double(), [x]).dtype == torch.float64
+    assert cast(x, [x]).dtype == torch.float32
+    assert seen[:2] == [(torch.bfloat16, torch.bfloat16, False), (torch.float64, torch.bfloat16, False)]
+
+
+def test_a_kernel_can_be_set_aside() -> None:
+    @torch.library.custom_op("libtest::aside", mutates_args=())
+    def aside(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    aside.register_kernel("cpu", lambda x: x + 5)
+    with aside.set_kernel_enabled("cpu", False):
+        assert aside(torch.zeros(())) == 1
+    with aside.set_kernel_enabled("other", False):
+        assert aside(torch.zeros(())) == 5
+
+
+def test_declarations_say_what_can_be_changed() -> None:
+    def of_number(x: int) -> int: ...
+
+    def of_pairs(x: tuple[int, int]) -> torch.Tensor: ...
+
+    def nested(x: torch.Tensor, y: list[list[int]]) -> torch.Tensor: ...
+
+    infer = torch.library.infer_schema
+    for function, words, mutates in (
+        (of_number, "only Tensors or collections of Tensors can be mutated", ("x",)), (of_number, "were not found in the custom op", ("y",)),
+        (of_pairs, "We do not support Tuple inputs", ()), (nested, "unsupported type", ()),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            infer(function, mutates_args=mutates)
+    assert infer(of_number, mutates_args="unknown") == "(SymInt x) -> SymInt"

@@ -17,7 +17,8 @@ def name_of(value: Any) -> str:
 
 def room(value: object) -> str:
     """The module of a function or class, as PyTorch has it."""
-    return re.sub(r"^rushlight(\.(ops|dispatch)\b.*)?", "torch", getattr(value, "__module__", None) or "")
+    known = re.sub(r"^rushlight(\.(ops|dispatch)\b.*)?", "torch", getattr(value, "__module__", None) or "")
+    return re.sub(r"^torch\._ops\b", "torch.ops", known)
 
 
 def public_path(value: object) -> str | None:
@@ -49,7 +50,8 @@ def qualified_name(value: object) -> str:
     name = name_of(value)
     if getattr(builtins, name, None) is value:
         return name
-    return public_path(value) or f"{getattr(value, '__module__', None) or 'builtins'}.{name}"
+    module = re.sub(r"^torch\._ops\b", "torch.ops", getattr(value, "__module__", None) or "builtins")
+    return public_path(value) or f"{module}.{name}"
 
 
 def type_repr(kind: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from rushlight.library import namespaces
 from rushlight.library.checks import OpCheckError, opcheck
@@ -12,6 +12,9 @@ from rushlight.library.custom import KEYS, CustomOpDef, custom_op, named
 from rushlight.library.operators import Declared, DeclaredPacket
 from rushlight.library.schema import infer_schema, parsed
 from rushlight.library.tags import as_tags
+
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
 
 __all__ = ["CustomOpDef", "Library", "OpCheckError", "_scoped_library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "impl_abstract",
            "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
@@ -236,8 +239,9 @@ def register_vmap(op: object, func: Callable[..., Any] | None = None, /, *, lib:
     return keep if func is None else keep(func)
 
 
-def register_autocast(op: object, device_type: str, cast_inputs: object, /, *, lib: Library | None = None) -> None:
-    """Accepted, and of no effect where autocast has none."""
+def register_autocast(op: object, device_type: str, cast_inputs: dtype, /, *, lib: Library | None = None) -> None:
+    """Convert floating-point arguments of an operator, but those of float64, to this dtype within autocast."""
+    overload(op).give_casts(device_type, cast_inputs)
 
 
 def register_torch_dispatch(

@@ -32,8 +32,8 @@ def check_schema(op: Declared, args: Sequence[Any], kwargs: dict[str, Any]) -> N
         same = all(x.detach().equal(y) for x, y in zip(tensors(value), former, strict=True))
         if not same and not argument.written:
             raise OpCheckError(
-                f"opcheck(op, ...): test_schema failed: {op} changed argument {argument.name}, which its declaration "
-                f"{op._schema} does not say; name it in mutates_args"
+                f"opcheck(op, ...): test_schema failed: Argument {argument.name} is not defined as mutable but was mutated by "
+                f"{op}, whose declaration is {op._schema}: name it in mutates_args"
             )
 
 
@@ -90,7 +90,7 @@ def opcheck(
         if name == "test_aot_dispatch_dynamic":
             continue  # nothing is compiled
         if name not in CHECKS:
-            raise ValueError(f"opcheck: expected checks among {sorted(CHECKS)}, got {name!r}")
+            raise ValueError(f"opcheck(op, ...): expected test_utils to be subset of {sorted(CHECKS)}, got {name!r}")
         try:
             CHECKS[name](overload(op), args, dict(kwargs or {}))
             found[name] = "SUCCESS"

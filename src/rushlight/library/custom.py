@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar, overload
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from rushlight.library import namespaces
 from rushlight.library.operators import Declared
 from rushlight.library.schema import FunctionSchema, infer_schema, parsed
 from rushlight.library.tags import as_tags
+
+if TYPE_CHECKING:
+    from rushlight.basics.dtypes import dtype
 
 __all__ = ["CustomOpDef", "custom_op"]
 
@@ -143,8 +147,22 @@ class CustomOpDef:
 
         return keep if func is None else keep(func)
 
-    def register_autocast(self, device_type: str, cast_inputs: object) -> None:
-        """Accepted, and of no effect where autocast has none."""
+    def register_autocast(self, device_type: str, cast_inputs: dtype) -> None:
+        """Convert floating-point inputs, but those of float64, to this dtype within autocast, which the function is not in then."""
+        self._opoverload.give_casts(device_type, cast_inputs)
+
+    @contextlib.contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
+        """A context in which the kernel that was registered for a device does not run, but the function itself."""
+        kernels, key = self._opoverload.kernels, KEYS.get(device_type, device_type.upper())
+        kernel = kernels.get(key)
+        if kernel is not None and not enabled:
+            kernels[key] = self._init_fn
+        try:
+            yield
+        finally:
+            if kernel is not None:
+                kernels[key] = kernel
 
     def register_torch_dispatch(self, torch_dispatch_class: object, fn: Callable[..., Any] | None = None, /) -> Any:
         """Accepted: there is no `__torch_dispatch__` that would ask."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.function import Function
+from rushlight.basics.devices import device
 from rushlight.basics.events import observers
 from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import tree_flatten, tree_leaves, tree_unflatten
@@ -18,6 +19,7 @@ from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.autograd.function_vmap import VmapInfo
+    from rushlight.basics.dtypes import dtype
     from rushlight.basics.tree import Spec
 
 __all__ = ["Declared", "DeclaredPacket", "OpOverload", "OpOverloadPacket"]
@@ -129,10 +131,11 @@ class Declared(OpOverload):
         self.setup_context: Callable[..., Any] | None = None
         self.batching: Callable[..., Any] | None = None
         self.tags: tuple[Any, ...] = ()
+        self.casts: dtype | None = None  # what autocast converts floating-point arguments to
         name = f"GeneratedBackwardFor_{self.namespace}_{self._opname}_{self._overloadname}"
         self.function: Any = type(name, (Generated,), {})
         self.__name__ = f"{self._opname}.{self._overloadname}"
-        self.__qualname__, self.__module__ = self.__name__, f"torch.ops.{self.namespace}"
+        self.__qualname__, self.__module__ = self.__name__, f"torch._ops.{self.namespace}"
 
     def add_kernel(self, key: str, fn: Callable[..., Any]) -> None:
         """Let `fn` compute it for a dispatch key; for "Meta" it says shapes as well."""
@@ -165,12 +168,21 @@ class Declared(OpOverload):
             )
         self.backward, self.setup_context = backward, setup_context
 
+    def give_casts(self, device_type: str, to: dtype) -> None:
+        """Keep what autocast converts its arguments to, on the CPU alone.  Raises RuntimeError for a kind of device that is not known."""
+        if device(device_type).type == "cpu":
+            self.casts = to
+
     def has_kernel_for_dispatch_key(self, key: object) -> bool:
         """Whether something was registered for the key."""
         return str(key).rpartition(".")[2] in self.kernels
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         values, by_name = self._schema.bind(args, kwargs)
+        if self.casts is not None and modes.autocast is not None:
+            casting = type(modes.autocast)(self.casts, False, {})
+            with Setting("autocast", None):
+                return self(*casting("lower", values), **casting("lower", by_name))
         for key in AUTOGRAD:
             if key in self.kernels:
                 return self.kernels[key](*values, **by_name)
@@ -284,7 +296,7 @@ class DeclaredPacket(OpOverloadPacket):
         self._namespace, self.__name__ = namespace, name
         self._qualified_op_name = f"{namespace}::{name}"
         self._overloads: dict[str, Declared] = {}
-        self.__module__ = f"torch.ops.{namespace}"
+        self.__module__ = f"torch._ops.{namespace}"
 
     def overloads(self) -> list[str]:
         """The names of the overloads."""

@@ -227,12 +227,23 @@ def default_of(text: str | None, kind: str) -> Any:
     return float(text) if kind == "float" or not re.fullmatch(r"-?\d+", text) else int(text)
 
 
+class Result(str):
+    """The type of a result."""
+
+    __slots__ = ()
+
+    @property
+    def type(self) -> str:
+        """The type as the declaration has it."""
+        return str(self)
+
+
 def result_of(text: str, whole: str) -> str:
     """The type of a result."""
     found = RETURN.fullmatch(text)
     if found is None:
         raise RuntimeError(f"{text!r} is no result that is known, in {whole!r}")
-    return found["type"] + (found["alias"] or "") + found["list"]
+    return Result(found["type"] + (found["alias"] or "") + found["list"])
 
 
 def infer_schema(
@@ -259,13 +270,15 @@ def infer_schema(
     texts, written = [], set() if mutates_args == "unknown" else set(mutates_args)
     unknown = written - set(signature.parameters)
     if unknown:
-        raise ValueError(f"infer_schema(func): mutates_args names {sorted(unknown)}, which are no parameters of "
-                         f"{prototype_function.__name__}{signature}")  # fmt: skip
+        raise ValueError(f"infer_schema(func): {unknown} in mutates_args were not found in the custom op's signature: they are no "
+                         f"parameters of {prototype_function.__name__}{signature}")  # fmt: skip
     for i, parameter in enumerate(signature.parameters.values()):
         if parameter.kind is parameter.KEYWORD_ONLY and "*" not in texts:
             texts.append("*")
         texts.append(
-            parameter_text(parameter, hints, signature, mutates_args == "unknown" or parameter.name in written, i)
+            parameter_text(
+                parameter, hints, signature, None if mutates_args == "unknown" else parameter.name in written, i
+            )
         )
     return f"{op_name or ''}({', '.join(texts)}) -> {result_text(hints, signature)}"
 
@@ -281,9 +294,9 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def parameter_text(
-    parameter: inspect.Parameter, hints: dict[str, Any], signature: object, written: bool, number: int
+    parameter: inspect.Parameter, hints: dict[str, Any], signature: object, written: bool | None, number: int
 ) -> str:
-    """One parameter as a declaration has it."""
+    """One parameter as a declaration has it.  written: whether the function changes it, None where that is not known."""
     if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         raise ValueError(f"infer_schema(func): We do not support positional-only args, varargs, or varkwargs. Got func "
                          f"with signature {signature}")  # fmt: skip
@@ -292,11 +305,16 @@ def parameter_text(
                          f"signature {signature}")  # fmt: skip
     kind = kind_of(hints[parameter.name])
     if kind is None:
+        several = typing.get_origin(hints[parameter.name]) is tuple
+        words = "We do not support Tuple inputs in schema: annotate a list, as list[int]. " * several
         raise ValueError(f"infer_schema(func): Parameter {parameter.name} has unsupported type "
-                         f"{hints[parameter.name]}. The valid types are tensors, numbers, str, dtype and device, lists of "
+                         f"{hints[parameter.name]}. {words}The valid types are tensors, numbers, str, dtype and device, lists of "
                          f"them, and None. Got func with signature {signature}")  # fmt: skip
-    if written and kind.startswith("Tensor"):
-        kind = f"Tensor(a{number}!){kind[6:]}"
+    if kind.startswith("Tensor"):
+        kind = kind if written is False else f"Tensor(a{number}!){kind[6:]}"
+    elif written is True:
+        raise ValueError(f"infer_schema(func): Parameter {parameter.name} is in mutable_args but only Tensors or collections of Tensors "
+                         f"can be mutated. Got func with signature {signature}")  # fmt: skip
     if parameter.default is parameter.empty:
         return f"{kind} {parameter.name}"
     if not isinstance(parameter.default, int | float | str | dtype | device | None):
@@ -316,7 +334,7 @@ def kind_of(annotation: object) -> str | None:
         return None if kind is None else f"{kind}?"
     sequence = origin in (list, Sequence, typing.Sequence) or (origin is tuple and inside[1:] == (...,))
     kind = kind_of(inside[0]) if sequence and inside else None
-    return None if kind is None or (kind.endswith("?") and kind != "Tensor?") else f"{kind}[]"
+    return None if kind is None or kind.endswith("]") or (kind.endswith("?") and kind != "Tensor?") else f"{kind}[]"
 
 
 def result_text(hints: dict[str, Any], signature: object) -> str:

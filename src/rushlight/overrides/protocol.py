@@ -45,6 +45,10 @@ class _Here(threading.local):
 here = _Here()
 
 
+class Unanswered(TypeError):
+    """Nobody who was asked for an operator has an answer: operators of Python ask the other operand then."""
+
+
 def _disabled_torch_function_impl(cls: type[Any], func: Callable[..., Any], types: tuple[type, ...],
                                   args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> object:  # fmt: skip
     """The ``__torch_function__`` of a class that overrides nothing: functions run, and results stay what they are."""

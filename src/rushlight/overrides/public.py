@@ -18,7 +18,7 @@ from typing import Any
 
 from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.overrides.names import TAKES_DATA
-from rushlight.overrides.protocol import ALL, asked, disguised, here, overrides, overriding, plain
+from rushlight.overrides.protocol import ALL, Unanswered, asked, disguised, here, overrides, overriding, plain
 from rushlight.tensor import Tensor
 
 PUBLIC: list[Public] = []
@@ -64,7 +64,12 @@ class Public:
             if found or here.modes:
                 return self.ask(args, kwargs, found)
         own = self.in_place(args) if args else None
-        return self.inner(*args, **kwargs) if own is None else own(self.inner, *args, **kwargs)
+        try:
+            return self.inner(*args, **kwargs) if own is None else own(self.inner, *args, **kwargs)
+        except Unanswered as error:
+            if not self.binary:
+                raise TypeError(*error.args) from None
+            return NotImplemented
 
     def in_place(self, args: tuple[Any, ...]) -> Any:
         """What runs in place of the operator: for what its first argument is, or for the first one of a class that is asked."""

@@ -30,7 +30,9 @@ def get_node_target(submodules: Any, node: Node) -> str:
 def _known(target: Any) -> str:
     """The name of a class or function as PyTorch has it, with its module."""
     name = getattr(target, "__qualname__", target.__name__)
-    return f"{target.__module__ or 'builtins'}.{name}".replace("rushlight", "torch", 1)
+    return f"{target.__module__ or 'builtins'}.{name}".replace("rushlight", "torch", 1).replace(
+        "torch._ops", "torch.ops", 1
+    )
 
 
 def is_node_output_tensor(node: Node) -> bool:

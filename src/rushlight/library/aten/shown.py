@@ -168,10 +168,15 @@ def place(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
 def spread(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:
     """A variance or deviation."""
     dim, correction, keepdim = statics
-    kwargs: dict[str, Any] = {} if dim is None and correction == 1 else {"correction": correction}
+    kwargs: dict[str, Any] = {} if dim is None and correction == 1 else {"correction": whole(correction)}
     if keepdim:
         kwargs["keepdim"] = True
     return op.aten[0], (*inputs, *([] if dim is None else [listed(dim)])), kwargs
+
+
+def whole(number: Any) -> Any:
+    """A number as an int where it is one: as it is mostly given."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
 def running(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import threading
 from collections.abc import Callable
@@ -37,6 +38,11 @@ OVERLOADS = frozenset(
     "self_scalar sign size sizes source_Storage source_Tensor sparse_dim src stable start start_step static str t "
     "tensor_indices_or_sections tensorarray tensors to tol_tensor two using_ints value value_reduce values values_stable vec x x_scalar".split()
 )
+
+
+# What gives as many tensors as arguments say, by functions that are no declared operators.
+SEVERAL = frozenset("chunk split split_with_sizes unsafe_chunk unsafe_split unsafe_split_with_sizes tensor_split hsplit vsplit dsplit "
+                    "unbind meshgrid broadcast_tensors".split())  # fmt: skip
 
 
 def check_overload(name: str, overload: str) -> None:
@@ -92,7 +98,7 @@ class Overload(OpOverload):
         if handed.calls:
             operands = handed.calls[-1].operands(self, args, kwargs)
             if operands is not None:
-                return handed.calls[-1].run(operands)
+                return self.overloadpacket.listed(handed.calls[-1].run(operands))
         if state["armed"] and (found := over(args, kwargs)) is not None:
             return asked(self, str(self), args, kwargs, found)
         return self.overloadpacket.run(args, kwargs)
@@ -111,7 +117,7 @@ class Packet(OpOverloadPacket):
     """The overloads of one name: ``torch.ops.aten.add``; called, it looks at its arguments, as the public functions do."""
 
     def __init__(self, name: str, namespace: str = "aten"):
-        self.__name__, self._namespace, self.__module__ = name, namespace, f"torch.ops.{namespace}"
+        self.__name__, self._namespace, self.__module__ = name, namespace, f"torch._ops.{namespace}"
         self._qualified_op_name = f"{namespace}::{name}"
 
     @property
@@ -160,7 +166,17 @@ class Packet(OpOverloadPacket):
             )
         if "self" in kwargs:  # which public functions call input
             args = (kwargs.pop("self"), *args)
-        return run(*args, **kwargs)
+        return self.listed(run(*args, **kwargs))
+
+    def listed(self, found: Any) -> Any:
+        """What an operator gives, as this interface has it: as many tensors as arguments say are in a list."""
+        return list(found) if type(found) is tuple and self.several else found
+
+    @functools.cached_property
+    def several(self) -> bool:
+        """Whether arguments say how many results there are."""
+        op = self.op
+        return self.__name__ in SEVERAL or (op is not None and op.out_count is None)
 
     def __str__(self) -> str:
         return f"{self._namespace}.{self.__name__}"

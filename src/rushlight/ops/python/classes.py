@@ -177,16 +177,34 @@ def make_wrapper_subclass(
     if not unread.asks(cls):
         raise TypeError(f"_make_wrapper_subclass(): {cls.__name__} has no __torch_dispatch__(cls, func, types, args, kwargs), which "
                            "alone could say what a tensor without memory holds: define it, or use Tensor._make_subclass(cls, data)")  # fmt: skip
+    check_layout(size, strides, storage_offset, dispatch.get("dispatch_sizes_strides_policy"))
     made(cls)
     shape = size_of("_make_wrapper_subclass", (tuple(size),))
     steps = contiguous_strides(shape) if strides is None else tuple(int(s) for s in strides)
     kind = numpy_dtype("_make_wrapper_subclass", dtype)
+    if requires_grad and kind.kind in "biu":
+        raise RuntimeError(f"Only Tensors of floating point and complex dtype can require gradients, got {dtype}")
     t: Any = object.__new__(cls)
     t._held = unread.without_memory(shape, steps, kind, int(storage_offset or 0))
     t._edge = t._storage = t._view = None
     if device is not None:
         t._place = device_class(device) if not isinstance(device, device_class) else device
     return unread.noted(t).requires_grad_(requires_grad)
+
+
+def check_layout(size: Any, strides: Any, storage_offset: int | None, policy: object) -> None:
+    """Raise TypeError, RuntimeError or ValueError for sizes and strides that do not go together."""
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(
+            f"_make_wrapper_subclass(): argument 'size' (position 2) must be tuple of ints, not {type(size).__name__}"
+        )
+    if strides is None and storage_offset:
+        raise RuntimeError("setting storage offset without stride not supported: give _make_wrapper_subclass() both")
+    if strides is not None and len(strides) != len(size):
+        raise RuntimeError(f"_make_wrapper_subclass(): dimensionality of sizes ({len(size)}) must match dimensionality of strides "
+                           f"({len(strides)})")  # fmt: skip
+    if policy not in (None, "strides", "sizes"):
+        raise ValueError(f"Unknown sizes_strides_policy: {policy}; expected 'strides' or 'sizes'")
 
 
 DISPATCH = {

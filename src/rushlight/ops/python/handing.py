@@ -7,13 +7,15 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
+
 from rushlight.basics.state import Setting, modes, special
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import compute
 from rushlight.engine.node import Node, next_seq
 from rushlight.engine.saved import freed
 from rushlight.ops.python import aten
-from rushlight.overrides.protocol import DisableTorchFunctionSubclass
+from rushlight.overrides.protocol import DisableTorchFunctionSubclass, Unanswered
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -84,7 +86,8 @@ class Call:
         inputs = flat if op.sequence is None else (*flat[: op.sequence], flat[op.sequence :])
         self.op, self.inputs, self.statics, self.inplace, self.flat = op, inputs, statics, inplace, flat
         if known is None:
-            self.overload, self.args, self.kwargs = shown(op, inputs, statics, inplace)
+            self.overload, args, self.kwargs = shown(op, inputs, statics, inplace)
+            self.args = tuple([x.item() if isinstance(x, np.generic) else x for x in args])
         else:
             self.overload, self.args, self.kwargs = named(known[0], inplace), *known[1:]
         self.aux: tuple[Any, ...] | None = None
@@ -149,7 +152,7 @@ class Call:
         return results[0]
 
     def results(self, given: Any) -> tuple[Tensor, ...]:
-        """The results among what a handler gave.  Raises TypeError where they are not there."""
+        """The results among what a handler gave.  Raises RuntimeError where they are not there."""
         op = self.op
         several = isinstance(given, tuple | list)
         self.given = found = tuple(given) if several else (given,)
@@ -157,8 +160,8 @@ class Call:
             found = FOUND[op.name](self, found)
         found = found[: op.out_count]
         if (op.out_count or len(found)) != len(found) or not all(isinstance(x, Tensor) for x in found):
-            raise TypeError(f"__torch_dispatch__ of {self.overload}: expected {op.out_count or 'a list of'} Tensor(s), got "
-                            f"{given!r}: return what the operator gives")  # fmt: skip
+            raise RuntimeError(f"Unable to cast {given!r} to Tensor: __torch_dispatch__ of {self.overload}: expected "
+                               f"{op.out_count or 'a list of'} Tensor(s): return what the operator gives")  # fmt: skip
         return found
 
     def kept(self) -> tuple[Any, ...]:
@@ -300,9 +303,11 @@ def kinds(values: Any) -> list[type]:
 
 def refused(overload: object, who: list[Any]) -> TypeError:
     """The error where all who were asked returned NotImplemented."""
-    asked = ", ".join(kind.__name__ if isinstance(kind, type) else repr(kind) for kind in who)
-    return TypeError(f"Multiple dispatch failed for {overload}: __torch_dispatch__ of all of {asked} returned NotImplemented; one of "
-                     "them is to know the operator")  # fmt: skip
+    asked = "".join(
+        f"\n\n  - {'tensor subclass' if isinstance(kind, type) else 'mode object'} {kind!r}" for kind in who
+    )
+    return Unanswered(f"Multiple dispatch failed for 'torch.ops.{overload}'; all __torch_dispatch__ handlers returned NotImplemented: one "
+                      f"of them is to know the operator{asked}")  # fmt: skip
 
 
 def unrecorded() -> Setting:
