@@ -63,6 +63,38 @@ def test_estimates_are_near_what_a_step_takes(make, inputs, tolerance):
     assert abs(predicted - taken) < tolerance * taken
 
 
+class Through(nn.Module):
+    """A product of a parameter and the input, and a function of it."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.weight, self.function = nn.Parameter(torch.rand(512, 512)), function
+
+    def forward(self, x):
+        return self.function(self.weight * x)
+
+
+@native
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda y: y.amax(1),
+        lambda y: torch.aminmax(y, dim=0)[0],
+        lambda y: y.mode(1)[0],
+        lambda y: y.median(),
+        lambda y: y.topk(50, 0)[0],
+        lambda y: y.topk(100, 1)[0],
+        lambda y: y.softmax(-1).mean(0),
+        lambda y: y.log_softmax(-1),
+        lambda y: nn.functional.layer_norm(y, (512,)).mean(0),
+        lambda y: nn.functional.rms_norm(y, (512,)),
+    ],
+)
+def test_estimates_of_single_operators_are_near(function):
+    taken, predicted = peak(Through(function), (torch.rand(512, 512),), lambda p: torch.optim.SGD(p, 0.1))
+    assert abs(predicted - taken) < 0.02 * taken
+
+
 def test_the_gradients_of_a_backward_inside_forward_are_shapes_and_leave_nothing_behind():
     net = Accumulating()
     found = memory.estimate(net, (torch.randn(64, 512),), torch.optim.Adam)

@@ -95,10 +95,12 @@ def _lowered(like: tuple[Maybe, ...], arrays: tuple[Maybe, ...]) -> tuple[Maybe,
     return tuple(a if a is None or b is None else a.astype(b.dtype, copy=False) for b, a in pairs)
 
 
-def _wanted(needs: tuple[bool, ...], x: Array, features: int) -> list[Maybe]:
-    """Arrays for the gradients: one like the input, the others one number a feature."""
+def _wanted(needs: tuple[bool, ...], x: Array, features: int, over: Maybe = None) -> list[Maybe]:
+    """Arrays for the gradients: one like the input, or `over`, the others one number a feature."""
     kinds = [(x.shape, x.dtype)] + [((features,), summed_in(x.dtype))] * (len(needs) - 1)
-    return [empty(*kind) if need else None for kind, need in zip(kinds, needs, strict=True)]
+    found: list[Maybe] = [empty(*kind) if need else None for kind, need in zip(kinds[1:], needs[1:], strict=True)]
+    first = over if over is not None or not needs[0] else empty(*kinds[0])
+    return [first if needs[0] else None, *found]
 
 
 def _given(found: list[Maybe]) -> list[Maybe]:
@@ -146,9 +148,12 @@ def layer_norm(x: Array, weight: Maybe, bias: Maybe, eps: float) -> tuple[Array,
 
 
 def layer_norm_backward(
-    g: Array, x: Array, mean: Array, rstd: Array, weight: Maybe, needs: Needs = (True, True, True)
+    g: Array, x: Array, mean: Array, rstd: Array, weight: Maybe, needs: Needs = (True, True, True), over: bool = False
 ) -> tuple[Maybe, ...]:
-    """Gradients of :func:`layer_norm` by x (R, C), weight (C,) and bias (C,), from its input and statistics."""
+    """Gradients of :func:`layer_norm` by x (R, C), weight (C,) and bias (C,), from its input and statistics.
+
+    over: whether that by x may be written over g.
+    """
     agree("layer_norm", x.shape, g)
     agree("layer_norm", x.shape[:1], mean, rstd)
     w = up(weight)[0]
@@ -159,9 +164,10 @@ def layer_norm_backward(
         )
     if table is None:
         return reference.layer_norm_backward(g, x, mean, rstd, w, needs)
-    out = _wanted(needs, x, x.shape[1])
+    rows = contiguous(g)
+    out = _wanted(needs, x, x.shape[1], rows if over or rows is not g else None)
     stats = contiguous(mean), contiguous(rstd), _dense(w, x.shape[1])
-    table.layer_norm_backward(bits(contiguous(g)), bits(contiguous(x)), *stats, *_given(out), *x.shape)
+    table.layer_norm_backward(bits(rows), bits(contiguous(x)), *stats, *_given(out), *x.shape)
     return _lowered((x, weight, weight), tuple(out))
 
 
@@ -182,9 +188,9 @@ def rms_norm(x: Array, weight: Maybe, eps: float) -> tuple[Array, Array]:
 
 
 def rms_norm_backward(
-    g: Array, x: Array, rstd: Array, weight: Maybe, needs: tuple[bool, bool] = (True, True)
+    g: Array, x: Array, rstd: Array, weight: Maybe, needs: tuple[bool, bool] = (True, True), over: bool = False
 ) -> tuple[Maybe, ...]:
-    """Gradients of :func:`rms_norm` by x (R, C) and weight (C,)."""
+    """Gradients of :func:`rms_norm` by x (R, C) and weight (C,).  over: whether that by x may be written over g."""
     agree("rms_norm", x.shape, g)
     agree("rms_norm", x.shape[:1], rstd)
     w = up(weight)[0]
@@ -195,9 +201,10 @@ def rms_norm_backward(
         )
     if table is None:
         return reference.rms_norm_backward(g, x, rstd, w, needs)
-    out = _wanted(needs, x, x.shape[1])
+    rows = contiguous(g)
+    out = _wanted(needs, x, x.shape[1], rows if over or rows is not g else None)
     stats = contiguous(rstd), _dense(w, x.shape[1])
-    table.rms_norm_backward(bits(contiguous(g)), bits(contiguous(x)), *stats, *_given(out), *x.shape)
+    table.rms_norm_backward(bits(rows), bits(contiguous(x)), *stats, *_given(out), *x.shape)
     return _lowered((x, weight), tuple(out))
 
 

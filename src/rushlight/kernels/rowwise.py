@@ -94,8 +94,9 @@ def _backward(name: str, g: Array, output: Array, axis: int) -> Array:
     table = rows_of(g.dtype)
     if table is None or output.dtype != g.dtype:
         return _plain(name, g.dtype, axis, g, output)
-    out = empty(g.shape, g.dtype)
-    getattr(table, name)(bits(contiguous(g)), bits(contiguous(output)), bits(out), *_extents(g.shape, axis))
+    rows = contiguous(g)
+    out = empty(g.shape, g.dtype) if rows is g else rows  # the copy that was made is written over
+    getattr(table, name)(bits(rows), bits(contiguous(output)), bits(out), *_extents(g.shape, axis))
     return out
 
 

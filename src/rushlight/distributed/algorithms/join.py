@@ -16,7 +16,6 @@ import numpy as np
 from rushlight.basics import groups
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.collectives import broadcast, nothing, run
-from rushlight.distributed.group import get_rank
 from rushlight.nn.parallel.distributed import DistributedDataParallel
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ class Join:
     def stop(self) -> None:
         """Raise RuntimeError on all processes."""
         raise RuntimeError(
-            f"Join: Rank {get_rank()} or another exhausted all inputs, and throw_on_early_termination=True makes that an error on all"
+            "Join: a process has no batch left, and throw_on_early_termination=True makes that an error on all"
         )
 
     @staticmethod

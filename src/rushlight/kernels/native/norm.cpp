@@ -80,11 +80,10 @@ template <class U, class T = WideOf<U>> struct RowGrads {
     U *gx;
     long C;
 
-    // One row: its input gradient if wanted, its part of the weights' gradients if wanted.
+    // One row: its part of the weights' gradients if wanted, its input gradient if wanted, which may be written over g.
     template <bool kCenter> void row(long r, T *gw, T *gb) const {
         const U *d = g + r * C, *v = x + r * C;
         T m = kCenter ? mean[r] : T(0), s = rstd[r];
-        if (gx) input<kCenter>(d, v, gx + r * C, m, s);
         if (gw)
             pieces2<kRun>(d, v, C, [&](long at, const T *p, const T *q, long n) {
                 T *to = gw + at;
@@ -97,6 +96,7 @@ template <class U, class T = WideOf<U>> struct RowGrads {
 #pragma omp simd
                 for (long i = 0; i < n; ++i) to[i] += p[i];
             });
+        if (gx) input<kCenter>(d, v, gx + r * C, m, s);
     }
 
     template <bool kCenter> void input(const U *d, const U *v, U *o, T m, T s) const {

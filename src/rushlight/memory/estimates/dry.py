@@ -40,6 +40,7 @@ class DryLevel(Level):
     def __init__(self, tally: Tally):
         self.tally = tally
         self.ran: dict[str, int] = {}
+        self.on_arrays = False  # whether a run would compute with arrays, which NumPy converts a few at a time
         self.on_step: Any = None  # called with (optimizer, parameter) where an optimizer's step would change it
         self.flops: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # of products, by their nodes
         self.unknown: dict[int, Any] = {}  # by id, weak references to small arrays that come of what is not computed
@@ -180,7 +181,7 @@ class DryLevel(Level):
         """The copies of inputs, and of 16-bit results, in the dtype that `op` computes in, to be held as long as it runs."""
         present: list[Any] = [x for x in arrays if isinstance(x, ndarray)]
         wanted = None
-        if op.promote is not None:
+        if op.promote is not None and not self.on_arrays:
             target = dtypes.result_dtype([x for x in arrays if x is not None])
             if op.promote == "float" and target.category < dtypes.FLOAT:
                 target = dtypes.get_default_dtype()

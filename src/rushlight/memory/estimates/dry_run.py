@@ -107,7 +107,7 @@ class DryRun(Run):
                 given = self.raw(node, formula, args, g, needs, places)
                 self.worked(node, used, formula, args, needs, given)
             else:
-                given = formula.fn(*args) if formula.joint else (formula.fn(*args),)
+                given = self.of_tensors(formula, args)
             del args
             if plan.op.heavy:
                 fetched.clear()  # what was computed again is gone before the next is made
@@ -117,6 +117,14 @@ class DryRun(Run):
                     if mask >> i & 1:
                         results[i] = v._array if isinstance(v, Tensor) else v
         return results
+
+    def of_tensors(self, formula: Formula, args: list[Any]) -> Any:
+        """What a formula makes of tensors, as a run makes it of arrays."""
+        former, self.level.on_arrays = self.level.on_arrays, True
+        try:
+            return formula.fn(*args) if formula.joint else (formula.fn(*args),)
+        finally:
+            self.level.on_arrays = former
 
     def is_plain(self, node: Any, formula: Formula, g: Array) -> bool:
         """Whether of a large gradient a formula makes arrays of its shape, and nothing as large on the way."""

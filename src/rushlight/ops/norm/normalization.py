@@ -28,6 +28,7 @@ from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.kernels.sums import add_up
 from rushlight.ops.elementwise.floats import is_float, require, widened
+from rushlight.storage import root_of
 from rushlight.tensor import Tensor
 
 F = "nn.functional"
@@ -48,6 +49,12 @@ def as_rows(x: Array, k: int) -> Array:
     """`x` as a matrix whose columns are its last `k` dimensions."""
     lead = x.ndim - k
     return x.reshape(math.prod(x.shape[:lead]), math.prod(x.shape[lead:]))
+
+
+def rows_of_gradient(g: Array, k: int) -> tuple[Array, bool]:
+    """The same of a gradient, and whether that is a copy, which nobody else has: of one that is broadcast, say."""
+    rows = as_rows(g, k)
+    return rows, root_of(rows) is not root_of(g)
 
 
 # Layer norm ---------------------------------------------------------------------------------------------------
@@ -95,7 +102,8 @@ def _layer_norm_raw(
     # The bias is asked for so that it is saved: the result may have to be computed again (see `rebuilt`).
     if input is None:
         return None, None, bias_gradient(g, tuple(range(g.ndim - k)))
-    gx, gw, gb = backend.layer_norm_backward(as_rows(g, k), as_rows(input, k), mean, rstd, flat(weight), needs)
+    rows, over = rows_of_gradient(g, k)
+    gx, gw, gb = backend.layer_norm_backward(rows, as_rows(input, k), mean, rstd, flat(weight), needs, over)
     shape = input.shape[input.ndim - k :]
     return tuple(None if x is None else x.reshape(s) for x, s in ((gx, input.shape), (gw, shape), (gb, shape)))
 
@@ -233,7 +241,8 @@ def _(input: Array, k: int) -> list[shapes.Made]:
 def _rms_norm_raw(
     g: Array, input: Array, weight: Array | None, rstd: Array, k: int, needs: tuple[bool, ...]
 ) -> tuple[Any, ...]:
-    gx, gw = backend.rms_norm_backward(as_rows(g, k), as_rows(input, k), rstd, flat(weight), needs)
+    rows, over = rows_of_gradient(g, k)
+    gx, gw = backend.rms_norm_backward(rows, as_rows(input, k), rstd, flat(weight), needs, over)
     shape = input.shape[input.ndim - k :]
     return (None if gx is None else gx.reshape(input.shape)), (None if gw is None else gw.reshape(shape))
 

@@ -57,7 +57,10 @@ def topk_op(input: Array, k: int, dim: int, largest: bool) -> tuple[Array, ...]:
     n = input.shape[dim]
     cut = [slice(None)] * dim
     one_by_one = k <= FEW and input.dtype in FLOATS
-    if k == 0 or (not one_by_one and k * 8 > n):
+    if k == 0:
+        shape = shapes.with_size(input, dim, 0)
+        return np.empty(shape, input.dtype), np.empty(shape, np.int64)
+    if not one_by_one and k * 8 > n:
         index = order_of(input, dim, largest)[(*cut, slice(0, k))].copy()  # not a view, which would hold all of them
         return gather_along(input, index, dim), index
     return backend.top_k(input, k, dim, largest)
@@ -69,14 +72,27 @@ def _(input: Array, k: int, dim: int) -> list[shapes.Made]:
     return [shapes.Made(shape, input.dtype), shapes.Made(shape, shapes.INT64)]
 
 
+@topk_op.work
+def _(input: Array, k: int, dim: int, largest: bool) -> int:
+    if not input.size or not input.ndim:
+        return 0
+    found = input.size // input.shape[dim] * k
+    if (
+        not (input.dtype in FLOATS and k <= FEW) and k * 8 > input.shape[dim]
+    ):  # the order of all, turned where the largest are first
+        return max(8 * input.size - found * input.itemsize, (16 * input.size - found * (input.itemsize + 8)) * largest)
+    return (
+        0 if dim in (-1, input.ndim - 1) else int(input.nbytes + found * (input.itemsize + 8))
+    )  # in rows, and turned back
+
+
 PART = 1 << 17  # elements whose order is found at once: it takes two or three times their memory
 
 
 def nth(x: Array, dim: int, k: int | Array, keepdim: bool) -> tuple[Array, ...]:
     """(values, indices) of the k-th smallest elements (from 0) along `dim`; k may be an array with size 1 there."""
-    axis = max((a for a in range(x.ndim) if a != dim), key=lambda a: x.shape[a], default=dim)
-    some = max(1, PART * x.shape[axis] // max(x.size, 1))
-    if axis == dim or x.shape[axis] <= some:
+    axis, some = part_of(x, dim)
+    if x.shape[axis] <= some:
         values, index = _nth(x, dim, k)
     else:
         at = [(*[slice(None)] * axis, slice(i, i + some)) for i in range(0, x.shape[axis], some)]
@@ -85,6 +101,20 @@ def nth(x: Array, dim: int, k: int | Array, keepdim: bool) -> tuple[Array, ...]:
     if not keepdim:
         values, index = values.squeeze(dim), index.squeeze(dim)
     return values, index
+
+
+def part_of(x: Array, dim: int) -> tuple[int, int]:
+    """The dimension along which the order along `dim` is found in parts, and how much of it at once."""
+    axis = max((a for a in range(x.ndim) if a != dim), key=lambda a: x.shape[a], default=dim)
+    return axis, x.shape[axis] if axis == dim else max(1, PART * x.shape[axis] // max(x.size, 1))
+
+
+def bytes_of_part(input: Array, dim: int) -> int:
+    """Bytes of the places that are found at once."""
+    if not input.ndim or not input.size:
+        return 0
+    axis, some = part_of(input, dim)
+    return 8 * (input.size // input.shape[axis]) * min(some, input.shape[axis])
 
 
 def _nth(x: Array, dim: int, k: int | Array) -> tuple[Array, ...]:
@@ -149,6 +179,15 @@ def median_all(input: Array, skip_nan: bool) -> Array:
     return np.asarray(median_op.op.forward(flat, 0, False, skip_nan)[0])
 
 
+kthvalue_op.work(bytes_of_part)
+median_op.work(bytes_of_part)
+
+
+@median_all.work
+def _(input: Array) -> int:
+    return 8 * input.size
+
+
 @op(
     aten=("mode(input, dim=-1, keepdim=False)",),
     ns=None,
@@ -175,6 +214,11 @@ def mode_op(input: Array, dim: int, keepdim: bool) -> tuple[Array, ...]:
     index = np.take_along_axis(order, last, dim)
     values = gather_along(input, index, dim)
     return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
+
+
+@mode_op.work
+def _(input: Array) -> int:
+    return int(input.size * (input.itemsize + 25))  # the order, the elements in it, and runs of them
 
 
 # Public functions ----------------------------------------------------------------------------------

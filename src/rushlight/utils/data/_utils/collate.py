@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.basics.foreign import is_theirs
 from rushlight.dispatch import functions as ops
 from rushlight.ops.create.create import as_tensor, tensor
 from rushlight.tensor import Tensor, strided, wrap
@@ -98,10 +97,7 @@ default_collate_err_msg_format = (
 
 
 def _unknown(what: object) -> str:
-    theirs = isinstance(what, type) and is_theirs(what)
-    return default_collate_err_msg_format.format(
-        f"{what} of PyTorch: give rushlight.from_numpy(x.numpy())" if theirs else what
-    )
+    return default_collate_err_msg_format.format(what)
 
 
 def _tensors(batch: Any, *, collate_fn_map: object = None) -> Tensor:
