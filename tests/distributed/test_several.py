@@ -289,3 +289,35 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("script, count", [(SPAWN, 1), (SPAWN, 2), (PROCESSES, 2)])
 def test_programs_that_start_their_processes(tmp_path, script, count):
     assert lines(tmp_path, script, count=count) == ["sum 3.0", "sum 3.0"]
+
+
+def test_collectives_that_give_new_tensors(tmp_path):
+    assert lines(tmp_path, START + """\
+import torch.distributed._functional_collectives as funcol
+def near(a, b):
+    assert torch.equal(a, torch.as_tensor(b, dtype=a.dtype)), (a, b)
+x, world = torch.arange(4.) + 10 * r, dist.group.WORLD
+near(funcol.all_reduce(x, "sum", world), [10., 12, 14, 16]); near(x, torch.arange(4.) + 10 * r)
+near(funcol.all_gather_tensor(x[:2].reshape(2, 1), 1, [0, 1]), [[0, 10], [1, 11]])
+near(funcol.reduce_scatter_tensor(x.reshape(1, 4), "avg", 1, world), [[5., 6]] if r == 0 else [[7., 8]])
+near(funcol.broadcast(x, 1, world), [10., 11, 12, 13])
+near(funcol.permute_tensor(x, [1, 0], world), torch.arange(4.) + 10 * (1 - r))
+w = torch.ones(2, requires_grad=True)
+(funcol.all_gather_tensor_autograd(w, 0, world) * (r + 1)).sum().backward(); near(w.grad, [3., 3])
+w = torch.ones(4, requires_grad=True)
+(funcol.reduce_scatter_tensor_autograd(w, "sum", 0, world) * (r + 1)).sum().backward(); near(w.grad, [1., 1, 2, 2])
+w = torch.ones(2, requires_grad=True)
+(funcol.all_to_all_single_autograd(w, None, None, world) * (r + 1)).sum().backward(); near(w.grad, [1., 2])
+for call, words in ((lambda: funcol.all_reduce(x, "mean", world), "Invalid reduce operation"), (lambda: funcol.reduce_scatter_tensor(x[:3], "sum", 0, world), "must be a multiple"),
+                    (lambda: funcol.all_reduce(x, "sum", [0]), "make no group"), (lambda: dist.broadcast(x), "Must specify global_rank or group_rank"),
+                    (lambda: dist.broadcast(x, 0, group_src=0), "both group_rank and global_rank"), (lambda: dist.send(x, r), "should not be the same as the rank of the current process"),
+                    (lambda: dist.gather(x, [x, x] if r else None), "must" ), (lambda: dist.scatter(x, [x, x] if r else None), "must"), (lambda: dist.batch_isend_irecv([1]), "Each op is expected"),
+                    (lambda: dist.get_rank("none"), "is not registered"), (lambda: dist.all_gather([x.double(), x.double()], x), "Invalid usage of tensors with different dtypes")):
+    try:
+        call()
+    except ValueError as error:
+        assert words.lower() in str(error).lower(), error
+    else:
+        raise AssertionError(words)
+print(r, "done")
+""") == ["0 done", "1 done"]  # fmt: skip

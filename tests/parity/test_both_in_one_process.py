@@ -46,6 +46,10 @@ GIVEN_TO_US: dict[str, Callable[[Any, Any], Any]] = {
     "optimizer": lambda ours, theirs: rushlight.optim.SGD([torch.nn.Parameter(theirs)], lr=0.1),
     "reduction": lambda ours, theirs: rushlight.sum(theirs),
     "where": lambda ours, theirs: rushlight.where(ours > 0, ours, theirs),
+    "condition": lambda ours, theirs: rushlight.where(theirs > 0, ours, ours),
+    "as": lambda ours, theirs: ours.to(theirs),
+    "batch": lambda ours, theirs: rushlight.utils.data.default_collate([theirs, theirs]),
+    "list of numbers": lambda ours, theirs: rushlight.tensor([theirs[0], theirs[1]]),
 }
 
 
@@ -63,6 +67,20 @@ def test_we_refuse_pytorchs_tensor_and_say_what_to_give(way: str) -> None:
     with pytest.raises(TypeError, match=r"of PyTorch: give rushlight\.from_numpy\(x\.numpy\(\)\)"):
         GIVEN_TO_US[way](rushlight.ones(3), torch.ones(3))
     assert state["armed"] == armed, "functions would look at all their arguments from now on, for a mistake"
+
+
+@pytest.mark.parametrize(
+    "way, said",
+    [
+        (lambda: rushlight.ones(2, dtype=torch.float64), "dtype of PyTorch: give rushlight.float64$"),
+        (lambda: rushlight.ones(2).to(torch.int8), "dtype of PyTorch: give rushlight.int8 "),
+        (lambda: rushlight.ones(2).sum(dtype=torch.float64), "dtype of PyTorch: give rushlight.float64$"),
+        (lambda: rushlight.device(torch.device("cpu")), r"device of PyTorch: give 'cpu'\)"),
+    ],
+)
+def test_dtypes_and_devices_of_pytorch_are_named(way: Callable[[], object], said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        way()
 
 
 def test_weights_of_pytorch_are_refused_by_a_module() -> None:

@@ -40,11 +40,6 @@ _SHARDS = f"{_ONE}, which deals parameters to processes"
 _FILES = "torch.distributed.checkpoint has save and load, of folders, and state_dict"
 _CALLS = "rushlight calls no other processes"
 _PLANS = "DefaultLoadPlanner DefaultSavePlanner"
-_COLLECTIVES = (
-    "all_gather_tensor all_gather_tensor_autograd all_reduce all_reduce_coalesced all_to_all_single "
-    "all_to_all_single_autograd broadcast permute_tensor reduce_scatter_tensor reduce_scatter_tensor_autograd wait_tensor"
-)
-
 _TRACES = (
     "torch.fx has passes that cut, draw, rewrite and join steps; those for compilers and of their types are not here"
 )
@@ -76,7 +71,6 @@ WALLS = {
                              {"mark_subclass_constructor_exportable_experimental": lambda constructor: constructor,
                               "allow_in_pre_dispatch_graph": lambda function: function}),
     "_dynamo.testing": Wall("nothing is compiled here", "CompileCounter CompileCounterWithBackend EagerAndRecordGraphs", "normalize_gm rand_strided same"),
-    "distributed._functional_collectives": Wall(_ONE, "AsyncCollectiveTensor", _COLLECTIVES),
     "distributed._tensor.experimental": Wall(_SHARDS, "", "context_parallel implicit_replication local_map"),
     "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": Wall(_ONE, "PostLocalSGDState", "post_localSGD_hook"),
     "distributed.algorithms.model_averaging": Wall(_ONE),

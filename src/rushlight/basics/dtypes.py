@@ -192,7 +192,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
             return promote_types(PYTHON.get(type1, type1), PYTHON.get(type2, type2))
         if not isinstance(given, dtype):
             raise TypeError(f"promote_types(): argument 'type{i}' (position {i}) must be torch.dtype, not "
-                            f"{type(given).__name__}")  # fmt: skip
+                            f"{kind_of(given)}")  # fmt: skip
     if type1 in EIGHTS or type2 in EIGHTS:
         refuse_promotion(type1, type2)
     if (type1 in WIDE and type2.category != FLOAT) or (type2 in WIDE and type1.category != FLOAT):

@@ -46,6 +46,10 @@ def check_ours(func: Callable[..., Any]) -> None:
 
 
 def kind_of(x: object) -> str:
-    """What errors call the class of an argument that should be another: its name, and of PyTorch's tensors what to do."""
+    """What errors call the class of an argument that should be another: its name, and of what is PyTorch's what to do."""
     name = type(x).__name__
-    return f"{name} of PyTorch: give rushlight.from_numpy(x.numpy())" if is_theirs(type(x)) else name
+    if is_theirs(type(x)):
+        return f"{name} of PyTorch: give rushlight.from_numpy(x.numpy())"
+    if type(x).__module__ == "torch" and base() is not None and name in ("dtype", "device"):
+        return f"{name} of PyTorch: give {f'rushlight.{x}'.replace('torch.', '') if name == 'dtype' else repr(str(x))}"
+    return name

@@ -38,6 +38,11 @@ class ProcessGroup:
         """The name of what carries messages."""
         return self.backend
 
+    @property
+    def bound_device_id(self) -> None:
+        """The device that the group is for: none alone."""
+        return None
+
     def within(self, rank: int) -> int:
         """The number in this group of a process.  Raises ValueError where it is none of it."""
         if rank not in self.ranks:

@@ -16,6 +16,7 @@ from rushlight.basics.devices import CPU
 from rushlight.basics.devices import device as device_class
 from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
+from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.dims import no_bool
 from rushlight.kernels import pointwise
@@ -69,7 +70,7 @@ def numpy_dtype(name: str, dtype: object, default: dtypes.dtype | None = None) -
     if isinstance(dtype, dtypes.dtype):
         found: np.dtype[Any] = dtype.numpy
         return found
-    raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {kind_of(dtype)}")
 
 
 def dtype_with(name: str, dtype: object, out: object, default: dtypes.dtype | None = None) -> np.dtype[Any]:

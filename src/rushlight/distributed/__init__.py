@@ -77,9 +77,9 @@ __all__ = ["Backend", "DebugLevel", "FileStore", "GroupMember", "HashStore", "P2
            "reduce_scatter_tensor", "register_rendezvous_handler", "rendezvous", "scatter", "scatter_object_list", "send", "send_object_list", "set_debug_level",
            "set_debug_level_from_env", "split_group"]  # fmt: skip
 
-_MODULES = ("_composable", "_tensor", "algorithms", "checkpoint", "constants", "device_mesh", "distributed_c10d", "elastic", "fsdp", "nn", "optim", "run",
+_MODULES = ("_composable", "_functional_collectives", "_tensor", "algorithms", "checkpoint", "constants", "device_mesh", "distributed_c10d", "elastic", "fsdp", "nn", "optim", "run",
             "tensor")  # fmt: skip
-_FROM = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "_rank_not_in_group": "distributed_c10d",
+_FROM = {"default_pg_timeout": "constants", "supports_complex": "collectives", "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "_rank_not_in_group": "distributed_c10d",
          "_get_default_group": "distributed_c10d", "_coalescing_manager": "coalescing", "_all_gather_base": "distributed_c10d",
          "_reduce_scatter_base": "distributed_c10d"}  # fmt: skip
 _HERE = "rushlight.distributed"

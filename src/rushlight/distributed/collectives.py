@@ -44,7 +44,8 @@ def check(name: str, *tensors: object) -> None:
     member(None)
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name}: expected a tensor, got {type(tensor).__name__}")
+            raise TypeError(f"{name}: Invalid function argument. Expected parameter `tensor` of type torch.Tensor but got {type(tensor)} "
+                            "instead.")  # fmt: skip
 
 
 def chosen(name: str, op: ReduceOp, dtype: dtype) -> str:
@@ -65,15 +66,32 @@ def chosen(name: str, op: ReduceOp, dtype: dtype) -> str:
     return IN_MPI.get(op.name, op.name)
 
 
+def supports_complex(reduceOp: ReduceOp) -> bool:
+    """Whether a reduction is one of complex numbers in PyTorch."""
+    return reduceOp in (ReduceOp.SUM, ReduceOp.AVG)
+
+
 BITS = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
 
 
-def root_of(name: str, group: ProcessGroup, rank: int | None, within: int | None) -> int:
-    """The number in its group of the process that has, or gets, what is special.  Raises ValueError where there is none."""
+def root_of(name: str, group: ProcessGroup, rank: int | None, within: int | None, asked: bool = False) -> int:
+    """The number in its group of the process that has, or gets, what is special.  asked: whether it has to be said.
+
+    Raises ValueError where there is none, or where it is said twice.
+    """
+    one_of(name, rank, within, asked)
     number = group.within(0 if rank is None else rank) if within is None else within
     if not 0 <= number < group.size():
         raise ValueError(f"{name}: there is no process {number}: the group has {group.size()}")
     return number
+
+
+def one_of(name: str, rank: int | None, within: int | None, asked: bool) -> None:
+    """Raise ValueError where a process is said by its number among all and by that in its group, or by neither and is `asked` for."""
+    if rank is not None and within is not None:
+        raise ValueError(f"{name}: Can't specify both group_rank and global_rank, got {within} and {rank}")
+    if asked and rank is None and within is None:
+        raise ValueError(f"{name}: Must specify global_rank or group_rank")
 
 
 def run(
@@ -183,7 +201,7 @@ def reduce(tensor: Tensor, dst: int | None = None, op: ReduceOp = ReduceOp.SUM, 
         return None
     check("reduce", tensor)
     used = member(group)
-    return _reduced("reduce", tensor, op, used, root_of("reduce", used, dst, group_dst), async_op)
+    return _reduced("reduce", tensor, op, used, root_of("reduce", used, dst, group_dst, True), async_op)
 
 
 def broadcast(tensor: Tensor, src: int | None = None, group: ProcessGroup | None = None, async_op: bool = False,
@@ -193,13 +211,17 @@ def broadcast(tensor: Tensor, src: int | None = None, group: ProcessGroup | None
         return None
     check("broadcast", tensor)
     used = member(group)
-    root, place = root_of("broadcast", used, src, group_src), Place(tensor)
+    root, place = root_of("broadcast", used, src, group_src, True), Place(tensor)
     after = nothing if used.rank() == root else place.put
     return run("broadcast", used, lambda way: way.broadcast(place.wire(), root), after, async_op, tensor, root)
 
 
 def _fits(name: str, output: Tensor, input: Tensor, times: int = 1) -> None:
     """Raise ValueError unless `output` has `times` as many elements as `input`, of its dtype."""
+    if output.dtype is not input.dtype:
+        raise ValueError(
+            f"{name}: Invalid usage of tensors with different dtypes: found {output.dtype} and {input.dtype}"
+        )
     if output.numel() != input.numel() * times or output.dtype is not input.dtype:
         raise ValueError(f"{name}: expected an output of {input.numel() * times} elements of {input.dtype}, got "
                          f"{output.numel()} of {output.dtype}")  # fmt: skip
@@ -210,6 +232,10 @@ def _one_each(
 ) -> list[Tensor]:
     """A list with a tensor for each process.  Raises ValueError for another number, and for sizes that differ."""
     count = group.size()
+    if isinstance(tensors, Tensor):
+        raise TypeError(
+            f"{name}: Invalid function argument. Expected a parameter of type List[torch.Tensor] but got {type(tensors)} instead."
+        )
     if not isinstance(tensors, Sequence) or len(tensors) != count:
         raise ValueError(f"{name}: expected a list with one element for each process, {count}, got "
                          f"{len(tensors) if isinstance(tensors, Sequence) else tensors}")  # fmt: skip
@@ -278,9 +304,13 @@ def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | N
     found: Any = None
     after = nothing
     if root == used.rank():
+        if not gather_list:
+            raise ValueError("gather: Argument ``gather_list`` must be specified on destination rank.")
         found, after = _parts(_one_each("gather", gather_list, used, tensor), given, used.size())
     elif gather_list:
-        raise ValueError(f"gather: expected no gather_list on rank {used.rank()}, which gets nothing: dst is {dst}")
+        raise ValueError(
+            f"gather: Argument ``gather_list`` must NOT be specified on non-destination ranks: this is {used.rank()}"
+        )
     return run("gather", used, lambda way: way.gather(found, given, root), after, async_op, tensor, root)
 
 
@@ -294,9 +324,13 @@ def scatter(tensor: Tensor, scatter_list: Sequence[Tensor] | None = None, src: i
     root, place = root_of("scatter", used, src, group_src), Place(tensor, read=False)
     given: Any = None
     if root == used.rank():
+        if not scatter_list:
+            raise ValueError("scatter: Argument ``scatter_list`` must be specified on source rank.")
         given = np.stack([moved(readable(t)) for t in _one_each("scatter", scatter_list, used, tensor)])
     elif scatter_list:
-        raise ValueError(f"scatter: expected no scatter_list on rank {used.rank()}, which gives nothing: src is {src}")
+        raise ValueError(
+            f"scatter: Argument ``scatter_list`` must NOT be specified on non-source ranks: this is {used.rank()}"
+        )
     return run("scatter", used, lambda way: way.scatter(place.wire(), given, root), place.put, async_op, tensor, root)
 
 

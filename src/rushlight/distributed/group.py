@@ -30,6 +30,8 @@ class Backend(str):
 
     def __new__(cls, name: str) -> Backend:
         """The name in lower case; raises ValueError for one that is not known."""
+        if not isinstance(name, str):
+            raise ValueError(f"Backend constructor parameter must be string-ish, got {name!r}")
         parts = [part.rpartition(":")[2] for part in str(name).lower().split(",")]  # "gloo", "cpu:gloo,cuda:nccl"
         if not all(part in BACKENDS for part in parts):
             raise ValueError(f"init_process_group: expected a backend of {', '.join(BACKENDS)}, got {name!r}")
@@ -185,6 +187,8 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
 def member(group: ProcessGroup | None) -> ProcessGroup:
     """A group, the default one for None.  Raises ValueError before :func:`init_process_group`."""
     default = groups.required()
+    if group is not None and group is not GroupMember.NON_GROUP_MEMBER and not isinstance(group, ProcessGroup):
+        raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
     return default if group is None else group
 
 
@@ -254,8 +258,14 @@ def new_group(
     default = groups.required()
     wanted = default.ranks if ranks is None else [int(r) for r in ranks]
     chosen = tuple(sorted(wanted) if sort_ranks else wanted)
-    if len(set(chosen)) != len(chosen) or not set(chosen) <= set(default.ranks):
-        raise ValueError(f"new_group: expected different ranks below {default.size()}, got {list(chosen)}")
+    if len(set(chosen)) != len(chosen):
+        raise ValueError(
+            f"new_group: ranks list must not contain duplicate entries, got {list(chosen)}: expected different ranks below {default.size()}"
+        )
+    if not set(chosen) <= set(default.ranks):
+        raise ValueError(
+            f"new_group: a rank is out of range: expected different ranks below {default.size()}, got {list(chosen)}"
+        )
     # Processes make a group by a number that they all have: they count alike those that all of them make.
     tag = 30_000 + zlib.crc32(repr(chosen).encode()) % 2000 if use_local_synchronization else next(_made) % 30_000
     return _part(default, chosen, chosen, tag, timeout, backend) or GroupMember.NON_GROUP_MEMBER

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.groups import ProcessGroup
-from rushlight.distributed.collectives import check, nothing, outside
+from rushlight.distributed.collectives import check, nothing, one_of, outside
 from rushlight.distributed.errors import DistBackendError
 from rushlight.distributed.group import member
 from rushlight.distributed.wire import Place, moved, readable
@@ -19,14 +19,16 @@ __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "monitored_barrier", 
 
 def peer_of(name: str, group: ProcessGroup, rank: int | None, within: int | None, what: str) -> int:
     """The other process of a message, within its group.  Raises ValueError where there is none."""
-    if within is None and rank is None:
-        raise ValueError(f"{name}: expected a rank as {what}, got None")
+    one_of(name, rank, within, True)
     number = group.within(int(rank)) if within is None and rank in group.ranks else within
     if group.size() == 1:
-        raise ValueError(f"{name}: invalid {what} rank {rank}: there is no process but this one")
-    if number is None or not 0 <= number < group.size() or number == group.rank():
         raise ValueError(
-            f"{name}: invalid {what} rank {rank if within is None else within}: expected another process of {group}"
+            f"{name}: Invalid {what} rank: {what} rank should not be the same as the rank of the current process: there is no process but this one"
+        )
+    if number is None or not 0 <= number < group.size() or number == group.rank():
+        words = f"{what} rank should not be the same as the rank of the current process" * (number == group.rank())
+        raise ValueError(
+            f"{name}: Invalid {what} rank: {words or (rank if within is None else within)}: expected another process of {group}"
         )
     return number
 
@@ -93,7 +95,9 @@ class P2POp:
     def __init__(self, op: object, tensor: Tensor, peer: int | None = None, group: Any = None, tag: int = 0,
                  group_peer: int | None = None) -> None:  # fmt: skip
         if op not in (isend, irecv):
-            raise ValueError(f"P2POp: expected op isend or irecv, got {op!r}")
+            raise ValueError(
+                f"Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or ``torch.distributed.irecv``, got {op!r}"
+            )
         self.op, self.tensor, self.peer, self.group, self.tag, self.group_peer = (
             op,
             tensor,
@@ -105,7 +109,9 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: Any) -> list[Work]:
-    """Begin several messages; what is received is there after `wait()` of each."""
+    """Begin several messages; what is received is there after `wait()` of each.  Raises ValueError for what is no `P2POp`."""
+    if not all(isinstance(message, P2POp) for message in p2p_op_list):
+        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to be of type ``torch.distributed.P2POp``.")
     return [
         message.op(message.tensor, message.peer, message.group, message.tag, message.group_peer)
         for message in p2p_op_list

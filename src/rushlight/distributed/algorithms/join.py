@@ -16,6 +16,7 @@ import numpy as np
 from rushlight.basics import groups
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.collectives import broadcast, nothing, run
+from rushlight.distributed.group import get_rank
 from rushlight.nn.parallel.distributed import DistributedDataParallel
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Join:
     def stop(self) -> None:
         """Raise RuntimeError on all processes."""
         raise RuntimeError(
-            "Join: a process has no batch left, and throw_on_early_termination=True makes that an error on all"
+            f"Join: Rank {get_rank()} or another exhausted all inputs, and throw_on_early_termination=True makes that an error on all"
         )
 
     @staticmethod

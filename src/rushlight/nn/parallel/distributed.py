@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -52,7 +53,9 @@ class DistributedDataParallel(Module):
         self.process_group = groups.required() if process_group is None else process_group
         self._processes = self.process_group.size()
         if device_ids is not None and len(device_ids) > 1:
-            raise ValueError(f"DistributedDataParallel: expected one device in device_ids, got {list(device_ids)}")
+            raise ValueError(
+                f"DistributedDataParallel: device_ids can only be None or contain a single element, got {list(device_ids)}"
+            )
         named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
         if not named:
             raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
@@ -103,8 +106,10 @@ class DistributedDataParallel(Module):
     def register_comm_hook(self, state: object, hook: Callable[[object, Any], Any]) -> None:
         """Let ``hook(state, bucket)`` average the gradients of a bucket; it returns a Future of the tensor.
 
-        bucket: a ``distributed.GradBucket``.  Raises RuntimeError the second time.
+        bucket: a ``distributed.GradBucket``.  Raises RuntimeError the second time, TypeError for what cannot be called, ValueError
+        for annotations of something else.
         """
+        check_hook(hook)
         if self.reducer is None:
             return
         if self.reducer.hook is not None:
@@ -126,3 +131,17 @@ class DistributedDataParallel(Module):
             self, enable, throw_on_early_termination, **options
         )
         return found
+
+
+def check_hook(hook: Any) -> None:
+    """Raise TypeError or ValueError for what is no communication hook."""
+    if not callable(hook):
+        raise TypeError(f"Communication hook must be callable, got {hook!r}")
+    try:
+        signature = inspect.signature(hook)
+    except (TypeError, ValueError):  # of compiled code
+        return
+    bucket = signature.parameters.get("bucket")
+    kind = inspect.Parameter.empty if bucket is None else bucket.annotation
+    if kind is not inspect.Parameter.empty and getattr(kind, "__name__", str(kind).rpartition(".")[2]) != "GradBucket":
+        raise ValueError(f"Communication hook: bucket annotation should be dist.GradBucket, got {kind}")

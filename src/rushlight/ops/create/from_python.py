@@ -146,8 +146,6 @@ def holds(data: list[Any], kinds: frozenset[type]) -> bool:
 
 def check_sequence(data: object, name: str) -> Any:
     """The first element at the bottom of nested sequences, None if there is none.  Raises for other objects."""
-    if is_theirs(type(data)):
-        raise TypeError(f"{name}(): argument 'data' must be a number, sequence, array or Tensor, not {kind_of(data)}")
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")) or isinstance(data, dict):
@@ -159,6 +157,10 @@ def check_sequence(data: object, name: str) -> Any:
         and hasattr(data, "__getitem__")
         and not isinstance(data, (ndarray, np.generic, Tensor))
     ):
+        if is_theirs(type(data)):
+            raise TypeError(
+                f"{name}(): argument 'data' must be a number, sequence, array or Tensor, not {kind_of(data)}"
+            )
         if isinstance(data, (str, bytes)):
             raise ValueError(f"too many dimensions '{type(data).__name__}'")
         if isinstance(data, dict):

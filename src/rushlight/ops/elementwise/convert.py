@@ -229,7 +229,7 @@ def target_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool,
             dtype = rest.pop(0)
     for name, value in zip(("non_blocking", "copy"), rest, strict=False):
         if not isinstance(value, bool) and value is not None:
-            raise TypeError(f"to() received an invalid combination of arguments: {type(value).__name__} for {name!r}; "
+            raise TypeError(f"to() received an invalid combination of arguments: {kind_of(value)} for {name!r}; "
                             "expected a dtype, a device, or a Tensor")  # fmt: skip
         kwargs.setdefault(name, value)
     return by_keyword(dtype, where, kwargs)
@@ -249,7 +249,7 @@ def by_keyword(dtype: dtype | None, where: device | None, kwargs: dict[str, Any]
     if kwargs:
         raise TypeError(f"to() got an unexpected keyword argument {next(iter(kwargs))!r}")
     if dtype is not None and not isinstance(dtype, dtypes.dtype):
-        raise TypeError(f"to(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+        raise TypeError(f"to(): argument 'dtype' must be torch.dtype, not {kind_of(dtype)}")
     if format_ is not None and not is_format(format_):
         raise TypeError(f"to(): argument 'memory_format' must be torch.memory_format, not {type(format_).__name__}")
     return dtype, copy_, format_, where

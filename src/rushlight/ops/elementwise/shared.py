@@ -152,8 +152,7 @@ def require_tensors(name: str, **operands: object) -> None:
     """Raise TypeError for the first of the named operands that is not a tensor (or an array, in formulas)."""
     for i, (argument, x) in enumerate(operands.items()):
         if not isinstance(x, (Tensor, ndarray, np.generic)):
-            got = type(x).__name__
-            raise TypeError(f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, not {got}")
+            raise TypeError(f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, not {kind_of(x)}")
 
 
 def floating_into(of: Op, fn: Callable[..., Any]) -> Callable[..., Any]:

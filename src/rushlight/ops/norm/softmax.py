@@ -81,7 +81,7 @@ def applied(fn: Any, name: str, input: Tensor, dim: int | None, dtype: dtype | N
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(input)}")
     if dtype is not None:
         if not isinstance(dtype, dtypes.dtype):
-            raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+            raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {kind_of(dtype)}")
     along = wrap_dim(dim_or_axis(name, dim, axis) if dim is None else dim, input._array.ndim)
     wide = input if dtype is None else input.to(dtype)
     if wide is not input and not special.count and wide._array.dtype.char in "fd":

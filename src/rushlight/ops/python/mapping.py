@@ -46,7 +46,7 @@ def can_cast(from_: Any, to: dtype) -> bool:
         found.append(dtypes.PYTHON.get(given, given) if isinstance(given, type) else given)
         if not isinstance(found[-1], dtypes.dtype):
             raise TypeError(f"can_cast(): argument '{name}' (position {position}) must be torch.dtype, not "
-                            f"{type(given).__name__}")  # fmt: skip
+                            f"{kind_of(given)}")  # fmt: skip
     return bool(dtypes.can_cast(*found))
 
 

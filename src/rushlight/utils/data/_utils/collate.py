@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.foreign import is_theirs
 from rushlight.dispatch import functions as ops
 from rushlight.ops.create.create import as_tensor, tensor
 from rushlight.tensor import Tensor, strided, wrap
@@ -97,7 +98,10 @@ default_collate_err_msg_format = (
 
 
 def _unknown(what: object) -> str:
-    return default_collate_err_msg_format.format(what)
+    theirs = isinstance(what, type) and is_theirs(what)
+    return default_collate_err_msg_format.format(
+        f"{what} of PyTorch: give rushlight.from_numpy(x.numpy())" if theirs else what
+    )
 
 
 def _tensors(batch: Any, *, collate_fn_map: object = None) -> Tensor:
