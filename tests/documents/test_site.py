@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -122,3 +123,10 @@ def test_nothing_is_in_the_way_of_screen_readers(site: str, width: int, dark: bo
                 ".map(v => [v.id, v.impact, v.nodes.length, v.nodes[0].html.slice(0, 200)]))"
             )
             assert found == [], page
+
+
+@pytest.mark.parametrize("page", ["memory", "data", "func"])
+def test_examples_of_the_reference_are_code(site: str, page: str) -> None:
+    with urllib.request.urlopen(f"{site}reference/{page}/index.html") as answer:
+        text = answer.read().decode("utf-8")
+    assert '<div class="highlight"><pre' in text and "<blockquote>" not in text
