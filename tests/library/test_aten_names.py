@@ -26,3 +26,18 @@ def test_what_is_not_computed_is_not_there() -> None:
         torch._C._nn._embedding_bag
     with pytest.raises(AttributeError, match="nonesuch"):
         torch._C._nn.nonesuch
+
+
+def test_operators_tell_what_they_do() -> None:
+    aten, tag = torch.ops.aten, torch.Tag
+    for overload, marks in (
+        (aten.add.Tensor, {tag.pointwise}), (aten.t_.default, {tag.inplace_view, tag.inplace}), (aten.bernoulli.default, {tag.nondeterministic_seeded}),
+        (aten.nonzero.default, {tag.dynamic_output_shape}), (aten.equal.default, {tag.data_dependent_output}), (aten.mm.default, set()),
+        (aten.view_copy.default, {tag.view_copy}), (aten.mm.out, {tag.out}),
+    ):  # fmt: skip
+        assert set(overload.tags) == marks, overload
+    assert aten.view.default.is_view and not aten.add.Tensor.is_view
+    assert (
+        aten.add.Tensor.has_kernel_for_dispatch_key("CPU")
+        and aten.sin.default.decompose(torch.ones(1)) is NotImplemented
+    )

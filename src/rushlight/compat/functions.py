@@ -105,13 +105,20 @@ def set_flush_denormal(mode: bool) -> bool:
     return False
 
 
+def check_count(name: str, count: object) -> None:
+    """Raise RuntimeError for what is no positive int."""
+    if not isinstance(count, int):
+        raise RuntimeError(f"{name} expects an int, but got {type(count).__name__}")
+    if count < 1:
+        raise RuntimeError(f"{name} expects a positive integer, got {count}")
+
+
 def set_num_threads(count: int) -> None:
     """How many threads an operator may use, in the matrix products and in the native kernels.
 
     Raises RuntimeError unless ``count`` is a positive int.
     """
-    if not isinstance(count, int) or count < 1:
-        raise RuntimeError(f"set_num_threads expects a positive integer, got {count!r}")
+    check_count("set_num_threads", count)
     for setter in _thread_setters():
         setter(count)
 
@@ -132,7 +139,8 @@ def _thread_setters() -> list[Callable[[int], Any]]:
 
 def set_num_interop_threads(count: int) -> None:
     """Accepted with a warning: operators run one after the other, there are no threads between them."""
-    _settings["interop"] = int(count)
+    check_count("set_num_interop_threads", count)
+    _settings["interop"] = count
     warn("set_num_interop_threads has no effect: operators run one after the other")
 
 

@@ -57,16 +57,16 @@ def call_for_per_sample_grads(module: Module, *, batch_size: int | None = None, 
     """
     if loss_reduction not in ("sum", "mean"):
         raise RuntimeError(
-            f"call_for_per_sample_grads: expected loss_reduction='sum' or 'mean', got {loss_reduction!r}"
+            f"call_for_per_sample_grads: Expected loss_reduction argument to be sum or mean, got {loss_reduction}"
         )
     if not isinstance(module, Module):
+        raise RuntimeError(f"call_for_per_sample_grads: Module passed must be nn.Module, got {type(module).__name__}")
+    if batch_size is not None and not isinstance(batch_size, int):
         raise RuntimeError(
-            f"call_for_per_sample_grads: expected module to be a torch.nn.Module, got {type(module).__name__}"
+            f"call_for_per_sample_grads: Batch size passed must be None or an integer, got {type(batch_size).__name__}"
         )
-    if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
-        raise RuntimeError(
-            f"call_for_per_sample_grads: expected batch_size to be None or a positive int, got {batch_size!r}"
-        )
+    if batch_size is not None and batch_size < 1:
+        raise RuntimeError(f"call_for_per_sample_grads: Batch size must be positive, got {batch_size}")
     _check_module(module)
     dim = 0 if batch_first else 1
 
@@ -85,12 +85,12 @@ def _check_module(module: Module) -> None:
     """RuntimeError for a module whose samples are no matter of their own, or that was called and backward run before."""
     for name, part in module.named_modules():
         if isinstance(part, _BatchNorm) and (part.training or part.running_mean is None):
-            raise RuntimeError(f"call_for_per_sample_grads: {name or 'module'} is a batch norm, where each sample's result "
+            raise RuntimeError(f"call_for_per_sample_grads: cannot handle function batch_norm: in {name or 'module'} each sample's result "
                                "depends on the others: use a group norm, or eval()")  # fmt: skip
     for name, p in module.named_parameters():
         if getattr(p, "grad_sample", None) is not None:
-            raise RuntimeError(f"call_for_per_sample_grads: {name} has a grad_sample from before, to which others would be added: "
-                               "set it to None first")  # fmt: skip
+            raise RuntimeError(f"call_for_per_sample_grads accumulates the gradients, which will be incorrect for multiple calls without clearing "
+                               f"gradients: {name} has a grad_sample from before, set it to None first")  # fmt: skip
 
 
 def _dims(module: Module, given: list[Any], dim: int) -> list[int | None]:
@@ -106,7 +106,13 @@ def _batch_size(given: list[Any], dims: list[int | None], told: int | None) -> i
     sizes = {x.shape[d] for x, d in zip(given, dims, strict=True) if d is not None}
     if not sizes:
         raise RuntimeError(
-            "call_for_per_sample_grads: none of the arguments is a tensor with a batch: expected at least one"
+            "call_for_per_sample_grads: Unable to find a tensor in the passed args and kwargs: one with a batch is expected at least"
+        )
+    if len(sizes) > 1 and told is None:
+        first, second = sorted(sizes)[:2]
+        raise RuntimeError(
+            f"call_for_per_sample_grads: When computing batch size, found at least one input with batch size {first} and one with "
+            f"batch size {second}: expected tensors of one batch size"
         )
     if len(sizes) > 1 or (told is not None and sizes != {told}):
         raise RuntimeError(

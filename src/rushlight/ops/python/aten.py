@@ -45,6 +45,13 @@ SEVERAL = frozenset("chunk split split_with_sizes unsafe_chunk unsafe_split unsa
                     "unbind meshgrid broadcast_tensors".split())  # fmt: skip
 
 
+SHAPES_IN_PLACE = frozenset("as_strided_ detach_ resize_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split())
+DRAWN = frozenset("bernoulli binomial cauchy dropout exponential geometric log_normal multinomial native_dropout normal poisson rand rand_like "
+                  "randint randint_like randn randn_like random randperm rrelu_with_noise uniform".split())  # fmt: skip
+BY_DATA = frozenset("_unique2 argwhere bincount masked_select nonzero unique_consecutive unique_dim".split())
+NUMBERS_OF_DATA = frozenset("_local_scalar_dense allclose equal item".split())
+
+
 def check_overload(name: str, overload: str) -> None:
     """Raise AttributeError for what is no name of an overload."""
     if overload not in OVERLOADS and not overload.endswith("out"):
@@ -87,6 +94,36 @@ class Overload(OpOverload):
     def op(self) -> Op | None:
         """The declaration that runs, None where several do."""
         return self.overloadpacket.op
+
+    @property
+    def is_view(self) -> bool:
+        """Whether its results lie on the memory of its first argument."""
+        op = self.op
+        return bool(op is not None and op.view and not self._opname.endswith("_copy"))
+
+    @functools.cached_property
+    def tags(self) -> list[Any]:
+        """Those marks of PyTorch's that tell what an operator does: whether it goes by elements, draws, works in place or into `out`,
+        copies what others view, or has results whose shape or number data decide.
+        """
+        op, name = self.op, self._opname
+        marks = {"pointwise": op is not None and op.elementwise and not op.view, "inplace_view": name in SHAPES_IN_PLACE,
+                 "view_copy": name.endswith("_copy") and name != "_to_copy", "nondeterministic_seeded": name.rstrip("_") in DRAWN,
+                 "dynamic_output_shape": name in BY_DATA, "data_dependent_output": name in NUMBERS_OF_DATA,
+                 "inplace": name.endswith("_") and not name.endswith("__"), "out": self._overloadname.endswith("out")}  # fmt: skip
+        tags = importlib.import_module("rushlight.library.tags").Tag
+        return [tags[mark] for mark, holds in marks.items() if holds]
+
+    def has_kernel_for_dispatch_key(self, key: object) -> bool:
+        """Whether something computes it on the CPU, which alone computes here."""
+        return (
+            str(key).rpartition(".")[2] in ("CPU", "CompositeExplicitAutograd")
+            and self.overloadpacket.function is not None
+        )
+
+    def decompose(self, *args: Any, **kwargs: Any) -> Any:
+        """NotImplemented: what it consists of is not taken apart."""
+        return NotImplemented
 
     def name(self) -> str:
         """The name with its namespace."""

@@ -69,7 +69,14 @@ def alike(x: Any, y: Any, rules: dict[str, Any]) -> None:
     elif type(x).__name__ == type(y).__name__ == "TypedStorage":
         alike(x.tolist(), y.tolist(), rules) if len(x) != len(y) else compared(x.tolist(), y.tolist(), (), rules)
     elif not _same(x, y):
-        raise AssertionError(f"{'Booleans' if isinstance(x, bool) else 'Objects'} mismatch: {x!r} != {y!r}")
+        words = (
+            "Booleans mismatch"
+            if isinstance(x, bool)
+            else "String comparison failed"
+            if isinstance(x, str)
+            else "Object comparison failed"
+        )
+        raise AssertionError(f"{words}: {x!r} != {y!r}")
 
 
 def _same(x: object, y: object) -> bool:
