@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import mmap
 import os
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from sys import getrefcount
@@ -408,29 +409,52 @@ def alone(tensor: Any) -> bool:
 
 # By the id of the array that owns the memory: (weak reference to it, weak reference to who computes from it).
 dependents: dict[int, list[tuple[Any, Any]]] = {}
+_turn = threading.RLock()  # of those who change it; the collector may come in between, and bring others
 exposed: dict[int, Any] = {}  # by id: weak references to owning arrays that NumPy shows to others
 UNSEEN = 1 << 16  # bytes from which on `exposed` knows an array: what is smaller is copied where it matters
+
+
+def _in_child() -> None:
+    """After a fork: the thread that held the lock may not be here."""
+    global _turn
+    _turn = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def depend(array: Array, who: Any) -> int:
     """Have `who.settle(root)` called before the memory of `array` changes; a key for `independent`."""
     root = root_of(array)
-    dependents.setdefault(id(root), []).append((weakref.ref(root), weakref.ref(who)))
-    return id(root)
+    key, entry = id(root), (weakref.ref(root), weakref.ref(who))
+    with _turn:
+        entries = None
+        while entries is None or dependents.get(key) is not entries:  # what others were among may be away since
+            entries = dependents.setdefault(key, [])
+            entries.append(entry)
+    return key
 
 
 def independent(keys: Any, who: object) -> None:
-    """Forget what an object depended on, which dies."""
-    for key in keys:
-        left = [entry for entry in dependents.pop(key, ()) if entry[1]() is not who]
-        if left:
-            dependents[key] = left
+    """Forget what an object depended on, which dies; and others that have, whom the collector ended."""
+    with _turn:
+        for key in keys:
+            left = [entry for entry in dependents.pop(key, ()) if (x := entry[1]()) is not None and x is not who]
+            if left:
+                dependents[key] = left
+
+
+def _those(root: Array) -> Any:
+    """Who depends on memory, who do so no longer: weak references, with one to the memory before each."""
+    with _turn:
+        return dependents.pop(id(root), ())
 
 
 def leave(array: Array) -> list[Any]:
     """Who depends on memory that goes elsewhere, for `arrive`."""
     root = root_of(array)
-    return [who for reference, who in dependents.pop(id(root), ()) if reference() is root] if dependents else []
+    return [who for reference, who in _those(root) if reference() is root] if dependents else []
 
 
 def arrive(array: Any, waiting: list[Any]) -> None:
@@ -467,7 +491,7 @@ def settle(array: Array) -> list[Any] | tuple[()]:
     if root.nbytes >= changes.least:
         changes.large += 1
     told = []
-    for reference, who in dependents.pop(id(root), ()):
+    for reference, who in _those(root):
         found = who() if reference() is root else None
         if found is not None:
             found.settle(root)
