@@ -119,7 +119,10 @@ _FUNCTIONS |= dict.fromkeys(("eig", "lstsq", "matrix_rank", "solve", "symeig"), 
 _FUNCTIONS["thread_safe_generator"] = "rushlight.random"
 _FUNCTIONS |= dict.fromkeys(("AcceleratorError", "OutOfMemoryError"), "rushlight.cuda")
 _FUNCTIONS["jagged"] = "rushlight.tensor"
-_FUNCTIONS["_nested_tensor_from_mask"] = "rushlight.nested.build"
+_FUNCTIONS |= dict.fromkeys(
+    ("_nested_from_padded", "_nested_tensor_from_mask", "_nested_tensor_from_mask_left_aligned"),
+    "rushlight.nested.build",
+)
 _FUNCTIONS["Tag"] = "rushlight.library.tags"
 _FUNCTIONS |= dict.fromkeys(("gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"), "rushlight.nn.recurrent")
 _FUNCTIONS |= dict.fromkeys(

@@ -124,3 +124,10 @@ def test_weights_with_channels_last_decide_as_well() -> None:
 
 def test_places_of_nonzero_lie_dimension_by_dimension() -> None:
     assert torch.ones(4, 5).nonzero().stride() == (1, 20) and torch.argwhere(torch.ones(3)).stride() == (1, 3)
+
+
+def test_any_order_is_that_of_dimensions_where_it_is_asked_for() -> None:
+    x = torch.ones(2, 3)
+    assert x.is_contiguous(memory_format=torch.preserve_format) and not x.t().is_contiguous(
+        memory_format=torch.preserve_format
+    )

@@ -69,6 +69,9 @@ two.transpose(1, 2) | two.softmax(-1) | two @ two.transpose(1, 2) | nt.narrow(0,
 nt._nested_tensor_strides() | nt._nested_tensor_storage_offsets() | nt == n | nt > n | t.where(m, nt, 0.0) | nt.to_padded_tensor(0.0, (3, 4, 4)) | nt.is_same_size(other)
 F.scaled_dot_product_attention(nt, n, nt) | t.nested.nested_tensor([t.ones(2, 3), t.ones(2)]) | t.nested.nested_tensor(t.ones(2, 3)) | t.nested.nested_tensor(3)
 t._nested_tensor_from_mask(t.ones(2, 3, 4), t.tensor([[1, 1, 0], [1, 1, 1]]).bool()) | t._nested_tensor_from_mask(t.ones(2, 3, 4), t.tensor([[1, 0, 1], [1, 1, 1]]).bool())
+t._nested_tensor_from_mask_left_aligned(t.ones(2, 3, 4), t.tensor([[1, 1, 0], [1, 1, 1]]).bool()) | t._nested_tensor_from_mask_left_aligned(t.ones(2, 3, 4), t.tensor([[1, 0, 1], [1, 1, 1]]).bool())
+t._nested_from_padded(t.arange(12.0).reshape(2, 3, 2), t.tensor([[2, 2], [3, 1]])) | t._nested_from_padded(t.arange(48.0).reshape(2, 2, 3, 4), t.tensor([[2, 8], [3, 8]]), True)
+t._nested_from_padded(t.arange(12.0).reshape(2, 3, 2), t.tensor([[4, 2], [3, 1]]))
 t.nested.narrow(t.arange(30.0).reshape(3, 5, 2), 1, 1, 2) | t.nested.narrow(t.ones(3, 5, 2), 1, 0, t.tensor([2, 3, 1])) | nt.view(-1, -1, 2, 2) | nt.offsets() | nt.nothing
 """
 CASES = [("jagged", e.strip()) for e in (BOTH + JAGGED).replace("\n", "|").split("|") if e.strip()]

@@ -46,7 +46,11 @@ def conversions(t: Any, tmp_path: Path) -> Any:
     names = ("bfloat16", "bool", "byte", "double", "float", "half", "int", "long", "short", "complex_double", "complex_float")  # fmt: skip
     typed = [getattr(x.storage(), name)() for name in names]
     bytes_ = [getattr(x.untyped_storage(), name)() for name in (*names, "char")]
-    return [(s.tolist(), str(s.dtype), s.type(), s.pickle_storage_type(), s.element_size()) for s in (*typed, *bytes_)]
+    kinds = [t.ones(1, dtype=dtype).storage_type() for dtype in (t.float32, t.bool, t.uint16)]
+    return (
+        [(s.tolist(), str(s.dtype), s.type(), s.pickle_storage_type(), s.element_size()) for s in (*typed, *bytes_)],
+        [kind and kind.__name__ for kind in kinds],
+    )
 
 
 def copies(t: Any, tmp_path: Path) -> Any:
@@ -107,3 +111,12 @@ def test_a_storage_under_tensors_keeps_its_size() -> None:
     with pytest.raises(RuntimeError, match="tensors lie on this storage"):
         x.untyped_storage().resize_(0)
     assert x.untyped_storage().resize_(16).nbytes() == 16 and x.tolist() == [1.0] * 4
+
+
+def test_dtypes_are_found_by_the_names_of_classes() -> None:
+    ours = importlib.import_module("rushlight.compat.rooms.storage")._get_dtype_from_pickle_storage_type
+    theirs = torch.storage._get_dtype_from_pickle_storage_type
+    assert str(ours("HalfStorage")) == str(theirs("HalfStorage"))
+    for find in (ours, theirs):
+        with pytest.raises(KeyError, match="is not recognized"):
+            find("NoStorage")

@@ -188,3 +188,10 @@ def test_whether_places_occur_once_can_be_said() -> None:
     assert not s._coalesced_(False).is_coalesced() and s.coalesce().values().tolist() == [2.0, 4.0]
     with pytest.raises(RuntimeError, match="layout"):
         torch.eye(2).to_sparse_csr()._coalesced_(True)
+
+
+def test_angles_of_zeros_are_zeros() -> None:
+    x = torch.tensor([[-1.0, 0.0], [2.0, 0.0]])
+    for made in (x.to_sparse_csr(), x.to_sparse(), x.to(torch.complex64).to_sparse_csr()):
+        assert made.angle().layout is made.layout
+        torch.testing.assert_close(made.angle().to_dense(), x.angle())

@@ -175,3 +175,29 @@ def _nested_tensor_from_mask(t: Tensor, mask: Tensor, mask_check: bool = True) -
             "_nested_tensor_from_mask: expected a mask that begins with its True and has no gaps among them"
         )
     return packed([x[:n] for x, n in zip(t, sizes.tolist(), strict=True)], strided)  # type: ignore[return-value]
+
+
+def _nested_tensor_from_mask_left_aligned(t: Tensor, mask: Tensor) -> bool:
+    """Whether a mask has of each sequence the first places alone: what `_nested_tensor_from_mask` takes.  t: (B, L, E); mask: bool (B, L)"""
+    return bool((mask == (torch.arange(mask.shape[1]) < mask.sum(1)[:, None])).all())
+
+
+def _nested_from_padded(
+    padded: Tensor, cpu_nested_shape_example: Tensor, fuse_transform_0213: bool = False
+) -> StridedNested:
+    """The components of a padded tensor, in the layout torch.strided.  padded: (B, ...); the sizes of each: int (B, dimensions)
+
+    fuse_transform_0213: of four dimensions (B, H, L, E) it is (B, L, H * E) that is padded.  Raises RuntimeError for sizes beyond it.
+    """
+    if fuse_transform_0213:
+        padded = padded.transpose(1, 2).flatten(2)
+    sizes = cpu_nested_shape_example.tolist()
+    if any(
+        len(size) != padded.ndim - 1 or any(n > m for n, m in zip(size, padded.shape[1:], strict=True))
+        for size in sizes
+    ):
+        raise RuntimeError(
+            f"_nested_from_padded: sizes {sizes} do not lie within those that are padded, {list(padded.shape[1:])}"
+        )
+    parts = [x[tuple(slice(n) for n in size)] for x, size in zip(padded, sizes, strict=True)]
+    return packed(parts, strided)  # type: ignore[return-value]

@@ -41,7 +41,7 @@ __all__ = ["Sparse", "from_dense", "made"]
 
 # Functions of one tensor that leave zero what is zero: they are applied to the values.
 ZERO_STAYS = frozenset(
-    "abs asin asinh atan ceil deg2rad erf expm1 floor log1p neg positive rad2deg relu round sgn sign sin sinh sqrt square tan tanh "
+    "abs angle asin asinh atan ceil deg2rad erf expm1 floor log1p neg positive rad2deg relu round sgn sign sin sinh sqrt square tan tanh "
     "trunc isnan isinf isneginf isposinf nan_to_num signbit frac".split()
 )
 # Functions of other modules of this room, by their names in PyTorch.

@@ -96,3 +96,17 @@ HalfStorage = _storage("Half", dtypes.float16)
 IntStorage = _storage("Int", dtypes.int32)
 LongStorage = _storage("Long", dtypes.int64)
 ShortStorage = _storage("Short", dtypes.int16)
+
+
+def class_of(dtype: dtype) -> Any:
+    """The class of the typed storages of a dtype, None where there is none."""
+    made = (x for x in globals().values() if isinstance(x, _OfOneDtype) and not isinstance(x, _OfAnyDtype))
+    return next((x for x in made if x.dtype is dtype), None)
+
+
+def _get_dtype_from_pickle_storage_type(pickle_storage_type: str) -> Any:
+    """The dtype of the typed storages of a name.  Raises KeyError for what is none."""
+    found = globals().get(pickle_storage_type)
+    if not isinstance(found, _OfOneDtype) or isinstance(found, _OfAnyDtype):
+        raise KeyError(f'pickle storage type "{pickle_storage_type}" is not recognized')
+    return found.dtype

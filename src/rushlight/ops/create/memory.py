@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -156,8 +157,8 @@ def is_storage(obj: object) -> bool:
 
 
 def storage_type(self: Tensor) -> Any:
-    """The type of `storage()`."""
-    return TypedStorage
+    """The class of `storage()` for the dtype, as `torch.FloatStorage`; None for dtypes that have none."""
+    return importlib.import_module("rushlight.compat.rooms.storage").class_of(self.dtype)
 
 
 def _ambiguous(shape: tuple[int, ...], steps: tuple[int, ...]) -> bool:

@@ -12,7 +12,7 @@ from rushlight.basics.eights import EIGHTS
 from rushlight.basics.errors import explained
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.dims import wrap_dim
-from rushlight.dispatch.formats import contiguous_format, has_format, is_format
+from rushlight.dispatch.formats import contiguous_format, has_format, is_format, preserve_format
 from rushlight.dispatch.named import named
 from rushlight.dispatch.options import strides_of
 from rushlight.dispatch.registry import function
@@ -71,7 +71,7 @@ def is_contiguous(self: Tensor, *, memory_format: memory_format = contiguous_for
     """Whether the elements lie in memory in order (of `memory_format`) without gaps."""
     if not is_format(memory_format):
         raise TypeError("is_contiguous(): argument 'memory_format' must be torch.memory_format")
-    return has_format(self._held, memory_format)
+    return has_format(self._held, contiguous_format if memory_format is preserve_format else memory_format)
 
 
 def element_size(self: Tensor) -> int:
