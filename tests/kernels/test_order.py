@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rushlight import kernels as K
+from rushlight.kernels.reference import order as reference
 
 CASES = [
     ((300,), 0, 7),
@@ -84,3 +85,43 @@ def test_search(path: str, rng: np.random.Generator, rows: int, n: int, count: i
         assert found.dtype == np.int64
         np.testing.assert_array_equal(found, want)
         np.testing.assert_array_equal(K.search(x[0], np.asfortranarray(values), right)[0], want[0])
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
+@pytest.mark.parametrize(
+    ("shape", "dim"), [((1,), 0), ((3, 24), 1), ((500, 25), 1), ((4, 1000), 1), ((70, 5, 3), 1), ((20001,), 0)]
+)
+def test_the_element_of_a_rank(path: str, rng: np.random.Generator, shape: Any, dim: int, dtype: str) -> None:
+    for spread in (3, 100_000):
+        x = rng.integers(-spread, spread, shape).astype(dtype)
+        if dtype != "i8":
+            x[rng.random(shape) < 0.02] = np.nan
+            x[rng.random(shape) < 0.02] = np.inf
+            x[rng.random(shape) < 0.02] = -0.0
+        n = shape[dim]
+        for k in {0, n // 3, n - 1}:
+            for a in (x, np.asfortranarray(x)):
+                values, index = K.of_rank(a, dim, k)
+                np.testing.assert_array_equal(values, np.take(np.sort(x, dim), [k], dim))
+                np.testing.assert_array_equal(np.take_along_axis(x, index, dim), values)
+        ranks = rng.integers(0, n, (*shape[:dim], 1, *shape[dim + 1 :]))
+        values, index = K.of_rank(x, dim, ranks)
+        np.testing.assert_array_equal(values, np.take_along_axis(np.sort(x, dim), ranks, dim))
+        np.testing.assert_array_equal(np.take_along_axis(x, index, dim), values)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("shape", [(1, 1), (3000, 3), (50, 7, 16)])
+@pytest.mark.parametrize("descending", [False, True])
+def test_short_rows_in_order(
+    path: str, rng: np.random.Generator, shape: tuple[int, ...], descending: bool, dtype: str
+) -> None:
+    x = rng.integers(-3, 4, shape).astype(dtype)
+    x[rng.random(shape) < 0.1] = np.nan
+    x[rng.random(shape) < 0.1] = -0.0
+    assert K.has_short_rows(x, len(shape) - 1) == (path == "native")
+    values, index = K.short_rows_in_order(x, descending)
+    wanted = reference.order_of(x, len(shape) - 1, descending)
+    np.testing.assert_array_equal(index, wanted)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, wanted, -1))
+    assert not K.has_short_rows(np.zeros((4, 17), dtype), 1) and not K.has_short_rows(x, 0), "long rows, columns"

@@ -10,7 +10,7 @@ from rushlight.kernels.dispatch import Array, contiguous, dense, native
 from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import order as reference
 
-__all__ = ["first_extreme", "search", "top_k"]
+__all__ = ["first_extreme", "has_short_rows", "of_rank", "search", "short_rows_in_order", "top_k"]
 
 exports(
     # order.cpp: input, values, indices, rows, elements of each, how many, whether the largest
@@ -19,10 +19,15 @@ exports(
     first_extreme="aaannni",
     # search.cpp: sorted rows, values, places; rows, elements and values of each; whether behind equal ones
     search="aaannni",
+    # select.cpp: input, ranks or None, values, indices; rows, elements of each, the rank of all
+    select="aaaannn",
+    # input, values, indices; elements of a row; whether from the largest on
+    short_order="aaani",
 )
 
 SHORT_ROW = 64  # elements of a row up to which NumPy's vectors gain nothing
 _MOST = 256  # that are kept in order one by one
+_SHORT = 16  # elements of a row up to which they are put in order one by one
 _SOUGHT = 128  # values up to which NumPy's search costs less
 
 
@@ -71,3 +76,44 @@ def search(x: Array, values: Array, right: bool) -> Array:
     places, rows = np.empty(values.shape, np.int64), 1 if x.ndim == 1 else len(x)
     table.search(contiguous(x), contiguous(values), places, rows, x.shape[-1], values.size // rows, int(right))
     return places
+
+
+def of_rank(x: Array, dim: int, k: int | Array) -> tuple[Array, Array]:
+    """The k-th smallest elements (from 0) along `dim`, which stays, of size 1, and where they are; NaN counts as the largest.
+
+    x: (*) with elements; k: a number, or an array with size 1 along `dim` -> (*), (*) of int64.  Of equal elements native code gives that which a stable order puts there.
+    """
+    table = native(x.dtype) if x.size else None
+    if table is None:
+        return reference.of_rank(x, dim, k)
+    rows = contiguous(np.moveaxis(x, dim, -1))
+    values, index = np.empty((*rows.shape[:-1], 1), x.dtype), np.empty((*rows.shape[:-1], 1), np.int64)
+    ranks = None if isinstance(k, int) else np.array(np.moveaxis(k, dim, -1), np.int64, order="C")
+    table.select(rows, ranks, values, index, index.size, rows.shape[-1], k if isinstance(k, int) else 0)
+    return np.moveaxis(values, -1, dim), np.moveaxis(index, -1, dim)
+
+
+def bytes_of_rank(x: Array, dim: int) -> int:
+    """Bytes that `of_rank` works with."""
+    if not x.ndim or not x.size:
+        return 0
+    if native(x.dtype) is None:
+        return reference.bytes_of_rank(x, dim)
+    return x.shape[dim] * x.itemsize + (0 if dim in (-1, x.ndim - 1) else x.nbytes)
+
+
+def has_short_rows(x: Array, dim: int) -> bool:
+    """Whether `short_rows_in_order` sorts an array along `dim`."""
+    last = x.ndim > 0 and dim in (-1, x.ndim - 1)
+    return bool(last and 0 < x.shape[-1] <= _SHORT and x.size and x.flags.c_contiguous and native(x.dtype) is not None)
+
+
+def short_rows_in_order(x: Array, descending: bool) -> tuple[Array, Array]:
+    """Rows of few elements in order, and where they were; equal ones stay as they were, NaN counts as the largest.  (*) -> (*), (*) of int64"""
+    table, n = native(x.dtype), x.shape[-1]
+    if table is None:
+        index = reference.order_of(x, x.ndim - 1, descending)
+        return np.take_along_axis(x, index, -1), index
+    values, index = np.empty(x.shape, x.dtype), np.empty(x.shape, np.int64)
+    table.short_order(x, values, index, n, int(descending))
+    return values, index

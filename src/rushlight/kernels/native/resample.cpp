@@ -321,13 +321,27 @@ struct Picked {
         call.expect(fine, "places inside of the input");
     }
     long operator[](long j) const { return index ? index[j] : j; }
+
+    // The first of the longest run of neighbours that are taken in their order, and how many they are.
+    std::pair<long, long> run() const {
+        long first = 0, most = 0, begin = 0;
+        for (long j = 1; j <= out; ++j) {
+            if (j < out && index[j] == index[j - 1] + 1) continue;
+            if (j - begin > most) first = begin, most = j - begin;
+            begin = j;
+        }
+        return {first, most};
+    }
 };
 
-template <class U> void pick_row(const Picked &width, long inner, const U *from, U *to) {
+// run: of `width`
+template <class U> void pick_row(const Picked &width, std::pair<long, long> run, long inner, const U *from, U *to) {
     if (!width.index || inner >= kFew) {
         for (long j = 0; j < width.out; ++j) std::memcpy(to + j * inner, from + width[j] * inner, inner * sizeof(U));
     } else if (inner == 1) {
-        for (long j = 0; j < width.out; ++j) to[j] = from[width.index[j]];
+        for (long j = 0; j < run.first; ++j) to[j] = from[width.index[j]];
+        if (run.second) std::memcpy(to + run.first, from + width.index[run.first], run.second * sizeof(U));
+        for (long j = run.first + run.second; j < width.out; ++j) to[j] = from[width.index[j]];
     } else {
         for (long j = 0; j < width.out; ++j)
             for (long c = 0; c < inner; ++c) to[j * inner + c] = from[width.index[j] * inner + c];
@@ -336,6 +350,7 @@ template <class U> void pick_row(const Picked &width, long inner, const U *from,
 
 template <class U> void pick(const U *x, U *o, const Picked &d, const Picked &h, const Picked &w, long outer, long inner) {
     const long row = w.in * inner, made = w.out * inner;
+    const auto run = w.index ? w.run() : std::pair<long, long>(0, 0);
     parallel_for(outer * d.out * h.out, row_grain(made), [=, &d, &h, &w](long begin, long end) {
         const U *before = nullptr;
         for (long r = begin; r < end; ++r) {
@@ -343,7 +358,7 @@ template <class U> void pick(const U *x, U *o, const Picked &d, const Picked &h,
             const U *from = x + ((z / d.out * d.in + d[z % d.out]) * h.in + h[y]) * row;
             U *to = o + r * made;
             if (from == before) std::memcpy(to, to - made, made * sizeof(U));
-            else pick_row(w, inner, from, to);
+            else pick_row(w, run, inner, from, to);
             before = from;
         }
     });

@@ -226,5 +226,7 @@ RL_BOTH(ALL)
     ACROSS(T, S, add, v + w)            \
     ACROSS(T, S, subtract, v - w)       \
     ACROSS(T, S, multiply, v * w)       \
-    ACROSS(T, S, divide, v / w)
+    ACROSS(T, S, divide, v / w)         \
+    ACROSS(T, S, maximum, (v > w) | (v != v) ? v : w) \
+    ACROSS(T, S, minimum, (v < w) | (v != v) ? v : w)
 RL_BOTH(EACH)

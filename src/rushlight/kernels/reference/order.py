@@ -34,6 +34,39 @@ def top_k(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
     return np.take_along_axis(values, order, dim), np.take_along_axis(near, order, dim)
 
 
+PART = 1 << 17  # elements whose order is found at once: it takes two or three times their memory
+
+
+def of_rank(x: Array, dim: int, k: int | Array) -> tuple[Array, Array]:
+    axis, some = _part_of(x, dim)
+    if x.shape[axis] <= some:
+        return _of_rank(x, dim, k)
+    at = [(*[slice(None)] * axis, slice(i, i + some)) for i in range(0, x.shape[axis], some)]
+    parts = [_of_rank(x[part], dim, k if isinstance(k, int) else k[part]) for part in at]
+    values, index = (np.concatenate(found, axis) for found in zip(*parts, strict=True))
+    return values, index
+
+
+def bytes_of_rank(x: Array, dim: int) -> int:
+    axis, some = _part_of(x, dim)
+    return 8 * (x.size // x.shape[axis]) * min(some, x.shape[axis])
+
+
+def _part_of(x: Array, dim: int) -> tuple[int, int]:
+    """The dimension along which the order along `dim` is found in parts, and how much of it at once."""
+    axis = max((a for a in range(x.ndim) if a != dim), key=lambda a: x.shape[a], default=dim)
+    return axis, x.shape[axis] if axis == dim else max(1, PART * x.shape[axis] // max(x.size, 1))
+
+
+def _of_rank(x: Array, dim: int, k: int | Array) -> tuple[Array, Array]:
+    """The same, all at once."""
+    if isinstance(k, int):
+        index = np.argpartition(x, k, axis=dim)[(*[slice(None)] * dim, slice(k, k + 1))]
+    else:
+        index = np.take_along_axis(order_of(x, dim, False), k, dim)
+    return np.take_along_axis(x, index, dim), np.array(index, np.int64)
+
+
 def search(x: Array, values: Array, right: bool) -> Array:
     side: Any = "right" if right else "left"
     if x.ndim == 1:

@@ -19,6 +19,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, known_as, publish, publish_inplace
+from rushlight.kernels.rows import across
 from rushlight.ops.elementwise.shared import (
     complex_refused,
     keep,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 ndarray = np.ndarray
 PLAIN = (float, int, type(None))  # the bounds that need no care between floating-point numbers
 WHOLE = (int, type(None))  # and between integers
+
+larger_across, smaller_across = across(np.maximum), across(np.minimum)
 
 # The larger, the smaller -----------------------------------------------------------------------------
 
@@ -70,7 +73,7 @@ def maximum(input: Array, other: Array) -> tuple[Any, ...]:
     >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
     tensor([3, 5])
     """
-    out = np.maximum(input, other)
+    out = larger_across(input, other)
     return out, _choice(np.greater_equal(input, other), np.less_equal(input, other)) if recording() else None
 
 
@@ -82,7 +85,7 @@ def minimum(input: Array, other: Array) -> tuple[Any, ...]:
 
     Equal elements share the gradient evenly.
     """
-    out = np.minimum(input, other)
+    out = smaller_across(input, other)
     return out, _choice(np.less_equal(input, other), np.greater_equal(input, other)) if recording() else None
 
 

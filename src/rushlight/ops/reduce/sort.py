@@ -17,6 +17,7 @@ from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.results import named
 from rushlight.kernels.dispatch import memory_order
+from rushlight.kernels.order import bytes_of_rank
 from rushlight.kernels.reference.order import order_of
 from rushlight.ops.index.raw_indices import gather_along
 from rushlight.ops.reduce.extrema import alike, at_index, check_dim, check_kept, ordered, place_along
@@ -44,6 +45,8 @@ def sort_op(input: Array, dim: int, descending: bool, stable: bool) -> tuple[Arr
     """The elements in order along `dim` and where they were.  (*) -> (*), (*)"""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
+    if backend.has_short_rows(input, dim):
+        return backend.short_rows_in_order(input, descending)
     index = placed(input, dim, descending, stable)
     return gather_along(input, index, dim), index
 
@@ -86,44 +89,12 @@ def _(input: Array, k: int, dim: int, largest: bool) -> int:
     )  # in rows, and turned back
 
 
-PART = 1 << 17  # elements whose order is found at once: it takes two or three times their memory
-
-
 def nth(x: Array, dim: int, k: int | Array, keepdim: bool) -> tuple[Array, ...]:
     """(values, indices) of the k-th smallest elements (from 0) along `dim`; k may be an array with size 1 there."""
-    axis, some = part_of(x, dim)
-    if x.shape[axis] <= some:
-        values, index = _nth(x, dim, k)
-    else:
-        at = [(*[slice(None)] * axis, slice(i, i + some)) for i in range(0, x.shape[axis], some)]
-        parts = [_nth(x[part], dim, k if isinstance(k, int) else k[part]) for part in at]
-        values, index = (np.concatenate(found, axis) for found in zip(*parts, strict=True))
+    values, index = backend.of_rank(x, dim, k)
     if not keepdim:
         values, index = values.squeeze(dim), index.squeeze(dim)
     return values, index
-
-
-def part_of(x: Array, dim: int) -> tuple[int, int]:
-    """The dimension along which the order along `dim` is found in parts, and how much of it at once."""
-    axis = max((a for a in range(x.ndim) if a != dim), key=lambda a: x.shape[a], default=dim)
-    return axis, x.shape[axis] if axis == dim else max(1, PART * x.shape[axis] // max(x.size, 1))
-
-
-def bytes_of_part(input: Array, dim: int) -> int:
-    """Bytes of the places that are found at once."""
-    if not input.ndim or not input.size:
-        return 0
-    axis, some = part_of(input, dim)
-    return 8 * (input.size // input.shape[axis]) * min(some, input.shape[axis])
-
-
-def _nth(x: Array, dim: int, k: int | Array) -> tuple[Array, ...]:
-    """As `nth` with keepdim, all at once."""
-    if isinstance(k, int):
-        index = np.argpartition(x, k, axis=dim)[(*[slice(None)] * dim, slice(k, k + 1))]
-    else:
-        index = np.take_along_axis(order_of(x, dim, False), k, dim)
-    return gather_along(x, index, dim), np.array(index, np.int64)
 
 
 @op(
@@ -179,13 +150,13 @@ def median_all(input: Array, skip_nan: bool) -> Array:
     return np.asarray(median_op.op.forward(flat, 0, False, skip_nan)[0])
 
 
-kthvalue_op.work(bytes_of_part)
-median_op.work(bytes_of_part)
+kthvalue_op.work(bytes_of_rank)
+median_op.work(bytes_of_rank)
 
 
 @median_all.work
 def _(input: Array) -> int:
-    return 8 * input.size
+    return bytes_of_rank(input.reshape(-1), 0)
 
 
 @op(

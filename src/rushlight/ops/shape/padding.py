@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import listed
 from rushlight.dispatch.formats import channels_last_order, lies_channels_last, turned_back
 from rushlight.dispatch.registry import function, op
+from rushlight.kernels.reference.resample import Taps
 from rushlight.ops.elementwise.convert import in_order_of
 from rushlight.tensor import wrap
 
@@ -95,10 +97,15 @@ def repeated(mode: str, n: int, at: Array) -> Array:
     return np.where(folded >= n, period - folded, folded)
 
 
-def borders(mode: str, n: int, before: int, after: int) -> list[tuple[int, int]]:
-    """Which positions of a dimension of size n are outside of it, counted from the first that is, and which elements they repeat."""
-    at = np.concatenate([np.arange(-before, 0), np.arange(n, n + after)])
-    return list(zip((at + before).tolist(), repeated(mode, n, at).tolist(), strict=True))
+@functools.lru_cache(128)
+def taps_of(mode: str, n: int, before: int, after: int) -> Taps:
+    """Which element of a dimension of size n each position of the padded one repeats."""
+    return Taps.of(n, sources(mode, n, before, after)[:, None])
+
+
+def _padded_dims(pads: tuple[Any, ...]) -> tuple[int, ...]:
+    """The dimensions from the first that is padded on."""
+    return tuple(range(next((d for d, pad in enumerate(pads) if any(pad)), len(pads)), len(pads)))
 
 
 def _padded(shape: tuple[int, ...], pads: tuple[tuple[int, ...], ...], sign: int = 1) -> tuple[int, ...]:
@@ -108,27 +115,16 @@ def _padded(shape: tuple[int, ...], pads: tuple[tuple[int, ...], ...], sign: int
 @op(ns=None, name="pad_repeated", half=None, linear=True, complex_half="moves", batch=families.shifted)
 def repeated_op(input: Array, pads: tuple[Any, ...], mode: str) -> Array:
     """Pads ((before, after), ...) that repeat slices of the input.  (*S) -> (*(S + before + after))"""
-    out: Any = np.empty(_padded(input.shape, pads), input.dtype)
-    inner = _slices(pads, input.shape)[1]
-    out[inner] = input
-    for d in reversed(range(out.ndim)):  # what lies before it is padded later, and what follows is whole
-        for to, of in borders(mode, input.shape[d], *pads[d]):
-            out[(*inner[:d], to)] = out[(*inner[:d], of + pads[d][0])]
-    return out
+    dims = _padded_dims(pads)
+    return backend.resample(input, dims, tuple([taps_of(mode, input.shape[d], *pads[d]) for d in dims]))
 
 
 @op(ns=None, linear=True, batch=families.shifted)
 def repeated_adjoint(input: Array, pads: tuple[Any, ...], mode: str) -> Array:
     """Pads added where they are from: the adjoint of `repeated_op`.  (*(S + before + after)) -> (*S)"""
-    for d, (b, a) in enumerate(pads):
-        if b or a:
-            n = input.shape[d] - b - a
-            lead: Any = (slice(None),) * d
-            out: Any = input[(*lead, slice(b, b + n))].copy()
-            for at, to in borders(mode, n, b, a):
-                out[(*lead, to)] += input[(*lead, at)]
-            input = out
-    return input
+    dims = _padded_dims(pads)
+    taps = tuple([taps_of(mode, input.shape[d] - sum(pads[d]), *pads[d]).turned for d in dims])
+    return backend.resample(input, dims, taps)
 
 
 @repeated_op.shape
