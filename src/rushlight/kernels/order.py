@@ -93,13 +93,13 @@ def of_rank(x: Array, dim: int, k: int | Array) -> tuple[Array, Array]:
     return np.moveaxis(values, -1, dim), np.moveaxis(index, -1, dim)
 
 
-def bytes_of_rank(x: Array, dim: int) -> int:
+def bytes_of_rank(input: Array, dim: int) -> int:
     """Bytes that `of_rank` works with."""
-    if not x.ndim or not x.size:
+    if not input.ndim or not input.size:
         return 0
-    if native(x.dtype) is None:
-        return reference.bytes_of_rank(x, dim)
-    return x.shape[dim] * x.itemsize + (0 if dim in (-1, x.ndim - 1) else x.nbytes)
+    if native(input.dtype) is None:
+        return reference.bytes_of_rank(input, dim)
+    return int(input.shape[dim] * input.itemsize + (0 if dim in (-1, input.ndim - 1) else input.nbytes))
 
 
 def has_short_rows(x: Array, dim: int) -> bool:

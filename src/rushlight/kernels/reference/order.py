@@ -49,7 +49,7 @@ def of_rank(x: Array, dim: int, k: int | Array) -> tuple[Array, Array]:
 
 def bytes_of_rank(x: Array, dim: int) -> int:
     axis, some = _part_of(x, dim)
-    return 8 * (x.size // x.shape[axis]) * min(some, x.shape[axis])
+    return int(8 * (x.size // x.shape[axis]) * min(some, x.shape[axis]))
 
 
 def _part_of(x: Array, dim: int) -> tuple[int, int]:
