@@ -93,12 +93,14 @@ def of_rank(x: Array, dim: int, k: int | Array) -> tuple[Array, Array]:
     return np.moveaxis(values, -1, dim), np.moveaxis(index, -1, dim)
 
 
-def bytes_of_rank(input: Array, dim: int) -> int:
-    """Bytes that `of_rank` works with."""
+def bytes_of_rank(input: Array, dim: int | None) -> int:
+    """Bytes that `of_rank` works with along a dimension, or, without one, along all of them as one."""
     if not input.ndim or not input.size:
         return 0
     if native(input.dtype) is None:
         return reference.bytes_of_rank(input, dim)
+    if dim is None:
+        return input.nbytes
     return int(input.shape[dim] * input.itemsize + (0 if dim in (-1, input.ndim - 1) else input.nbytes))
 
 

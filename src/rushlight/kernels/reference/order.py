@@ -47,7 +47,9 @@ def of_rank(x: Array, dim: int, k: int | Array) -> tuple[Array, Array]:
     return values, index
 
 
-def bytes_of_rank(x: Array, dim: int) -> int:
+def bytes_of_rank(x: Array, dim: int | None) -> int:
+    if dim is None:
+        return 8 * x.size
     axis, some = _part_of(x, dim)
     return int(8 * (x.size // x.shape[axis]) * min(some, x.shape[axis]))
 

@@ -16,7 +16,7 @@ from rushlight.dispatch.formats import turned_back
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.results import named
-from rushlight.kernels.dispatch import memory_order, native
+from rushlight.kernels.dispatch import memory_order
 from rushlight.kernels.order import bytes_of_rank
 from rushlight.kernels.reference.order import order_of
 from rushlight.ops.index.raw_indices import gather_along
@@ -156,7 +156,7 @@ median_op.work(bytes_of_rank)
 
 @median_all.work
 def _(input: Array) -> int:
-    return int(input.size * (input.itemsize if native(input.dtype) else 8))
+    return bytes_of_rank(input, None)
 
 
 @op(

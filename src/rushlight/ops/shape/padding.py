@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -97,10 +98,35 @@ def repeated(mode: str, n: int, at: Array) -> Array:
     return np.where(folded >= n, period - folded, folded)
 
 
-@functools.lru_cache(128)
+@functools.lru_cache(32)
 def taps_of(mode: str, n: int, before: int, after: int) -> Taps:
     """Which element of a dimension of size n each position of the padded one repeats."""
     return Taps.of(n, sources(mode, n, before, after)[:, None])
+
+
+def _has_many_rows(x: Array, pads: tuple[Any, ...]) -> bool:
+    """Whether places along the dimensions that are padded are few beside the elements: else they are not listed."""
+    return bool(x.size >= 16 * sum(x.shape[d] for d in _padded_dims(pads)))
+
+
+def borders(mode: str, n: int, before: int, after: int, start: int = 0) -> list[tuple[slice, slice]]:
+    """Positions outside of a dimension of size n, counted from the first that is padded, and the elements that they repeat, counted
+    from `start`, run by run."""
+    found = []
+    for first, count in ((-before, before), (n, after)):
+        of = repeated(mode, n, np.arange(first, first + max(count, 0))) + start
+        cuts = [0, *(np.nonzero(np.diff(of, 2))[0] + 2).tolist(), len(of)] if len(of) else []
+        found += [(slice(i + first + before, j + first + before), run_of(of[i:j])) for i, j in itertools.pairwise(cuts)]
+    return found
+
+
+def run_of(at: Array) -> slice:
+    """The slice that gives positions of one distance; of positions that are all the same, that one."""
+    first, last, step = int(at[0]), int(at[-1]), int(at[1] - at[0]) if len(at) > 1 else 0
+    if not step:
+        return slice(first, first + 1)
+    end = last + (1 if step > 0 else -1)
+    return slice(first, None if end < 0 else end, step)
 
 
 def _padded_dims(pads: tuple[Any, ...]) -> tuple[int, ...]:
@@ -115,16 +141,35 @@ def _padded(shape: tuple[int, ...], pads: tuple[tuple[int, ...], ...], sign: int
 @op(ns=None, name="pad_repeated", half=None, linear=True, complex_half="moves", batch=families.shifted)
 def repeated_op(input: Array, pads: tuple[Any, ...], mode: str) -> Array:
     """Pads ((before, after), ...) that repeat slices of the input.  (*S) -> (*(S + before + after))"""
-    dims = _padded_dims(pads)
-    return backend.resample(input, dims, tuple([taps_of(mode, input.shape[d], *pads[d]) for d in dims]))
+    if _has_many_rows(input, pads):
+        dims = _padded_dims(pads)
+        return backend.resample(input, dims, tuple([taps_of(mode, input.shape[d], *pads[d]) for d in dims]))
+    out: Any = np.empty(_padded(input.shape, pads), input.dtype)
+    inner = _slices(pads, input.shape)[1]
+    out[inner] = input
+    for d in reversed(range(out.ndim)):  # what lies before it is padded later, and what follows is whole
+        for to, of in borders(mode, input.shape[d], pads[d][0], pads[d][1], pads[d][0]):
+            out[(*inner[:d], to)] = out[(*inner[:d], of)]
+    return out
 
 
 @op(ns=None, linear=True, batch=families.shifted)
 def repeated_adjoint(input: Array, pads: tuple[Any, ...], mode: str) -> Array:
     """Pads added where they are from: the adjoint of `repeated_op`.  (*(S + before + after)) -> (*S)"""
-    dims = _padded_dims(pads)
-    taps = tuple([taps_of(mode, input.shape[d] - sum(pads[d]), *pads[d]).turned for d in dims])
-    return backend.resample(input, dims, taps)
+    if _has_many_rows(input, pads):
+        dims = _padded_dims(pads)
+        taps = tuple([taps_of(mode, input.shape[d] - sum(pads[d]), *pads[d]).turned for d in dims])
+        return backend.resample(input, dims, taps)
+    for d, (b, a) in enumerate(pads):
+        if b or a:
+            n = input.shape[d] - b - a
+            lead: Any = (slice(None),) * d
+            out: Any = input[(*lead, slice(b, b + n))].copy()
+            for at, to in borders(mode, n, b, a):
+                part = input[(*lead, at)]
+                out[(*lead, to)] += part.sum(d, keepdims=True, dtype=part.dtype) if to.step is None else part
+            input = out
+    return input
 
 
 @repeated_op.shape
