@@ -100,7 +100,14 @@ def page(title: str, prefix: str, functions: dict[str, Any]) -> str:
 def entry(title: str, name: str, function: Any) -> str:
     """One function: heading, signature, docstring."""
     text = inspect.getdoc(function) or ""
-    return f"## {title}\n\n```python\n{name}{signature(function)}\n```\n\n```text\n{text}\n```\n"
+    return f"## {title}\n\n```python\n{name}{signature(function)}\n```\n\n{blocks(text)}"
+
+
+def blocks(text: str) -> str:
+    """A docstring as blocks of text and of code: its examples."""
+    parts = re.split(r"^(>>> .*(?:\n.+)*)\n*", text, flags=re.MULTILINE)
+    kinds = ("text", "pycon")
+    return "\n".join(f"```{kinds[i % 2]}\n{part.strip()}\n```\n" for i, part in enumerate(parts) if part.strip())
 
 
 def tensor() -> str:
@@ -121,7 +128,7 @@ def tensor() -> str:
             path = f"operators/{FILES.get(key, key)}.md#{anchor('torch.' + name)}"
             parts.append(f"{quoted(text.splitlines()[0])} See [torch.{name}]({path}).\n")
         elif text:
-            parts.append(f"```text\n{text}\n```\n")
+            parts.append(blocks(text))
         elif name.endswith("_") and hasattr(torch.Tensor, name[:-1]):
             parts.append(f"[Tensor.{name[:-1]}](#{anchor('Tensor.' + name[:-1])}) in place.\n")
     return "\n".join(parts)

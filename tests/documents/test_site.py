@@ -130,3 +130,12 @@ def test_examples_of_the_reference_are_code(site: str, page: str) -> None:
     with urllib.request.urlopen(f"{site}reference/{page}/index.html") as answer:
         text = answer.read().decode("utf-8")
     assert '<div class="highlight"><pre' in text and "<blockquote>" not in text
+
+
+def test_tables_fit_the_screen(site: str) -> None:
+    wide = "[...document.querySelectorAll('.md-typeset__scrollwrap')].filter(x => x.scrollWidth > x.clientWidth + 2).length"
+    with browsers.Browser(width=1280) as browser:
+        for page in ("differences/", "reference-table/", "memory/does-not-fit/"):
+            visit(browser, site + page)
+            until(lambda: browser.js("document.querySelectorAll('.md-typeset__scrollwrap').length"))
+            assert browser.js(wide) == 0, page

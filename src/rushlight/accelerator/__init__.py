@@ -52,7 +52,7 @@ def current_device_index() -> int:
 
 
 def current_device_idx() -> int:
-    """The older name of :func:`current_device_index`; refused."""
+    """The older name of `current_device_index`; refused."""
     _needs_one("current_device_idx")
 
 
@@ -62,7 +62,7 @@ def set_device_index(device: device | str | int | None) -> None:
 
 
 def set_device_idx(device: device | str | int | None) -> None:
-    """The older name of :func:`set_device_index`; refused."""
+    """The older name of `set_device_index`; refused."""
     _needs_one("set_device_idx")
 
 

@@ -133,7 +133,7 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: dtypes.dtype |
 
 
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
-    """Decorates ``backward`` of a function whose ``forward`` has :func:`custom_fwd`: it computes as that did.
+    """Decorates ``backward`` of a function whose ``forward`` has `custom_fwd`: it computes as that did.
 
     Without a function, a decorator that does the same.  Raises ValueError unless ``device_type`` is a string.
     """

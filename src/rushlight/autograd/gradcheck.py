@@ -98,7 +98,7 @@ def gradgradcheck(
 ) -> bool:
     """Compare the derivatives of the gradients of `func` with finite differences: True, or GradcheckError.
 
-    What is checked is the function from `inputs` and `grad_outputs` to the gradients of the inputs, with :func:`gradcheck`,
+    What is checked is the function from `inputs` and `grad_outputs` to the gradients of the inputs, with `gradcheck`,
     whose options these are. grad_outputs: a tensor for each output that requires grad; random numbers if None, which lie
     apart in memory with gen_non_contig_grad_outputs. check_rev_over_rev: by backward through backward; check_fwd_over_rev:
     by forward mode through backward.

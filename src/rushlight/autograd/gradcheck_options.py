@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 
 class GradcheckError(RuntimeError):
-    """Raised by :func:`gradcheck` and :func:`gradgradcheck` where a derivative is wrong."""
+    """Raised by `gradcheck` and `gradgradcheck` where a derivative is wrong."""
 
     __module__ = "rushlight.autograd.gradcheck"  # where users find it
 
 
 class Options(NamedTuple):
-    """The keyword arguments of :func:`gradcheck`."""
+    """The keyword arguments of `gradcheck`."""
 
     eps: float = 1e-6
     atol: float = 1e-5

@@ -2,7 +2,7 @@
 
 OpenBLAS, which NumPy's wheels carry, chooses kernels ("core type") by the processor's model when it loads.  On
 processors newer than itself it may fall back to AVX2 where AVX-512 is there, at half the speed.  So
-:func:`prepare` looks at the processor's flags and
+`prepare` looks at the processor's flags and
 
 - before NumPy is imported, names the core type in the environment for as long as NumPy's import takes;
 - afterwards, where OpenBLAS chose a lesser one, makes it choose again, which its DYNAMIC_ARCH builds can.

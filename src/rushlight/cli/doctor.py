@@ -112,7 +112,7 @@ def _seconds(call: Callable[[], Any], budget: float = 0.25) -> float:
 
 
 def _without_native(call: Callable[[], Any]) -> float:
-    """:func:`_seconds` of a kernel's NumPy reference."""
+    """`_seconds` of a kernel's NumPy reference."""
     kept = loader._tables
     loader._tables = {}
     try:

@@ -72,7 +72,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """What :func:`set_float32_matmul_precision` was given last, "highest" at first."""
+    """What `set_float32_matmul_precision` was given last, "highest" at first."""
     return str(_settings["matmul"])
 
 
@@ -91,12 +91,12 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """What :func:`use_deterministic_algorithms` was given last, False at first."""
+    """What `use_deterministic_algorithms` was given last, False at first."""
     return bool(_settings["deterministic"])
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether ``warn_only`` was given to :func:`use_deterministic_algorithms`."""
+    """Whether ``warn_only`` was given to `use_deterministic_algorithms`."""
     return bool(_settings["warn_only"])
 
 
@@ -145,7 +145,7 @@ def set_num_interop_threads(count: int) -> None:
 
 
 def get_num_interop_threads() -> int:
-    """What :func:`set_num_interop_threads` was given last, 1 at first."""
+    """What `set_num_interop_threads` was given last, 1 at first."""
     return int(_settings["interop"])
 
 

@@ -149,7 +149,7 @@ def _show_version(room: str, module: str, name: str) -> None:
 
 
 def uninstall() -> None:
-    """Undo :func:`install`: the names are forgotten, the modules stay."""
+    """Undo `install`: the names are forgotten, the modules stay."""
     if installed():
         sys.meta_path.remove(_finder)
         _show_version("rushlight.version", "rushlight.version", "__version__")

@@ -94,7 +94,7 @@ def publish_inplace(fn: Callable[..., Any], name: str, ns: str, aliases: tuple[s
     """Make `fn` the in-place function `name_`: a method, and a function of torch."""
     space = NAMESPACES.setdefault(ns, {})
     known_as(fn, f"{name}_", ns)
-    fn.__doc__ = fn.__doc__ or f"In-place version of :func:`{name}`."
+    fn.__doc__ = fn.__doc__ or f"In-place version of `{name}`."
     for each in (name, *aliases):
         space.setdefault(f"{each}_", fn)
         setattr(Tensor, f"{each}_", fn)
@@ -111,7 +111,7 @@ def inplace_of(op: Op) -> Callable[..., Any]:
             found: Tensor = retried(of_method(inplace.__name__), error, *args, **kwargs)
             return found
 
-    inplace.__doc__ = f"In-place version of :func:`{op.name}`."
+    inplace.__doc__ = f"In-place version of `{op.name}`."
     return inplace
 
 
@@ -283,5 +283,5 @@ def inplace_by_copy(fn: Callable[..., Any]) -> Callable[..., Any]:
         call.check_cast(fn.__name__, result._array, input._array)
         return input.copy_(result)
 
-    inplace.__doc__ = f"In-place version of :func:`{fn.__name__}`."
+    inplace.__doc__ = f"In-place version of `{fn.__name__}`."
     return inplace

@@ -2,7 +2,7 @@
 
 All take `group` (default: all processes) and raise ValueError before ``init_process_group``; processes that are not in the
 group return at once.  Ranks are those among all processes, `group_src` and `group_dst` those within the group.  With
-``async_op=True`` those on tensors return a :class:`Work`, after whose `wait()` the result is there, else None.
+``async_op=True`` those on tensors return a `Work`, after whose `wait()` the result is there, else None.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _reduced(
 
 def reduce(tensor: Tensor, dst: int | None = None, op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False,
            group_dst: int | None = None) -> Work | None:  # fmt: skip
-    """As :func:`all_reduce`, for the process `dst` alone."""
+    """As `all_reduce`, for the process `dst` alone."""
     if outside(group):
         return None
     check("reduce", tensor)
@@ -295,7 +295,7 @@ def put(output: Tensor, part: Array) -> None:
 
 def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | None = None, group: ProcessGroup | None = None, async_op: bool = False,
            group_dst: int | None = None) -> Work | None:  # fmt: skip
-    """As :func:`all_gather`, for the process `dst` alone."""
+    """As `all_gather`, for the process `dst` alone."""
     if outside(group):
         return None
     check("gather", tensor)
@@ -357,7 +357,7 @@ def reduce_scatter_tensor(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """As :func:`reduce_scatter`, of the parts of one tensor."""
+    """As `reduce_scatter`, of the parts of one tensor."""
     if outside(group):
         return None
     check("reduce_scatter_tensor", output, input)

@@ -21,12 +21,12 @@ _pg_map: dict[ProcessGroup, tuple[str, None]] = {}
 
 
 def _get_default_group() -> ProcessGroup:
-    """The group of all processes.  Raises ValueError before :func:`init_process_group`."""
+    """The group of all processes.  Raises ValueError before `init_process_group`."""
     return groups.required()
 
 
 def _get_default_store() -> Any:
-    """The store by which the processes of the default group met.  Raises ValueError before :func:`init_process_group`."""
+    """The store by which the processes of the default group met.  Raises ValueError before `init_process_group`."""
     return groups.required().store
 
 

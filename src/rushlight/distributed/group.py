@@ -106,7 +106,7 @@ def init_process_group(
     """Make the default group: of all processes that an MPI launcher started, else of those that meet, or of this one alone.
 
     init_method: where processes meet that were started one by one, "env://" if None, "tcp://HOST:PORT" or "file:///PATH" (see
-    :func:`rendezvous`); world_size, rank: how many there are and which this is, where neither that nor the environment nor a
+    `rendezvous`); world_size, rank: how many there are and which this is, where neither that nor the environment nor a
     launcher says it; store: by which they meet instead; whatever the backend's name, messages go by MPI.  timeout: a timedelta,
     30 minutes by default, of which messages may take as much, and the meeting.
 
@@ -185,7 +185,7 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
 
 
 def member(group: ProcessGroup | None) -> ProcessGroup:
-    """A group, the default one for None.  Raises ValueError before :func:`init_process_group`."""
+    """A group, the default one for None.  Raises ValueError before `init_process_group`."""
     default = groups.required()
     if group is not None and group is not GroupMember.NON_GROUP_MEMBER and not isinstance(group, ProcessGroup):
         raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
@@ -193,19 +193,19 @@ def member(group: ProcessGroup | None) -> ProcessGroup:
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:
-    """The number of this process; -1 for a group without it.  Raises ValueError before :func:`init_process_group`."""
+    """The number of this process; -1 for a group without it.  Raises ValueError before `init_process_group`."""
     found = member(group)
     return -1 if found is GroupMember.NON_GROUP_MEMBER else found.rank()
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
-    """How many processes there are; -1 for a group without this one.  Raises ValueError before :func:`init_process_group`."""
+    """How many processes there are; -1 for a group without this one.  Raises ValueError before `init_process_group`."""
     found = member(group)
     return -1 if found is GroupMember.NON_GROUP_MEMBER else found.size()
 
 
 def get_backend(group: ProcessGroup | None = None) -> str:
-    """The name that the group was made with.  Raises ValueError before :func:`init_process_group`."""
+    """The name that the group was made with.  Raises ValueError before `init_process_group`."""
     return member(group).backend
 
 

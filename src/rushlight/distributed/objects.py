@@ -51,7 +51,7 @@ def all_gather_object(object_list: list[Any], obj: object, group: ProcessGroup |
 
 def gather_object(obj: object, object_gather_list: list[Any] | None = None, dst: int | None = None, group: ProcessGroup | None = None,
                   group_dst: int | None = None) -> None:  # fmt: skip
-    """As :func:`all_gather_object`, for the process `dst` alone."""
+    """As `all_gather_object`, for the process `dst` alone."""
     if outside(group):
         return
     used = member(group)

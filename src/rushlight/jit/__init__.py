@@ -34,11 +34,11 @@ Result = TypeVar("Result")
 
 
 class ScriptModule(Module):
-    """What PyTorch makes of a scripted module: :func:`script` makes none, and a class derived from it is a module."""
+    """What PyTorch makes of a scripted module: `script` makes none, and a class derived from it is a module."""
 
 
 class RecursiveScriptModule(ScriptModule):
-    """What PyTorch makes of a module that is scripted: :func:`script` makes none."""
+    """What PyTorch makes of a module that is scripted: `script` makes none."""
 
 
 class ScriptFunction:

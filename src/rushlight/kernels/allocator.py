@@ -1,8 +1,8 @@
 """The allocator under NumPy's arrays, seen from Python: bytes counted, events recorded, a limit kept.
 
-NumPy lets its data allocator be replaced (NumPy enhancement proposal 49).  :func:`install` puts the one of
+NumPy lets its data allocator be replaced (NumPy enhancement proposal 49).  `install` puts the one of
 ``native/memory.cpp`` under every array that is made from then on, in every thread.  Where there are no native kernels,
-:mod:`rushlight.kernels.traced` does the same in Python.
+`rushlight.kernels.traced` does the same in Python.
 """
 
 from __future__ import annotations

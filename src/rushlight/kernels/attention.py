@@ -178,7 +178,7 @@ def _in_pairs(arrays: tuple[Array, ...], mask: Array | None) -> tuple[products.W
 def _of_bfloat16(
     q: Array, k: Array, v: Array, mask: Array | None, is_causal: bool, scale: float | None
 ) -> tuple[Array, Array] | None:
-    """:func:`sdpa` by instructions for bfloat16, where there are such."""
+    """`sdpa` by instructions for bfloat16, where there are such."""
     found = _in_pairs((q, k, v), mask)
     if found is None:
         return None
@@ -193,7 +193,7 @@ def _of_bfloat16(
 def _slopes_of_bfloat16(
     g: Array, q: Array, k: Array, v: Array, lse: Array, mask: Array | None, is_causal: bool, scale: float | None
 ) -> tuple[Array, ...] | None:
-    """:func:`sdpa_backward` by instructions for bfloat16, where there are such."""
+    """`sdpa_backward` by instructions for bfloat16, where there are such."""
     found = _in_pairs((q, k, v, g), mask)
     if found is None:
         return None
@@ -231,7 +231,7 @@ def sdpa(
     q: (B, H, L, E), k: (B, H, S, E), v: (B, H, S, Ev); heads that share keys may be views (stride 0).
     mask: broadcastable to (B, H, L, S); added, or bool, true where a column counts.  With ``is_causal`` row i
     sees columns 0 to i.  scale: 1 / sqrt(E) by default.  Rows that see nothing come out as 0.
-    drop: (p, state) drops probabilities as dropout does from the state of a generator (see :func:`coins`), block by block.
+    drop: (p, state) drops probabilities as dropout does from the state of a generator (see `coins`), block by block.
     Returns out (B, H, L, Ev) and lse (B, H, L), the logarithm of each row's sum (float32 for 16-bit inputs).
     """
     found = _of_bfloat16(q, k, v, mask, is_causal, scale) if is_half(q.dtype) and drop is None else None
@@ -279,7 +279,7 @@ def sdpa_backward(
     mask_grad: bool = False,
     drop: Drop = None,
 ) -> tuple[Array | None, ...]:
-    """Gradients (gq, gk, gv) of :func:`sdpa`, each of its input's shape.
+    """Gradients (gq, gk, gv) of `sdpa`, each of its input's shape.
 
     With ``mask_grad`` a fourth: that of an added mask, of the mask's shape.
     """
@@ -353,7 +353,7 @@ def _kept(scores: Array, p: float, state: Any, width: int) -> Array:
 
 
 def sdpa_dropout_mask(shape: tuple[int, int, int, int], drop: tuple[float, Array]) -> Array:
-    """Which of the probabilities (B, H, L, S) :func:`sdpa` keeps, bool."""
+    """Which of the probabilities (B, H, L, S) `sdpa` keeps, bool."""
     bits = coins(drop[1].copy(), 1 - drop[0], 1, math.prod(shape))
     return np.unpackbits(bits, count=math.prod(shape), bitorder="little").astype(bool).reshape(shape)
 

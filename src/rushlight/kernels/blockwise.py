@@ -140,6 +140,6 @@ def lion_in_blocks(
     weight_decay: float = 0.0,
     maximize: bool = False,
 ) -> None:
-    """A step of Lion, as :func:`steps.lion` makes it."""
+    """A step of Lion, as `steps.lion` makes it."""
     numbers = lion_numbers(lr, beta1, beta2, weight_decay, maximize)
     _run("lion_in_blocks", param, grad, (codes,), (scales,), numbers)

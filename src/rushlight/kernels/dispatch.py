@@ -1,6 +1,6 @@
 """What the families share: finding the native table, layouts, and half precision.
 
-A family's public function asks :func:`native` for its dtype's table.  With one it makes its arrays dense and
+A family's public function asks `native` for its dtype's table.  With one it makes its arrays dense and
 calls it; without one (no compiler, or another dtype) it calls its NumPy twin in ``reference``.  16-bit floats
 are computed in float32 and rounded once at the end.
 """

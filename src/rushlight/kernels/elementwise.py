@@ -1,6 +1,6 @@
 """Activations and their gradients, elementwise: NumPy's form of each, whose native twins are in activations.cpp.
 
-Arrays and results as in :mod:`rushlight.kernels.maps`.
+Arrays and results as in `rushlight.kernels.maps`.
 """
 
 # mypy: disable-error-code="no-any-return"

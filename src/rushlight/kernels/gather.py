@@ -278,7 +278,7 @@ def cross_entropy_backward(
     label_smoothing: float = 0.0,
     out: Maybe = None,
 ) -> Array:
-    """Gradient, of the shape of the logits, of :func:`cross_entropy` by them; g: (R,), the gradient of each row's loss, or (1,).
+    """Gradient, of the shape of the logits, of `cross_entropy` by them; g: (R,), the gradient of each row's loss, or (1,).
 
     `out`, of the shape and dtype of logits and C-contiguous, is written instead of a new array; it may be logits.
     """
@@ -325,7 +325,7 @@ def dropout(x: Array, p: float, state: Array, order: Order = None, out: Maybe = 
     """Each element times 1 / (1 - p) with probability 1 - p, else times 0.
 
     x: (*) float.  Returns out (*) and the mask as bits ((n + 7) // 8,) uint8, element 0 in the lowest bit of byte 0:
-    one 32nd of a float32 mask.  state: that mask, or the state of a generator (see :func:`coins`), which stays as it is: the same one
+    one 32nd of a float32 mask.  state: that mask, or the state of a generator (see `coins`), which stays as it is: the same one
     gives the same mask.
     order: of the dimensions, outermost first, in which elements count and results lie; None as they are.  `out`, of the shape and
     dtype of x, is written instead of a new array; it may be x.
@@ -335,7 +335,7 @@ def dropout(x: Array, p: float, state: Array, order: Order = None, out: Maybe = 
 
 
 def dropout_backward(g: Array, mask: Array, p: float, order: Order = None, out: Maybe = None) -> Array:
-    """g * mask / (1 - p), the mask as :func:`dropout` returned it.  order, out: as there; `out` may be g."""
+    """g * mask / (1 - p), the mask as `dropout` returned it.  order, out: as there; `out` may be g."""
     if order is not None:
         into = None if out is None else out.transpose(order)
         return dropout_backward(g.transpose(order), mask, p, None, into).transpose(np.argsort(order))

@@ -35,7 +35,7 @@ _FEW = 8  # rows or columns below which a product does little but read its facto
 def matmul(a: Array, b: Array, out: Any = None, row: Array | None = None) -> Any:
     """The product of matrices; float16 goes through float32, blocks at a time, and bfloat16 where the processor has nothing for it.
 
-    a: (*, M, K), b: (*, K, N) -> (*, M, N); one-dimensional operands as in :func:`numpy.matmul`.  row: (N), or what broadcasts
+    a: (*, M, K), b: (*, K, N) -> (*, M, N); one-dimensional operands as in `numpy.matmul`.  row: (N), or what broadcasts
     to it, added to the rows of a product of two-dimensional factors; to 16-bit ones before it is rounded.
     """
     if a.dtype.itemsize == 2 and a.dtype.kind in "fV":

@@ -150,7 +150,7 @@ def layer_norm(x: Array, weight: Maybe, bias: Maybe, eps: float) -> tuple[Array,
 def layer_norm_backward(
     g: Array, x: Array, mean: Array, rstd: Array, weight: Maybe, needs: Needs = (True, True, True), over: bool = False
 ) -> tuple[Maybe, ...]:
-    """Gradients of :func:`layer_norm` by x (R, C), weight (C,) and bias (C,), from its input and statistics.
+    """Gradients of `layer_norm` by x (R, C), weight (C,) and bias (C,), from its input and statistics.
 
     over: whether that by x may be written over g.
     """
@@ -190,7 +190,7 @@ def rms_norm(x: Array, weight: Maybe, eps: float) -> tuple[Array, Array]:
 def rms_norm_backward(
     g: Array, x: Array, rstd: Array, weight: Maybe, needs: tuple[bool, bool] = (True, True), over: bool = False
 ) -> tuple[Maybe, ...]:
-    """Gradients of :func:`rms_norm` by x (R, C) and weight (C,).  over: whether that by x may be written over g."""
+    """Gradients of `rms_norm` by x (R, C) and weight (C,).  over: whether that by x may be written over g."""
     agree("rms_norm", x.shape, g)
     agree("rms_norm", x.shape[:1], rstd)
     w = up(weight)[0]
@@ -242,7 +242,7 @@ def group_norm(x: Array, groups: int, weight: Maybe, bias: Maybe, eps: float) ->
 def group_norm_backward(
     g: Array, x: Array, mean: Array, rstd: Array, weight: Maybe, needs: Needs = (True, True, True)
 ) -> tuple[Maybe, ...]:
-    """Gradients of :func:`group_norm` by x (N, C, *S), weight (C,) and bias (C,)."""
+    """Gradients of `group_norm` by x (N, C, *S), weight (C,) and bias (C,)."""
     agree("group_norm", x.shape, g)
     agree("group_norm", (len(x), mean.shape[1]), mean, rstd)
     w = up(weight)[0]
@@ -303,7 +303,7 @@ def batch_norm_train(x: Array, weight: Maybe, bias: Maybe, eps: float) -> tuple[
     """Batch norm with the batch's own statistics.  x: (N, C, *S), weight, bias: (C,).
 
     Returns out (N, C, *S), mean (C,) and rstd (C,).  Who needs the variance itself (running statistics) calls
-    :func:`batch_stats` and :func:`batch_apply`, which this does.
+    `batch_stats` and `batch_apply`, which this does.
     """
     mean, var = batch_stats(x)
     rstd = 1 / (var + var.dtype.type(eps)) ** 0.5

@@ -2,7 +2,7 @@
 
 `choose` takes one of two elements as a mask says, `triangle` one side of a diagonal; their twins are in choose.cpp.
 
-Arrays and results as in :mod:`rushlight.kernels.maps`.
+Arrays and results as in `rushlight.kernels.maps`.
 """
 
 # mypy: disable-error-code="no-any-return"

@@ -111,10 +111,10 @@ def log_softmax(x: Array, axis: int, out: Array | None = None) -> Array:
 
 
 def softmax_backward(g: Array, output: Array, axis: int) -> Array:
-    """Gradient of :func:`softmax` from its output: output * (g - sum(g * output))."""
+    """Gradient of `softmax` from its output: output * (g - sum(g * output))."""
     return _backward("softmax_backward", g, output, axis)
 
 
 def log_softmax_backward(g: Array, output: Array, axis: int) -> Array:
-    """Gradient of :func:`log_softmax` from its output: g - e^output * sum(g)."""
+    """Gradient of `log_softmax` from its output: g - e^output * sum(g)."""
     return _backward("log_softmax_backward", g, output, axis)

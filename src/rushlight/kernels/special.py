@@ -1,7 +1,7 @@
 """Special functions of each element: the normal distribution, the gamma function's relatives, modified Bessel functions.
 
 NumPy's forms are in ``reference``; the native twins, in normal.cpp, gamma.cpp and bessel.cpp, compute in float64 too and round
-once.  Arrays and results as in :mod:`rushlight.kernels.maps`.
+once.  Arrays and results as in `rushlight.kernels.maps`.
 """
 
 from __future__ import annotations

@@ -206,21 +206,21 @@ class ResNet(nn.Module):
 
 
 class ResNet18_Weights(WeightsEnum):
-    """Weight files of :func:`resnet18`."""
+    """Weight files of `resnet18`."""
 
     IMAGENET1K_V1 = Weights("resnet18-f37072fd.pth", num_params=11689512)
     DEFAULT = IMAGENET1K_V1
 
 
 class ResNet34_Weights(WeightsEnum):
-    """Weight files of :func:`resnet34`."""
+    """Weight files of `resnet34`."""
 
     IMAGENET1K_V1 = Weights("resnet34-b627a593.pth", num_params=21797672)
     DEFAULT = IMAGENET1K_V1
 
 
 class ResNet50_Weights(WeightsEnum):
-    """Weight files of :func:`resnet50`."""
+    """Weight files of `resnet50`."""
 
     IMAGENET1K_V1 = Weights("resnet50-0676ba61.pth", num_params=25557032)
     IMAGENET1K_V2 = Weights("resnet50-11ad3fa6.pth", num_params=25557032)
@@ -228,7 +228,7 @@ class ResNet50_Weights(WeightsEnum):
 
 
 class ResNet101_Weights(WeightsEnum):
-    """Weight files of :func:`resnet101`."""
+    """Weight files of `resnet101`."""
 
     IMAGENET1K_V1 = Weights("resnet101-63fe2227.pth", num_params=44549160)
     IMAGENET1K_V2 = Weights("resnet101-cd907fc2.pth", num_params=44549160)
@@ -236,7 +236,7 @@ class ResNet101_Weights(WeightsEnum):
 
 
 class ResNet152_Weights(WeightsEnum):
-    """Weight files of :func:`resnet152`."""
+    """Weight files of `resnet152`."""
 
     IMAGENET1K_V1 = Weights("resnet152-394f9c45.pth", num_params=60192808)
     IMAGENET1K_V2 = Weights("resnet152-f82ba261.pth", num_params=60192808)
@@ -254,29 +254,29 @@ def _resnet(
 
 @register_model(ResNet18_Weights)
 def resnet18(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
-    """ResNet-18; ``kwargs`` go to :class:`ResNet`.  ``weights``: a :class:`ResNet18_Weights`, its name, or None."""
+    """ResNet-18; ``kwargs`` go to `ResNet`.  ``weights``: a `ResNet18_Weights`, its name, or None."""
     return _resnet(BasicBlock, (2, 2, 2, 2), weights, kwargs)
 
 
 @register_model(ResNet34_Weights)
 def resnet34(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
-    """ResNet-34; ``kwargs`` go to :class:`ResNet`.  ``weights``: a :class:`ResNet34_Weights`, its name, or None."""
+    """ResNet-34; ``kwargs`` go to `ResNet`.  ``weights``: a `ResNet34_Weights`, its name, or None."""
     return _resnet(BasicBlock, (3, 4, 6, 3), weights, kwargs)
 
 
 @register_model(ResNet50_Weights)
 def resnet50(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
-    """ResNet-50; ``kwargs`` go to :class:`ResNet`.  ``weights``: a :class:`ResNet50_Weights`, its name, or None."""
+    """ResNet-50; ``kwargs`` go to `ResNet`.  ``weights``: a `ResNet50_Weights`, its name, or None."""
     return _resnet(Bottleneck, (3, 4, 6, 3), weights, kwargs)
 
 
 @register_model(ResNet101_Weights)
 def resnet101(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
-    """ResNet-101; ``kwargs`` go to :class:`ResNet`.  ``weights``: a :class:`ResNet101_Weights`, its name, or None."""
+    """ResNet-101; ``kwargs`` go to `ResNet`.  ``weights``: a `ResNet101_Weights`, its name, or None."""
     return _resnet(Bottleneck, (3, 4, 23, 3), weights, kwargs)
 
 
 @register_model(ResNet152_Weights)
 def resnet152(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
-    """ResNet-152; ``kwargs`` go to :class:`ResNet`.  ``weights``: a :class:`ResNet152_Weights`, its name, or None."""
+    """ResNet-152; ``kwargs`` go to `ResNet`.  ``weights``: a `ResNet152_Weights`, its name, or None."""
     return _resnet(Bottleneck, (3, 8, 36, 3), weights, kwargs)

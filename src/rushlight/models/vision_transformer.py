@@ -196,7 +196,7 @@ class VisionTransformer(nn.Module):
 
 
 class ViT_B_16_Weights(WeightsEnum):
-    """Weight files of :func:`vit_b_16`."""
+    """Weight files of `vit_b_16`."""
 
     IMAGENET1K_V1 = Weights("vit_b_16-c867db91.pth", num_params=86567656, image_size=224)
     IMAGENET1K_SWAG_E2E_V1 = Weights("vit_b_16_swag-9ac1b537.pth", num_params=86859496, image_size=384)
@@ -205,14 +205,14 @@ class ViT_B_16_Weights(WeightsEnum):
 
 
 class ViT_B_32_Weights(WeightsEnum):
-    """Weight files of :func:`vit_b_32`."""
+    """Weight files of `vit_b_32`."""
 
     IMAGENET1K_V1 = Weights("vit_b_32-d86f8d99.pth", num_params=88224232, image_size=224)
     DEFAULT = IMAGENET1K_V1
 
 
 class ViT_L_16_Weights(WeightsEnum):
-    """Weight files of :func:`vit_l_16`."""
+    """Weight files of `vit_l_16`."""
 
     IMAGENET1K_V1 = Weights("vit_l_16-852ce7e3.pth", num_params=304326632, image_size=224)
     IMAGENET1K_SWAG_E2E_V1 = Weights("vit_l_16_swag-4f3808c9.pth", num_params=305174504, image_size=512)
@@ -221,14 +221,14 @@ class ViT_L_16_Weights(WeightsEnum):
 
 
 class ViT_L_32_Weights(WeightsEnum):
-    """Weight files of :func:`vit_l_32`."""
+    """Weight files of `vit_l_32`."""
 
     IMAGENET1K_V1 = Weights("vit_l_32-c7638314.pth", num_params=306535400, image_size=224)
     DEFAULT = IMAGENET1K_V1
 
 
 class ViT_H_14_Weights(WeightsEnum):
-    """Weight files of :func:`vit_h_14`."""
+    """Weight files of `vit_h_14`."""
 
     IMAGENET1K_SWAG_E2E_V1 = Weights("vit_h_14_swag-80465313.pth", num_params=633470440, image_size=518)
     IMAGENET1K_SWAG_LINEAR_V1 = Weights("vit_h_14_lc_swag-c1eb923e.pth", num_params=632045800, image_size=224)
@@ -244,29 +244,29 @@ def _vit(weights: WeightsEnum | None, options: dict[str, Any], **sizes: Any) -> 
 
 @register_model(ViT_B_16_Weights)
 def vit_b_16(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> VisionTransformer:
-    """ViT-B/16; ``kwargs`` go to :class:`VisionTransformer`.  ``weights``: a :class:`ViT_B_16_Weights` or its name."""
+    """ViT-B/16; ``kwargs`` go to `VisionTransformer`.  ``weights``: a `ViT_B_16_Weights` or its name."""
     return _vit(weights, kwargs, patch_size=16, num_layers=12, num_heads=12, hidden_dim=768, mlp_dim=3072)
 
 
 @register_model(ViT_B_32_Weights)
 def vit_b_32(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> VisionTransformer:
-    """ViT-B/32; ``kwargs`` go to :class:`VisionTransformer`.  ``weights``: a :class:`ViT_B_32_Weights` or its name."""
+    """ViT-B/32; ``kwargs`` go to `VisionTransformer`.  ``weights``: a `ViT_B_32_Weights` or its name."""
     return _vit(weights, kwargs, patch_size=32, num_layers=12, num_heads=12, hidden_dim=768, mlp_dim=3072)
 
 
 @register_model(ViT_L_16_Weights)
 def vit_l_16(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> VisionTransformer:
-    """ViT-L/16; ``kwargs`` go to :class:`VisionTransformer`.  ``weights``: a :class:`ViT_L_16_Weights` or its name."""
+    """ViT-L/16; ``kwargs`` go to `VisionTransformer`.  ``weights``: a `ViT_L_16_Weights` or its name."""
     return _vit(weights, kwargs, patch_size=16, num_layers=24, num_heads=16, hidden_dim=1024, mlp_dim=4096)
 
 
 @register_model(ViT_L_32_Weights)
 def vit_l_32(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> VisionTransformer:
-    """ViT-L/32; ``kwargs`` go to :class:`VisionTransformer`.  ``weights``: a :class:`ViT_L_32_Weights` or its name."""
+    """ViT-L/32; ``kwargs`` go to `VisionTransformer`.  ``weights``: a `ViT_L_32_Weights` or its name."""
     return _vit(weights, kwargs, patch_size=32, num_layers=24, num_heads=16, hidden_dim=1024, mlp_dim=4096)
 
 
 @register_model(ViT_H_14_Weights)
 def vit_h_14(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> VisionTransformer:
-    """ViT-H/14; ``kwargs`` go to :class:`VisionTransformer`.  ``weights``: a :class:`ViT_H_14_Weights` or its name."""
+    """ViT-H/14; ``kwargs`` go to `VisionTransformer`.  ``weights``: a `ViT_H_14_Weights` or its name."""
     return _vit(weights, kwargs, patch_size=14, num_layers=32, num_heads=16, hidden_dim=1280, mlp_dim=5120)

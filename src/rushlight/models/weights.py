@@ -2,7 +2,7 @@
 
 Nothing is downloaded.  A request is answered, in this order, from what ``RUSHLIGHT_WEIGHTS`` names (the word
 ``random``, a file, or a folder of files; ``rushlight run --weights`` sets it) and from the folders that
-:func:`cache_folders` lists.  Otherwise it fails and says in one line how to get the file.
+`cache_folders` lists.  Otherwise it fails and says in one line how to get the file.
 """
 
 import enum
@@ -210,5 +210,5 @@ def get_weight(name: str) -> WeightsEnum:
 
 
 def list_models() -> list[str]:
-    """The names that :func:`get_model` knows, sorted."""
+    """The names that `get_model` knows, sorted."""
     return sorted(_BUILDERS)

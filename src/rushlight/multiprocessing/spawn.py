@@ -33,7 +33,7 @@ def spawn(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, j
           start_method: str = "spawn") -> Any:  # fmt: skip
     """Call ``fn(rank, *args)`` in each of `nprocs` processes, and wait for them; without `join`, return a `ProcessContext`.
 
-    They can make a group (:func:`torch.distributed.init_process_group` with an address or a file of which all of them know).
+    They can make a group (`torch.distributed.init_process_group` with an address or a file of which all of them know).
     Under ``rushlight run -n N`` they are there already: the function is called in this one, as its rank.
 
     Raises ProcessRaisedException where one fails, ProcessExitedException where one ends otherwise than by its function's end;

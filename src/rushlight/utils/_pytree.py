@@ -1,4 +1,4 @@
-"""``torch.utils._pytree``: trees of containers, by the names that scripts use for :mod:`rushlight.basics.tree`."""
+"""``torch.utils._pytree``: trees of containers, by the names that scripts use for `rushlight.basics.tree`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``torch.cuda.amp``: the older names of :mod:`rushlight.amp`, for CUDA alone."""
+"""``torch.cuda.amp``: the older names of `rushlight.amp`, for CUDA alone."""
 
 from typing import Any
 

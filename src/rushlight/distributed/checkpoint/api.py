@@ -155,7 +155,7 @@ def async_save(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[s
                storage_writer: object = None, planner: object = None, process_group: ProcessGroup | None = None,
                async_checkpointer_type: object = None, async_stager: object = None, no_dist: bool = False,
                use_collectives: bool = True) -> Future[None]:  # fmt: skip
-    """As :func:`save`, of a copy that is made now and written while training goes on; all processes call this.
+    """As `save`, of a copy that is made now and written while training goes on; all processes call this.
 
     Its result is there when the checkpoint is whole; it raises what `save` raises.  The copy takes the bytes of this process's part.
     """
@@ -259,7 +259,7 @@ def load(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | 
          planner: Any = None, process_group: object = None, no_dist: bool = False) -> None:  # fmt: skip
     """Fill a state dict from a folder, in place: tensors keep their memory, and DTensors take their part, however many processes wrote it.
 
-    All processes call this; arguments are those of :func:`save`.  Other values are replaced, and what has a `load_state_dict` gets
+    All processes call this; arguments are those of `save`.  Other values are replaced, and what has a `load_state_dict` gets
     what it had saved.  Raises CheckpointException on all processes where one fails: for a key that the checkpoint lacks, a shape
     that differs (a folder without a whole checkpoint).
     """

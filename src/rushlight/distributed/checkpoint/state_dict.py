@@ -93,7 +93,7 @@ def get_model_state_dict(
 def set_model_state_dict(
     model: Module, model_state_dict: dict[str, Any], *, options: StateDictOptions | None = None
 ) -> _IncompatibleKeys:
-    """Give a model a state dict that :func:`get_model_state_dict` returned, or an ordinary one of whole tensors."""
+    """Give a model a state dict that `get_model_state_dict` returned, or an ordinary one of whole tensors."""
     chosen = given(options)
     names = {plain_name(model, key): key for key in model.state_dict()}
     if chosen.broadcast_from_rank0:
@@ -211,7 +211,7 @@ def unflattened(
 
 def set_optimizer_state_dict(model: Module, optimizers: Optimizer | Iterable[Optimizer], optim_state_dict: dict[str, Any], *,
                              options: StateDictOptions | None = None) -> None:  # fmt: skip
-    """Give optimizers a state dict that :func:`get_optimizer_state_dict` returned, on any number of processes.
+    """Give optimizers a state dict that `get_optimizer_state_dict` returned, on any number of processes.
 
     Raises ValueError where its groups do not fit.
     """
@@ -278,7 +278,7 @@ def get_state_dict(model: Module, optimizers: Optimizer | Iterable[Optimizer], *
 
 def set_state_dict(model: Module, optimizers: Optimizer | Iterable[Optimizer], *, model_state_dict: dict[str, Any], optim_state_dict: dict[str, Any],
                    options: StateDictOptions | None = None) -> _IncompatibleKeys:  # fmt: skip
-    """Give a model and its optimizers the state dicts that :func:`get_state_dict` returned."""
+    """Give a model and its optimizers the state dicts that `get_state_dict` returned."""
     if optim_state_dict:
         set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)
     return set_model_state_dict(model, model_state_dict, options=options)

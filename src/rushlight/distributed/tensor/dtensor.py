@@ -33,7 +33,7 @@ __all__ = ["DTensor", "ShardedParameter", "distribute_tensor", "local_of", "spre
 class DTensor(Tensor):
     """A tensor that lies on the processes of a mesh: as a program sees it, of the shape of the whole; its memory is a part.
 
-    Made by :func:`distribute_tensor`, `DTensor.from_local` and ``fully_shard``.  Operators on each element work on the parts,
+    Made by `distribute_tensor`, `DTensor.from_local` and ``fully_shard``.  Operators on each element work on the parts,
     norms, sums, means and extremes of all elements over all processes; others raise NotImplementedError: `full_tensor()` gives
     the whole, `to_local()` this process's part.  No gradients pass through any of it.
     """

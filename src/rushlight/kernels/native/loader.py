@@ -1,8 +1,8 @@
 """Loads the kernels with ctypes: those that the wheel brought, else compiled here, once, into a cache.
 
-:func:`tables` does the work, on import if the kernels are compiled already, else at their first call, and never raises: with
+`tables` does the work, on import if the kernels are compiled already, else at their first call, and never raises: with
 neither, or with ``RUSHLIGHT_NATIVE=0`` in the environment, there are no tables and the callers take their
-NumPy references.  :func:`status` says what happened and why.
+NumPy references.  `status` says what happened and why.
 
 The compiled file's name holds a hash of the sources, the flags and the compiler (path, size, date), so that a
 change of any of them compiles anew.  Of processes that start together one compiles, under a lock, and the others wait; it

@@ -77,7 +77,7 @@ def mask_places(x: Array) -> Array:
 
 
 def take_slices(x: Array, index: Array, dim: int) -> Array:
-    """The slices at `index`, of any shape, along dimension `dim` of 0 or more, as :func:`numpy.take`.  (*), (*) integers -> (*)
+    """The slices at `index`, of any shape, along dimension `dim` of 0 or more, as `numpy.take`.  (*), (*) integers -> (*)
 
     IndexError for indices outside; those below 0 count from the end.
     """

@@ -1,6 +1,6 @@
 """Powers whose exponents are whole numbers, and their gradients; their native twins are in powers.cpp.
 
-Arrays and results as in :mod:`rushlight.kernels.maps`.
+Arrays and results as in `rushlight.kernels.maps`.
 """
 
 from __future__ import annotations

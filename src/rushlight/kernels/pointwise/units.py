@@ -1,6 +1,6 @@
 """The exponential linear units, the gradient of logit and roots below 1, elementwise; their native twins are in activations.cpp.
 
-Arrays and results as in :mod:`rushlight.kernels.maps`.
+Arrays and results as in `rushlight.kernels.maps`.
 """
 
 # mypy: disable-error-code="no-any-return"

@@ -18,16 +18,16 @@ def set_overwrite_module_params_on_conversion(value: bool) -> None:
 
 
 def get_overwrite_module_params_on_conversion() -> bool:
-    """What :func:`set_overwrite_module_params_on_conversion` has set; False at first."""
+    """What `set_overwrite_module_params_on_conversion` has set; False at first."""
     return _SETTINGS["overwrite"]
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
     """Whether conversions and `load_state_dict` make a new parameter and exchange it with the old one by
-    :func:`torch.utils.swap_tensors`, which keeps the object and all that belongs to its class."""
+    `torch.utils.swap_tensors`, which keeps the object and all that belongs to its class."""
     _SETTINGS["swap"] = value
 
 
 def get_swap_module_params_on_conversion() -> bool:
-    """What :func:`set_swap_module_params_on_conversion` has set; False at first."""
+    """What `set_swap_module_params_on_conversion` has set; False at first."""
     return _SETTINGS["swap"]

@@ -99,7 +99,7 @@ def storage(self: Tensor) -> TypedStorage:
 
 
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
-    """What `load_state_dict` exchanges a parameter with, where :func:`torch.__future__.set_swap_module_params_on_conversion` asks for it:
+    """What `load_state_dict` exchanges a parameter with, where `torch.__future__.set_swap_module_params_on_conversion` asks for it:
     its own memory with the values of `other`, or with `assign` that of `other`.  Classes of tensors may say otherwise."""
     return other.detach() if assign else self.copy_(other).detach()
 
@@ -339,7 +339,7 @@ def rebuilt(cls: type[Any], flat: Array, shape: tuple[Any, ...], strides: Any, b
 
 
 def warn_of_hooks(t: Tensor) -> None:
-    """Warn that hooks of a tensor are not kept where it is saved or copied, but those that :func:`unserializable_hook` marks."""
+    """Warn that hooks of a tensor are not kept where it is saved or copied, but those that `unserializable_hook` marks."""
     for hook in t._hooks.values() if t._hooks is not None else ():
         if getattr(hook, "__torch_unserializable__", False):
             continue

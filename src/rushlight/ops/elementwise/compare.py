@@ -188,7 +188,7 @@ def isclose(
 def allclose(
     input: Tensor, other: Tensor | complex, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
-    """Whether all elements are close in the sense of :func:`isclose`."""
+    """Whether all elements are close in the sense of `isclose`."""
     _check_close("allclose", input, other, rtol, atol)
     return bool(raw(isclose_op(input, other, rtol, atol, equal_nan)).all())
 

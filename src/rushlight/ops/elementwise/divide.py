@@ -183,7 +183,7 @@ def div(
 
 
 def div_(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """input /= other, rounded as :func:`div` does."""
+    """input /= other, rounded as `div` does."""
     return call.apply_inplace(_rounded(rounding_mode).op, (input, other), ())
 
 

@@ -98,7 +98,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """In-place version of :func:`elu`."""
+    """In-place version of `elu`."""
     return elu(input, alpha, True)
 
 
@@ -115,7 +115,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def selu_(input: Tensor) -> Tensor:
-    """In-place version of :func:`selu`."""
+    """In-place version of `selu`."""
     return selu(input, True)
 
 
@@ -129,7 +129,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """In-place version of :func:`celu`."""
+    """In-place version of `celu`."""
     return celu(input, alpha, True)
 
 

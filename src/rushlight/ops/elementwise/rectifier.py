@@ -212,7 +212,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
 
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """In-place version of :func:`leaky_relu`."""
+    """In-place version of `leaky_relu`."""
     check_factors("leaky_relu_", raw(input).dtype, negative_slope)
     return (_leaky_ if negative_slope >= 0 else _falling_)(input, negative_slope)
 
@@ -309,7 +309,7 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
 
 def rrelu_(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
            generator: Generator | None = None) -> Tensor:  # fmt: skip
-    """In-place version of :func:`rrelu`."""
+    """In-place version of `rrelu`."""
     return rrelu(input, lower, upper, training, True, generator)
 
 
@@ -377,7 +377,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """In-place version of :func:`hardtanh`."""
+    """In-place version of `hardtanh`."""
     return hardtanh(input, min_val, max_val, True)
 
 

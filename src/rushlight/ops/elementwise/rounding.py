@@ -99,7 +99,7 @@ abs.into(lambda x: np.absolute(x, out=x))
              refusal=complex_refused(NotImplementedError, "Unlike NumPy, torch.sign is not intended to support complex numbers. Please "
                                                           "use torch.sgn instead."))  # fmt: skip
 def sign(input: Array) -> Array:
-    """-1, 0 or 1; 0 for NaN.  input: (*) -> (*).  For complex tensors use :func:`sgn`."""
+    """-1, 0 or 1; 0 for NaN.  input: (*) -> (*).  For complex tensors use `sgn`."""
     return _sign(input)
 
 

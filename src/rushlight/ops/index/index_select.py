@@ -319,7 +319,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
 
 @function(method=True)
 def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: complex = 1) -> Tensor:
-    """In-place version of :func:`index_add`."""
+    """In-place version of `index_add`."""
     check_alpha(input, alpha)
     return slices(call.apply_inplace, index_add_op.op, "index_add_", input, dim, index, source, alpha)
 
@@ -340,7 +340,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 
 @function(method=True)
 def index_copy_(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """In-place version of :func:`index_copy`."""
+    """In-place version of `index_copy`."""
     return slices(call.apply_inplace, index_copy_op.op, "index_copy_", input, dim, index, source)
 
 
@@ -395,5 +395,5 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | complex) 
 
 @function(method=True)
 def index_fill_(input: Tensor, dim: int, index: Tensor, value: Tensor | complex) -> Tensor:
-    """In-place version of :func:`index_fill`."""
+    """In-place version of `index_fill`."""
     return fill_slices(call.apply_inplace, "index_fill_", input, dim, index, value)

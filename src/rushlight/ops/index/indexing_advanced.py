@@ -521,6 +521,6 @@ def index_put(input: Tensor, indices: tuple[Any, ...], values: Tensor, accumulat
 
 @function(method=True)
 def index_put_(input: Tensor, indices: tuple[Any, ...], values: Tensor, accumulate: bool = False) -> Tensor:
-    """In-place version of :func:`index_put`."""
+    """In-place version of `index_put`."""
     found, slots, values = puttable("index_put_", input, indices, values, accumulate)
     return call.apply_inplace(index_put_op.op, (input, values, found), (slots, accumulate))

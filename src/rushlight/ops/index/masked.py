@@ -210,7 +210,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Tensor | complex) -> Tensor:
 
 @function(method=True)
 def masked_fill_(input: Tensor, mask: Tensor, value: Tensor | complex) -> Tensor:
-    """In-place version of :func:`masked_fill`; the mask is broadcast to the tensor."""
+    """In-place version of `masked_fill`; the mask is broadcast to the tensor."""
     check_into("masked_fill_", input, mask)
     return fill(call.apply_inplace, "masked_fill_", input, mask, value)
 
@@ -257,7 +257,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 @function(method=True)
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """In-place version of :func:`masked_scatter`."""
+    """In-place version of `masked_scatter`."""
     check_into("masked_scatter_", input, mask)
     return scattered(call.apply_inplace, "masked_scatter_", input, mask, source)
 

@@ -229,7 +229,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 @function(method=True)
 def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """In-place version of :func:`scatter_add`."""
+    """In-place version of `scatter_add`."""
     return scatter_add_call(call.apply_inplace, "scatter_add_", input, dim, index, src)
 
 

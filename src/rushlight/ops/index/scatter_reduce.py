@@ -235,7 +235,7 @@ def scatter_reduce(
 def scatter_reduce_(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """In-place version of :func:`scatter_reduce`."""
+    """In-place version of `scatter_reduce`."""
     return scatter_reduce_call(call.apply_inplace, "scatter_reduce_", input, dim, index, src, reduce, include_self)
 
 
@@ -267,7 +267,7 @@ def index_reduce(
 def index_reduce_(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """In-place version of :func:`index_reduce`."""
+    """In-place version of `index_reduce`."""
     return index_reduce_call(call.apply_inplace, "index_reduce_", input, dim, index, source, reduce, include_self)
 
 
@@ -332,5 +332,5 @@ def scatter_(
     value: complex | None = None,
     reduce: str | None = None,
 ) -> Tensor:
-    """In-place version of :func:`scatter`."""
+    """In-place version of `scatter`."""
     return scatter_call(call.apply_inplace, "scatter_", input, dim, index, src, value, reduce)

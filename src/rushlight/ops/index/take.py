@@ -109,5 +109,5 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
 
 @function(method=True)
 def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """In-place version of :func:`put`."""
+    """In-place version of `put`."""
     return put_call(call.apply_inplace, "put_", input, index, source, accumulate)

@@ -99,7 +99,7 @@ def baddbmm(
 def baddbmm_(
     input: Tensor, batch1: Tensor, batch2: Tensor, *old: Tensor, beta: complex = 1, alpha: complex = 1
 ) -> Tensor:
-    """In-place version of :func:`baddbmm`."""
+    """In-place version of `baddbmm`."""
     if old:
         return in_old_order(baddbmm_, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
     return _baddbmm(call.apply_inplace, input, batch1, batch2, beta, alpha)
@@ -130,7 +130,7 @@ def addbmm(
 def addbmm_(
     input: Tensor, batch1: Tensor, batch2: Tensor, *old: Tensor, beta: complex = 1, alpha: complex = 1
 ) -> Tensor:
-    """In-place version of :func:`addbmm`; a smaller tensor grows to the size of the result."""
+    """In-place version of `addbmm`; a smaller tensor grows to the size of the result."""
     if old:
         return in_old_order(addbmm_, (input, batch1, batch2, *old), {"beta": beta, "alpha": alpha})
     if raw(input).shape == (raw(batch1).shape[1], raw(batch2).shape[2]) or input._view is not None:

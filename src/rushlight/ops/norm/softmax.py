@@ -106,7 +106,7 @@ def softmax(input: Tensor, dim: int | None = None, dtype: dtype | None = None, *
 def log_softmax(
     input: Tensor, dim: int | None = None, dtype: dtype | None = None, *, axis: int | None = None
 ) -> Tensor:
-    """The logarithm of :func:`softmax`, without its loss of digits.  (*) -> (*)"""
+    """The logarithm of `softmax`, without its loss of digits.  (*) -> (*)"""
     return applied(log_softmax_op, "log_softmax", input, dim, dtype, axis)
 
 

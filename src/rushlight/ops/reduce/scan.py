@@ -254,7 +254,7 @@ def _in_place(name: str, run: Any) -> Callable[..., Any]:
         return call.apply_inplace(run.op, (self,), (wrap_dim(dim, self._array.ndim), False))
 
     inplace.__name__ = inplace.__qualname__ = f"{name}_"
-    inplace.__doc__ = f"In-place version of :func:`{name}`."
+    inplace.__doc__ = f"In-place version of `{name}`."
     return function(method=True, ns="Tensor")(inplace)
 
 

@@ -68,37 +68,37 @@ tensor_functions["restride"] = restride
 
 @function(method=True)
 def transpose_(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """In-place version of :func:`transpose`."""
+    """In-place version of `transpose`."""
     return become(input, lambda x: transpose(x, dim0, dim1))
 
 
 @function(method=True)
 def swapaxes_(input: Tensor, axis0: int, axis1: int) -> Tensor:
-    """In-place version of :func:`swapaxes`."""
+    """In-place version of `swapaxes`."""
     return transpose_(input, axis0, axis1)
 
 
 @function(method=True)
 def swapdims_(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """In-place version of :func:`swapdims`."""
+    """In-place version of `swapdims`."""
     return transpose_(input, dim0, dim1)
 
 
 @function(method=True)
 def t_(input: Tensor) -> Tensor:
-    """In-place version of :func:`t`."""
+    """In-place version of `t`."""
     return become(input, t)
 
 
 @function(method=True)
 def squeeze_(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """In-place version of :func:`squeeze`."""
+    """In-place version of `squeeze`."""
     return become(input, lambda x: squeeze(x, dim))
 
 
 @function(method=True)
 def unsqueeze_(input: Tensor, dim: int) -> Tensor:
-    """In-place version of :func:`unsqueeze`."""
+    """In-place version of `unsqueeze`."""
     return become(input, lambda x: unsqueeze(x, dim))
 
 
@@ -106,6 +106,6 @@ def unsqueeze_(input: Tensor, dim: int) -> Tensor:
 def as_strided_(
     input: Tensor, size: int | Sequence[int], stride: int | Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
-    """In-place version of :func:`as_strided`."""
+    """In-place version of `as_strided`."""
     found = geometry("as_strided_", input, size, stride, storage_offset)
     return become(input, lambda x: as_strided_op(x, *found))

@@ -79,7 +79,7 @@ def ndtr(input: Array) -> Array:
 
 @elementwise(**SPECIAL, grads={"input": lambda g, out: times(g, exp(out * out * 0.5) * math.sqrt(2 * math.pi))})
 def ndtri(input: Array) -> Array:
-    """The inverse of :func:`ndtr`.  input: (*) -> (*); infinite at 0 and 1, NaN beyond."""
+    """The inverse of `ndtr`.  input: (*) -> (*); infinite at 0 and 1, NaN beyond."""
     return backend.ndtri(input)
 
 

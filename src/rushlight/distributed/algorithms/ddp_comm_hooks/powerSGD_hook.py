@@ -95,7 +95,7 @@ def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Any:
 
 
 def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Any:
-    """As :func:`powerSGD_hook`, with all gradients of a bucket as one square matrix: smaller still, and less like them."""
+    """As `powerSGD_hook`, with all gradients of a bucket as one square matrix: smaller still, and less like them."""
     if not state.counted(bucket):
         return allreduce_hook(state.process_group, bucket)
     flat = bucket.buffer()._array
