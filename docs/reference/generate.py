@@ -145,5 +145,7 @@ def signature(function: Any) -> str:
         found = inspect.signature(function)
     except (TypeError, ValueError):
         return "(...)"
+    if list(found.parameters) == ["args", "kwargs"] and function.__name__.endswith("_"):  # in place: of what is not
+        return signature(getattr(torch, function.__name__[:-1], None) or getattr(torch.Tensor, function.__name__[:-1]))
     bare = [p.replace(annotation=inspect.Parameter.empty) for p in found.parameters.values() if p.name != "old"]
     return str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))

@@ -48,6 +48,15 @@ def test_every_method_of_a_tensor_has_an_entry_once(pages: dict[str, str]) -> No
     assert "Tensor.backward" in found and "Tensor.requires_grad" in found
 
 
+def test_what_changes_in_place_shows_its_arguments(pages: dict[str, str]) -> None:
+    text = pages["reference/operators/elementwise.md"]
+    assert "\nacos_(input)\n" in text and "_(*args, **kwargs)" not in text
+
+
+def test_examples_are_code(pages: dict[str, str]) -> None:
+    assert "```pycon\n>>> import rushlight as torch\n>>> torch.sin(" in pages["reference/operators/elementwise.md"]
+
+
 def test_every_operator_has_an_entry_on_one_page(pages: dict[str, str]) -> None:
     found = collections.Counter(
         name for path, text in pages.items() if "/operators/" in path for name in headings(text)
