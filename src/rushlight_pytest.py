@@ -11,6 +11,7 @@ It stands beside the package, so that pytest starts without loading rushlight: o
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Generator
 from typing import Any
 
@@ -26,9 +27,18 @@ MARKER = (
 def pytest_addoption(parser: Any) -> None:
     """`--memory-report`."""
     parser.getgroup("rushlight").addoption(
-        "--memory-report", nargs="?", const=10, default=0, type=int, metavar="N",
+        "--memory-report", nargs="?", const=10, default=0, type=number, metavar="N",
         help="measure the memory of arrays in every test and list the N (10) tests with the highest peaks",
     )  # fmt: skip
+
+
+def number(text: str) -> int:
+    """N of the option, which takes the word that follows it."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(
+            f"expected how many tests to list, got {text!r}; files stand before it, or write --memory-report=10"
+        )
+    return int(text)
 
 
 def pytest_configure(config: Any) -> None:
@@ -37,18 +47,18 @@ def pytest_configure(config: Any) -> None:
 
 
 def limit_of(item: Any) -> int | None:
-    """The limit of a test in bytes, None without one.  UsageError for a mark that is none."""
+    """The limit of a test in bytes, None without one.  A test whose mark is none fails."""
     marker = item.get_closest_marker("limit_memory")
     if marker is None:
         return None
     from rushlight.stores.errors import bytes_of
 
     if len(marker.args) != 1 or marker.kwargs:
-        raise pytest.UsageError(f'{item.nodeid}: limit_memory takes one size, as @pytest.mark.limit_memory("30 MB")')
+        pytest.fail(f'{item.nodeid}: limit_memory takes one size, as @pytest.mark.limit_memory("30 MB")', pytrace=False)
     try:
         return bytes_of(marker.args[0], "limit_memory")
     except ValueError as error:
-        raise pytest.UsageError(f"{item.nodeid}: {error}") from None
+        pytest.fail(f"{item.nodeid}: {error}", pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -124,6 +124,11 @@ def test_the_table(pytester: Any) -> None:
     )
 
 
+def test_a_file_is_no_number(pytester: Any) -> None:
+    result = run(pytester, TESTS, "--memory-report", "test_it.py")
+    result.stderr.fnmatch_lines(["*expected how many tests to list, got 'test_it.py'; files stand before it*"])
+
+
 def test_a_test_that_records_by_itself_is_counted_still(pytester: Any) -> None:
     result = run(pytester, """
         import pytest
