@@ -104,3 +104,14 @@ def test_products_and_bases_of_matrices_or_the_identity():
     q = _linalg_utils.basis(a)
     assert rushlight.allclose(q.mT @ q, s, atol=1e-6) and not _linalg_utils.is_sparse(a)
     assert _linalg_utils.get_floating_dtype(rushlight.ones(1, dtype=rushlight.int64)) is rushlight.float32
+
+
+def test_tuples_are_lists_in_declarations() -> None:
+    import typing
+
+    from rushlight.compat.rooms.private._library.infer_schema import tuple_to_list
+
+    assert (
+        tuple_to_list(tuple[int, ...]) == tuple_to_list(tuple[int, int]) == list[int] and tuple_to_list(tuple) is list
+    )
+    assert typing.get_args(tuple_to_list(tuple[int, bool])) == (int | bool,)

@@ -194,3 +194,15 @@ def test_what_is_no_communication_hook_is_refused() -> None:
         check_hook(3)
     with pytest.raises(ValueError, match=r"bucket annotation should be dist\.GradBucket"):
         check_hook(of_number)
+
+
+def test_collectives_of_one_tensor_have_their_newer_names(group: None) -> None:
+    found, x = torch.zeros(2), torch.tensor([1.0, 2.0])
+    dist.all_gather_single(found, x)
+    assert found.tolist() == [1, 2]
+    dist.reduce_scatter_single(found, x * 2)
+    assert found.tolist() == [2, 4]
+    from rushlight.distributed import _functional_collectives as funcol
+
+    assert funcol.all_gather_single(x, 0, None).tolist() == [1, 2]
+    assert funcol.reduce_scatter_single(x, "sum", 0, None).tolist() == [1, 2]

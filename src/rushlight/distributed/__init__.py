@@ -12,6 +12,7 @@ from rushlight.distributed.collectives import (
     Work,
     all_gather,
     all_gather_into_tensor,
+    all_gather_single,
     all_reduce,
     all_to_all,
     all_to_all_single,
@@ -21,6 +22,7 @@ from rushlight.distributed.collectives import (
     reduce,
     reduce_op,
     reduce_scatter,
+    reduce_scatter_single,
     reduce_scatter_tensor,
     scatter,
 )
@@ -66,7 +68,7 @@ from rushlight.distributed.rendezvous import register_rendezvous_handler, rendez
 from rushlight.distributed.stores import FileStore, HashStore, PrefixStore, Store, TCPStore
 
 __all__ = ["Backend", "DebugLevel", "FileStore", "GroupMember", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp",
-           "Store", "TCPStore", "Work", "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object",
+           "Store", "TCPStore", "Work", "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object", "all_gather_single",
            "all_reduce", "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast",
            "broadcast_object_list", "destroy_process_group", "gather", "gather_object", "get_backend", "get_debug_level",
            "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank",
@@ -74,7 +76,7 @@ __all__ = ["Backend", "DebugLevel", "FileStore", "GroupMember", "HashStore", "P2
            "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
            "is_torchelastic_launched", "is_ucc_available", "is_xccl_available", "isend", "monitored_barrier", "new_group",
            "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce", "reduce_op", "reduce_scatter",
-           "reduce_scatter_tensor", "register_rendezvous_handler", "rendezvous", "scatter", "scatter_object_list", "send", "send_object_list", "set_debug_level",
+           "reduce_scatter_single", "reduce_scatter_tensor", "register_rendezvous_handler", "rendezvous", "scatter", "scatter_object_list", "send", "send_object_list", "set_debug_level",
            "set_debug_level_from_env", "split_group"]  # fmt: skip
 
 _MODULES = ("_composable", "_functional_collectives", "_tensor", "algorithms", "checkpoint", "constants", "device_mesh", "distributed_c10d", "elastic", "fsdp", "nn", "optim", "run",

@@ -228,3 +228,15 @@ def all_to_all_inplace(output: Tensor, input: Tensor, output_split_sizes: Any = 
                        async_op: bool = False, tag: str = "") -> Tensor:  # fmt: skip
     """As `all_to_all_single`, written into a tensor."""
     return output.copy_(all_to_all_single(input, output_split_sizes, input_split_sizes, group))
+
+
+# By their newer names.
+all_gather_single, reduce_scatter_single = all_gather_tensor, reduce_scatter_tensor
+all_gather_single_autograd, reduce_scatter_single_autograd = all_gather_tensor_autograd, reduce_scatter_tensor_autograd
+all_gather_single_coalesced, reduce_scatter_single_coalesced = (
+    all_gather_into_tensor_coalesced,
+    reduce_scatter_tensor_coalesced,
+)
+all_gather_inplace = all_gather_tensor_inplace
+__all__ += ["all_gather_inplace", "all_gather_single", "all_gather_single_autograd", "all_gather_single_coalesced", "reduce_scatter_single",
+            "reduce_scatter_single_autograd", "reduce_scatter_single_coalesced"]  # fmt: skip

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.basics.dtypes import dtype
 
-__all__ = ["ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all", "all_to_all_single", "barrier",
-           "broadcast", "gather", "reduce", "reduce_op", "reduce_scatter", "reduce_scatter_tensor", "scatter"]  # fmt: skip
+__all__ = ["ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_gather_single", "all_reduce", "all_to_all", "all_to_all_single", "barrier",
+           "broadcast", "gather", "reduce", "reduce_op", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "scatter"]  # fmt: skip
 
 
 class ReduceOp(enum.Enum):
@@ -262,6 +262,9 @@ def all_gather_into_tensor(
     return run(name, used, lambda way: way.all_gather(place.wire(), given), place.put, async_op, output_tensor)
 
 
+all_gather_single = all_gather_into_tensor  # its newer name
+
+
 def all_gather(
     tensor_list: list[Tensor], tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
@@ -366,6 +369,9 @@ def reduce_scatter_tensor(
     if collected(used, "reduce_scatter_tensor", op, output, input):
         return None
     return _scattered("reduce_scatter_tensor", output, [Place(input, True).array], op, used, async_op)
+
+
+reduce_scatter_single = reduce_scatter_tensor  # its newer name
 
 
 def _scattered(

@@ -337,4 +337,6 @@ def __getattr__(name: str) -> Any:
     """What stands on this module."""
     if name == "HigherOrderOperator":
         return importlib.import_module("rushlight._C._higher_order").HigherOrderOperator
+    if name == "DispatchKey":
+        return importlib.import_module("rushlight._C").DispatchKey
     raise AttributeError(f"module 'torch._ops' has no attribute {name!r}")
