@@ -53,8 +53,10 @@ def sum_rows(x: Array) -> Array:
     return add_up(x, (0,))
 
 
-LARGE = 1 << 10  # bytes of the first of two arrays from which on it pays to look whether they are broadcast
+LARGE = 1 << 9  # bytes of the first of two arrays from which on it pays to look whether they are broadcast
 _SPREAD = 1 << 14  # elements of a result from which on NumPy, which goes row by row, takes longer
+_SHORT_SPREAD = 1 << 10  # where its rows are of up to _SHORT elements
+_SHORT = 16
 
 
 def across(plain: np.ufunc) -> Callable[..., Any]:
@@ -72,7 +74,7 @@ def across(plain: np.ufunc) -> Callable[..., Any]:
         if table is None:
             return plain(x, y, out=out)
         both = np.broadcast(x, y)
-        if both.size < _SPREAD or not (out is None or _takes(out, x, y, both.shape)):
+        if both.size < (_SPREAD if both.shape[-1] > _SHORT else _SHORT_SPREAD) or not (out is None or _takes(out, x, y, both.shape)):
             return plain(x, y, out=out)
         result = np.empty(both.shape, x.dtype) if out is None else out
         if getattr(table, name)(x, y, result):

@@ -63,11 +63,32 @@ template <class U, class F, class T = WideOf<U>> static void sum_rows(const U *x
     }
 }
 
+// f of `rows` of a few columns, which lie without gaps, by column: kTogether rows go together, each of them a lane of its own.
+constexpr long kFewColumns = 16, kTogether = 16;
+template <class T, class F> static void sum_together(const T *x, T *run, long rows, long inner, F f) {
+    T lane[kFewColumns * kTogether];
+    const long width = inner * kTogether, whole = rows / kTogether, rest = rows % kTogether * inner;
+    std::fill_n(lane, width, T(0));
+    for (long i = 0; i < whole; ++i, x += width)
+#pragma omp simd
+        for (long c = 0; c < width; ++c) lane[c] += f(x[c]);
+    for (long c = 0; c < rest; ++c) lane[c] += f(x[c]);
+    for (long half = width / 2; half >= inner; half /= 2)
+        for (long c = 0; c < half; ++c) lane[c] += lane[half + c];
+    std::copy_n(lane, inner, run);
+}
+
 // total += f of rows [top, end) of `some` columns, kRows at a time in their own precision.
 template <class U, class F, class T = WideOf<U>>
 static void add_columns(const U *block, double *total, long top, long end, long inner, long some, F f) {
     T run[kUnit];
     for (; top < end; top += kRows) {
+        if constexpr (kPlain<U>)
+            if (inner == some && inner <= kFewColumns) {
+                sum_together(block + top * inner, run, std::min(kRows, end - top), inner, f);
+                for (long c = 0; c < some; ++c) total[c] += run[c];
+                continue;
+            }
         for (long c = 0; c < some; ++c) run[c] = 0;
         join_all_rows(block + top * inner, std::min(kRows, end - top), inner, run, some, [=](auto a, auto v) { return a + f(v); });
         for (long c = 0; c < some; ++c) total[c] += run[c];
