@@ -1,5 +1,8 @@
 """Anomaly mode, and the errors that name the operator and the user's line: planted faults are found."""
 
+import re
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -114,6 +117,26 @@ def test_errors_of_a_backward_carry_the_forward_traceback():
     text = str(info.value)
     assert text.startswith("Some error in backward\nTraceback of forward call that caused the error in RaisesBackward:")
     assert f"line {line_of('custom forward')}" in text
+
+
+SCRIPT = """
+import torch
+class Root(torch.nn.Module):
+    def forward(self, x):
+        return x.sqrt() * 0
+with torch.autograd.detect_anomaly():
+    Root()(torch.zeros(2, requires_grad=True)).sum().backward()
+"""
+
+
+def test_the_forward_traceback_is_of_the_script_alone(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, "-m", "rushlight", "run", "script.py"]
+    text = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100).stderr
+    called = text.partition("Traceback of forward call")[2]
+    assert [int(x) for x in re.findall(r'File "script.py", line (\d+)', called)] == [7, 5] and called.count(
+        "File "
+    ) == 2
 
 
 def test_errors_with_other_arguments_get_a_note():

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.basics.caller import user_frame
+from rushlight.basics.caller import PACKAGE, is_ours, user_frame
 from rushlight.basics.state import Setting, modes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from types import FrameType
 
     from rushlight.basics.arrays import Array
     from rushlight.engine.node import Node
+
+
+LAUNCHER = os.path.join(PACKAGE, "cli", "")  # what runs a script
 
 
 def user_line() -> str:
@@ -23,13 +29,19 @@ def user_line() -> str:
 
 
 def user_trace() -> str:
-    """The user's part of the call stack as text."""
-    frame = user_frame()
-    if frame is None:
-        return ""
+    """The user's part of the call stack as text: neither this package's own calls nor the program that runs a script."""
     import traceback  # here: few ever ask
 
-    return "".join(traceback.format_stack(frame, limit=16))
+    found = traceback.StackSummary.extract(islice(users(user_frame()), 16))
+    return "".join(traceback.format_list(found[::-1]))
+
+
+def users(frame: FrameType | None) -> Iterator[tuple[FrameType, int]]:
+    """Of a frame and those that led to it the user's, with their lines, innermost first."""
+    while frame is not None and not frame.f_code.co_filename.startswith(LAUNCHER):
+        if not is_ours(frame):
+            yield frame, frame.f_lineno
+        frame = frame.f_back
 
 
 class Settings:
