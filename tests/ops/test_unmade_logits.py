@@ -584,3 +584,32 @@ def test_logits_of_what_has_a_tangent_are_made(small):
             )
             assert type(z) is not Unmade and np.allclose(tangent.detach().numpy(), moved.detach().numpy())
         assert type(F.linear(case.h, case.w)) is Unmade
+
+
+@pytest.mark.parametrize("rows", [4, 20_000])
+@pytest.mark.parametrize("when", ["before the loss", "after it", "after it, by other memory"])
+@pytest.mark.parametrize("what", ["weight", "input"])
+def test_operands_that_data_changes_are_seen_in_backward(monkeypatch, small, what, when, rows):
+    """Small ones are copied at once, large ones when they change: the gradient is that of what was saved, as it is now."""
+    found = []
+    for unmade in (True, False):
+        if not unmade:
+            at_once(monkeypatch)
+        torch.manual_seed(0)
+        x = torch.randn(rows, 4, dtype=torch.float64, requires_grad=True)
+        w = torch.randn(CLASSES if what == "input" else rows, 4, dtype=torch.float64, requires_grad=True)
+        x = x if what == "input" else x[:4].detach().requires_grad_()
+        h = x * 1.5
+        z, changed = F.linear(h, w), w if what == "weight" else h
+        assert (type(z) is Unmade) == unmade
+        if when == "before the loss":
+            changed.data.mul_(3)
+        loss = F.cross_entropy(z, torch.arange(len(z)) % CLASSES)
+        if when == "after it":
+            changed.data.mul_(3)
+        elif when != "before the loss":
+            changed.data = changed.data * 3
+        loss.backward()
+        found.append([loss.detach(), x.grad, w.grad])
+    for one, other in zip(*found, strict=True):
+        close(one.numpy(), other.numpy())

@@ -23,6 +23,7 @@ from . import functions, grads, hooks, layers, modes, operators, saved, transfor
 from .base import Kind
 
 DRAWS = (views.draw, views.draw, modes.draw, grads.draw, hooks.draw, functions.draw, saved.draw, transforms.draw)
+WITHOUT_HOOKS = tuple(draw for draw in DRAWS if draw is not saved.draw)  # which may disable those of budgets
 DIRECT = (views.draw, grads.draw, hooks.draw, transforms.draw)  # those without saved-tensor hooks of their own
 OFTEN = 50  # operators after which a budget looks for what it moves each time, and from then on between two looks
 CEASES = re.compile(r"\.requires_grad(_\(| = )False")
@@ -46,7 +47,7 @@ def direct(w: Writer) -> None:
 
 def any_or_numeric(w: Writer) -> None:
     """A program of another kind, or one about numbers."""
-    (any_kind if w.maybe(0.5) else numeric)(w)
+    (w.rng.choice(WITHOUT_HOOKS) if w.maybe(0.5) else numeric)(w)
 
 
 def direct_or_numeric(w: Writer) -> None:

@@ -111,8 +111,10 @@ def of_product(usual: Backwards, wanted: int, node: OpNode, g: Array | Deferred)
         kept = node.saved[i]
         if kept is not None and kept._storage is not None:
             input_array(node, i)  # for its version
-        if kept.__class__ is not Rebuilt and kept is not None and kept._array is not g.ready.product.given[i]:
-            return usual(node, g.array())  # `.data` gave it other memory, and so another gradient
+        if g.ready.product.changed or (
+            kept.__class__ is not Rebuilt and kept is not None and kept._array is not g.ready.product.given[i]
+        ):
+            return usual(node, g.array())  # `.data` gave it other numbers, and so another gradient
     return [x if wanted >> i & 1 else None for i, x in enumerate(g.ready.gradients(g.scale))]
 
 

@@ -80,7 +80,7 @@ def is_outline(array: Array) -> bool:
 class Product:
     """How a result is made, and who waits for it.
 
-    given: the arrays of its operands: input, weight (a class in a row, or in each of the `columns`) and perhaps a bias. forward: makes it of `arrays`, the same or copies, which are copied when their memory is about to change. outline: what it will look like.
+    changed: whether any of them may have, by `.data` perhaps. given: the arrays of its operands: input, weight (a class in a row, or in each of the `columns`) and perhaps a bias. forward: makes it of `arrays`, the same or copies, which are copied when their memory is about to change. outline: what it will look like.
     of: the product of which this is the result in another dtype, or a copy, until either is made; None of others. rows: which rows of that a copy has; None of all. casts: weak references to those that are made of this one so.
     wanted: of which of them gradients are. tensors: weak references to the tensors on it; storage: one to theirs. made: the result, once it is; touched: whether a
     loss had done without it by then.
@@ -90,6 +90,7 @@ class Product:
         "__weakref__",
         "arrays",
         "casts",
+        "changed",
         "columns",
         "done",
         "forward",
@@ -124,7 +125,7 @@ class Product:
             of.casts.append(weakref.ref(self))
         self.forward, self.arrays, self.told = forward, arrays, told
         self.wanted: list[bool] = []
-        self.given, self.columns = arrays, False
+        self.given, self.columns, self.changed = arrays, False, False
         self.made: Any = None
         self.done = False
         self.lock = threading.RLock()
@@ -137,7 +138,13 @@ class Product:
 
     def settle(self, root: Array) -> None:
         """Some of what it is made of is about to change."""
+        self.changed = True
         self.arrays = tuple(x if x is None or root_of(x) is not root else x.copy(order="K") for x in self.arrays)
+
+    def comes_from(self, given: tuple[Any, ...]) -> None:
+        """Take these for the operands, of which it is made or of copies."""
+        self.given = given
+        self.keys += [depend(x, self) for x, own in zip(given, self.arrays, strict=True) if x is not own]
 
     def take(self, tensor: Tensor) -> Tensor:
         """A tensor on the outline as one that is not made."""

@@ -65,7 +65,7 @@ class Recorder:
         self.names: dict[int, str] = {}
         self.homes: dict[int, str] = {}  # the module of a parameter or its state, by the address of its block
         self.handles: list[Any] = []
-        self.observation = events.Observation(self, everywhere=True)
+        self.observation: Any = None  # while it goes on: that leads back here
         self.lump = 0  # bytes of small blocks that were alive when the recording began
 
     # Starting and stopping -------------------------------------------------------------------------
@@ -83,11 +83,13 @@ class Recorder:
             nn_module.register_module_forward_pre_hook(self.enter),
             nn_module.register_module_forward_hook(self.leave, always_call=True),
         ]
+        self.observation = events.Observation(self, everywhere=True)
         self.observation.__enter__()
 
     def stop(self) -> None:
         """End; what was recorded stays."""
         self.observation.__exit__(None, None, None)
+        self.observation = None
         for handle in self.handles:
             handle.remove()
         self.handles = []

@@ -97,7 +97,8 @@ def unmade_product(op: Op, operands: tuple[Any, ...], arrays: tuple[Any, ...], c
         product = Product(op.forward if level is None else by_shapes(op), made_of, shape, lambda: look_at(script))
     except OSError:  # not even addresses
         return None
-    product.columns, product.given, product.wanted = columns, arrays, [e is not None for e in edges]
+    product.columns, product.wanted = columns, [e is not None for e in edges]
+    product.comes_from(arrays)
     ends = tuple(t if e is LEAF else e for t, e in zip(operands, edges, strict=True))
     with Outlined(product):
         found: Tensor = told(op, operands, (), placed, op, operands, ends, product)
