@@ -102,7 +102,7 @@ MISUSE: list[tuple[type[Exception], str, Any]] = [
     (RuntimeError, "Only allowed values for randomness", lambda x: vmap(lambda a: a, randomness="any")(x)),
     (ValueError, r"chunk_size should be None or greater than 0. \(got 0\)", lambda x: vmap(lambda a: a, chunk_size=0)(x)),
     (RuntimeError, r"calling .item\(\)", lambda x: vmap(lambda a: a.sum().item())(x)),
-    (RuntimeError, "data-dependent control flow", lambda x: vmap(lambda a: a if a.sum() > 0 else -a)(x)),
+    (RuntimeError, r"attempting to use a Tensor in control flow \(if.* inside a function", lambda x: vmap(lambda a: a if a.sum() > 0 else -a)(x)),
     (RuntimeError, r"calling .tolist\(\)", lambda x: vmap(lambda a: a.tolist())(x)),
     (RuntimeError, "vmap: It looks like", lambda x: vmap(lambda a: a.numpy())(x)),
     (RuntimeError, "vmap: We do not support batching operators that can output dynamic shape", lambda x: vmap(lambda a: a.nonzero())(x)),

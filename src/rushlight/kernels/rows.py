@@ -74,7 +74,9 @@ def across(plain: np.ufunc) -> Callable[..., Any]:
         if table is None:
             return plain(x, y, out=out)
         both = np.broadcast(x, y)
-        if both.size < (_SPREAD if both.shape[-1] > _SHORT else _SHORT_SPREAD) or not (out is None or _takes(out, x, y, both.shape)):
+        if both.size < (_SPREAD if both.shape[-1] > _SHORT else _SHORT_SPREAD) or not (
+            out is None or _takes(out, x, y, both.shape)
+        ):
             return plain(x, y, out=out)
         result = np.empty(both.shape, x.dtype) if out is None else out
         if getattr(table, name)(x, y, result):

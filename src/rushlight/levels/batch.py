@@ -21,8 +21,9 @@ UFUNCS = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "g
           "invert": "bitwise_not", "absolute": "abs", "multiply": "mul", "subtract": "sub", "divide": "div",
           "true_divide": "div", "negative": "neg", "conjugate": "conj", "power": "pow",
           "rint": "round"}  # fmt: skip
-MEANINGS = {"item": ".item()", "reshape": "the values of a tensor in control flow (if, while, and, bool())",
-            "tolist": ".tolist()", "__array__": ".numpy()", "view": ".numpy()", "__getitem__": "its elements"}  # fmt: skip
+MEANINGS = {"item": "calling .item() on a Tensor", "reshape": "attempting to use a Tensor in control flow (if, while, and, bool())",
+            "tolist": "calling .tolist() on a Tensor", "__array__": "calling .numpy() on a Tensor",
+            "view": "calling .numpy() on a Tensor", "__getitem__": "reading elements of a Tensor"}  # fmt: skip
 
 
 class Flags:
@@ -210,10 +211,10 @@ def of_one_shape(name: str, array: object) -> Any:
 
 def refuse(what: str) -> NoReturn:
     """Raise the error for asking for values that differ from sample to sample."""
-    shown = MEANINGS.get(what, what)
+    shown = MEANINGS.get(what, f"calling {what} on a Tensor")
     raise explained(
         DataDependent(
-            f"vmap: It looks like you're calling {shown} on a Tensor inside a function being vmapped. The values differ from "
+            f"vmap: It looks like you're {shown} inside a function being vmapped. The values differ from "
             "sample to sample there, so data-dependent control flow, .item() and operators whose results have a "
             "data-dependent shape are not possible: rewrite it with other operations (torch.where in place of if), or do it "
             "outside of vmap."
