@@ -94,12 +94,17 @@ def test_masks_are_counted(path: str, rng: np.random.Generator, shape: tuple[int
     [("sum", np.add), ("maximum_over", np.maximum), ("minimum_over", np.minimum), ("product_over", np.multiply)],
 )
 def test_dimensions_apart(path: str, rng: np.random.Generator, kernel: str, ufunc: Any, axes: tuple[int, ...]) -> None:
-    x = (rng.random((12, 13, 9, 11)) * 0.02 + 0.99).astype("f4")
-    for keep in (False, True):
-        found = joined(kernel, x, axes, keep)
-        assert (found is None) == (path == "reference"), "is joined"
-        if found is not None:
-            np.testing.assert_allclose(found, ufunc.reduce(x.astype("f8"), axes, keepdims=keep), 1e-5)
+    whole = (rng.random((12, 13, 9, 11)) * 0.02 + 0.99).astype("f4")
+    for order in [(0, 1, 2, 3), (0, 3, 1, 2), (2, 0, 3, 1), (3, 2, 1, 0)]:
+        x = whole.transpose(order)
+        for keep in (False, True):
+            found = joined(kernel, x, axes, keep)
+            assert (found is None) == (path == "reference"), "is joined"
+            if found is not None:
+                np.testing.assert_allclose(found, ufunc.reduce(x.astype("f8"), axes, keepdims=keep), 1e-5)
+                assert found.flags.c_contiguous, "lies as others do"
+        found = joined(kernel, x, None)
+        assert found is None or np.allclose(found, ufunc.reduce(x.astype("f8"), None), 1e-5), "over all"
 
 
 @pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8"])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, bits, dense, native, rounded, rows_of, summed_in
+from rushlight.kernels.dispatch import Array, bits, dense, memory_order, native, rounded, rows_of, summed_in
 from rushlight.kernels.native import loader
 from rushlight.kernels.native.signatures import exports_of_rows
 from rushlight.kernels.reference.scans import WIDER
@@ -86,7 +86,8 @@ def joined(
     table = rows_of(x.dtype)
     extents = None if table is None else _extents(x, axes)
     if extents is None:
-        return None if table is None or axes is None else _by_runs(kernel, x, axes, keepdims, dtype)
+        other = _by_runs if dense(x) else _in_memory_order
+        return None if table is None else other(kernel, x, axes, keepdims, dtype)
     covered = range(x.ndim) if axes is None else {d % x.ndim for d in axes}
     shape = [1 if d in covered else n for d, n in enumerate(x.shape) if keepdims or d not in covered]
     out = np.empty(shape, summed_in(x.dtype))
@@ -95,9 +96,22 @@ def joined(
     return out if out.dtype == wanted else rounded(out, wanted)
 
 
-def _by_runs(kernel: str, x: Array, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype[Any] | None) -> Array | None:
+def _in_memory_order(kernel: str, x: Array, axes: Axes, keepdims: bool, dtype: np.dtype[Any] | None) -> Array | None:
+    """The same of an array without gaps whose dimensions lie in another order."""
+    order = memory_order(x)
+    turned = x.transpose(order)
+    where = None if axes is None else tuple([order.index(d % x.ndim) for d in axes])
+    found = joined(kernel, turned, where, True, dtype) if dense(turned) else None
+    if found is None:
+        return None
+    out = np.ascontiguousarray(found.transpose([order.index(d) for d in range(x.ndim)]))
+    covered = range(x.ndim) if axes is None else {d % x.ndim for d in axes}
+    return out if keepdims else out.reshape([n for d, n in enumerate(out.shape) if d not in covered])
+
+
+def _by_runs(kernel: str, x: Array, axes: Axes, keepdims: bool, dtype: np.dtype[Any] | None) -> Array | None:
     """The same over dimensions of which some do not follow one another: over the last that do, and then over the others."""
-    if kernel not in JOINS or not dense(x):
+    if kernel not in JOINS or axes is None:
         return None
     covered = sorted(d % x.ndim for d in axes)
     start = next(i for i in range(len(covered) - 1, -1, -1) if i == 0 or covered[i - 1] != covered[i] - 1)
