@@ -18,8 +18,10 @@ from rushlight.dispatch.dims import common_shape, two_sizes
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op, publish
+from rushlight.kernels.dispatch import memory_order
 from rushlight.kernels.products import product as product_of_halves
 from rushlight.kernels.products import work_of_halves
+from rushlight.kernels.sums import add_up
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.old_orders import in_old_order
 from rushlight.ops.linear.unfit import (
@@ -192,9 +194,18 @@ def _input_raw(g: Array, weight: Array) -> Array:
 
 
 def _weight_raw(g: Array, input: Array) -> Array:
-    if g.ndim != 2:
-        g, input = g.reshape(_count(g.shape), g.shape[-1]), input.reshape(_count(input.shape), input.shape[-1])
+    g, input = _rows_of_both(g, input)
     return backend.matmul(g.T, conj(input))
+
+
+def _rows_of_both(g: Array, input: Array) -> tuple[Array, Array]:
+    """All dimensions but the last as one, of both in the order in which they lie in memory, if they lie alike: without a copy."""
+    if g.ndim == 2:
+        return g, input
+    if g.ndim > 2 and not g.flags.c_contiguous:
+        order = [*memory_order(g[..., 0]), g.ndim - 1]
+        g, input = g.transpose(order), input.transpose(order)
+    return g.reshape(_count(g.shape), g.shape[-1]), input.reshape(_count(input.shape), input.shape[-1])
 
 
 # First, for it is what may need its input computed again, which is then gone before the other is made.
@@ -213,7 +224,7 @@ def _(g: Tensor, weight: Tensor) -> Tensor:
 def _bias_raw(g: Array) -> Array:
     if g.dtype.itemsize == 2:
         return g  # summed in float32 by the engine
-    return backend.sum_rows(g if g.ndim == 2 else g.reshape(_count(g.shape), g.shape[-1]))
+    return backend.sum_rows(g) if g.ndim == 2 else add_up(g, tuple(range(g.ndim - 1)))
 
 
 @linear_op.grad("bias", raw=_bias_raw)
