@@ -74,7 +74,7 @@ def kept_order(made: Array, *given: Array | None) -> Array:
     """`made`, in channels_last order if it has as many dimensions as one of `given` that lies so: else as it is."""
     if made.flags.c_contiguous and any(x is not None and x.ndim == made.ndim and lies_channels_last(x) for x in given):
         order = channels_last_order(made.ndim)
-        return turned_back(made.transpose(order).copy(), order)
+        return turned_back(copied(made.transpose(order)), order)
     return made
 
 
