@@ -29,6 +29,7 @@ exports(
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
 
+_WIDE = 24  # columns from which on groups are worth what packing costs
 _TAPS = 4096  # kernel positions of the largest kernel that native code takes: it keeps a table of them
 _COLUMNS = 1024  # more than a native strip has
 
@@ -98,12 +99,18 @@ def _by_channel(x: tuple[int, ...], w: tuple[int, ...], groups: int) -> bool:
     return bool(x[1] == groups and w[0] <= 8 * groups)
 
 
+def _forward_by_channel(x: tuple[int, ...], w: tuple[int, ...], groups: int, stride: tuple[int, ...]) -> bool:
+    """The same of the convolution itself, which reads large windows beside each other, of four outputs and more, at once."""
+    large = len(w) == 4 and min(w[2:]) >= 5 and w[0] >= 4 * groups and max(stride) == 1
+    return _by_channel(x, w, groups) and not (large and (groups == 1 or x[-1] >= _WIDE))
+
+
 def working_bytes(
     adjoint: str, x: Any, w: Any, out: Any, dtype: np.dtype[Any], stride: Any, padding: Any, dilation: Any, groups: int
 ) -> int:
     """Bytes that a kernel takes for itself while it runs.  x, w, out: shapes; adjoint: "" for `conv`, "input", "weight"."""
     table = native(dtype)
-    if table is None or _by_channel(x, w, groups):
+    if table is None or (_by_channel(x, w, groups) if adjoint else _forward_by_channel(x, w, groups, stride)):
         return 0
     windows = _windows(*map(tuple, (x, w, out)), groups, *map(tuple, (stride, padding, dilation)))
     return 0 if windows is None else int(table.conv_room(windows, ord(adjoint[:1] or "c")))
@@ -129,7 +136,7 @@ def conv(
     if table is None:
         return reference.conv(x, w, stride, padding, dilation, groups)
     y = np.empty((x.shape[0], w.shape[0], *out), x.dtype)
-    run = table.channel_conv if _by_channel(x.shape, w.shape, groups) else table.conv
+    run = table.channel_conv if _forward_by_channel(x.shape, w.shape, groups, stride) else table.conv
     run(contiguous(x), contiguous(w), y, windows)
     return y
 
