@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
@@ -16,6 +17,7 @@ from rushlight.dispatch.dims import as_int, numpy_names
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.kernels.reference.norms import beside_mean
+from rushlight.kernels.rows import across
 from rushlight.kernels.sums import joined
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
@@ -372,6 +374,10 @@ def logsumexp_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     return total if keepdim else total.reshape(left(input.shape, dim))
 
 
+subtract_across, multiply_across = across(np.subtract), across(np.multiply)
+LOWEST = {dtype.num: np.finfo(dtype).min for dtype in (np.dtype(np.float32), np.dtype(np.float64))}
+
+
 def shifted_exp(x: Array, top: Array) -> Array:
     """exp(x - top)."""
     off = np.asarray(x - top)
@@ -379,6 +385,11 @@ def shifted_exp(x: Array, top: Array) -> Array:
 
 
 def _logsumexp_raw(g: Array, input: Array, out: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
+    if input.dtype == out.dtype == g.dtype and out.dtype.num in LOWEST:
+        known = np.maximum(out, LOWEST[out.dtype.num])  # of -inf the least number, from which all are as far away
+        made: Array = subtract_across(input, unsqueezed(known, input.shape, dim, keepdim))
+        backend.exp(made, out=made)
+        return multiply_across(made, unsqueezed(g, input.shape, dim, keepdim), out=made)
     base = unsqueezed(np.where(np.isneginf(out.real), 0, out), input.shape, dim, keepdim).astype(out.dtype, copy=False)
     share = np.asarray(input - base)
     share = np.exp(share, out=share)
