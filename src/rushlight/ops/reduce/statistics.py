@@ -385,7 +385,7 @@ def shifted_exp(x: Array, top: Array) -> Array:
 
 
 def _logsumexp_raw(g: Array, input: Array, out: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
-    if input.dtype == out.dtype == g.dtype and out.dtype.num in LOWEST:
+    if input.ndim and input.dtype == out.dtype == g.dtype and out.dtype.num in LOWEST:
         known = np.maximum(out, LOWEST[out.dtype.num])  # of -inf the least number, from which all are as far away
         made: Array = subtract_across(input, unsqueezed(known, input.shape, dim, keepdim))
         backend.exp(made, out=made)
