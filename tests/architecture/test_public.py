@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import inspect
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,11 @@ def test_help_tells_of_tensors() -> None:
     assert str(inspect.signature(rushlight.mul)) == "(input: 'Tensor', other: 'Tensor | complex') -> 'Tensor'"
     operators = [x for space in NAMESPACES.values() for x in space.values() if hasattr(x, "op")]
     assert not [x.__name__ for x in operators if "Array" in str(inspect.signature(x))]
+
+
+def test_the_package_is_loaded_once() -> None:
+    """Files in folders that are no package would be loaded by their path, and all that is above them with them."""
+    assert not [name for name in sys.modules if name.partition(".")[0] == PACKAGE.parent.name]
 
 
 def test_package_is_typed() -> None:
