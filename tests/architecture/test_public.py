@@ -61,7 +61,7 @@ def test_help_tells_of_tensors() -> None:
 
 def test_the_package_is_loaded_once() -> None:
     """Files in folders that are no package would be loaded by their path, and all that is above them with them."""
-    assert not [name for name in sys.modules if name.partition(".")[0] == PACKAGE.parent.name]
+    assert f"{PACKAGE.parent.name}.{PACKAGE.name}" not in sys.modules
 
 
 def test_package_is_typed() -> None:
