@@ -96,3 +96,12 @@ def test_tensordot(dims):
         torch.tensordot(torch.from_numpy(a), torch.from_numpy(b), dims).numpy(), np.tensordot(a, b, dims)
     )
     check_gradients(lambda a, b: torch.tensordot(a, b, dims), a, b, second=False)
+
+
+@pytest.mark.parametrize(
+    "shapes", [((1, 70000, 3), (4, 1, 3)), ((4, 1, 3), (1, 70000, 3)), ((1, 70000, 3), (2, 70000, 3))]
+)
+def test_products_of_short_rows_that_are_broadcast(shapes: tuple[tuple[int, ...], ...]) -> None:
+    a, b = (np.random.default_rng(3).random(shape).astype(np.float32) for shape in shapes)
+    found = torch.einsum("...i,...i->...", torch.from_numpy(a), torch.from_numpy(b))
+    np.testing.assert_allclose(found.numpy(), (a * b).sum(-1), 1e-5)

@@ -58,9 +58,10 @@ def widened(left: Array, right: Array) -> tuple[Any, Any]:
     return np.concatenate([left, np.zeros_like(left)], -1), np.concatenate([right, np.zeros_like(right)], -2)
 
 
-def is_of_short_rows(left: Array) -> bool:
-    """Whether each sum is of so few products that calling BLAS for it takes longer than to make it."""
-    return bool(left.dtype.kind == "f" and left.dtype.itemsize >= 4 and left.shape[-1] <= SHORT and left.size > SHORT)
+def are_short_rows(left: Array, right: Array) -> bool:
+    """Whether each sum is of a row of either factor, of so few products that calling BLAS for it takes longer than to make it."""
+    alike = left.shape[:-2] == right.shape[:-2] and left.dtype.kind == "f" and left.dtype.itemsize >= 4
+    return bool(alike and left.shape[-1] <= SHORT < left.size)
 
 
 @op(
@@ -82,7 +83,7 @@ def contract(input: Array, other: Array, la: Labels, lb: Labels, lo: Labels) -> 
     summed = [n for n in la if n not in lo]
     a, b = same_size(input, la, other, lb, summed)
     left, right = arranged(a, la, [batch, rows, summed]), arranged(b, lb, [batch, summed, columns])
-    if summed and not rows and not columns and is_of_short_rows(left):
+    if summed and not rows and not columns and are_short_rows(left, right):
         out = fold_of(np.add, np.multiply, left[..., 0, :], (len(batch),), False, right[..., 0])
     else:
         out = backend.matmul(*widened(left, right)) if summed else np.multiply(left, right)

@@ -92,7 +92,7 @@ def fold_of(
 ) -> Array:
     """The reduction of fn(x, *others) by a ufunc, in blocks: without memory of the size of x.
 
-    others: arrays that have size 1 in the reduced dimensions.
+    others: arrays of the shape of x, or of size 1 in the reduced dimensions.
     """
     if x.size <= BLOCK:
         return fold(ufunc, np.asarray(fn(x, *others)), dim, keepdim)
