@@ -132,6 +132,7 @@ EXCHANGES: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:torch.lu_solve is deprecated")  # which PyTorch says once, to whoever is first
 @pytest.mark.parametrize("name", EXCHANGES)
 @pytest.mark.parametrize("pivots", [[5, 6], [0, 1], [1, 2]])
 def test_exchanges_of_rows_that_are_not_there(name: str, pivots: list[int]) -> None:
