@@ -22,6 +22,7 @@ from rushlight.dispatch.keeping.gates import follow, gates_of, worthwhile
 from rushlight.dispatch.keeping.masks import keep_masks
 from rushlight.dispatch.keeping.rebuilt import may_rebuild, pass_on, rebuilt, watch
 from rushlight.dispatch.keeping.sides import keep_sides
+from rushlight.dispatch.keeping.steady import keep_steady
 from rushlight.dispatch.keeping.watched import note_written
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.conform import tensor_functions
@@ -256,6 +257,8 @@ def make_node(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], edges: tu
     node.saved, node.versions = save_inputs(plan, flat, statics)
     if plan.save_inputs:
         keep_masks(node)
+    if op.steady:
+        keep_steady(node, flat[0])
     node.shapes = tuple([shape_of(x) for x in flat]) if plan.needs_shapes else None
     node.aux = save_aux(aux, op) if plan.save_aux and aux is not None else None
     node.outs = None

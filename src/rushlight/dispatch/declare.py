@@ -85,6 +85,9 @@ class Op:
         0  # how many bits an element of its auxiliary result takes, which are kept of it: see `keeping.bits`; 0: all
     )
     heavy: bool = False  # whether it costs so much more than its inputs' making that they may be
+    steady: bool = (
+        False  # whether its gradient stays what it is where its first input is changed afterwards, as in PyTorch
+    )
     saver: Any = None  # (node, inputs, wanted, result): saves inputs in a way of its own, where they may be
     order: Any = None  # the order in which gradients are handed on, as positions of inputs, where it is not theirs
     by_memory: bool = False  # whether it goes by places in memory rather than in its input

@@ -28,6 +28,7 @@ from rushlight.dispatch.keeping.bits import narrowed
 from rushlight.dispatch.keeping.gates import follow
 from rushlight.dispatch.keeping.masks import keep_masks
 from rushlight.dispatch.keeping.sides import keep_sides
+from rushlight.dispatch.keeping.steady import keep_steady
 from rushlight.dispatch.quick import applied
 from rushlight.engine import inplace
 from rushlight.engine.node import next_seq
@@ -145,6 +146,8 @@ def record(op: Op, table: dict[Any, Any], t: Tensor, inputs: tuple[Any, ...], st
             keep_masks(node)
         if op.sides is not None:
             keep_sides(node)
+        if op.steady:
+            keep_steady(node, inputs[0])
     else:
         node.saved = NOTHING[: len(inputs)]
     if plan.save_outs:

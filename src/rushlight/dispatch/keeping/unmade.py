@@ -83,7 +83,7 @@ class Product:
     changed: whether any of them may have, by `.data` perhaps. given: the arrays of its operands: input, weight (a class in a row, or in each of the `columns`) and perhaps a bias. forward: makes it of `arrays`, the same or copies, which are copied when their memory is about to change. outline: what it will look like.
     of: the product of which this is the result in another dtype, or a copy, until either is made; None of others. rows: which rows of that a copy has; None of all. casts: weak references to those that are made of this one so.
     wanted: of which of them gradients are. tensors: weak references to the tensors on it; storage: one to theirs. made: the result, once it is; touched: whether a
-    loss had done without it by then.
+    loss had done without it by then. waiting: weak references to what is told when it is `made`.
     """
 
     __slots__ = (
@@ -104,6 +104,7 @@ class Product:
         "storage",
         "tensors",
         "told",
+        "waiting",
         "wanted",
     )
 
@@ -125,6 +126,7 @@ class Product:
             of.casts.append(weakref.ref(self))
         self.forward, self.arrays, self.told = forward, arrays, told
         self.wanted: list[bool] = []
+        self.waiting: list[Any] = []
         self.given, self.columns, self.changed = arrays, False, False
         self.made: Any = None
         self.done = False
@@ -217,6 +219,9 @@ class Product:
         if storage is not None:
             _ROOT.__set__(storage, root)
             storage.__class__ = Storage
+        waiting, self.waiting = self.waiting, []
+        for later in [found for found in (reference() for reference in waiting) if found is not None]:
+            later.made()
 
 
 class Place:

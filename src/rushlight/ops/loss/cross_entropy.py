@@ -227,6 +227,7 @@ def by_class(rows: Array, shape: tuple[int, ...]) -> Array:
     ns=None,
     name="cross_entropy",
     half=None,
+    steady=True,
     aux=("lse", "total"),
     masks=("target",),
     batch=families.classes,
