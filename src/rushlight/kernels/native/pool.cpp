@@ -1,8 +1,8 @@
 // A small pool of threads.
 //
 // Not OpenMP, for three reasons: a forked child may use it (libgomp hangs there), a caller never waits for
-// a worker that is still waking up (it takes the pieces itself), and workers go to sleep soon after the last
-// piece, so that they leave the cores to BLAS.
+// a worker that is still waking up (it takes the pieces itself), and workers that wait for the next job leave
+// their core to whoever wants it, BLAS for one.
 #include <pthread.h>
 #ifdef __linux__
 #include <linux/futex.h>
@@ -22,9 +22,9 @@
 namespace rl {
 namespace {
 
-constexpr long kSpinMicroseconds = 40;  // about what sleeping and waking costs
+constexpr long kSpinMicroseconds = 1000;  // longer than what Python does between two jobs of a step; to wake takes up to 50
 
-// Waits for `done` for a short while without sleeping; whether it came true.
+// Waits for `done` for a while without sleeping; whether it came true.  Who else wants the core is let go first.
 template <class F> bool spin(F done) {
     using Clock = std::chrono::steady_clock;
     Clock::time_point end = Clock::now() + std::chrono::microseconds(kSpinMicroseconds);
@@ -35,6 +35,7 @@ template <class F> bool spin(F done) {
             __builtin_ia32_pause();
 #endif
         }
+        std::this_thread::yield();
     } while (Clock::now() < end);
     return false;
 }
