@@ -26,7 +26,8 @@ exports(
 )
 
 _multiply = across(np.multiply)
-_SMALL = 3 << 18  # multiplications up to which the call of NumPy's costs less
+_SMALL = 1 << 19  # multiplications up to which the call of NumPy's costs less; from here on its BLAS has threads of its own
+_SMALL_NARROW = 3 << 18  # the same of few columns
 _SMALL_TURNED = 1 << 17  # the same where memory runs along the sum in both factors
 _LARGE = 1 << 16  # elements of a result from which on it is no product
 _FEW = 8  # rows or columns below which a product does little but read its factors
@@ -62,23 +63,30 @@ def _natively(a: Array, b: Array, row: Array | None) -> Array | None:
     if a.ndim < 2 or b.ndim < 2 or a.dtype != b.dtype:
         return None
     rows, steps, columns = a.shape[-2], a.shape[-1], b.shape[-1]
-    if rows < _FEW or columns < _FEW or steps != b.shape[-2] or (a.size * columns < _SMALL and _small(a, b)):
+    if rows < _FEW or columns < _FEW or steps != b.shape[-2] or _small(a, b):
         return None
     table = native(a.dtype)
     if table is None or not _pays(a.dtype):
         return None
     if a.ndim == b.ndim == 2:
         return _multiplied(table, a, b, row)
+    if a.shape[:-2] != b.shape[:-2]:
+        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        a, b = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
     left, right = _batch(a), _batch(b)
-    if left is None or right is None or a.shape[:-2] != b.shape[:-2]:
+    if left is None or right is None:
         return None
     found = _multiplied(table, left, right, None)
     return None if found is None else found.reshape(*a.shape[:-1], columns)
 
 
 def _small(a: Array, b: Array) -> bool:
-    """Whether BLAS is the faster one for factors of fewer multiplications than `_SMALL`."""
-    return a.size * b.shape[-1] < _SMALL_TURNED or b.strides[-2] != b.itemsize or b.shape[-1] < 2 * _FEW
+    """Whether BLAS is the faster one for so few multiplications."""
+    columns = b.shape[-1]
+    work, narrow = a.size * columns, columns < 2 * _FEW
+    if work >= (_SMALL_NARROW if narrow else _SMALL):
+        return False
+    return work < _SMALL_TURNED or b.strides[-2] != b.itemsize or narrow
 
 
 @cache

@@ -18,7 +18,7 @@ template <class T> constexpr long kNarrow = 3 * kWide<T>;               // colum
 constexpr long kTall = 8 * kRows;                                       // rows for which packing the right factor again pays
 constexpr long kFew = 2 * kRows;                                        // rows up to which it never does
 constexpr long kSome = 12 * kRows, kNear = 4096;                        // up to which it does not if its own are fewer bytes apart
-constexpr long kShared = 1L << 21;                                      // multiplications from which on threads share a product
+constexpr long kShared = 1L << 19;                                      // multiplications that are worth a thread
 
 // to (16, 8) = or += from (8, 16) transposed, rows a pitch apart; where there is nothing for it, false.
 template <class T> RL_INLINE bool transpose_block(const T *, long, T *, long, bool) { return false; }
@@ -236,7 +236,8 @@ template <class T> struct Cut {
     long wide, broad, tall, high;  // columns of a block, blocks of columns, rows of a block, blocks of rows
 
     Cut(long rows, long columns, long steps, long batch) {
-        const long wanted = threads() > 1 && rows * columns * steps >= kShared ? ceil_div(2 * threads(), batch) : 1;
+        const long pieces = std::min(2L * threads(), 2 * rows * columns * steps * batch / kShared);
+        const long wanted = threads() > 1 && pieces >= 3 ? ceil_div(pieces, batch) : 1;
         const long fewest = ceil_div(columns, kPanels * kWide<T>);
         deep = std::min(steps, kBlock<T> / ceil_div(ceil_div(columns, fewest), kWide<T>));
         const bool few = columns < 2 * kNarrow<T> && rows < 2 * kTall;  // nothing to cut: then rather narrow columns than one thread

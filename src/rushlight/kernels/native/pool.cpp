@@ -22,11 +22,15 @@
 namespace rl {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr long kSpinMicroseconds = 1000;  // longer than what Python does between two jobs of a step; to wake takes up to 50
+constexpr long kSmall = 4;                // pieces up to which a job is done before workers that sleep are there
+constexpr long kCloseMicroseconds = 200;  // small jobs that follow each other so closely are many: then
+constexpr int kMany = 8;                  // after so many workers are woken for the next
 
 // Waits for `done` for a while without sleeping; whether it came true.  Who else wants the core is let go first.
 template <class F> bool spin(F done) {
-    using Clock = std::chrono::steady_clock;
     Clock::time_point end = Clock::now() + std::chrono::microseconds(kSpinMicroseconds);
     do {
         for (int i = 0; i < 32; ++i) {
@@ -103,12 +107,10 @@ class Bell {
 #endif
     }
 
-    template <class F> void sleep_until(F done) {
-        for (;;) {
-            const uint32_t heard = rung_;
-            if (done()) return;
-            sleep(heard);
-        }
+    // Until it rings, unless `done` meanwhile.
+    template <class F> void sleep_unless(F done) {
+        const uint32_t heard = rung_;
+        if (!done()) sleep(heard);
     }
 };
 
@@ -122,6 +124,8 @@ struct Pool {
     alignas(64) Bell work_bell, done_bell;
     std::thread threads[kMost];
     int workers = 0;
+    Clock::time_point last;  // when a small job was done alone
+    int in_a_row = 0;        // how many followed each other closely
 
     State now() const { return {state.load()}; }
 
@@ -132,7 +136,7 @@ struct Pool {
                 const State found = now();
                 return stopping || (found.number() != seen && found.open() && found.inside() < found.called());
             };
-            if (!spin(called)) work_bell.sleep_until(called);
+            while (!spin(called)) work_bell.sleep_unless(called);
             if (stopping) return;
             seen = join();
         }
@@ -165,6 +169,20 @@ struct Pool {
         finish();
     }
 
+    // Whether a small job finds a worker that is awake.  By who holds `busy`.
+    bool awake() {
+        if (workers > work_bell.asleep()) return true;
+        const Clock::time_point now = Clock::now();
+        in_a_row = now - last < std::chrono::microseconds(kCloseMicroseconds) ? in_a_row + 1 : 0;
+        last = now;
+        if (in_a_row == kMany) {
+            grown(rl::threads() - 1);
+            work_bell.ring(workers);
+            in_a_row = 0;
+        }
+        return false;
+    }
+
     // All workers end; the next job makes new ones.  By who holds `busy`.
     void stop() {
         stopping = true;
@@ -186,7 +204,7 @@ struct Pool {
     void finish() {
         state.fetch_and(~State::kOpen);
         auto done = [&] { return !now().inside(); };
-        if (!spin(done)) done_bell.sleep_until(done);
+        while (!spin(done)) done_bell.sleep_unless(done);
     }
 };
 
@@ -212,11 +230,12 @@ int threads() { return wanted_threads.load(std::memory_order_relaxed); }
 
 void run(long count, long grain, Body body, void *context) {
     // At most eight pieces a thread: small enough to even out, large enough to keep the counter cold.
+    const bool small = count <= kSmall * grain;
     long least = count / (8L * threads());
     if (grain < least) grain = (least + grain - 1) / grain * grain;
     Job job{body, context, count, grain, (count + grain - 1) / grain};
     std::unique_lock<std::mutex> turn(pool->busy, std::try_to_lock);
-    if (!turn.owns_lock() || job.pieces < 2) {
+    if (!turn.owns_lock() || job.pieces < 2 || (small && !pool->awake())) {
         job.work();
         return;
     }
