@@ -44,17 +44,50 @@ template <class F> bool spin(F done) {
     return false;
 }
 
+constexpr int kMost = 256;  // workers
+
+// Pieces of work. Each thread begins with a share of its own, the same one in every job of the size, so that what it wrote is
+// still in its cache; then it helps the others.
 struct Job {
+    struct Share {
+        alignas(64) std::atomic<long> next;
+        long end;
+    };
+
     Body body;
     void *context;
     long count, grain, pieces;
-    alignas(64) std::atomic<long> next{0};
+    int shares;
+    Share *share;
 
-    void work() {
-        for (long i = next.fetch_add(1); i < pieces; i = next.fetch_add(1)) {
-            long begin = i * grain, end = begin + grain;
-            body(context, begin, end < count ? end : count);
+    Job(long count, long grain, Body body, void *context, int threads, Share *room)
+        : body(body), context(context), count(count), grain(grain), pieces(ceil_div(count, grain)), shares(threads), share(room) {
+        if (pieces < shares) shares = int(pieces);
+        for (int i = 0; i < shares; ++i) {
+            share[i].next.store(first(i), std::memory_order_relaxed);
+            share[i].end = first(i + 1);
         }
+    }
+
+    long first(long i) const { return i * pieces / shares; }
+
+    void work(int me) {
+        for (int i = 0, at = me % shares; i < shares; ++i, at = at + 1 < shares ? at + 1 : 0) {
+            Share &mine = share[at];
+            while (mine.next.load(std::memory_order_relaxed) < mine.end) {
+                const long piece = mine.next.fetch_add(1);
+                if (piece < mine.end) one(piece);
+            }
+        }
+    }
+
+    void alone() {
+        for (long i = 0; i < pieces; ++i) one(i);
+    }
+
+    void one(long piece) {
+        const long begin = piece * grain, end = begin + grain;
+        body(context, begin, end < count ? end : count);
     }
 };
 
@@ -114,8 +147,6 @@ class Bell {
     }
 };
 
-constexpr int kMost = 256;  // workers
-
 struct Pool {
     std::mutex busy;  // held by the caller whose job runs; others then work alone
     alignas(64) std::atomic<uint64_t> state{0};
@@ -129,7 +160,7 @@ struct Pool {
 
     State now() const { return {state.load()}; }
 
-    void serve() {
+    void serve(int me) {
         uint32_t seen = 0;
         for (;;) {
             auto called = [&] {
@@ -138,14 +169,14 @@ struct Pool {
             };
             while (!spin(called)) work_bell.sleep_unless(called);
             if (stopping) return;
-            seen = join();
+            seen = join(me);
         }
     }
 
     // Works at the job there is, whose number is returned.  One that comes too late leaves at once.
-    uint32_t join() {
+    uint32_t join(int me) {
         const State found{state.fetch_add(State::kOne)};
-        if (found.open()) job->work();
+        if (found.open()) job->work(me);
         const State left{state.fetch_sub(State::kOne) - State::kOne};
         if (!left.open() && !left.inside()) done_bell.ring(1);
         return found.number();
@@ -154,7 +185,7 @@ struct Pool {
     int grown(int wanted) {
         for (wanted = wanted < kMost ? wanted : kMost; workers < wanted; ++workers) {
             try {
-                threads[workers] = std::thread([this] { serve(); });
+                threads[workers] = std::thread([this, me = workers + 1] { serve(me); });
             } catch (...) {
                 break;  // no more threads to be had: those we have do the work
             }
@@ -165,7 +196,7 @@ struct Pool {
     // The job of who holds `busy`, with the help of so many workers.
     void work(Job &mine, int helpers) {
         publish(mine, grown(helpers));
-        mine.work();
+        mine.work(0);
         finish();
     }
 
@@ -231,16 +262,14 @@ int threads() { return wanted_threads.load(std::memory_order_relaxed); }
 void run(long count, long grain, Body body, void *context) {
     // At most eight pieces a thread: small enough to even out, large enough to keep the counter cold.
     const bool small = count <= kSmall * grain;
-    long least = count / (8L * threads());
+    const int most = threads() < kMost ? threads() : kMost;
+    long least = count / (8L * most);
     if (grain < least) grain = (least + grain - 1) / grain * grain;
-    Job job{body, context, count, grain, (count + grain - 1) / grain};
+    alignas(Job::Share) char room[sizeof(Job::Share) * kMost];
+    Job job(count, grain, body, context, most, reinterpret_cast<Job::Share *>(room));
     std::unique_lock<std::mutex> turn(pool->busy, std::try_to_lock);
-    if (!turn.owns_lock() || job.pieces < 2 || (small && !pool->awake())) {
-        job.work();
-        return;
-    }
-    long helpers = threads() - 1;
-    pool->work(job, int(helpers < job.pieces - 1 ? helpers : job.pieces - 1));
+    if (!turn.owns_lock() || job.pieces < 2 || (small && !pool->awake())) return job.alone();
+    pool->work(job, job.shares - 1);
 }
 
 }  // namespace rl
