@@ -26,7 +26,9 @@ exports(
 )
 
 _multiply = across(np.multiply)
-_SMALL = 1 << 19  # multiplications up to which the call of NumPy's costs less; from here on its BLAS has threads of its own
+_SMALL = (
+    1 << 19
+)  # multiplications up to which the call of NumPy's costs less; from here on its BLAS has threads of its own
 _SMALL_NARROW = 3 << 18  # the same of few columns
 _SMALL_TURNED = 1 << 17  # the same where memory runs along the sum in both factors
 _LARGE = 1 << 16  # elements of a result from which on it is no product
