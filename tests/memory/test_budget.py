@@ -330,6 +330,30 @@ def test_a_disk_without_room_is_explained(monkeypatch: pytest.MonkeyPatch) -> No
     assert all(np.isfinite(p.grad.numpy()).all() for p in model.parameters())
 
 
+def test_a_disk_that_failed_holds_nobodys_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    import errno
+
+    def full(*args: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def fails() -> memory.budget:
+        model, x = model_of("linear")
+        budget = memory.budget(memory.current() + 4_000_000)
+        with pytest.raises(memory.BudgetError, match="No space left"), budget:
+            model(x).sum().backward()
+        return budget
+
+    gc.collect()
+    before = memory.current()
+    monkeypatch.setattr(os, "pwrite", full)
+    gc.disable()
+    try:
+        budget = fails()  # which still can tell
+        assert memory.current() - before < 100_000 and budget.report().peak
+    finally:
+        gc.enable()
+
+
 def test_exceptions_pass() -> None:
     with pytest.raises(KeyError), memory.budget("1 GiB"):
         raise KeyError("mine")

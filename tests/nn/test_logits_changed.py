@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
 import pytest
+from tests.memory.awake import awake
 
 import rushlight as torch
+from rushlight import stores
 from rushlight.nn import functional as F
 
 SIZES = [(8, 5), (300, 70), (2000, 3000)]  # copied at once, watched over, not made
@@ -68,6 +71,29 @@ def test_first_order_alone_is_what_it_was() -> None:
             found.append(w.grad)
         for g in found[1:]:
             torch.testing.assert_close(g, found[0])
+
+
+@pytest.mark.parametrize(
+    "around", [awake, lambda: stores.recompute(min_bytes=0), lambda: stores.disk(min_bytes=0), stores.disk]
+)
+def test_small_ones_within_budgets_and_stores(around: Callable[[], Any]) -> None:
+    # Changes of small arrays by NumPy are not seen: what watches over memory has nothing to go by.
+    def gradient(change: Callable[[Any], object] | None, around: Callable[[], Any]) -> Any:
+        torch.manual_seed(0)
+        x, w = torch.randn(8, 16), torch.randn(5, 16, requires_grad=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", stores.StoreWarning)
+            with around():
+                z = F.linear(x, w)
+                loss = F.cross_entropy(z, torch.arange(8) % 5)
+                if change is not None:
+                    change(z)
+                loss.backward()
+        return w.grad
+
+    expected = gradient(None, nullcontext)
+    for change in CHANGES.values():
+        assert torch.equal(gradient(change, around), expected)
 
 
 def test_nothing_is_left_of_the_watch() -> None:

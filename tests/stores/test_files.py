@@ -162,7 +162,7 @@ def test_changed_bytes_are_noticed(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"4096 bytes at 0 .*checksum"):
         piece.get()
     os.ftruncate(spill.file.fd, 100)
-    with pytest.raises(StoreError, match=r"read of 4096 bytes.*ends"):
+    with pytest.raises(StoreError, match=r"read of 4096 bytes.*ends.*What lay there is lost"):
         piece.get()
 
 

@@ -22,7 +22,7 @@ from rushlight.dispatch.keeping.gates import follow, gates_of, worthwhile
 from rushlight.dispatch.keeping.masks import keep_masks
 from rushlight.dispatch.keeping.rebuilt import may_rebuild, pass_on, rebuilt, watch
 from rushlight.dispatch.keeping.sides import keep_sides
-from rushlight.dispatch.keeping.steady import keep_steady
+from rushlight.dispatch.keeping.steady import keep_steady, to_pack
 from rushlight.dispatch.keeping.watched import note_written
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.conform import tensor_functions
@@ -285,7 +285,7 @@ def save_inputs(plan: Plan, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> 
         heavy = plan.op.heavy and x._edge is not None and may_rebuild()
         kept = rebuilt(x, plan.op, flat, statics) if heavy else x
         if hooks and kept is x:
-            kept = Packed(x, hooks, (plan.op.name, plan.op.input_name(i)))
+            kept = Packed(to_pack(plan.op, i, x, hooks), hooks, (plan.op.name, plan.op.input_name(i)))
         saved[i] = kept
         storage = x._storage
         if kept is x and storage is not None and storage.version:

@@ -20,6 +20,14 @@ class StoreWarning(UserWarning):
     """Something about a store that is likely not meant, such as one that never stored anything."""
 
 
+def frameless(error: Exception) -> Exception:
+    """An error, to be kept, and those that it came from without the frames that they passed: they hold the callers' arrays."""
+    found: BaseException | None = error
+    while found is not None:
+        found.__traceback__, found = None, found.__cause__ or found.__context__
+    return error
+
+
 def size(count: float) -> str:
     """A number of bytes to read: "1.5 MiB"."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
@@ -83,13 +91,19 @@ def kind_of(mount_point: str) -> str:
     return found[-1] if found else ""
 
 
+WRITE = (
+    "What was not written is still in memory: graphs made so far stay usable, and training can go on without the store or "
+    "with one in another directory."
+)
+READ = "What lay there is lost, unless it can be read later: the disk, or another process, took it away."
+
+
 def io_error(what: str, dir: str, needed: int, error: Any) -> StoreError:
     """The error for a failed call of the system; `what` is "write" or "read"."""
     free = space(dir)
     made = StoreError(
         f"stores.disk: the {what} of {needed} bytes ({size(needed)}) in {dir} ({filesystem(dir)}, "
-        f"{'unknown' if free is None else free} bytes free) failed: {error}. What was not written is still in memory: graphs "
-        "made so far stay usable, and training can go on without the store or with one in another directory."
+        f"{'unknown' if free is None else free} bytes free) failed: {error}. {READ if what == 'read' else WRITE}"
     )
     made.__cause__ = error
     return made

@@ -15,12 +15,14 @@ import numpy as np
 from rushlight.basics.state import modes
 from rushlight.dispatch.keeping.unmade import place_of, rehearsed
 from rushlight.dispatch.memory_views import view_at
+from rushlight.engine.saved import Packed, Sparing
 from rushlight.signs import turned
 from rushlight.storage import UNSEEN, bytes_before, depend, independent
 from rushlight.tensor import wrap
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
+    from rushlight.dispatch.declare import Op
     from rushlight.dispatch.plan import OpNode
     from rushlight.tensor import Tensor
 
@@ -73,6 +75,21 @@ def keep_copy(node: OpNode, array: Array, tangents: Any) -> None:
         node.versions = [0, *node.versions[1:]]
 
 
+def soon_copied(input: Tensor) -> bool:
+    """Whether an input is so small that to watch it takes longer than to copy it; nor would all changes be seen."""
+    held = None if place_of(input) is not None else input._held
+    return held.__class__ is np.ndarray and held.nbytes < UNSEEN and not (modes.levels or input._bits)
+
+
+def to_pack(op: Op, i: int, input: Tensor, hooks: tuple[Any, ...]) -> Tensor:
+    """What hooks are given of the i-th input: where it is to stay what it is, and they are not the user's, a copy if it is small."""
+    if i or not op.steady or not soon_copied(input) or not all(isinstance(pair, Sparing) for pair in hooks):
+        return input
+    copy = wrap(input._held.copy(order="K"))
+    copy._edge, copy._tangents = input._edge, input._tangents
+    return copy
+
+
 def keep_steady(node: OpNode, input: Tensor) -> None:
     """Have a node's gradients stay what they are, whatever becomes of its first input."""
     kept_input = node.saved[0]
@@ -81,9 +98,15 @@ def keep_steady(node: OpNode, input: Tensor) -> None:
     place = place_of(input)
     if place is None and input._held.__class__ is not np.ndarray:
         return
-    if place is None and kept_input is input and input._held.nbytes < UNSEEN and not (modes.levels or input._bits):
-        keep_copy(node, input._held.copy(order="K"), input._tangents)  # to watch takes longer
+    if kept_input is input and soon_copied(input):
+        keep_copy(node, input._held.copy(order="K"), input._tangents)
         return
+    if (
+        isinstance(kept_input, Packed)
+        and soon_copied(input)
+        and all(isinstance(pair, Sparing) for pair in kept_input.hooks)
+    ):
+        return  # that is one of a copy
     key, steady = id(node), Steady(node)
     kept[key] = weakref.ref(node, lambda _: kept.pop(key, None)), steady
     if place is None:

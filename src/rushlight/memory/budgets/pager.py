@@ -28,7 +28,7 @@ from rushlight.nn.parameter import Parameter
 from rushlight.optim.optimizer import Optimizer
 from rushlight.storage import arrive, leave, root_of, storage_of
 from rushlight.stores.calls import Recipes
-from rushlight.stores.errors import StoreError
+from rushlight.stores.errors import StoreError, frameless
 from rushlight.stores.files import Spill
 from rushlight.stores.region import Watch
 from rushlight.tensor import LEAF, Tensor
@@ -229,7 +229,7 @@ class Pager:
                     self.write(page)
                     page.ready, self.ready = True, self.ready + page.nbytes
                 except StoreError as error:  # not needed yet: it is told when there is no room without
-                    self.error = error
+                    self.error = frameless(error)
             self.behind += 1
 
     def write(self, page: Page) -> None:
@@ -298,7 +298,7 @@ class Pager:
             try:
                 self.go_below(goal)
             except Exception as error:  # nothing may leave the allocator: the refusal is explained later
-                self.error = error
+                self.error = frameless(error)
             except BaseException as interrupt:  # nor this: it is raised when an operator begins, or at the end
                 self.interrupt = interrupt
                 self.go_below(goal)
