@@ -80,7 +80,7 @@ PIECES: dict[str, tuple[int, tuple[float, ...]]] = {  # how many arrays, and the
     "elu": (1, (1.5, 1.1, 0.7)), "elu_backward": (2, (1.5, 1.1, 0.7)), "elu_backward_of_input": (2, (1.5, 1.1, 0.7)),
     "logit_backward": (2, (-1.0, 3.0, 0.5)), "fmod": (2, ()), "remainder": (2, ()), "floor_divide": (2, ()), "logaddexp": (2, ()),
     "logaddexp2": (2, ()), "hypot": (2, ()), "copysign": (2, ()), "nextafter": (2, ()),
-    "whole_power": (1, (5,)), "whole_power_backward": (2, (4,)),
+    "whole_power": (1, (5,)), "whole_power_backward": (2, (4,)), "sin": (1, ()), "cos": (1, ()),
 }  # fmt: skip
 
 

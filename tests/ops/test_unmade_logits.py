@@ -229,15 +229,12 @@ def test_a_storage_and_a_view_outlive_the_tensor(small):
     np.testing.assert_array_equal(view.detach().numpy(), expected.reshape(-1))
 
 
-@pytest.mark.parametrize("change", ["weight", "input", "logits", "a view of the logits", "target"])
+@pytest.mark.parametrize("change", ["weight", "input", "target"])
 def test_changes_between_forward_and_backward_are_refused(small, change):
     case = Case()
-    view = case.z.view(5, 2, CLASSES)
     loss = F.cross_entropy(case.z, case.y)
     with torch.no_grad():
-        {"weight": case.w, "input": case.h, "logits": case.z, "a view of the logits": view[0], "target": case.y}[
-            change
-        ].mul_(2)
+        {"weight": case.w, "input": case.h, "target": case.y}[change].mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace"):
         loss.backward()
 

@@ -25,6 +25,7 @@ from rushlight.kernels.native.loader import status
 from rushlight.kernels.norms import *
 from rushlight.kernels.order import *
 from rushlight.kernels.piecewise import *
+from rushlight.kernels.pointwise.circular import *
 from rushlight.kernels.pointwise.distances import *
 from rushlight.kernels.pointwise.gates import *
 from rushlight.kernels.pointwise.masks import *

@@ -60,7 +60,7 @@ def log(x: Array) -> Array:
         return np.log(x)
 
 
-@each(small=65536)
+@each(single=np.tanh)
 def tanh(x: Array) -> Array:
     """Hyperbolic tangent."""
     return np.tanh(x)

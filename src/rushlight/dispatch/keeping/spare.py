@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.state import modes
+from rushlight.dispatch.keeping.steady import let_go
 from rushlight.storage import Storage, is_exposed, settle
 from rushlight.tensor import LEAF, Tensor, ViewInfo, wrap
 
@@ -37,6 +38,7 @@ def spare(node: OpNode, i: int) -> Array | None:
     if not may_go(node.saved[i]) or holders(node.saved, i) not in ALONE:
         return None
     array: Array = node.saved[i]._held
+    let_go(node)
     settle(array)
     return array
 

@@ -113,3 +113,8 @@ def keep_steady(node: OpNode, input: Tensor) -> None:
         steady.over(input)
     else:
         place.product.waiting.append(weakref.ref(steady))
+
+
+def let_go(node: OpNode) -> None:
+    """Watch no longer over what a node kept: it is about to write over that itself."""
+    kept.pop(id(node), None)

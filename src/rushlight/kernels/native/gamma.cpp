@@ -50,13 +50,13 @@ template <class T> RL_INLINE double log_gamma_small(double x) {
     const bool low = x < 1.5, lowest = x < 0.5;
     const double below = x * choose(lowest, x + 1, 1.0);
     z -= choose(lowest, 0.0, choose(low, 1.0, 2.0));
-    const double rest = log_of(choose(low, below, above));
+    const double rest = rl::log(choose(low, below, above));
     return z * horner(LogGamma<T>::near.c, 2 * z) + choose(low, -rest, rest);
 }
 
 template <class T> RL_INLINE double log_gamma_large(double x) {
     const double inverse = 1 / x, series = first<terms<T>(8, 4)>(kStirling, inverse * inverse) * inverse;
-    return choose(x == kInfinity, x, (x - 0.5) * log_by_series(x) - x + kHalfLogTwoPi + series);
+    return choose(x == kInfinity, x, (x - 0.5) * log_of_normal(x) - x + kHalfLogTwoPi + series);
 }
 
 template <class T> static void lgamma(const double *v, double *r, int n) {
@@ -66,14 +66,14 @@ template <class T> static void lgamma(const double *v, double *r, int n) {
     where(size, r, n, is_large, [](double x, double) { return log_gamma_large<T>(x); });
     where(v, r, n, is_below, [](double x, double other) {
         const double part = std::fabs(x - std::rint(x));
-        return choose(part > 0.0, kLogPi - log_of(sine_pi(part)) - other, kInfinity);
+        return choose(part > 0.0, kLogPi - rl::log(sine_pi(part)) - other, kInfinity);
     });
 }
 
 // psi(z) of z >= 10.
 template <class T> RL_INLINE double digamma_large(double z) {
     const double inverse = 1 / z, square = inverse * inverse;
-    return log_of(z) - 0.5 * inverse + square * first<terms<T>(8, 4)>(kDigamma, square);
+    return rl::log(z) - 0.5 * inverse + square * first<terms<T>(8, 4)>(kDigamma, square);
 }
 
 // psi(x) = psi(x + 10) - 1 / x - ... - 1 / (x + 9), of which one fraction is made.

@@ -101,7 +101,7 @@ template <class T> static void erfcx_first_slope(const double *v, double *r, int
 // log(1 - q), 0 <= q < 1: the rounding of 1 - q cancels (Kahan).
 RL_INLINE double log_without(double q) {
     const double u = 1 - q, d = 1 - u;
-    return choose(d == 0.0, -q, log_by_series(u) * q / choose(d == 0.0, 1.0, d));
+    return choose(d == 0.0, -q, log_of_normal(u) * q / choose(d == 0.0, 1.0, d));
 }
 
 template <class T> static void log_ndtr(const double *v, double *r, int n) {
@@ -110,18 +110,18 @@ template <class T> static void log_ndtr(const double *v, double *r, int n) {
     });
     where(v, r, n, [](double x) { return x < -1.0; }, [](double x, double) {
         const double t = x * kRootHalf;
-        return log_of(0.5 * scaled_tail<T>(-t)) - t * t;
+        return rl::log(0.5 * scaled_tail<T>(-t)) - t * t;
     });
 }
 
 // How far from 0 the normal distribution has so much to one side; infinite for 0.
 template <class T> static void outer_quantile(const double *tail, double *r, int n) {
     every(tail, r, n, [](double p, double) {
-        const double x = std::sqrt(-log_of(p)) - 1.6;
+        const double x = std::sqrt(-rl::log(p)) - 1.6;
         return horner(kNearAbove, x) / horner(kNearBelow, x);
     });
     where(tail, r, n, [](double p) { return p < 1.388794386496402e-11; }, [](double p, double) {  // e^-25
-        const double x = std::sqrt(-log_of(p)) - 5.0;
+        const double x = std::sqrt(-rl::log(p)) - 5.0;
         return choose(p == 0.0, kInfinity, horner(kFarAbove, x) / horner(kFarBelow, x));
     });
 }

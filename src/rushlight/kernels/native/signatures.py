@@ -7,7 +7,7 @@ Raise ``ABI`` when the meaning of one changes.
 
 from __future__ import annotations
 
-ABI = 65
+ABI = 66
 
 # twister.cpp: state, output, elements; the first number, how far they reach and where they end.  (Its Python is imported when it is asked for.)
 SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
@@ -33,7 +33,7 @@ HALVES |= dict.fromkeys(
 # bit; numbers that become normal ones, how many times 16.  draws.cpp: state, a normal number that waits, parameters in whose place
 # numbers go (normal ones have none), how many; state, trials, chances, how many.  entropy.cpp: elements, how many, bytes of each, which bytes are
 # coded; lengths of codes, bytes of streams; the codes and the other bytes; words, a bit for each that is not 0, those that are not.
-# masks.cpp: a mask, how many are set over the middle of three dimensions, elements before, in and behind it; a mask, how many are set in each block, size; a mask, how many are set before each block, elements, where they go, size, how many are set;
+# circular.cpp: numbers of float64, results, elements. masks.cpp: a mask, how many are set over the middle of three dimensions, elements before, in and behind it; a mask, how many are set in each block, size; a mask, how many are set before each block, elements, where they go, size, how many are set;
 # likewise with sizes of the dimensions in the place of elements.  copies.cpp and casts.cpp: elements, where they go; whether they went.  along.cpp, joined_rows.cpp: elements, index, where they
 # go or come from, extents.  resample.cpp: elements, result, the places of each of three dimensions that are taken, or
 # None; the size before these dimensions, theirs, that behind them.  pad.cpp: elements, result, the number around them; of each dimension how many
@@ -67,6 +67,8 @@ BYTES: dict[str, str] = {
     "put_along": "aaannnn>n",
     "put_rows": "aaannnn>n",
     "take_rows": "aaannnn>n",
+    "sines": "aan",
+    "cosines": "aan",
     "counts": "aannn",
     "mask_counts": "aan",
     "mask_take": "aaaann",

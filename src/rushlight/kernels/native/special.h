@@ -92,15 +92,6 @@ template <class T> RL_INLINE double exp_for(double x) {
     return (p * r + 1.0) * bits<double>((bits<uint64_t>(t) - bits<uint64_t>(shift) + 1023) << 52);
 }
 
-// log x of any number, in SIMD code.
-RL_INLINE double log_of(double x) {
-    const bool tiny = x < 2.2250738585072014e-308;
-    double out = log_by_series(choose(tiny, x * 18014398509481984.0, x)) - choose(tiny, 37.429947750237048, 0.0);  // 2^54
-    out = choose(x == kInfinity, x, out);
-    out = choose(x == 0.0, -kInfinity, out);
-    return choose(x >= 0.0, out, std::numeric_limits<double>::quiet_NaN());
-}
-
 // sin t, |t| <= pi / 2, by its powers.
 RL_INLINE double sine(double t) {
     const double z = t * t;

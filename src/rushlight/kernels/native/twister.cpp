@@ -114,7 +114,7 @@ void coins(Twister *t, uint8_t *out, long rows, long n, long columns, uint64_t l
 void exponentials(Twister *t, double *out, long n) {
     evenly(t, out, n, 0.0, 1.0, 1.0);
 #pragma omp simd
-    for (long i = 0; i < n; ++i) out[i] = 0.0 - log_by_series(1.0 - out[i]);
+    for (long i = 0; i < n; ++i) out[i] = 0.0 - log_of_normal(1.0 - out[i]);
 }
 
 // Numbers in [0, 1), 8 that give radii before 8 that give angles, made normal (Box and Muller, 1958).

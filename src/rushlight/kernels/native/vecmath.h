@@ -147,12 +147,10 @@ RL_INLINE float log_of_normal(float x, float more = 0.0f) {
     return e * 0.693145751953125f + (f + (s * (z * q - f) + e * 1.42860682030941723e-6f));
 }
 
-RL_INLINE double log_of_normal(double x) { return std::log(x); }
-
-// log x of normal numbers over 0, as of float32 above, in SIMD code: the series of artanh to s^23.
-RL_INLINE double log_by_series(double x) {
+// The series of artanh to s^23.
+RL_INLINE double log_of_normal(double x, double more = 0.0) {
     uint64_t i = bits<uint64_t>(x) - 0x3fe6a09e667f3bcdull;  // sqrt(1/2)
-    double e = (double)(int32_t)(int64_t(i) >> 52);
+    double e = (double)(int32_t)(int64_t(i) >> 52) + more;
     double m = bits<double>((i & 0x000fffffffffffffull) + 0x3fe6a09e667f3bcdull);
     double f = m - 1.0, s = f / (m + 1.0), z = s * s, q = 1.0 / 23;
     q = q * z + 1.0 / 21, q = q * z + 1.0 / 19, q = q * z + 1.0 / 17, q = q * z + 1.0 / 15, q = q * z + 1.0 / 13;
@@ -161,15 +159,14 @@ RL_INLINE double log_by_series(double x) {
     return e * 6.93147180369123816490e-01 + (f + (s * (2.0 * z * q - f) + e * 1.90821492927058770002e-10));
 }
 
-RL_INLINE float log(float x) {
-    bool tiny = x < 1.17549435e-38f;
-    float out = log_of_normal(tiny ? x * 8388608.0f : x, tiny ? -23.0f : 0.0f);
-    out = x == infinity<float>() ? x : out;
-    out = x == 0.0f ? -infinity<float>() : out;
-    return x < 0.0f || x != x ? std::numeric_limits<float>::quiet_NaN() : out;
+template <class T> RL_INLINE T log(T x) {
+    constexpr int kDigits = std::numeric_limits<T>::digits;
+    bool tiny = x < std::numeric_limits<T>::min();
+    T out = log_of_normal(choose(tiny, x * T(1ull << kDigits), x), choose(tiny, T(-kDigits), T(0)));
+    out = choose(x == infinity<T>(), x, out);
+    out = choose(x == T(0), -infinity<T>(), out);
+    return choose((x < T(0)) | (x != x), std::numeric_limits<T>::quiet_NaN(), out);
 }
-
-RL_INLINE double log(double x) { return std::log(x); }
 
 // sin x and cos x of x from 0 to 2 pi: what is left of multiples of pi / 2, in three parts of which two are exact in products.
 RL_INLINE void sin_cos(float x, float &sine, float &cosine) {
@@ -198,7 +195,11 @@ RL_INLINE float tanh(float x) {
     return a < 0.6f ? p : large;
 }
 
-RL_INLINE double tanh(double x) { return std::tanh(x); }
+RL_INLINE double tanh(double x) {
+    double a = std::fabs(x), e = rl::expm1(2.0 * (a > 20.0 ? 20.0 : a));  // tanh(20) rounds to 1
+    double out = choose(x != x, x, e / (e + 2.0));
+    return bits<double>(bits<uint64_t>(out) | (bits<uint64_t>(x) & 0x8000000000000000ull));
+}
 
 RL_INLINE float erf(float x) {
     float t = std::fabs(x), z = x * x;
@@ -271,13 +272,10 @@ RL_INLINE double normal(double x) { return 0.5 * (1.0 + rl::erf(x * 0.7071067811
 
 template <class T> RL_INLINE T sigmoid(T x) { return T(1) / (T(1) + rl::exp(-x)); }
 
-RL_INLINE float log_of_sum(float u) { return log_of_normal(u); }
-RL_INLINE double log_of_sum(double u) { return log_by_series(u); }
-
 // log(1 + e) of e from 0 to 1 as log(u) e / (u - 1), u = 1 + e rounded: the rounding of u cancels (Kahan).
 template <class T> RL_INLINE T log1p_small(T e) {
     T u = T(1) + e, d = u - T(1);
-    return choose(d == T(0), e, log_of_sum(u) * e / choose(d == T(0), T(1), d));
+    return choose(d == T(0), e, log_of_normal(u) * e / choose(d == T(0), T(1), d));
 }
 
 // log(1 + e^x), the form of both infinities and of large |x| included.

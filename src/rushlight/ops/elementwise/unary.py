@@ -127,7 +127,7 @@ def log1p(input: Array) -> Array:
 # Trigonometric functions and their inverses ----------------------------------------------------------
 
 
-@elementwise(ufunc="sin", grads={"input": lambda g, input: times(g, own_conj(cos(input)))}, foreach=True)
+@elementwise(half=None, grads={"input": lambda g, input: times(g, own_conj(cos(input)))}, foreach=True)
 def sin(input: Array) -> Array:
     """Sine.  input: (*) in radians -> (*)
 
@@ -135,11 +135,17 @@ def sin(input: Array) -> Array:
     >>> torch.sin(torch.tensor([0.0, 1.0]))
     tensor([0.0000, 0.8415])
     """
+    return backend.sin(input)
 
 
-@elementwise(ufunc="cos", grads={"input": lambda g, input: times(g, own_conj(-sin(input)))}, foreach=True)
+@elementwise(half=None, grads={"input": lambda g, input: times(g, own_conj(-sin(input)))}, foreach=True)
 def cos(input: Array) -> Array:
     """Cosine.  input: (*) in radians -> (*)"""
+    return backend.cos(input)
+
+
+sin.into(inplace_kernel(sin.op, backend.sin))
+cos.into(inplace_kernel(cos.op, backend.cos))
 
 
 @elementwise(ufunc="tan", grads={"input": lambda g, out: times(g, own_conj(out * out + 1))}, foreach=True)
