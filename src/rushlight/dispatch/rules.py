@@ -47,3 +47,24 @@ class Rule:
             given = (*given[: op.sequence], given[op.sequence :])
         values = dict(zip(op.names, (*given, *statics), strict=True))
         return self.fn(*(values[name] for name in self.requests))
+
+
+def laid_out(input: Array) -> int:
+    """The bytes of the copy that a kernel takes of an array whose elements do not lie side by side: those of a sum's gradient, say."""
+    return 0 if input.flags.c_contiguous else int(input.nbytes)
+
+
+def of_laid_out(*positions: int) -> Callable[..., Any]:
+    """A rule for the shapes of gradients of inputs, those at `positions`, of a kernel that takes its own gradient laid out."""
+
+    def one(g: Array, make: Making) -> Array:
+        made: Array = several(g, (True,), make)[0]
+        return made
+
+    def several(g: Array, needs: Sequence[bool], make: Making) -> list[Any]:
+        copy = make.array(g.shape, g.dtype) if laid_out(g) else None
+        made = [make.gradient(i) if need else None for i, need in zip(positions, needs, strict=True)]
+        del copy
+        return made
+
+    return one if len(positions) == 1 else several

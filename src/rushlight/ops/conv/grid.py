@@ -23,6 +23,7 @@ from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.rules import of_laid_out
 from rushlight.ops.elementwise.clamp import where as choose
 from rushlight.ops.elementwise.floats import require
 from rushlight.ops.elementwise.shared import keep
@@ -91,7 +92,9 @@ def _raw(g: Array, input: Array, where: Array, input_shape: tuple[int, ...], how
     return backend.grid_sample_backward(g, input, where, input_shape, needs, how)
 
 
-@interpolated.grad("input", "where", raw=_raw, uses={"input": "where", "where": "input where"})
+@interpolated.grad(
+    "input", "where", raw=_raw, shapes=of_laid_out(0, 1), uses={"input": "where", "where": "input where"}
+)
 def _(g: Any, input: Any, where: Tensor, input_shape: tuple[int, ...], how: How,
       needs: tuple[bool, bool]) -> tuple[Any, Any]:  # fmt: skip
     n, c, *spatial = input_shape
@@ -124,7 +127,7 @@ def _nearest_raw(g: Array, where: Array, input_shape: tuple[int, ...]) -> Any:
     return backend.grid_sample_backward(g, None, where, input_shape, (True, False), NEAREST)[0]
 
 
-@nearest_op.grad("input", raw=_nearest_raw)
+@nearest_op.grad("input", raw=_nearest_raw, shapes=of_laid_out(0))
 def _(g: Any, where: Tensor, input_shape: tuple[int, ...]) -> Any:
     shape, flat_shape = raw(g).shape, (*input_shape[:2], math.prod(input_shape[2:]))
     [(at, inside, _, _)] = around(where, tuple(input_shape[2:]), NEAREST)

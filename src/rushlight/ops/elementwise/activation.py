@@ -18,6 +18,7 @@ from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import elementwise, function, inplace_of, op
+from rushlight.dispatch.rules import of_laid_out
 from rushlight.kernels.dispatch import up
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.floats import is_float, mapped, require, widened
@@ -285,7 +286,7 @@ def _(input: Array, dim: int) -> list[shapes.Made]:
     return [shapes.Made(shapes.with_size(input, dim, input.shape[dim] // 2), input.dtype)]
 
 
-@glu_op.grad("input", raw=lambda g, input, dim: backend.glu_backward(g, input, dim))
+@glu_op.grad("input", raw=lambda g, input, dim: backend.glu_backward(g, input, dim), shapes=of_laid_out(0))
 def _(g: Tensor, input: Tensor, dim: int) -> Tensor:
     a, b = _halves(input, dim)
     s = ops.sigmoid(b)

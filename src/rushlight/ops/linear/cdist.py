@@ -14,6 +14,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import common_shape
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, function, op
+from rushlight.dispatch.rules import Making, of_laid_out
 from rushlight.kernels.dispatch import summed, up
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.ops.shape.views import unsqueeze
@@ -55,18 +56,45 @@ def _(x1: Array, x2: Array) -> list[shapes.Made]:
     return [shapes.Made((*x1.shape[:-1], x2.shape[-2]), x1.dtype)]
 
 
-def cdist_grads(g: Array, x1: Array, x2: Array, out: Array, p: float, product: bool) -> tuple[Array, ...]:
+def cdist_grads(
+    g: Array, x1: Array, x2: Array, out: Array, p: float, product: bool, needs: tuple[bool, bool]
+) -> tuple[Any, ...]:
     """Both gradients, in blocks; where distances came of a product, by products with the weights g / distance."""
     g, x1, x2, out = up(g, x1, x2, out)
     if p == 2 and product:
         w = np.divide(g, out, out=np.zeros(out.shape, out.dtype), where=out != 0)
-        return (w.sum(-1, keepdims=True) * x1 - backend.matmul(w, x2),
-                w.sum(-2)[..., None] * x2 - backend.matmul(w.swapaxes(-1, -2), x1))  # fmt: skip
+        return (weighted(w, x1, x2) if needs[0] else None,
+                weighted(w.swapaxes(-1, -2), x2, x1) if needs[1] else None)  # fmt: skip
     of_x1, of_x2 = backend.distances_backward(g, x1, x2, out, p)
     return of_x1, of_x2
 
 
-@cdist_op.grad("x1", "x2", raw=cdist_grads)
+def weighted(w: Array, x: Array, other: Array) -> Array:
+    """The sums over j of w[i, j] * (x[i] - other[j])."""
+    found: Array = w.sum(-1)[..., None] * x
+    found -= backend.matmul(w, other)
+    return found
+
+
+def _bytes_of_grads(
+    g: Array, x1: Array, x2: Array, out: Array, p: float, product: bool, needs: tuple[bool, bool], make: Making
+) -> Any:
+    if p != 2 or not product:
+        return _of_kernel(g, needs, make)
+    make.work(out.nbytes + out.size)  # the weights, and where there are any
+    weights = make.array(out.shape, out.dtype)
+    made: list[Any] = [None, None]
+    for i, x in enumerate((x1, x2)):
+        made[i] = make.gradient(i) if needs[i] else None
+        make.work(x.nbytes if needs[i] else 0)
+    del weights
+    return made
+
+
+_of_kernel = of_laid_out(0, 1)
+
+
+@cdist_op.grad("x1", "x2", raw=cdist_grads, shapes=_bytes_of_grads)
 def _(g: Tensor, x1: Tensor, x2: Tensor, p: float) -> tuple[Tensor, ...]:
     # for second order: through the differences themselves
     d = unsqueeze(x1, -2) - unsqueeze(x2, -3)

@@ -16,6 +16,7 @@ from rushlight.dispatch.named import linalg
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.operands import one_number
 from rushlight.dispatch.registry import NAMESPACES, function, op
+from rushlight.dispatch.rules import of_laid_out
 from rushlight.kernels.dispatch import up
 from rushlight.ops.elementwise.floats import as_numbers, widened
 from rushlight.ops.reduce.norms import euclidean
@@ -115,7 +116,7 @@ def _pdist_raw(g: Array, input: Array, out: Array, p: float) -> Array:
     return backend.own_distances_backward(*up(g, input, out), p)
 
 
-@pdist_op.grad("input", raw=_pdist_raw)
+@pdist_op.grad("input", raw=_pdist_raw, shapes=of_laid_out(0))
 def _(g: Tensor, input: Tensor, out: Tensor, p: float) -> Tensor:
     g, input, out = widened(g, input, out)
     rows, columns = np.triu_indices(input.shape[0], 1)

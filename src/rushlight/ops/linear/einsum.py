@@ -108,6 +108,12 @@ def _(input: Array, other: Array, la: tuple[str, ...], lb: tuple[str, ...], lo: 
     return [shapes.Made(tuple(sizes[k] for k in lo), input.dtype)]
 
 
+@contract.work
+def _(input: Array, other: Array) -> int:
+    spread = (x for x in (input, other) if x.ndim and not any(x.strides))  # as a sum's gradient: BLAS takes a copy
+    return sum(int(x.nbytes) for x in spread)
+
+
 contract.grad("input")(lambda g, other, la, lb, lo: contract(g, conj(other), lo, lb, la))
 contract.grad("other")(lambda g, input, la, lb, lo: contract(g, conj(input), lo, la, lb))
 

@@ -101,7 +101,8 @@ def _det_raw(g: Array, A: Array, out: Array) -> Array:
         if (condition < WELL).all() and out.all() and np.isfinite(out).all():
             back = np.swapaxes(np.multiply(back, out[..., None, None], out=back), -1, -2)
             return np.multiply(np.conj(back, out=back), g, dtype=A.dtype)
-    return g * np.conj(cofactors(A))
+    with np.errstate(over="ignore", invalid="ignore"):  # products of many singular values
+        return g * np.conj(cofactors(A))
 
 
 def _size(A: Array) -> Array:
@@ -110,9 +111,9 @@ def _size(A: Array) -> Array:
 
 
 def _det_bytes(g: Array, A: Array, make: Making) -> Array:
-    """The gradient and the inverse."""
+    """The gradient, and the singular value decomposition of which the cofactors are: large matrices need it nearly always."""
     made = make.gradient(0)
-    make.work(A.nbytes + (min(A.shape[-1], lapack.PANEL) * A.shape[-1] * A.itemsize))
+    make.work(6 * A.nbytes + A.nbytes // 64)
     return made
 
 

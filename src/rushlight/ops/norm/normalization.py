@@ -26,6 +26,7 @@ from rushlight.dispatch.keeping.shown import normalized
 from rushlight.dispatch.named import linalg
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
+from rushlight.dispatch.rules import Making, of_laid_out
 from rushlight.kernels.sums import add_up
 from rushlight.ops.elementwise.floats import is_float, require, widened
 from rushlight.storage import root_of
@@ -333,7 +334,7 @@ def by_feature(weight: Tensor, ndim: int) -> Tensor:
     return weight.reshape(1, -1, *(1,) * (ndim - 2))
 
 
-@group_norm_op.grad("input", "weight", "bias", raw=_group_norm_raw,
+@group_norm_op.grad("input", "weight", "bias", raw=_group_norm_raw, shapes=of_laid_out(0, 1, 2),
                     uses={"input": "input weight bias mean rstd", "weight": "input mean rstd", "bias": ""})  # fmt: skip
 def _(
     g: Tensor, input: Tensor, weight: Tensor | None, groups: int, eps: float, needs: tuple[bool, ...]
@@ -474,8 +475,27 @@ def _local_slopes(g: Array | Tensor, input: Array | Tensor, size: int, alpha: fl
     return g * base**-beta - input * spread * (2 * alpha * beta / size)
 
 
+@local_response_op.work
+def _(input: Array) -> int:
+    return 2 * _block_of(input)
+
+
+def _local_bytes(input: Array, make: Making) -> Array:
+    made = make.gradient(0)
+    make.work(5 * _block_of(input))
+    return made
+
+
+def _block_of(input: Array) -> int:
+    """The bytes of what `by_places` computes with together."""
+    n, channels = input.shape[:2]
+    places = input.size // max(n * channels, 1)
+    return min(places, max(1, BLOCK // max(channels, 1))) * channels * input.itemsize
+
+
 local_response_op.grad(
     "input",
+    shapes=_local_bytes,
     raw=lambda g, input, size, alpha, beta, k: by_places(
         lambda g, x: _local_slopes(g, x, size, alpha, beta, k), input.dtype, g, input
     ),

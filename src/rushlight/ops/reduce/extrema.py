@@ -17,6 +17,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.dispatch.results import named
+from rushlight.dispatch.rules import laid_out
 from rushlight.kernels.dispatch import is_half, packed, place_of_extreme, recast, rounded, widened
 from rushlight.kernels.order import SHORT_ROW
 from rushlight.ops.elementwise.convert import cast
@@ -34,6 +35,11 @@ def place_along(input: Array, index: Array, size: tuple[int, ...], dim: int) -> 
     out = np.zeros(size, input.dtype)
     put_along(out, index, dim, input)
     return out
+
+
+@place_along.work
+def _(input: Array) -> int:
+    return laid_out(input)
 
 
 place_along.grad("input")(lambda g, index, dim: gather_op(g, index, dim))

@@ -17,6 +17,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.dispatch.results import named
+from rushlight.dispatch.rules import Making
 from rushlight.kernels.dispatch import as_truths, is_half
 from rushlight.kernels.reference.scans import ends
 from rushlight.ops.elementwise.arith import conj
@@ -138,11 +139,10 @@ def _slopes(g: Array, input: Array, out: Array, dim: int) -> object:
     """As the formula below, of some lines and places along them at a time."""
     if not out.size or not out.ndim or is_half(input.dtype):
         return _log_slopes(g, input, out, dim)
-    n, behind = out.shape[dim], math.prod(out.shape[dim + 1 :])
-    shape = out.size // (n * behind), n, behind
+    shape, lines, some = _in_blocks(out, dim)
+    n = shape[1]
     g, x, y = (np.broadcast_to(each, out.shape).reshape(shape) for each in (g, input, out))
-    found, lines = np.empty(shape, np.result_type(g, y)), max(1, LINES // behind)
-    some = max(1, BLOCK // (min(lines, shape[0]) * behind))
+    found = np.empty(shape, np.result_type(g, y))
     for first in range(0, shape[0], lines):
         last, part = None, slice(first, first + lines)
         for stop in range(n, 0, -some):
@@ -156,6 +156,13 @@ def _slopes(g: Array, input: Array, out: Array, dim: int) -> object:
     return found.reshape(out.shape)
 
 
+def _in_blocks(out: Array, dim: int) -> tuple[tuple[int, int, int], int, int]:
+    """Its shape as (before, along, behind) `dim`; how many lines, and places along them, are computed with together."""
+    n, behind = out.shape[dim], math.prod(out.shape[dim + 1 :])
+    before, lines = out.size // (n * behind), max(1, LINES // behind)
+    return (before, n, behind), lines, max(1, BLOCK // (min(lines, before) * behind))
+
+
 def running(rows: Array, factors: Array, last: Array | None) -> Array:
     """rows[k] += factors[k] * rows[k + 1] from the end, where `last` is, if anything; the first of them."""
     for k in range(len(rows) - 1, -1, -1):
@@ -165,7 +172,16 @@ def running(rows: Array, factors: Array, last: Array | None) -> Array:
     return rows[0].copy()
 
 
-@logcumsumexp_op.grad("input", raw=_slopes)
+def _bytes_of_slopes(out: Array, dim: int, make: Making) -> Array:
+    """The gradient, and the factors of a block with what they are made of."""
+    made = make.gradient(0)
+    if out.size and out.ndim:
+        (before, n, behind), lines, some = _in_blocks(out, dim)
+        make.work(min(lines, before) * min(some, n) * behind * out.itemsize * 17 // 4)
+    return made
+
+
+@logcumsumexp_op.grad("input", raw=_slopes, shapes=_bytes_of_slopes)
 def _log_slopes(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int) -> Array | Tensor:
     if not raw(input).ndim:
         return g

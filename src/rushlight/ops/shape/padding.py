@@ -16,6 +16,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import listed
 from rushlight.dispatch.formats import channels_last_order, lies_channels_last, turned_back
 from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.rules import laid_out
 from rushlight.kernels.reference.resample import Taps
 from rushlight.ops.elementwise.convert import in_order_of
 from rushlight.tensor import wrap
@@ -180,6 +181,11 @@ def _(input: Array, pads: tuple[tuple[int, ...], ...]) -> list[shapes.Made]:
 @repeated_adjoint.shape
 def _(input: Array, pads: tuple[tuple[int, ...], ...]) -> list[shapes.Made]:
     return [shapes.Made(_padded(input.shape, pads, -1), input.dtype)]
+
+
+@repeated_adjoint.work
+def _(input: Array, pads: tuple[tuple[int, ...], ...]) -> int:
+    return laid_out(input) if _has_many_rows(input, pads) else 0
 
 
 repeated_op.grad("input")(lambda g, pads, mode: repeated_adjoint(g, pads, mode))

@@ -1,0 +1,83 @@
+"""Estimates of single operators, whose kernels copy what does not lie side by side and work in blocks, against what they take."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.memory.figures import native
+
+import rushlight as torch
+from rushlight import memory
+
+nn, F = torch.nn, torch.nn.functional
+
+OPERATORS: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = {
+    "cdist": (((600, 32), (700, 32)), torch.cdist),
+    "cdist of long rows": (((500, 300), (600, 300)), torch.cdist),
+    "cdist by differences": (((600, 32), (700, 32)), lambda a, b: torch.cdist(a, b, p=1.0)),
+    "pdist": (((800, 32),), F.pdist),
+    "logcumsumexp": (((600, 700),), lambda a: torch.logcumsumexp(a, 1)),
+    "logcumsumexp of many lines": (((200_000, 2),), lambda a: torch.logcumsumexp(a, 1)),
+    "det": (((500, 500),), torch.linalg.det),
+    "det of a batch": (((2000, 16, 16),), torch.linalg.det),
+    "local_response_norm": (((4, 32, 64, 64),), lambda a: F.local_response_norm(a, 5)),
+    "local_response_norm of small images": (((2, 16, 30, 30),), lambda a: F.local_response_norm(a, 3)),
+    "instance_norm": (((4, 32, 64, 64),), F.instance_norm),
+    "group_norm": (((4, 32, 50, 50), (32,), (32,)), lambda a, w, b: F.group_norm(a, 8, w, b)),
+    "grid_sample": (((4, 16, 64, 64), (4, 64, 64, 2)), lambda a, at: F.grid_sample(a, at, align_corners=False)),
+    "glu": (((600, 800),), F.glu),
+    "sort": (((600, 700),), lambda a: a.sort(1)[0]),
+    "reflections": (((4, 32, 64, 64),), lambda a: F.pad(a, (3, 3, 3, 3), mode="reflect")),
+    "einsum": (((64, 100, 64), (64, 64, 100)), lambda a, b: torch.einsum("bij,bjk->bik", a, b)),
+}
+
+
+class Called(nn.Module):
+    def __init__(self, fn: Callable[..., Any], shapes: tuple[tuple[int, ...], ...], frozen: int = 0):
+        super().__init__()
+        self.fn, self.given = fn, nn.ParameterList([nn.Parameter(torch.rand(*shape)) for shape in shapes])
+        for p in list(self.given)[len(shapes) - frozen :]:
+            p.requires_grad_(False)
+
+    def forward(self, x: Any) -> Any:
+        return self.fn(*self.given)
+
+
+def compared(model: Any, loss: Callable[[Any], Any]) -> tuple[int, int]:
+    """The peak as it is foretold, and as it is measured the second time."""
+    x = torch.zeros(1)
+    foretold = memory.estimate(model, x, loss=loss).peak
+    held = sum(p.nbytes for p in model.parameters()) - memory.current()
+    for _ in range(2):
+        model.zero_grad()
+        gc.collect()
+        memory.reset_peak()
+        loss(model(x)).backward()
+    return foretold, memory.peak() + held
+
+
+@native
+@pytest.mark.parametrize("loss", [lambda y: y.sum(), lambda y: (y * y).sum()], ids=["spread", "dense"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_the_peak_of_an_operator(name: str, loss: Callable[[Any], Any]) -> None:
+    shapes, fn = OPERATORS[name]
+    torch.manual_seed(0)
+    gc.collect()
+    foretold, measured = compared(Called(fn, shapes), loss)
+    assert abs(foretold / measured - 1) < 0.03
+
+
+@native
+def test_distances_from_rows_that_are_frozen() -> None:
+    torch.manual_seed(0)
+    model = Called(torch.cdist, ((600, 32), (700, 32)), frozen=1)
+    foretold, measured = compared(model, lambda y: y.sum())
+    assert abs(foretold / measured - 1) < 0.03
+    one = model.given[0].grad
+    model.given[1].requires_grad_()
+    model.zero_grad()
+    model(None).sum().backward()
+    assert torch.equal(model.given[0].grad, one)
