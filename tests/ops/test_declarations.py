@@ -88,14 +88,14 @@ def test_the_shapes_of_a_twin_ask_for_what_it_asks() -> None:
 class Making:
     """As `dispatch.rules.Making`, of arrays."""
 
-    def __init__(self, shape: tuple[int, ...] = (2, 3)) -> None:
-        self.shape = shape  # of the first input
+    def __init__(self, *shapes: tuple[int, ...]) -> None:
+        self.shapes = shapes  # of the inputs
 
     def array(self, shape: Any, dtype: Any, order: Any = None) -> Any:
         return np.zeros(shape, dtype)
 
     def gradient(self, position: int, order: Any = None) -> Any:
-        return np.zeros(self.shape if position == 0 else (2, 2), np.float32)
+        return np.zeros(self.shapes[position], np.float32)
 
     def work(self, nbytes: int) -> None:
         assert nbytes >= 0
@@ -116,6 +116,33 @@ def of_square_matrices() -> dict[str, dict[str, Any]]:
     }
 
 
+def of_kernels() -> dict[str, dict[str, Any]]:
+    """What formulas ask for whose kernels copy what is spread, or work in blocks, and the shapes of their inputs."""
+    rng = np.random.default_rng(0)
+
+    def some(*shape: int) -> Any:
+        return rng.random(shape, np.float32)
+
+    def spread(*shape: int) -> Any:
+        return np.broadcast_to(np.ones((), np.float32), shape)
+
+    images, points, row = some(1, 4, 5, 5), some(2, 1, 6), some(4)
+    return {
+        "cdist": {"g": spread(3, 4), "x1": some(3, 2), "x2": some(4, 2), "out": some(3, 4), "p": 2.0, "product": True,
+                  "needs": (True, True), "inputs": ((3, 2), (4, 2))},
+        "pdist": {"g": spread(3), "input": some(3, 2), "out": some(3), "p": 2.0, "inputs": ((3, 2),)},
+        "logcumsumexp": {"g": spread(3, 2), "input": some(3, 2), "out": some(3, 2), "dim": 1, "inputs": ((3, 2),)},
+        "local_response_norm": {"g": spread(*images.shape), "input": images, "size": 3, "alpha": 1e-4, "beta": 0.75, "k": 1.0,
+                                "inputs": (images.shape,)},
+        "native_group_norm": {"g": spread(*images.shape), "input": images, "weight": row, "bias": row, "mean": some(1, 2),
+                              "rstd": some(1, 2), "needs": (True,) * 3, "inputs": (images.shape, (4,), (4,))},
+        "grid_points": {"g": spread(1, 4, 6), "input": images, "where": points, "input_shape": images.shape,
+                        "how": ("bilinear", "zeros", False), "needs": (True, True), "inputs": (images.shape, points.shape)},
+        "grid_nearest": {"g": spread(1, 4, 6), "where": points, "input_shape": images.shape, "inputs": (images.shape,)},
+        "glu": {"g": spread(3, 2), "input": some(3, 4), "dim": 1, "inputs": ((3, 4),)},
+    }  # fmt: skip
+
+
 def test_the_shapes_of_a_twin_are_those_that_it_makes() -> None:
     g, x = np.ones((2, 1), np.float32), np.ones((2, 3), np.float32)
     declared = {
@@ -134,11 +161,13 @@ def test_the_shapes_of_a_twin_are_those_that_it_makes() -> None:
             "by_freq": False, "sparse": False,
         },
         **of_square_matrices(),
+        **of_kernels(),
     }  # fmt: skip
     assert set(declared) == {name for name, op in OPS.items() for f in op.formulas if f.shapes is not None}
     for name, asked in declared.items():
         (formula,) = (f for f in OPS[name].formulas if f.shapes is not None)
-        given = {**asked, "make": Making((2, 2) if name in of_square_matrices() else (2, 3))}
+        usual = ((2, 2) if name in of_square_matrices() else (2, 3), (2, 2), (2, 2), (2, 2))
+        given = {**asked, "make": Making(*asked.get("inputs", usual))}
         made = formula.shapes(*(given[request] for request in arguments(formula.shapes)))
         real = formula.raw(*(asked[request] for request in formula.raw_requests))
         pairs = zip(made, real, strict=True) if formula.joint else [(made, real)]
