@@ -85,3 +85,25 @@ def test_dimensions_that_none_adds_have_the_strides_of_unsqueeze():
     assert x[:, None].stride() == x.unsqueeze(1).stride() == (3, 3, 1)
     assert x[..., None].stride() == x.unsqueeze(2).stride() == (3, 1, 1)
     assert x[:1].expand(4, 3).stride() == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "index", [np.array(1), (np.array(1), slice(None)), (..., np.array(2)), (0, np.array(1)), (np.array(0), None)]
+)
+def test_arrays_of_one_number_are_integers_in_a_recorded_assignment(index):
+    as_integers = tuple(
+        int(i) if isinstance(i, np.ndarray) else i for i in (index if isinstance(index, tuple) else (index,))
+    )
+    results = []
+    for place in (index, as_integers):
+        x, value = torch.ones(3, 4, requires_grad=True), torch.tensor(2.0, requires_grad=True)
+        y = x * 1
+        y[place] = value
+        results.append([g.tolist() for g in torch.autograd.grad((y * torch.arange(12.0).view(3, 4)).sum(), (x, value))])
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("indices", [[], (None,)])
+def test_index_put_without_a_tensor_among_its_indices_is_refused(indices):
+    with pytest.raises(RuntimeError, match=r"index_put.*has no tensor"):
+        torch.zeros(3).index_put(indices, torch.ones(3))

@@ -48,6 +48,21 @@ def test_orthogonal_is_as_in_torch(shape, dtype, name, trivial):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_what_completes_an_orthogonal_base_are_numbers_of_the_seed(shape, dtype):
+    results = []
+    for t in (rushlight, torch):
+        t.manual_seed(3)
+        module = t.nn.Module()
+        module.weight = t.nn.Parameter(t.randn(shape, dtype=getattr(t, dtype)))
+        t.nn.utils.parametrizations.orthogonal(module, "weight", "matrix_exp")
+        results.append((module.parametrizations.weight[0].base.numpy(), t.rand(1).item()))
+    (found, after), (expected, others) = results
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    assert after == others
+
+
 @pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("dim", [0, 1])

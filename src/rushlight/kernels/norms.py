@@ -235,7 +235,8 @@ def group_norm(x: Array, groups: int, weight: Maybe, bias: Maybe, eps: float) ->
         out, mean, rstd = reference.group_norm(flat, groups, w, b, eps)
         return out.reshape(x.shape), mean, rstd
     out, mean, rstd = _room(x, (n, groups), (n, groups))
-    table.group_norm(bits(flat), _dense(w, c), _dense(b, c), bits(out), mean, rstd, n, groups, c // groups, s, eps)
+    each = c // max(groups, 1)
+    table.group_norm(bits(flat), _dense(w, c), _dense(b, c), bits(out), mean, rstd, n, groups, each, s, eps)
     return out, mean, rstd
 
 
@@ -257,7 +258,7 @@ def group_norm_backward(
         return gx if gx is None else gx.reshape(x.shape), gw, gb
     out, groups = _wanted(needs, x, c), mean.shape[1]
     stats = contiguous(mean), contiguous(rstd), _dense(w, c)
-    table.group_norm_backward(bits(d), bits(flat), *stats, *_given(out), n, groups, c // groups, s)
+    table.group_norm_backward(bits(d), bits(flat), *stats, *_given(out), n, groups, c // max(groups, 1), s)
     return _lowered((x, weight, weight), tuple(out))
 
 

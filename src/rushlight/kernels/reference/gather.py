@@ -147,7 +147,7 @@ def taps(where: Array, spatial: tuple[int, ...], how: How) -> Iterator[tuple[Arr
 
 def _at(x: Array, places: Array, inside: Array) -> Array:
     """Elements of planes (N, C, *S) at places (N, L), 0 where these are not inside.  -> (N, C, L)"""
-    values = np.take_along_axis(x.reshape(*x.shape[:2], -1), places[:, None], 2)
+    values = np.take_along_axis(x.reshape(*x.shape[:2], math.prod(x.shape[2:])), places[:, None], 2)
     return np.where(inside[:, None], values, np.zeros((), x.dtype))
 
 

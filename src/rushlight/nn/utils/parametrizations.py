@@ -179,11 +179,13 @@ def _reflected(x: Tensor) -> Tensor:
 
 
 def _completed(matrix: Tensor) -> Tensor:
-    """An orthogonal matrix whose first columns are the orthogonal factor of `matrix` (rows >= columns)."""
-    q, r = linalg("qr")(matrix, mode="complete")
-    columns = r.shape[-1]
-    signs = r.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
-    return ops.cat([q[..., :columns] * signs, q[..., columns:]], dim=-1)
+    """An orthogonal matrix whose first columns are the orthogonal factor of `matrix` (rows >= columns); the others are drawn."""
+    missing = matrix.shape[-2] - matrix.shape[-1]
+    if missing:
+        drawn = ops.randn(*matrix.shape[:-1], missing, dtype=matrix.dtype, device=matrix.device)
+        matrix = ops.cat([matrix, drawn], dim=-1)
+    q, r = linalg("qr")(matrix)
+    return q * r.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
 def orthogonal(

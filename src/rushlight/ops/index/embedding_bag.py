@@ -187,7 +187,7 @@ def put_rows(grad: Array, chosen: Array, count: int) -> Array:
     """out[chosen[i, j], j] += grad[i, j], but for negative ones.  (B, D), (B, D) -> (count, D)"""
     out = np.zeros((count, grad.shape[1]), grad.dtype)
     step = max(1, BLOCK // max(1, grad.shape[1]))
-    for start in range(0, len(grad), step):
+    for start in range(0, len(grad) if count else 0, step):
         some, given = chosen[start : start + step], grad[start : start + step]
         none = some < 0
         if none.any():

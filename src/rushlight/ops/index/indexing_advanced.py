@@ -410,6 +410,9 @@ def setitem_advanced(self: Tensor, whole: Any, value: Any) -> None:
     if whole is False:
         return  # it names nothing, whatever the value
     basic, indices, slots = advanced_index(parts, self._array.shape)
+    if not indices:  # NumPy's arrays of one number, which are integers
+        setitem(self, basic, value)
+        return
     target = basic_part(self, basic)
     if not isinstance(value, Tensor):
         value = wrap(value_array(self, value))
@@ -463,6 +466,8 @@ def put_indices(name: str, input: Tensor, indices: tuple[Tensor, ...]) -> tuple[
     if sum(1 if p is None else max(width(p), 0) for p in parts) > raw(input).ndim:
         too_many(tuple(parts), raw(input).shape)
     found = [p for p in parts if p is not None]
+    if not found:
+        raise RuntimeError(f"{name}(): argument 'indices' has no tensor: copy_() writes to all elements")
     slots, k = [], 0
     for p in parts:
         slots.append(None if p is None else k)

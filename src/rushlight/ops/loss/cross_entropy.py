@@ -211,8 +211,9 @@ def class_rows(x: Array) -> Array:
     """(N, C, *) as a matrix with a row for each (N, *) where these lie in memory so, else as (N, C, I)."""
     if x.ndim == 2:
         return x
-    last = np.moveaxis(x, 1, -1)
-    return last.reshape(-1, x.shape[1]) if last.flags.c_contiguous else x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
+    last, each = np.moveaxis(x, 1, -1), math.prod(x.shape[2:])
+    rows = last.flags.c_contiguous
+    return last.reshape(len(x) * each, x.shape[1]) if rows else x.reshape(*x.shape[:2], each)
 
 
 def by_class(rows: Array, shape: tuple[int, ...]) -> Array:
