@@ -176,7 +176,7 @@ Z = torch.zeros
     (lambda: torch.dot(Z(2), Z(3)), RuntimeError, ""), (lambda: torch.dot(Z(2, 2), Z(2, 2)), RuntimeError, "1D"),
     (lambda: Z(2, 2) @ Z(2, 2, dtype=torch.float64), RuntimeError, "dtype"), (lambda: torch.mm(Z(2, 2), 3), TypeError, "mat2"),
     (lambda: F.linear(Z(2, 3), Z(4, 5)), RuntimeError, "[2, 3]"), (lambda: F.linear(Z(2, 3), Z(4, 3), Z(5)), RuntimeError, "bias"),
-    (lambda: torch.addmm(Z(9), Z(2, 3), Z(3, 4)), RuntimeError, "must match the existing size"), (lambda: torch.cross(Z(2), Z(2)), RuntimeError, "3"),
+    (lambda: torch.addmm(Z(9), Z(2, 3), Z(3, 4)), RuntimeError, "must match the existing size"), (lambda: torch.cross(Z(2), Z(2), dim=-1), RuntimeError, "3"),
     (lambda: torch.linalg.multi_dot([Z(2)]), RuntimeError, "2 tensors"), (lambda: torch.tensordot(Z(2), Z(3), 1), RuntimeError, "match"),
     (lambda: torch.cdist(Z(2), Z(2, 2)), RuntimeError, "2D"), (lambda: torch.cdist(Z(2, 2), Z(2, 3)), RuntimeError, "columns"),
     (lambda: torch.cdist(Z(2, 2), Z(2, 2), p=-1.0), RuntimeError, "non-negative"), (lambda: torch.inner(Z(2), Z(3)), RuntimeError, "last"),

@@ -43,7 +43,7 @@ def matmul(a: Array, b: Array, out: Any = None, row: Array | None = None) -> Any
     """
     if a.dtype.itemsize == 2 and a.dtype.kind in "fV":
         return of_halves(a, b, out, row)
-    if b.shape[0] == 1 and a.ndim == b.ndim == 2 and a.shape[1] == 1 and a.size * b.size >= _LARGE:
+    if b.shape[-2:-1] == a.shape[-1:] == (1,) and a.ndim > 1 and a.size * b.shape[-1] >= _LARGE:
         found = column_by_row(a, b, out)  # nothing is added up
         return found if row is None else add_row(found, row)
     if a.size + b.size > 4096:

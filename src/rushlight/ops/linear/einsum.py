@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 Labels = tuple[Any, ...]  # a name for each dimension of an operand: a letter, or an int for one behind the ellipsis
-LARGE = 1 << 14  # elements of a product from which on two steps are worth it
 SHORT = 32  # summands of a product of vectors
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -48,14 +47,6 @@ def same_size(a: Array, la: Labels, b: Array, lb: Labels, summed: list[Any]) -> 
         elif b.shape[j] == 1 and a.shape[i] != 1:
             a = a.sum(i, keepdims=True, dtype=a.dtype)
     return a, b
-
-
-def widened(left: Array, right: Array) -> tuple[Any, Any]:
-    """Both factors with a second summand of zero where there is one: NumPy leaves products of one summand to plain loops,
-    which take many times as long as BLAS does for two. Gradients of layers for each sample are such products."""
-    if left.shape[-1] != 1 or left.dtype.kind != "f" or left.size * right.shape[-1] < LARGE or left.dtype.itemsize < 4:
-        return left, right
-    return np.concatenate([left, np.zeros_like(left)], -1), np.concatenate([right, np.zeros_like(right)], -2)
 
 
 def are_short_rows(left: Array, right: Array) -> bool:
@@ -86,7 +77,7 @@ def contract(input: Array, other: Array, la: Labels, lb: Labels, lo: Labels) -> 
     if summed and not rows and not columns and are_short_rows(left, right):
         out = fold_of(np.add, np.multiply, left[..., 0, :], (len(batch),), False, right[..., 0])
     else:
-        out = backend.matmul(*widened(left, right)) if summed else np.multiply(left, right)
+        out = backend.matmul(left, right) if summed else backend.column_by_row(left, right)
     sizes = {**dict(zip(lb, b.shape, strict=True)), **dict(zip(la, a.shape, strict=True))}
     out = np.reshape(out, (*out.shape[: len(batch)], *[sizes[n] for n in rows + columns]))
     have = batch + rows + columns
