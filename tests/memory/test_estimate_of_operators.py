@@ -31,6 +31,15 @@ OPERATORS: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = {
     "glu": (((600, 800),), F.glu),
     "sort": (((600, 700),), lambda a: a.sort(1)[0]),
     "reflections": (((4, 32, 64, 64),), lambda a: F.pad(a, (3, 3, 3, 3), mode="reflect")),
+    "cummax": (((600, 700),), lambda a: a.cummax(1)[0]),
+    "gather": (((600, 700),), lambda a: a.gather(1, torch.randint(0, 700, (600, 700)))),
+    "index_select": (((600, 700),), lambda a: a.index_select(0, torch.randint(0, 600, (500,)))),
+    "unfold": (((4, 16, 40, 40),), lambda a: F.unfold(a, 3)),
+    "interpolate": (((4, 16, 40, 40),), lambda a: F.interpolate(a, scale_factor=2, mode="bicubic")),
+    "interpolate, channels innermost": (
+        ((4, 40, 40, 16),),
+        lambda a: F.interpolate(a.permute(0, 3, 1, 2), scale_factor=2, mode="bilinear"),
+    ),
     "einsum": (((64, 100, 64), (64, 64, 100)), lambda a, b: torch.einsum("bij,bjk->bik", a, b)),
 }
 

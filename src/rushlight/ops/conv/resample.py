@@ -15,6 +15,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.formats import channels_last_order, lies_channels_last, turned_back
 from rushlight.dispatch.keeping.shown import note
 from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.rules import laid_out
 from rushlight.kernels.reference.resample import Taps
 
 if TYPE_CHECKING:
@@ -40,6 +41,11 @@ def _resampled(input: Array, dims: tuple[int, ...], taps: tuple[Taps, ...]) -> A
     return found
 
 
+@resample_op.work
+def _(input: Array) -> int:
+    return 0 if lies_channels_last(input) else laid_out(input)
+
+
 @resample_op.shape
 def _(input: Array, dims: tuple[int, ...], taps: tuple[Taps, ...]) -> list[shapes.Made]:
     shape = list(input.shape)
@@ -55,6 +61,11 @@ resample_op.grad("input")(lambda g, dims, taps: resample_adjoint_op(g, dims, tap
 def resample_adjoint_op(input: Array, dims: tuple[int, ...], taps: tuple[Taps, ...]) -> Array:
     """The adjoint of `resample_op`."""
     return _resampled(input, dims, tuple(each.turned for each in taps))
+
+
+@resample_adjoint_op.work
+def _(input: Array) -> int:
+    return 0 if lies_channels_last(input) else laid_out(input)
 
 
 @resample_adjoint_op.shape

@@ -13,6 +13,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.formats import contiguous_format
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.rules import laid_out
 from rushlight.kernels.reference.windows import Geometry, out_sizes
 from rushlight.ops.conv.convolutions import spread
 from rushlight.ops.elementwise.convert import copy, in_order_of
@@ -43,6 +44,11 @@ im2col_op.grad("input")(lambda g, input_shape, geometry: col2im_op(g, input_shap
 def col2im_op(input: Array, size: tuple[int, ...], geometry: tuple[Any, ...]) -> Array:
     """Columns (N, C * K, L) added at their places: size (N, C, *S)"""
     return backend.col2im(input, size, geometry)
+
+
+@col2im_op.work
+def _(input: Array) -> int:
+    return laid_out(input)
 
 
 @col2im_op.shape

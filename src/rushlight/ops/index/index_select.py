@@ -20,6 +20,7 @@ from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.rules import laid_out
 from rushlight.kernels.pointwise.copies import copied, copied_as_it_lies
 from rushlight.levels.batch import everything
 from rushlight.ops.index.raw_indices import accumulate_at, check_bounds, runs_of, wrapped
@@ -80,6 +81,11 @@ def index_select_adjoint(input: Array, index: Array, size: tuple[int, ...], dim:
     out = np.zeros(size, input.dtype)
     _add_slices(out, index, input, dim)
     return out
+
+
+@index_select_adjoint.work
+def _(input: Array) -> int:
+    return laid_out(input)
 
 
 def _add_slices(out: Array, index: Array, source: Array, dim: int) -> None:
