@@ -14,7 +14,7 @@ from rushlight.kernels.products import of_halves
 from rushlight.kernels.reference import triangles as reference
 from rushlight.kernels.rows import across, add_row
 
-__all__ = ["column_by_row", "matmul", "substitute", "substitutes"]
+__all__ = ["column_by_row", "matmul", "multiplies", "substitute", "substitutes"]
 
 exports(
     # matrices.cpp: two factors, row or None, result
@@ -68,7 +68,7 @@ def _natively(a: Array, b: Array, row: Array | None) -> Array | None:
     if rows < _FEW or columns < _FEW or steps != b.shape[-2] or _small(a, b):
         return None
     table = native(a.dtype)
-    if table is None or not _pays(a.dtype):
+    if table is None or not multiplies(a.dtype):
         return None
     if a.ndim == b.ndim == 2:
         return _multiplied(table, a, b, row)
@@ -92,8 +92,11 @@ def _small(a: Array, b: Array) -> bool:
 
 
 @cache
-def _pays(dtype: np.dtype[Any]) -> bool:
-    """Whether the native kernel is the faster one on this processor: to have each product refused takes 4 us."""
+def multiplies(dtype: np.dtype[Any]) -> bool:
+    """Whether the native kernel multiplies matrices of a dtype faster than BLAS does on this processor.
+
+    To have each product refused takes 4 us.
+    """
     table = native(dtype)
     return table is not None and bool(table.multiply_pays())
 

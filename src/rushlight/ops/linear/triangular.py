@@ -19,6 +19,7 @@ from rushlight.ops.linear.decompositions import NS, followed, guarded_solve, lik
 from rushlight.tensor import Tensor
 
 _LEAF = 48  # rows that are solved for at once
+_WIDE = 64  # columns from which on products by the native kernel, of which solving by halves is made, are faster than BLAS solves
 _MASKED = 512  # rows up to which a mask of a triangle is kept
 
 
@@ -34,10 +35,15 @@ def triangular_op(A: Array, B: Array, upper: bool) -> Array:
     with np.errstate(all="ignore"):
         if not A.diagonal(0, -2, -1).all():
             backend.substitute(A, out, upper)
-        elif A.shape[-1] <= _LEAF or not by_library(A, out, upper):
+        elif A.shape[-1] <= _LEAF or _mostly_products(out) or not by_library(A, out, upper):
             alone = backend.substitutes(out.dtype)  # else LAPACK solves for small parts, which looks at all of them
             _by_halves(A if alone else np.triu(A) if upper else np.tril(A), out, upper)
     return out
+
+
+def _mostly_products(x: Array) -> bool:
+    """Whether halves are the faster way for these right sides."""
+    return x.shape[-1] >= _WIDE and backend.multiplies(x.dtype) and backend.substitutes(x.dtype)
 
 
 def clear_above(A: Array) -> Array:
