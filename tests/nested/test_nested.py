@@ -209,3 +209,11 @@ def test_functions_of_ones_own_refuse_what_would_get_no_gradient():
     ):
         Double.apply(nt)
     assert Double.apply(nt.detach()).is_nested
+
+
+def test_lengths_are_as_many_as_components():
+    values, offsets = torch.ones(6, 3), torch.tensor([0, 2, 5])
+    with pytest.raises(ValueError, match="a length for each of 2 components, got 3"):
+        torch.nested.nested_tensor_from_jagged(values, offsets, lengths=torch.tensor([1, 2, 1]))
+    nt = torch.nested.nested_tensor_from_jagged(values, offsets, lengths=torch.tensor([1, 2]))
+    assert [tuple(x.shape) for x in nt.unbind()] == [(1, 3), (2, 3)]

@@ -1,5 +1,7 @@
 """Operators of what has no elements: no samples, no channels, no rows; and what reaches their inputs as a gradient."""
 
+import functools
+
 import pytest
 
 import rushlight as torch
@@ -32,6 +34,21 @@ def test_grid_sample_of_no_samples(mode):
 
 def test_instance_norm_of_no_channels():
     assert answered(F.instance_norm, 2, 0, 5) == (2, 0, 5)
+
+
+def second(call, *shape):
+    """The shape of a second derivative, and of a tangent."""
+    x = torch.zeros(*shape)
+    (back,) = torch.func.vjp(torch.func.grad(lambda y: call(y).square().sum()), x)[1](x)
+    return tuple(back.shape), tuple(torch.func.jvp(call, (x,), (x,))[1].shape)
+
+
+def test_second_derivatives_and_tangents():
+    target = torch.zeros(0, 4, dtype=torch.long)
+    assert second(F.instance_norm, 2, 0, 5) == ((2, 0, 5), (2, 0, 5))
+    for smoothing in (0.0, 0.1):
+        loss = functools.partial(F.cross_entropy, target=target, reduction="none", label_smoothing=smoothing)
+        assert second(loss, 0, 0, 4) == ((0, 0, 4), (0, 4))
 
 
 def test_cross_entropy_of_no_samples_of_no_classes():

@@ -103,7 +103,8 @@ def nested_tensor_from_jagged(values: Tensor, offsets: Tensor | None = None, len
     """A nested tensor on the memory of `values`, in the layout torch.jagged, with gradients to them.
 
     values: components one after the other along `jagged_dim` - 1; offsets: (B + 1), where they begin, and where the last ends; lengths:
-    (B), how long they are, where that is less.  Raises RuntimeError without either, ValueError for a jagged_dim below 1.
+    (B), how long they are, where that is less.  Raises RuntimeError without either, ValueError for a jagged_dim below 1
+    and for another number of lengths.
 
     >>> import rushlight as torch
     >>> nt = torch.nested.nested_tensor_from_jagged(torch.arange(6.0), torch.tensor([0, 2, 6]))
@@ -114,6 +115,10 @@ def nested_tensor_from_jagged(values: Tensor, offsets: Tensor | None = None, len
         if lengths is None:
             raise RuntimeError("nested_tensor_from_jagged: At least one of offsets or lengths is required")
         offsets, lengths = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)]), None
+    elif lengths is not None and len(lengths) != len(offsets) - 1:
+        raise ValueError(
+            f"nested_tensor_from_jagged: expected a length for each of {len(offsets) - 1} components, got {len(lengths)}"
+        )
     at = 1 if jagged_dim is None else jagged_dim
     if at < 1:
         raise ValueError(f"nested_tensor_from_jagged: expected jagged_dim of at least 1, got {at}")

@@ -297,7 +297,7 @@ def hidden_coefficients(
     by_class = ops.ones(classes, dtype=x.dtype) if weight is None else weight.to(x.dtype)
     by_class = by_class.reshape(1, classes, *rest)
     number = wrap(np.arange(classes).reshape(1, classes, *rest))
-    chosen = (ops.unsqueeze(target, 1) == number).to(x.dtype) * (1 - smoothing) + smoothing / classes
+    chosen = (ops.unsqueeze(target, 1) == number).to(x.dtype) * (1 - smoothing) + smoothing / max(classes, 1)
     return ops.where(ops.unsqueeze(target != ignore, 1), chosen * by_class / total, wrap(np.zeros((), x.dtype.numpy)))
 
 
@@ -315,7 +315,7 @@ def coefficients(
     )
     np.put_along_axis(direct, safe[:, None], each[:, None], 1)
     by_feature = np.ones(classes) if w is None else w.astype(np.float64)
-    spread = by_feature.reshape(-1, *(1,) * (len(x.shape) - 2)) * (smoothing / classes)
+    spread = by_feature.reshape(-1, *(1,) * (len(x.shape) - 2)) * (smoothing / max(classes, 1))
     counts = np.expand_dims(t != ignore, 1)
     found = direct / total, spread * counts / total
     if not total:  # nothing counts: the mean is no number, and what is ignored has no part in it
@@ -342,7 +342,7 @@ def with_probabilities(input: Tensor, target: Tensor, weight: Tensor | None, red
         raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
                            f"classes but got weight tensor of shape: {list(weight.shape)}")  # fmt: skip
     if smoothing:
-        target = target * (1 - smoothing) + smoothing / classes
+        target = target * (1 - smoothing) + smoothing / max(classes, 1)
     if weight is not None:
         target = target * (weight.reshape(-1, *(1,) * (input.ndim - 2)) if input.ndim > 2 else weight)
     values = log_softmax_op(input, dim) * target

@@ -353,7 +353,7 @@ def _(
 
 def in_groups(shape: tuple[int, ...], groups: int) -> tuple[int, int, int]:
     """(N, C, *) with the channels of each group and their positions together."""
-    return shape[0], groups, shape[1] // groups * math.prod(shape[2:])
+    return shape[0], groups, shape[1] // max(groups, 1) * math.prod(shape[2:])
 
 
 def check_group(input: Tensor, groups: int, weight: Tensor | None, bias: Tensor | None) -> None:
