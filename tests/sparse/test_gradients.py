@@ -365,3 +365,16 @@ def test_lbfgs_takes_them() -> None:
         optimizer.step(closure)
         rows.append(table.weight.detach())
     torch.testing.assert_close(*rows)
+
+
+@pytest.mark.parametrize("made", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr, torch.Tensor.to_sparse_csc])
+def test_a_sparse_tensor_can_be_asked_for_its_gradient(made):
+    x, other = made(torch.eye(3)).requires_grad_(), made(torch.eye(3)).requires_grad_()
+    loss = (x @ torch.arange(3.0).reshape(3, 1)).square().sum()
+    (found,) = torch.autograd.grad(loss, x, retain_graph=True)
+    assert found.layout is x.layout and found.to_dense().diagonal().tolist() == [0.0, 2.0, 8.0]
+    loss.backward(inputs=[x], retain_graph=True)
+    assert x.grad.to_dense().equal(found.to_dense())
+    assert torch.autograd.grad(loss, [x, other], allow_unused=True, retain_graph=True)[1] is None
+    (_, zeros) = torch.autograd.grad(loss, [x, other], materialize_grads=True)
+    assert zeros.layout is x.layout and not zeros.to_dense().any()

@@ -152,10 +152,15 @@ def target_key(x: Tensor | GradientEdge, i: int, what: str) -> tuple[Any, int]:
     """The run's key of input `i`.  Raises RuntimeError for one outside the graph."""
     if not isinstance(x, (Tensor, GradientEdge)):
         raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {kind_of(x)}")
-    edge = engine_edge(x)
+    edge = engine_edge(differentiated(x))
     if edge is None:
         raise RuntimeError(f"One of the differentiated Tensors does not require grad: input {i} of {what}()")
     return (edge, 0) if isinstance(edge, Tensor) else (edge.node, edge.nr)
+
+
+def differentiated(x: Any) -> Any:
+    """The tensor that the graph knows of an input: of a sparse one its values."""
+    return getattr(x, "_values_of", x)
 
 
 def target_keys(inputs: tuple[Any, ...], what: str) -> list[Any]:
@@ -327,9 +332,10 @@ def as_given(result: Any, key: tuple[Any, int], roots: list[tuple[Any, Tensor]])
 
 def finished(result: Tensor | None, x: Tensor, i: int, allow_unused: bool, materialize: bool, create: bool) -> Any:
     """A gradient, or what stands for one that did not arrive."""
+    known = differentiated(x)
     if result is None and materialize:
-        shape, dtype = expected(x)
-        return wrap(np.zeros(shape, dtype)).requires_grad_(create)
+        shape, dtype = expected(known)
+        result = wrap(np.zeros(shape, dtype)).requires_grad_(create)
     if result is None and not allow_unused:
         raise explained(
             RuntimeError(
@@ -338,7 +344,7 @@ def finished(result: Tensor | None, x: Tensor, i: int, allow_unused: bool, mater
             ),
             "not-in-the-graph",
         )
-    return result
+    return result if known is x or result is None else x._with(result)  # type: ignore[attr-defined]  # a sparse tensor
 
 
 def batched_grad(
