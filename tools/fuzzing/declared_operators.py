@@ -592,7 +592,7 @@ OPERATORS: tuple[Declared, ...] = (
             d.where[0] in "oq"
             and (
                 of("ihfftn|ihfft2", ("shape",))(d)
-                or (of("ihfftn|ihfft2")(d) and numbers(d) and not np.any(d.reference))
+                or (of("ihfftn|ihfft2")(d) and numbers(d) and (not np.any(d.reference) or np.ptp(d.reference) == 0))
             )
         ),
     ),

@@ -370,7 +370,7 @@ void *allocate(void *, size_t bytes) {
     void *block;
     if (!admitted(bytes, block)) return nullptr;
     if (!block) {
-        block = marked(by_lines(bytes >= kPooled && is(kExact) ? rounded(bytes) : with_spare(bytes)), bytes);
+        block = marked(std::malloc(bytes >= kPooled && is(kExact) ? rounded(bytes) : with_spare(bytes)), bytes);
         if (block) advise(block, bytes);
     }
     return enter(block, bytes);
@@ -381,15 +381,6 @@ void *cleared(void *block, size_t bytes) {  // by all threads, where it is much
     return block;
 }
 
-constexpr size_t kFresh = size_t(1) << 20;  // bytes from which on zeros are rather the system's, who makes them when they are first read
-
-void *zeros(size_t bytes) {
-    const size_t size = bytes >= kPooled && is(kExact) ? rounded(bytes) : with_spare(bytes);
-    if (bytes < kLarge || bytes >= kFresh) return marked(std::calloc(size, 1), bytes);
-    void *block = by_lines(size);
-    return block ? std::memset(block, 0, size) : nullptr;
-}
-
 void *allocate_zeros(void *, size_t number, size_t each) {
     size_t bytes;
     if (__builtin_mul_overflow(number, each, &bytes)) return nullptr;
@@ -397,7 +388,7 @@ void *allocate_zeros(void *, size_t number, size_t each) {
     void *block;
     if (!admitted(bytes, block)) return nullptr;
     if (block) return cleared(enter(block, bytes), bytes);
-    block = zeros(bytes);
+    block = marked(std::calloc(bytes >= kPooled && is(kExact) ? rounded(bytes) : with_spare(bytes), 1), bytes);
     if (block) advise(block, bytes);
     return enter(block, bytes);
 }

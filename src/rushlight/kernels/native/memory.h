@@ -4,8 +4,6 @@
 #include <cstdlib>
 #include <new>
 
-#include "spare.h"
-
 namespace rl {
 
 // bounded: whether it may be refused where a limit leaves no room; false if it was.
@@ -20,7 +18,7 @@ template <class T> class Scratch {
 
   public:
     explicit Scratch(size_t count, bool bounded = true)
-        : data_(static_cast<T *>(by_lines(count * sizeof(T) + 1))), bytes_(count * sizeof(T)) {
+        : data_(static_cast<T *>(std::malloc(count * sizeof(T) + 1))), bytes_(count * sizeof(T)) {
         if (data_ && born(data_, bytes_, bounded)) return;
         std::free(data_);
         throw std::bad_alloc();

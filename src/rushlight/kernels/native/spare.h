@@ -3,7 +3,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #ifdef __APPLE__
 #include <malloc/malloc.h>
@@ -27,14 +26,6 @@ inline size_t usable(void *block) {
 
 // What to ask the C library for.
 inline size_t with_spare(size_t bytes) { return bytes < kLarge ? bytes + sizeof(Spare) : bytes; }
-
-// As malloc; large blocks begin with a line of the cache, which a register of 64 bytes then reads in one go: sums of arrays that
-// stay in the second-level cache take half the time.
-inline void *by_lines(size_t bytes) {
-    if (bytes < kLarge) return std::malloc(bytes);
-    void *block = nullptr;
-    return posix_memalign(&block, 64, bytes) ? nullptr : block;
-}
 
 // Where that number stands in a block of so many usable bytes.  The compiler must not see where the block comes from: it knows how much
 // was asked for there, and what it is told to check (_FORTIFY_SOURCE=3, which Ubuntu's GCC has on) stops the process at the bytes beyond.
