@@ -390,7 +390,7 @@ def test_few_operators_run_sample_after_sample() -> None:
 
 
 def test_a_formula_that_fails_is_not_run_on_each_sample() -> None:
-    @op(ns=None, grads={"input": lambda g: g.no_such_method()}, batch=families.targeted)
+    @op(grads={"input": lambda g: g.no_such_method()}, batch=families.targeted)
     def faulty(input: Array) -> Array:
         return input * 2
 

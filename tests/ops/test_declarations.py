@@ -67,7 +67,7 @@ def test_rules_for_shapes_say_what_operators_make() -> None:
 
 @pytest.mark.parametrize("kind", ["shape", "work", "costs"])
 def test_a_rule_that_asks_for_what_there_is_not_is_refused(kind: str) -> None:
-    @op(ns=None, name=f"with_a_wrong_{kind}")
+    @op(name=f"with_a_wrong_{kind}")
     def declared(input: np.ndarray[Any, Any], dim: int) -> Any:
         """Nothing.  (*) -> (*)"""
         return input
@@ -80,7 +80,7 @@ def test_a_rule_that_asks_for_what_there_is_not_is_refused(kind: str) -> None:
 
 
 def test_the_shapes_of_a_twin_ask_for_what_it_asks() -> None:
-    record = op(ns=None, name="with_wrong_shapes")(forward_of_one).op
+    record = op(name="with_wrong_shapes")(forward_of_one).op
     with pytest.raises(TypeError, match="with_wrong_shapes: the shapes of a twin ask for 'input'"):
         record.grad("input", raw=lambda g: g, shapes=lambda input, make: make.gradient(0))(lambda g: g)
 
@@ -218,5 +218,5 @@ def test_a_declaration_says_nothing_that_is_unknown() -> None:
         return input
 
     with pytest.raises(TypeError, match=r"operator forward: no declaration says \['cheep'\]; known are .*'cheap'"):
-        op(ns=None, cheep=True)(forward)
+        op(cheep=True)(forward)
     assert "forward" not in OPS

@@ -115,13 +115,14 @@ def inplace_of(op: Op) -> Callable[..., Any]:
     return inplace
 
 
-def op(*, ns: str | None = "", aliases: tuple[str, ...] = (), method: bool = True, inplace: bool = False,
+def op(*, ns: str | None = None, aliases: tuple[str, ...] = (), method: bool = True, inplace: bool = False,
        public: str | None = None, grads: dict[str, Any] | None = None,
        **settings: Any) -> Callable[[Callable[..., Any]], Operator]:  # fmt: skip
     """Declare an operator from its forward; the decorated name becomes its public function.
 
-    ns: the namespace it is published in, or None; method, inplace: publish these too; public: its name there;
-    grads: formulas by input name; settings: those of `Op`. The function has the attribute `op`.
+    ns: the namespace it is published in, "" for torch itself; by default none, as of what composed functions call;
+    method, inplace: publish these there too; public: its name there; grads: formulas by input name; settings: those of
+    `Op`. The function has the attribute `op`.
     """
 
     def declare(fn: Callable[..., Any]) -> Any:
@@ -172,11 +173,11 @@ def choose(made: Op) -> Any:
     return call.general(made)
 
 
-def elementwise(*, promote: str | None = "float", inplace: bool = True, ufunc: str | None = None,
+def elementwise(*, promote: str | None = "float", ns: str | None = "", inplace: bool = True, ufunc: str | None = None,
                 **settings: Any) -> Callable[[Callable[..., Any]], Operator]:  # fmt: skip
-    """Declare an elementwise operator; `promote` says how dtypes meet (see `Op`)."""
+    """Declare an elementwise operator, by default of torch; `promote` says how dtypes meet (see `Op`)."""
     half = None if ufunc is not None else "float32"
-    return op(elementwise=True, promote=promote, inplace=inplace, ufunc=ufunc, **{"half": half, **settings})
+    return op(elementwise=True, promote=promote, ns=ns, inplace=inplace, ufunc=ufunc, **{"half": half, **settings})
 
 
 def function(*, ns: str = "", aliases: tuple[str, ...] = (), method: bool = False, out: bool | str = False,

@@ -90,7 +90,6 @@ def joint_batch(q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...], grou
 
 @op(
     autocast="lower",
-    ns=None,
     half=None,
     name="scaled_dot_product_attention",
     aux=("lse",),

@@ -52,7 +52,6 @@ def _channel_sum(g: Array | Tensor) -> Array | Tensor:
     factors=(0, 1),
     added=2,
     shown="convolution",
-    ns=None,
     counted=costs.Counted("convolution", "convolution_backward"),
     aten=("convolution",),
     aten_call="windowed",
@@ -130,7 +129,6 @@ conv_op.grad("bias")(lambda g: _channel_sum(g))
     aten=("convolution",),
     aten_call="transposed",
     factors=(0, 1),
-    ns=None,
     shape=shapes.shaped,
     counted=costs.Counted("convolution", "convolution_backward"),
     batch=families.input_gradient,
@@ -193,7 +191,7 @@ conv_input_op.grad("input")(
 )
 
 
-@op(factors=(0, 1), ns=None, complex_half="widens", shape=shapes.shaped, batch=families.weight_gradient)
+@op(factors=(0, 1), complex_half="widens", shape=shapes.shaped, batch=families.weight_gradient)
 def conv_weight_op(input: Array, other: Array, shape: tuple[int, ...], stride: tuple[int, ...],
                    padding: tuple[int, ...], dilation: tuple[int, ...], groups: int) -> Array:  # fmt: skip
     """The adjoint of convolution in its weight.  input: (N, O, *L), other: (N, C, *S) -> shape (O, C/G, *K)"""

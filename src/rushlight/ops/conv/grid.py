@@ -77,7 +77,7 @@ def picked(input: object, at: object, inside: object) -> Any:
     return keep(gather_op(input, broadcast(at, shape), 2), broadcast(inside, shape))
 
 
-@op(ns=None, name="grid_points")
+@op(name="grid_points")
 def interpolated(input: Array, where: Array, how: How) -> Array:
     """Interpolation of the elements around each point.  input: (N, C, *S), where: (D, N, L) positions -> (N, C, L)"""
     return backend.grid_sample(input, where, how)
@@ -112,7 +112,7 @@ def _(g: Any, input: Any, where: Tensor, input_shape: tuple[int, ...], how: How,
     return None if of_input is None else reshape_op(of_input, input_shape), of_where
 
 
-@op(ns=None, name="grid_nearest")
+@op(name="grid_nearest")
 def nearest_op(input: Array, where: Array) -> Array:
     """The elements nearest to points, ties to even.  input: (N, C, *S), where: (D, N, L) positions -> (N, C, L)"""
     return backend.grid_sample(input, where, NEAREST)
@@ -300,7 +300,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     return grid_of_op(theta, tuple(spatial), bool(align_corners))
 
 
-@op(ns=None, name="affine_grid_generator", linear=True, batch=families.images)
+@op(name="affine_grid_generator", linear=True, batch=families.images)
 def grid_of_op(theta: Array, spatial: tuple[int, ...], align: bool) -> Array:
     """The points of a grid by an affine map.  theta: (N, D, D + 1) -> (N, *S, D)"""
     grid = _points(spatial, align).astype(theta.dtype) @ theta.swapaxes(1, 2)
@@ -312,7 +312,7 @@ def _(theta: Array, spatial: tuple[int, ...]) -> list[shapes.Made]:
     return [shapes.Made((theta.shape[0], *spatial, len(spatial)), theta.dtype)]
 
 
-@op(ns=None, linear=True, batch=families.images)
+@op(linear=True, batch=families.images)
 def grid_back_op(grid: Array, spatial: tuple[int, ...], align: bool) -> Array:
     """The adjoint of `grid_of_op`.  grid: (N, *S, D) -> (N, D, D + 1)"""
     flat = grid.reshape(grid.shape[0], -1, len(spatial))

@@ -45,7 +45,6 @@ def lowest(dtype: np.dtype[Any]) -> float:
 
 @op(
     saved_as=GEOMETRY,
-    ns=None,
     aux=("which",),
     aten=("max_pool2d_with_indices", "max_pool3d_with_indices"),
     aten_call="pooled",
@@ -70,7 +69,7 @@ def _(input: Array, geometry: tuple[tuple[int, ...], ...], out_size: tuple[int, 
 max_pool_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatter_op(g, which, input_shape, geometry))
 
 
-@op(ns=None, shape=shapes.sized, batch=families.images)
+@op(shape=shapes.sized, batch=families.images)
 def pool_scatter_op(input: Array, which: Array, size: tuple[int, ...], geometry: tuple[Any, ...]) -> Array:
     """input (N, C, *L) added at the window elements `which`: -> size (N, C, *S)"""
     return backend.pool_scatter(input, which, size, geometry)
@@ -79,7 +78,7 @@ def pool_scatter_op(input: Array, which: Array, size: tuple[int, ...], geometry:
 pool_scatter_op.grad("input")(lambda g, which, geometry: pool_gather_op(g, which, geometry))
 
 
-@op(ns=None, batch=families.images)
+@op(batch=families.images)
 def pool_gather_op(input: Array, which: Array, geometry: tuple[Any, ...]) -> Array:
     """The window elements `which` of input (N, C, *S): -> (N, C, *L)"""
     return backend.pool_gather(input, which, geometry)
@@ -93,7 +92,7 @@ def _(input: Array, which: Array) -> list[shapes.Made]:
 pool_gather_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatter_op(g, which, input_shape, geometry))
 
 
-@op(ns=None, linear=True, batch=families.images)
+@op(linear=True, batch=families.images)
 def window_sum_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, ...]) -> Array:
     """Sums over windows.  input: (N, C, *S) -> (N, C, *L)"""
     made = backend.window_sum(input, geometry, out_size)
@@ -108,7 +107,7 @@ def _(input: Array, out_size: tuple[int, ...]) -> list[shapes.Made]:
 window_sum_op.grad("input")(lambda g, input_shape, geometry: window_spread_op(g, input_shape, geometry))
 
 
-@op(ns=None, linear=True, shape=shapes.sized, batch=families.images)
+@op(linear=True, shape=shapes.sized, batch=families.images)
 def window_spread_op(input: Array, size: tuple[int, ...], geometry: tuple[Any, ...]) -> Array:
     """The adjoint of window_sum.  input: (N, C, *L) -> size (N, C, *S)"""
     return backend.window_spread(input, size, geometry)
@@ -234,7 +233,7 @@ def max_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stri
     return y, reshape_op(at, at.shape[1:]) if added else in_order_of(at, x)
 
 
-@op(ns=None, half=None, batch=families.targeted)
+@op(half=None, batch=families.targeted)
 def window_positions(input: Array, spatial: tuple[int, ...], geometry: tuple[Any, ...]) -> Array:
     """As `indices_of`.  (N, C, *L) -> (N, C, *L) of int64"""
     return indices_of(input, spatial, geometry)
@@ -371,7 +370,7 @@ def adaptive_max_pool(
     return (y, at) if return_indices else y
 
 
-@op(ns=None, half=None, batch=families.images)
+@op(half=None, batch=families.images)
 def adaptive_indices_op(input: Array, sizes: tuple[int, ...]) -> Array:
     """Flat positions of the maxima of adaptive windows.  (N, C, *S) -> (N, C, *L) of int64"""
     limits = [bounds(s, o) for s, o in zip(input.shape[2:], sizes, strict=True)]
@@ -384,7 +383,7 @@ def _(input: Array, sizes: tuple[int, ...]) -> list[shapes.Made]:
     return [shapes.Made((*input.shape[:2], *sizes), shapes.INT64)]
 
 
-@op(ns=None, half=None, batch=families.images)
+@op(half=None, batch=families.images)
 def fractional_indices_op(input: Array, samples: Array, kernel: tuple[int, ...], out: tuple[int, ...]) -> Array:
     """Flat positions of the maxima of fractional windows.  (N, C, *S), (N, C, D) -> (N, C, *L) of int64"""
     if 0 in out:

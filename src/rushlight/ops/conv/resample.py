@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
-@op(ns=None, linear=True, half=None, batch=families.shifted)
+@op(linear=True, half=None, batch=families.shifted)
 def resample_op(input: Array, dims: tuple[int, ...], taps: tuple[Taps, ...]) -> Array:
     """Along each of `dims`, neighbours, in their order: output j is the sum over its taps of weight times input."""
     return _resampled(input, dims, taps)
@@ -57,7 +57,7 @@ def _(input: Array, dims: tuple[int, ...], taps: tuple[Taps, ...]) -> list[shape
 resample_op.grad("input")(lambda g, dims, taps: resample_adjoint_op(g, dims, taps))
 
 
-@op(ns=None, linear=True, half=None, batch=families.shifted)
+@op(linear=True, half=None, batch=families.shifted)
 def resample_adjoint_op(input: Array, dims: tuple[int, ...], taps: tuple[Taps, ...]) -> Array:
     """The adjoint of `resample_op`."""
     return _resampled(input, dims, tuple(each.turned for each in taps))
@@ -95,7 +95,7 @@ def fixed_point(taps: Taps) -> tuple[Array, Array, int]:
     return index, np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int64), bits
 
 
-@op(ns=None, half=None, batch=families.shifted)
+@op(half=None, batch=families.shifted)
 def resample_bytes(input: Array, dim: int, taps: object) -> Array:
     """As `resample_op` along one dimension, of uint8, rounded and limited to 0..255, as image libraries do it.  taps: of `fixed_point`"""
     index, weights, bits = taps

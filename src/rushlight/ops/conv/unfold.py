@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
-@op(aten=("im2col",), aten_call="columns", ns=None, linear=True, batch=families.images)
+@op(aten=("im2col",), aten_call="columns", linear=True, batch=families.images)
 def im2col_op(input: Array, geometry: tuple[Any, ...]) -> Array:
     """Windows of input (N, C, *S) as columns: (N, C * K, L)"""
     return backend.im2col(input, geometry)
@@ -40,7 +40,7 @@ def _(input: Array, geometry: Any) -> list[shapes.Made]:
 im2col_op.grad("input")(lambda g, input_shape, geometry: col2im_op(g, input_shape, geometry))
 
 
-@op(aten=("col2im",), ns=None, linear=True, batch=families.images)
+@op(aten=("col2im",), linear=True, batch=families.images)
 def col2im_op(input: Array, size: tuple[int, ...], geometry: tuple[Any, ...]) -> Array:
     """Columns (N, C * K, L) added at their places: size (N, C, *S)"""
     return backend.col2im(input, size, geometry)

@@ -368,7 +368,6 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
 
 @op(
     aten=("alias(input)",),
-    ns=None,
     name="alias",
     view=True,
     half=None,

@@ -86,7 +86,6 @@ def _(g: Tensor, input: Tensor, approximate: str) -> Tensor:
     aten_gradient="silu_backward(g, input)",
     ns=None,
     name="silu",
-    inplace=False,
     promote=None,
     half=None,
     cheap=True,
@@ -119,9 +118,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     return _silu_(input) if inplace else silu_op(input)
 
 
-@elementwise(
-    aten_gradient="mish_backward(g, input)", ns=None, name="mish", inplace=False, promote=None, cheap=True, again=120
-)
+@elementwise(aten_gradient="mish_backward(g, input)", ns=None, name="mish", promote=None, cheap=True, again=120)
 def mish_op(input: Array) -> Array:
     """input * tanh(softplus(input)).  (*) -> (*)"""
     require(input.dtype.kind == "f", "mish", input)
@@ -269,7 +266,6 @@ def _halves(x: Array | Tensor, dim: int) -> tuple[Any, ...]:
 @op(
     aten=("glu(input, dim=-1)",),
     aten_gradient="glu_backward(g, input, dim)",
-    ns=None,
     name="glu",
     half=None,
     repeatable=True,

@@ -134,7 +134,7 @@ def _fitting(x: Array, *bounds: object) -> tuple[Any, ...]:
     return tuple(None if bound is None else fitted("clamp", bound, x.dtype, True) for bound in bounds)
 
 
-@elementwise(aten=("clamp(input, low=None, high=None)",), promote="arith", half=None, ns=None, name="clamp", saved_as={"min": "low", "max": "high"}, inplace=False, refuse="c", aux=("inside",), planes=1, integers=True, refusal=complex_refused(NotImplementedError, "clamp is not supported for complex types"),
+@elementwise(aten=("clamp(input, low=None, high=None)",), promote="arith", half=None, ns=None, name="clamp", saved_as={"min": "low", "max": "high"}, refuse="c", aux=("inside",), planes=1, integers=True, refusal=complex_refused(NotImplementedError, "clamp is not supported for complex types"),
              grads={"input": lambda g, inside: keep(g, inside)})  # fmt: skip
 def clamp_numbers(input: Array, low: float | None, high: float | None) -> tuple[Any, ...]:
     """`input` limited to [low, high], numbers or None.  (*) -> (*)"""
@@ -172,7 +172,7 @@ def _bytes(mask: Any) -> Any:
     return np.asarray(mask).view(np.int8)
 
 
-@elementwise(aten=("clamp.Tensor",), promote="arith", half=None, ns=None, name="clamp_tensor", inplace=False, refuse="c", aux=("source",), planes=2, refusal=complex_refused(NotImplementedError, "clamp is not supported for complex types"),
+@elementwise(aten=("clamp.Tensor",), promote="arith", half=None, ns=None, name="clamp_tensor", refuse="c", aux=("source",), planes=2, refusal=complex_refused(NotImplementedError, "clamp is not supported for complex types"),
              grads={"input": lambda g, source: keep(g, source == WITHIN),
                     "min": lambda g, source: keep(g, source == BELOW),
                     "max": lambda g, source: keep(g, source == ABOVE)})  # fmt: skip
@@ -299,7 +299,7 @@ publish_inplace(clamp_max_, "clamp_max", "", ())
 # where -----------------------------------------------------------------------------------------------
 
 
-@elementwise(aten=("where.self",), promote=None, ns=None, name="where", half=None, inplace=False, masks=("condition",),
+@elementwise(aten=("where.self",), promote=None, ns=None, name="where", half=None, masks=("condition",),
              grads={"input": lambda g, condition: keep(g, condition),
                     "other": lambda g, condition: named.masked_fill(g, condition, 0)}, complex_half="moves")  # fmt: skip
 def where_op(condition: Array, input: Array, other: Array) -> Array:

@@ -86,7 +86,7 @@ for _comparison, _ufunc in ((eq, np.equal), (ne, np.not_equal), (lt, np.less), (
 def _overwriting(of: Any) -> None:
     """Publish the in-place form of a comparison: it gives numbers, which depend on neither operand's slope."""
 
-    @elementwise(aten=of.op.aten, promote="compare", ufunc=of.op.ufunc, refuse=of.op.refuse, ns=None, name=of.op.name, inplace=False,
+    @elementwise(aten=of.op.aten, promote="compare", ufunc=of.op.ufunc, refuse=of.op.refuse, ns=None, name=of.op.name,
                  grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)})  # fmt: skip
     def overwriting(input: Array, other: Array) -> Array:
         """The comparison, for its in-place form alone."""
@@ -157,7 +157,7 @@ def _check_close(name: str, input: Any, other: Any, rtol: float, atol: float) ->
             raise RuntimeError(f"{name}(): {argument} must be greater than or equal to zero, but got {value}")
 
 
-@elementwise(promote="compare", half="float32", ns=None, inplace=False, name="isclose", complex_half="widens")
+@elementwise(promote="compare", half="float32", ns=None, name="isclose", complex_half="widens")
 def isclose_op(input: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
     """Whether |input - other| <= atol + rtol |other|.  (*), (*) -> (*) bool"""
     close = np.asarray(np.equal(input, other))

@@ -36,7 +36,6 @@ WHOLES = {part: whole for whole, part in PARTS.items()}
 
 @op(
     aten=("real(input)",),
-    ns=None,
     view=True,
     half=None,
     linear=True,
@@ -51,7 +50,6 @@ def real_part(input: Array) -> Array:
 
 @op(
     aten=("imag(input)",),
-    ns=None,
     view=True,
     half=None,
     linear=True,
@@ -105,6 +103,7 @@ def _unturned(bits: int) -> int:
 
 
 @op(
+    ns="",
     view=True,
     half=None,
     linear=True,
@@ -124,6 +123,7 @@ def view_as_real(input: Array) -> Array:
 
 
 @op(
+    ns="",
     view=True,
     half=None,
     linear=True,
@@ -176,7 +176,7 @@ def _whole(a: Array, b: Array) -> Array:
     return np.empty(shape, WHOLES[a.dtype])
 
 
-@elementwise(linear=True, promote="compare", half=None, ns=None, inplace=False, strict=True, name="complex",
+@elementwise(linear=True, promote="compare", half=None, ns=None, strict=True, name="complex",
              grads={"real": lambda g: real(g), "imag": lambda g: imag(g)})  # fmt: skip
 def complex_op(real: Array, imag: Array) -> Array:
     """real + i imag, broadcast.  (*), (*) -> (*) complex"""
@@ -254,7 +254,6 @@ def _as_number(mask: Array | Tensor) -> Array | Tensor:
 
 
 @op(
-    ns=None,
     name="conj",
     view=True,
     half=None,
@@ -270,7 +269,6 @@ def conj_view(input: Array) -> Array:
 
 
 @op(
-    ns=None,
     name="neg_view",
     view=True,
     half=None,

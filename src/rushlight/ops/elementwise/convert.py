@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 @op(
     aten=("clone(input, *, format=None)",),
-    ns=None,
     name="clone",
     half=None,
     linear=True,
@@ -73,7 +72,6 @@ def _(input: Array, format: Any) -> list[shapes.Made]:
 
 @op(
     aten_call="copied",
-    ns=None,
     name="_to_copy",
     half=None,
     linear=True,
@@ -123,7 +121,6 @@ COMPLEX64 = np.dtype(np.complex64)
 
 @op(
     aten=("copy",),
-    ns=None,
     half=None,
     linear=True,
     complex_half="moves",

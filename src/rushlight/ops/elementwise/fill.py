@@ -27,7 +27,6 @@ from rushlight.tensor import Tensor
 
 @op(
     aten=("fill.Scalar",),
-    ns=None,
     name="fill",
     half=None,
     grads={"input": lambda g: zeros_like(g)},
@@ -46,7 +45,6 @@ def fill_number(input: Array, value: float) -> Array:
 
 @op(
     aten_call="filled",
-    ns=None,
     name="fill_",
     half=None,
     grads={"input": lambda g: zeros_like(g)},
@@ -63,7 +61,6 @@ def fill_in_place(input: Array, value: float) -> Array:
 
 @op(
     aten=("fill.Tensor",),
-    ns=None,
     name="fill_tensor",
     half=None,
     grads={"input": lambda g: zeros_like(g), "value": lambda g: sum_op(g)},

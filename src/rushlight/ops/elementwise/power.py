@@ -297,7 +297,6 @@ def log_of(x: complex) -> complex:
     name="pow",
     saved_as={"exponent": "other"},
     ns=None,
-    inplace=False,
     refuse="b",
     half=None,
     knows_numbers=True,

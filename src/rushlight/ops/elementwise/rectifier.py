@@ -48,7 +48,7 @@ def publish_inplace(name: str, fn: Callable[..., Any], *spaces: str) -> Callable
 # What the gradients are made of -----------------------------------------------------------------------
 
 
-@op(ns=None, name="threshold_backward", half=None, masks=("gate",), shape=shapes.dense_grad, batch=families.targeted)
+@op(name="threshold_backward", half=None, masks=("gate",), shape=shapes.dense_grad, batch=families.targeted)
 def gated(grad: Array, gate: Array) -> Array:
     """`grad` where `gate` (bool) is True, else 0.  (*), (*) -> (*)"""
     return backend.relu_backward(grad, gate)
@@ -57,7 +57,7 @@ def gated(grad: Array, gate: Array) -> Array:
 gated.grad("grad")(lambda g, gate: gated(g, gate))
 
 
-@op(ns=None, shape=shapes.truths, batch=families.targeted)
+@op(shape=shapes.truths, batch=families.targeted)
 def outside(input: Array, low: float, high: float) -> Array:
     """Where `input` is not in [low, high]: there too where it is NaN.  (*) -> (*) bool"""
     inside = np.asarray(input >= low)
@@ -65,7 +65,7 @@ def outside(input: Array, low: float, high: float) -> Array:
     return np.logical_not(inside, out=inside)
 
 
-@op(ns=None, shape=shapes.truths, batch=families.targeted)
+@op(shape=shapes.truths, batch=families.targeted)
 def between(input: Array, low: float, high: float) -> Array:
     """Where `input` is over `low` and under `high`, or NaN.  (*) -> (*) bool"""
     return _within(input, low, high)
@@ -77,7 +77,7 @@ def _within(x: Array, low: float, high: float) -> Array:
     return np.logical_not(beyond, out=beyond)
 
 
-@op(aten=("threshold_backward",), ns=None, half=None, shape=shapes.dense_grad, batch=families.targeted)
+@op(aten=("threshold_backward",), half=None, shape=shapes.dense_grad, batch=families.targeted)
 def relu_backward(grad: Array, output: Array) -> Array:
     """`grad` where the result of relu is over 0, else 0.  (*), (*) -> (*)"""
     return backend.relu_backward(grad, output)
@@ -86,7 +86,7 @@ def relu_backward(grad: Array, output: Array) -> Array:
 relu_backward.grad("grad")(lambda g, output: relu_backward(g, output))
 
 
-@op(ns=None, half=None, shape=shapes.dense_grad, batch=families.targeted)
+@op(half=None, shape=shapes.dense_grad, batch=families.targeted)
 def leaky_relu_backward(grad: Array, output: Array, slope: float) -> Array:
     """`grad`, times `slope` where `output` is not over 0.  (*), (*) -> (*)"""
     if output.dtype != bool or grad.size < LARGE:
@@ -97,7 +97,7 @@ def leaky_relu_backward(grad: Array, output: Array, slope: float) -> Array:
 leaky_relu_backward.grad("grad")(lambda g, output, slope: leaky_relu_backward(g, output, slope))
 
 
-@op(ns=None, shape=shapes.truths, batch=families.targeted)
+@op(shape=shapes.truths, batch=families.targeted)
 def strictly(input: Array, low: float, high: float) -> Array:
     """Where `input` is over `low` and under `high`.  (*) -> (*) bool"""
     inside = np.asarray(input > low)
@@ -105,7 +105,7 @@ def strictly(input: Array, low: float, high: float) -> Array:
     return inside
 
 
-@op(ns=None, shape=shapes.truths, batch=families.targeted)
+@op(shape=shapes.truths, batch=families.targeted)
 def not_under(input: Array, level: float) -> Array:
     """Where `input` is not under `level`: there too where it is NaN.  (*) -> (*) bool"""
     under = np.asarray(input < level)
@@ -183,7 +183,7 @@ def _leaky(x: Array, slope: float, out: Array | None = None) -> Array:
     return backend.leaky_relu(x, slope, out=out)
 
 
-@op(aten=("leaky_relu(input, negative_slope=0.01)",), aten_gradient="leaky_relu_backward(g, input, negative_slope, ''=False)", ns=None, name="leaky_relu",
+@op(aten=("leaky_relu(input, negative_slope=0.01)",), aten_gradient="leaky_relu_backward(g, input, negative_slope, ''=False)", name="leaky_relu",
     grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)}, half=None, shape=shapes.same, repeatable=True, batch=families.targeted,
     again=15, behind="input", over=True, pointwise=True, gates=lambda x, slope: np.greater(x, 0))  # fmt: skip
 def leaky_relu_op(input: Array, negative_slope: float) -> Array:
@@ -191,7 +191,7 @@ def leaky_relu_op(input: Array, negative_slope: float) -> Array:
     return _leaky(input, negative_slope)
 
 
-@op(ns=None, name="falling_leaky_relu",
+@op(name="falling_leaky_relu",
     grads={"input": lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope)}, half=None, shape=shapes.same, repeatable=True, batch=families.targeted)  # fmt: skip
 def falling_leaky_relu(input: Array, negative_slope: float) -> Array:
     """`leaky_relu` of a slope < 0, whose result does not tell the sign of the input.  (*) -> (*)"""
@@ -220,7 +220,7 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 publish_inplace("leaky_relu_", leaky_relu_, F)
 
 
-@op(aten=("_prelu_kernel",), ns=None, name="prelu_kernel", shape=shapes.dense, repeatable=True, batch=families.targeted)
+@op(aten=("_prelu_kernel",), name="prelu_kernel", shape=shapes.dense, repeatable=True, batch=families.targeted)
 def prelu_op(input: Array, weight: Array) -> Array:
     """input where over 0, else weight * input, broadcast.  (*), (*) -> (*)"""
     if weight.size == 1 and weight.dtype == input.dtype and weight.ndim <= input.ndim:
@@ -265,7 +265,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 NAMESPACES.setdefault(F, {})["prelu"] = prelu
 
 
-@op(ns=None, grads={"input": lambda g, noise: g * noise}, shape=shapes.same, repeatable=True, batch=families.targeted)
+@op(grads={"input": lambda g, noise: g * noise}, shape=shapes.same, repeatable=True, batch=families.targeted)
 def rrelu_with_noise(input: Array, noise: Array) -> Array:
     """input times its slopes, which alone are kept.  (*), (*) -> (*)"""
     return input * noise
@@ -323,7 +323,6 @@ publish_inplace("rrelu_", rrelu_, "", F)
 @op(
     aten=("hardtanh(input, min_val=-1, max_val=1)",),
     aten_gradient="hardtanh_backward(g, input, min_val, max_val)",
-    ns=None,
     name="hardtanh",
     half=None,
     shape=shapes.same,
@@ -394,7 +393,7 @@ def _sixth(g: Array | Tensor, out: Array | Tensor) -> object:
     return gated(g, out if raw(out).dtype == bool else strictly(out, 0.0, 1.0)) * (1 / 6)  # see `gates`
 
 
-@elementwise(aten_gradient="hardsigmoid_backward(g, input)", ns=None, name="hardsigmoid", inplace=False, promote=None, grads={"input": _sixth},
+@elementwise(aten_gradient="hardsigmoid_backward(g, input)", ns=None, name="hardsigmoid", promote=None, grads={"input": _sixth},
              gates=lambda x: strictly.op.forward(x, 0.0, 1.0))  # fmt: skip
 def hardsigmoid_op(input: Array) -> Array:
     """min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
@@ -422,7 +421,6 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     aten_gradient="hardswish_backward(g, input)",
     ns=None,
     name="hardswish",
-    inplace=False,
     promote=None,
     half=None,
     cheap=True,
@@ -451,7 +449,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return _hardswish_(input) if inplace else hardswish_op(input)
 
 
-@op(aten=("threshold(input, threshold, value)",), aten_gradient="threshold_backward(g, input, threshold)", ns=None, name="threshold", aux=("above",), planes=1, grads={"input": lambda g, above: gated(g, above)},
+@op(aten=("threshold(input, threshold, value)",), aten_gradient="threshold_backward(g, input, threshold)", name="threshold", aux=("above",), planes=1, grads={"input": lambda g, above: gated(g, above)},
     shape=shapes.same_and_mask, repeatable=True, batch=families.targeted, pointwise=True)  # fmt: skip
 def threshold_op(input: Array, threshold: float, value: float) -> tuple[Any, ...]:
     """input where over `threshold`, else `value`.  (*) -> (*)"""
@@ -515,7 +513,6 @@ NAMESPACES[F]["hardshrink"] = hardshrink
 @op(
     aten=("softshrink(input, lambd=0.5)",),
     aten_gradient="softshrink_backward(g, input, lambd)",
-    ns=None,
     name="softshrink",
     shape=shapes.same,
     repeatable=True,

@@ -23,7 +23,6 @@ def rows(x: Array | None) -> Any:
 
 
 @op(
-    ns=None,
     name="_thnn_fused_lstm_cell",
     shown="thnn_fused_lstm_cell",
     half=None,

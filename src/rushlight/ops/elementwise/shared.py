@@ -54,7 +54,6 @@ def over(g: Array | Tensor, t: Array | Tensor) -> Any:
 
 @op(
     aten_call="nothing",
-    ns=None,
     half=None,
     linear=True,
     complex_half="moves",
@@ -68,7 +67,6 @@ def nothing(input: Array) -> Array:
 
 @op(
     aten_call="kept",
-    ns=None,
     half=None,
     linear=True,
     masks=("mask",),

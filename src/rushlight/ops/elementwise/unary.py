@@ -208,7 +208,7 @@ def _tanh_raw(g: Array, out: Array) -> Array:
     return backend.tanh_backward(g, out)
 
 
-@op(ns=None, shape=shapes.dense_grad, batch=families.targeted)
+@op(shape=shapes.dense_grad, batch=families.targeted)
 def tanh_backward(grad: Array, output: Array) -> Array:
     """grad * (1 - output^2), of real numbers: one operator, so that derivatives of it save and compute less.  (*), (*) -> (*)"""
     return _tanh_raw(grad, output)
@@ -296,7 +296,7 @@ def _sigmoid_raw(g: Array, out: Array) -> Array:
     return backend.sigmoid_backward(g, out)
 
 
-@op(ns=None, shape=shapes.dense_grad, batch=families.targeted)
+@op(shape=shapes.dense_grad, batch=families.targeted)
 def sigmoid_backward(grad: Array, output: Array) -> Array:
     """grad * (1 - output) * output, of real numbers.  (*), (*) -> (*)"""
     return _sigmoid_raw(grad, output)
@@ -385,7 +385,7 @@ def _(g: Array | Tensor, input: Array | Tensor) -> Any:
     return g * conj(sinc_slope(input, 1))
 
 
-@elementwise(ns=None, inplace=False, grads={"input": lambda g, input, n: g * conj(sinc_slope(input, n + 1))})
+@elementwise(ns=None, grads={"input": lambda g, input, n: g * conj(sinc_slope(input, n + 1))})
 def sinc_slope(input: Array, n: int) -> Array:
     """The n-th derivative of sinc.  input: (*) -> (*)"""
     return backend.sinc_slope(input, n)

@@ -60,7 +60,6 @@ def rows_of(name: str, weight: Array, indices: Array) -> Array:
 @op(
     aten=("embedding(weight, indices, padding_idx=-1, by_freq=False, sparse=False)",),
     aten_gradient="embedding",
-    ns=None,
     name="embedding",
     saved_as={"scale_grad_by_freq": "by_freq"},
     half=None,
@@ -128,7 +127,7 @@ def used_rows(rows: Array | Tensor, indices: Any, shape: tuple[int, ...], paddin
     return tensor_functions["sparse"](found) if isinstance(rows, Tensor) else found
 
 
-@op(ns=None, name="embedding_dense_backward", half=None, masks=("indices",), batch=families.embedding_backward)
+@op(name="embedding_dense_backward", half=None, masks=("indices",), batch=families.embedding_backward)
 def embedding_backward(grad: Array, indices: Array, count: int, padding_idx: int, by_freq: bool) -> Array:
     """The rows of `grad` added up by index, not those of `padding_idx`.  (*, D), (*) -> (count, D)
 

@@ -38,7 +38,7 @@ BAGS = 1 << 14  # numbers of bags that are made together
 FEW = 2  # how many times as many members as there are bags a bag may have for these to be made together
 
 
-@op(ns=None, name="embedding_bag", half=None, masks=("indices", "bag"))
+@op(name="embedding_bag", half=None, masks=("indices", "bag"))
 def bag_op(weight: Array, scale: Array | None, indices: Array, bag: Array, bags: int, by_freq: bool,
            sparse: bool = False) -> Array:  # fmt: skip
     """Sums of scale[i] * weight[indices[i]] over the i of each bag.  (V, D), (N,), (N,), (N,) -> (bags, D)"""
@@ -133,7 +133,7 @@ def _(g: Array | Tensor, weight: Array | Tensor, indices: Array | Tensor, bag: A
     return ops.sum(rows, -1)
 
 
-@op(ns=None, name="embedding_bag_max", half=None, aux=("chosen",), masks=("indices", "bag"))
+@op(name="embedding_bag_max", half=None, aux=("chosen",), masks=("indices", "bag"))
 def bag_max_op(weight: Array, indices: Array, bag: Array, bags: int) -> tuple[Array, ...]:
     """Maxima over each bag, 0 for empty ones.  (V, D), (N,), (N,) ascending -> (bags, D)
 
@@ -182,7 +182,7 @@ def _put_maxima_by_bag(out: Array, chosen: Array, weight: Array, indices: Array,
 bag_max_op.grad("weight")(lambda g, chosen, weight_shape: put_rows(g, chosen, weight_shape[0]))
 
 
-@op(ns=None, masks=("chosen",))
+@op(masks=("chosen",))
 def put_rows(grad: Array, chosen: Array, count: int) -> Array:
     """out[chosen[i, j], j] += grad[i, j], but for negative ones.  (B, D), (B, D) -> (count, D)"""
     out = np.zeros((count, grad.shape[1]), grad.dtype)
@@ -199,7 +199,7 @@ def put_rows(grad: Array, chosen: Array, count: int) -> Array:
 put_rows.grad("grad")(lambda g, chosen: take_rows(g, chosen))
 
 
-@op(ns=None, masks=("chosen",))
+@op(masks=("chosen",))
 def take_rows(input: Array, chosen: Array) -> Array:
     """input[chosen[i, j], j], 0 for negative ones.  (V, D), (B, D) -> (B, D)"""
     return np.where(chosen >= 0, input[chosen, np.arange(input.shape[1])], input.dtype.type(0))

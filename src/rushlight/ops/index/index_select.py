@@ -40,7 +40,6 @@ def place(index: Array | slice, dim: int) -> tuple[Any, ...]:
 
 @op(
     aten=("index_select(input, dim, index)",),
-    ns=None,
     name="index_select",
     half=None,
     linear=True,
@@ -68,7 +67,6 @@ index_select_op.grad("input")(lambda g, index, input_shape, dim: index_select_ad
 
 
 @op(
-    ns=None,
     half=None,
     linear=True,
     masks=("index",),
@@ -115,7 +113,6 @@ def _add_into(out: Array, index: Array, source: Array, dim: int, alpha: int) -> 
 
 @op(
     aten=("index_add(input, dim, index, source, *, alpha=1)",),
-    ns=None,
     name="index_add",
     half=None,
     linear=True,
@@ -153,7 +150,6 @@ def _copy_into(out: Array, index: Array, source: Array, dim: int) -> None:
 
 @op(
     aten=("index_copy(input, dim, index, source)",),
-    ns=None,
     name="index_copy",
     half=None,
     linear=True,
@@ -177,7 +173,6 @@ index_copy_op.grad("source")(lambda g, index, dim: index_select_op(g, index, dim
 @op(
     aten=("index_fill.int_Tensor",),
     aten_call="index_fill",
-    ns=None,
     name="index_fill",
     half=None,
     linear=True,

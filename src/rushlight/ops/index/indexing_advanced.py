@@ -89,7 +89,6 @@ def explained(error: IndexError, shape: tuple[int, ...], slots: Slots, indices: 
 @op(
     aten=("index.Tensor",),
     aten_call="indexed",
-    ns=None,
     name="index",
     half=None,
     linear=True,
@@ -121,7 +120,7 @@ def indexed_shape(shape: tuple[int, ...], slots: Slots, indices: tuple[Array, ..
 index_op.grad("input")(lambda g, indices, input_shape, slots: index_zeros(g, indices, input_shape, slots))
 
 
-@op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.sized, batch=families.index_zeros)
+@op(half=None, linear=True, complex_half="widens", shape=shapes.sized, batch=families.index_zeros)
 def index_zeros(input: Array, indices: Arrays, size: tuple[int, ...], slots: Slots) -> Array:
     """Zeros of shape `size` to which `input` is added at indices: the adjoint of `index`.  (*) -> size"""
     if slots == (0,) and indices[0].dtype.kind == "b" and indices[0].shape == size and input.ndim == 1:
@@ -146,7 +145,6 @@ def add_at(out: Array, slots: Slots, indices: tuple[Any, ...], values: Array) ->
 @op(
     aten_call="put",
     linear=True,
-    ns=None,
     name="index_put",
     half=None,
     complex_half="widens",

@@ -42,7 +42,6 @@ def _fill_into(out: Array, mask: Array, value: Any) -> None:
 
 @op(
     aten=("masked_fill.Scalar",),
-    ns=None,
     name="masked_fill",
     half=None,
     masks=("mask",),
@@ -63,7 +62,6 @@ masked_fill_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
 
 @op(
     aten=("masked_fill.Tensor",),
-    ns=None,
     name="masked_fill_tensor",
     half=None,
     linear=True,
@@ -89,7 +87,6 @@ def expanded(mask: Array | Tensor, like: Array | Tensor) -> Array | Tensor:
 
 
 @op(
-    ns=None,
     name="masked_select",
     half=None,
     linear=True,
@@ -106,7 +103,6 @@ masked_select_op.grad("input")(lambda g, mask, input_shape: masked_put(g, mask, 
 
 
 @op(
-    ns=None,
     half=None,
     linear=True,
     masks=("mask",),
@@ -126,7 +122,6 @@ def _scatter_into(out: Array, source: Array, mask: Array) -> None:
 
 @op(
     aten=("masked_scatter(input, mask, source)",),
-    ns=None,
     name="masked_scatter",
     half=None,
     linear=True,
@@ -146,7 +141,7 @@ masked_scatter_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
 masked_scatter_op.grad("source")(lambda g, mask, source_shape: first_of(masked_select_op(g, mask), source_shape))
 
 
-@op(ns=None, half=None, linear=True, complex_half="moves", shape=shapes.sized, batch=families.padded)
+@op(half=None, linear=True, complex_half="moves", shape=shapes.sized, batch=families.padded)
 def first_of(input: Array, size: tuple[int, ...]) -> Array:
     """Zeros of shape `size` whose first elements are those of `input`.  (N) -> size"""
     out = np.zeros(size, input.dtype)

@@ -26,7 +26,6 @@ from rushlight.tensor import Tensor, wrap
 
 @op(
     aten=("gather(input, dim, index)",),
-    ns=None,
     name="gather",
     half=None,
     linear=True,
@@ -46,7 +45,7 @@ def _(g: Array | Tensor, index: Array, input_shape: tuple[int, ...], dim: int) -
     return gather_adjoint(g, index, input_shape, dim)
 
 
-@op(ns=None, half=None, linear=True, masks=("index",), shape=shapes.sized, batch=families.shifted)
+@op(half=None, linear=True, masks=("index",), shape=shapes.sized, batch=families.shifted)
 def gather_adjoint(input: Array, index: Array, size: tuple[int, ...], dim: int) -> Array:
     """Zeros of shape `size` to which `input` is added at `index` along `dim`: the adjoint of gather.  (*) -> size"""
     out = np.zeros(size, input.dtype)
@@ -88,7 +87,6 @@ def _scatter_into(out: Array, index: Array, src: Array, dim: int) -> None:
 @op(
     aten=("scatter.src(input, dim, index, src)",),
     linear=True,
-    ns=None,
     name="scatter",
     half=None,
     masks=("index",),
@@ -109,7 +107,6 @@ scatter_op.grad("src")(lambda g, index, src_shape, dim: _padded(gather_op(g, ind
 
 @op(
     aten=("scatter.value(input, dim, index, value)",),
-    ns=None,
     name="scatter_value",
     half=None,
     masks=("index",),
@@ -133,7 +130,6 @@ def _add_into(out: Array, index: Array, src: Array, dim: int) -> None:
 
 @op(
     aten=("scatter_add(input, dim, index, src)",),
-    ns=None,
     name="scatter_add",
     half=None,
     linear=True,

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 @op(
-    ns=None,
     name="slice_scatter",
     saved_as=SLICE,
     half=None,
@@ -44,7 +43,6 @@ slice_scatter_op.grad("src")(lambda g, index: slice_op(g, index))
 
 
 @op(
-    ns=None,
     name="diagonal_scatter",
     half=None,
     linear=True,

@@ -21,7 +21,7 @@ from rushlight.ops.shape.reshape import reshape_op
 from rushlight.tensor import Tensor
 
 
-@op(ns=None, name="take", half=None, linear=True, masks=("index",), shape=shapes.indexed, batch=families.take)
+@op(name="take", half=None, linear=True, masks=("index",), shape=shapes.indexed, batch=families.take)
 def take_op(input: Array, index: Array) -> Array:
     """The elements at flat positions.  (*), (*) -> shape of index"""
     if not input.size and index.size:
@@ -32,7 +32,7 @@ def take_op(input: Array, index: Array) -> Array:
 take_op.grad("input")(lambda g, index, input_shape: take_adjoint(g, index, input_shape))
 
 
-@op(ns=None, half=None, linear=True, masks=("index",), shape=shapes.sized, batch=families.take_adjoint)
+@op(half=None, linear=True, masks=("index",), shape=shapes.sized, batch=families.take_adjoint)
 def take_adjoint(input: Array, index: Array, size: tuple[int, ...]) -> Array:
     """Zeros of shape `size` to which `input` is added at flat positions: the adjoint of take.  (*) -> size"""
     out = np.zeros(size, input.dtype)
@@ -54,7 +54,7 @@ def _put_into(out: Array, index: Array, source: Array, accumulate: bool) -> None
         out[...] = whole
 
 
-@op(ns=None, name="put", half=None, linear=True, masks=("index",), shape=shapes.same, batch=families.put)
+@op(name="put", half=None, linear=True, masks=("index",), shape=shapes.same, batch=families.put)
 def put_op(input: Array, index: Array, source: Array, accumulate: bool) -> Array:
     """`input` with `source` at flat positions, put or added.  (*), (*), (*) -> (*)"""
     out = copied(input)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 F = "nn.functional"
 
 
-@op(ns=None, name="trilinear", refuse="bc", batch=families.trilinear)
+@op(name="trilinear", refuse="bc", batch=families.trilinear)
 def bilinear_op(input1: Array, input2: Array, weight: Array) -> Array:
     """sum over i, j of input1[n, i] * weight[o, i, j] * input2[n, j], output by output.  -> (N, O)"""
     out = np.empty((len(input1), len(weight)), input1.dtype)

@@ -40,7 +40,6 @@ _TOGETHER = 64  # rows up to which NumPy's loop over a batch costs less than cal
     aten_more=True,
     autocast="float32",
     shown="linalg_cholesky_ex",
-    ns=None,
     batch=families.leading,
 )
 def cholesky_op(A: Array, upper: bool) -> Array:
@@ -131,7 +130,7 @@ def positive(A: Array, factor: Array) -> Array:
     return info
 
 
-@op(ns=None, name="positive_order", batch=families.leading)
+@op(name="positive_order", batch=families.leading)
 def positive_op(A: Array, factor: Array) -> Array:
     """As `positive`, as an operator."""
     return positive(A, factor)
@@ -176,7 +175,7 @@ def cholesky_torch(input: Tensor, upper: bool = False) -> Tensor:
     return cholesky(input, upper=upper)
 
 
-@op(ns=None, grads={"input": lambda g: g}, batch=families.leading)
+@op(grads={"input": lambda g: g}, batch=families.leading)
 def factor_op(input: Array, upper: bool) -> Array:
     """The triangle of a factor.  Its derivatives are those by all elements, as if the other triangle were looked at."""
     return np.triu(input) if upper else np.tril(input)
@@ -192,7 +191,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     return cholesky_inverse_op(factor_op(input, upper), upper)
 
 
-@op(autocast="float32", ns=None, batch=families.leading)
+@op(autocast="float32", batch=families.leading)
 def cholesky_inverse_op(input: Array, upper: bool) -> Array:
     """The inverse of L L^H (or U^H U), of a factor that is triangular."""
     zero = np.diagonal(input, axis1=-2, axis2=-1) == 0
@@ -217,7 +216,7 @@ def _(t_input: Tensor, input: Tensor, out: Tensor, upper: bool) -> Tensor:
     return -(out @ (change + mH(change)) @ out)
 
 
-@op(autocast="float32", shown="cholesky_solve", ns=None, batch=families.leading)
+@op(autocast="float32", shown="cholesky_solve", batch=families.leading)
 def cholesky_solve_op(input: Array, input2: Array, upper: bool) -> Array:
     """As `cholesky_solve`.  Its derivatives by the factor are those by all elements."""
     factor = _turned(input2) if upper else input2

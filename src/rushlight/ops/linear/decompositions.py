@@ -190,7 +190,7 @@ def unknown_of(A: Array) -> Array:
     return np.asarray(np.isnan(A).any((-2, -1)))
 
 
-@op(autocast="float32", shown="linalg_solve_ex", ns=None, batch=families.leading)
+@op(autocast="float32", shown="linalg_solve_ex", batch=families.leading)
 def solve_op(A: Array, B: Array) -> Array:
     """A^-1 B.  A: (*, N, N), B: (*, N, M) -> (*, N, M); infinite where A is singular."""
     return guarded_solve(A, B)
@@ -215,7 +215,7 @@ def singular(A: Array) -> Array:
     return found
 
 
-@op(ns=None, name="singular_order", batch=families.leading)
+@op(name="singular_order", batch=families.leading)
 def singular_op(A: Array) -> Array:
     """For each matrix 0, or which of its pivots is the first to be zero, from 1.  (*, N, N) -> (*) int32"""
     from rushlight.ops.linear.lu import first_zero_pivot
@@ -262,7 +262,7 @@ def inv(A: Tensor) -> Tensor:
     return found
 
 
-@op(saved_as={"inverse": "out"}, autocast="float32", shown="linalg_inv_ex", ns=None, batch=families.leading)
+@op(saved_as={"inverse": "out"}, autocast="float32", shown="linalg_inv_ex", batch=families.leading)
 def inverse(A: Array) -> Array:
     """The inverse, infinite where singular.  (*, N, N) -> (*, N, N)"""
     if large.by_itself(A) and (found := large.inverses(A)) is not None:
@@ -343,7 +343,6 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     aten=("linalg_qr(A, mode='reduced')",),
     autocast="float32",
     shown="linalg_qr",
-    ns=None,
     outputs=("Q", "R"),
     batch=families.leading,
 )
@@ -423,7 +422,7 @@ def wide(Q: Tensor, left: Tensor, rest: Tensor) -> Tensor:
     return cat([left, mH(Q) @ rest], -1)
 
 
-@op(ns=None, shape=shapes.same, batch=families.targeted)
+@op(shape=shapes.same, batch=families.targeted)
 def no_gradient(input: Array) -> Array:
     """A copy whose gradient is refused: R alone does not determine the gradient of QR."""
     return input.copy()
@@ -451,7 +450,6 @@ def qr_torch(input: Tensor, some: bool = True) -> tuple[Tensor, ...]:
     aten=("_linalg_svd",),
     autocast="float32",
     shown="linalg_svd",
-    ns=None,
     outputs=("U", "S", "Vh"),
     batch=families.leading,
 )
@@ -610,7 +608,7 @@ def followed(A: Tensor) -> bool:
     return (modes.grad and A.requires_grad) or (bool(modes.levels) and owned((A,)))
 
 
-@op(autocast="float32", shown="linalg_svdvals", ns=None, batch=families.leading)
+@op(autocast="float32", shown="linalg_svdvals", batch=families.leading)
 def singular_values(A: Array) -> Array:
     """The singular values alone, in half the time.  (*, M, N) -> (*, K)"""
     return svd_of(A, vectors=False)[0]

@@ -33,7 +33,7 @@ def unit(x: Array | Tensor, dim: int, eps: float) -> tuple[Any, Any, Any]:
     return x / norm, norm, square > eps * eps
 
 
-@op(ns=None, name="cosine_similarity", promote="arith", refuse="bic", refusal=RuntimeError, batch=families.along_both)
+@op(name="cosine_similarity", promote="arith", refuse="bic", refusal=RuntimeError, batch=families.along_both)
 def cosine_op(x1: Array, x2: Array, dim: int, eps: float) -> Array:
     """Sums of x1 * x2 along `dim` over the product of the norms, each at least eps.  (*), (*) -> (*)"""
     product = fold_of(np.add, lambda a, b: a * b.conj(), x1, (dim,), False, x2)
@@ -101,7 +101,7 @@ def slope_of(d: Array | Tensor, norm: Array | Tensor, p: float) -> Array | Tenso
     return ops.sign(d) * (ops.abs(zero) / safe) ** (p - 1)
 
 
-@op(ns=None, name="pdist")
+@op(name="pdist")
 def pdist_op(input: Array, p: float) -> Array:
     """Distances of order `p` of the rows i < j of `input`, i by i.  (N, M) -> (N * (N - 1) / 2,)"""
     return backend.own_distances(input, p)

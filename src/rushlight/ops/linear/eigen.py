@@ -41,7 +41,7 @@ from rushlight.tensor import Tensor
 # Of Hermitian matrices -------------------------------------------------------------------------------
 
 
-@op(autocast="float32", shown="linalg_eigvalsh", ns=None, batch=families.leading)
+@op(autocast="float32", shown="linalg_eigvalsh", batch=families.leading)
 def eigenvalues(A: Array, UPLO: str) -> Array:
     """The eigenvalues alone of Hermitian matrices.  (*, N, N) -> (*, N)"""
     return eigh_of(A, UPLO, False)[0]
@@ -67,7 +67,6 @@ def eigh_of(A: Array, UPLO: str, vectors: bool = True) -> tuple[Array, ...]:
     aten=("_linalg_eigh(A, UPLO='L')",),
     autocast="float32",
     shown="linalg_eigh",
-    ns=None,
     outputs=("L", "V"),
     batch=families.leading,
 )
@@ -138,7 +137,6 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     saved_as={"eigenvalues": "L", "eigenvectors": "V"},
     autocast="float32",
     shown="linalg_eig",
-    ns=None,
     outputs=("L", "V"),
     batch=families.leading,
 )

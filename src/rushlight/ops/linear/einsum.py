@@ -58,7 +58,6 @@ def are_short_rows(left: Array, right: Array) -> bool:
 @op(
     autocast="lower",
     factors=(0, 1),
-    ns=None,
     name="einsum",
     linear=True,
     counted=costs.Counted("bmm", "bmm"),

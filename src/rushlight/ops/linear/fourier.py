@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 NS = "fft"
 
 
-@op(aten=("_fft_c2c",), ns=None, linear=True, batch=families.shifted)
+@op(aten=("_fft_c2c",), linear=True, batch=families.shifted)
 def c2c_op(input: Array, dims: tuple[int, ...], scale: float, forward: bool) -> Array:
     """The complex transform over `dims`, times `scale`; without `forward` with the opposite sign in the exponent."""
     return kernels.fourier(input, dims, forward, scale)
@@ -53,7 +53,7 @@ def _(input: Array, dims: tuple[int, ...]) -> int:
 c2c_op.grad("input")(lambda g, dims, scale, forward: c2c_op(g, dims, scale, not forward))
 
 
-@op(aten=("_fft_r2c",), ns=None, linear=True, batch=families.shifted)
+@op(aten=("_fft_r2c",), linear=True, batch=families.shifted)
 def r2c_op(input: Array, dims: tuple[int, ...], scale: float) -> Array:
     """The transform of real numbers over `dims`: of the last of them, the half up to n // 2."""
     return kernels.fourier_half(input, dims, scale)
@@ -74,7 +74,7 @@ def _(g: Array | Tensor, input_shape: tuple[int, ...], dims: tuple[int, ...], sc
     return c2r_op(g * weights(g, dims[-1], input_shape[dims[-1]], 0.5), dims, scale, input_shape[dims[-1]])
 
 
-@op(aten=("_fft_c2r",), ns=None, linear=True, batch=families.shifted)
+@op(aten=("_fft_c2r",), linear=True, batch=families.shifted)
 def c2r_op(input: Array, dims: tuple[int, ...], scale: float, n: int) -> Array:
     """The real transform of a half: the adjoint sign; the last of `dims` gets length n."""
     return kernels.fourier_whole(input, dims, scale, n)

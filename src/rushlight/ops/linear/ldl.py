@@ -101,7 +101,7 @@ def factor(A: Array, hermitian: bool) -> tuple[Any, Any, int]:
     return A, pivots, info
 
 
-@op(ns=None, outputs=("LD", "pivots", "info"), batch=families.leading)
+@op(outputs=("LD", "pivots", "info"), batch=families.leading)
 def ldl_op(A: Array, hermitian: bool) -> tuple[Array, ...]:
     """Packed factors, pivots, and for each matrix 0 or the first zero pivot, counted from one."""
     LD, pivots = np.empty(A.shape, A.dtype), np.empty(A.shape[:-1], np.int32)
@@ -182,7 +182,7 @@ def _of_both(LD: Array, B: Array) -> list[shapes.Made]:
     return [shapes.Made((*joint_shape(LD.shape[:-2], B.shape[:-2]), *B.shape[-2:]), B.dtype)]
 
 
-@op(ns=None, shape=_of_both, batch=families.with_pivots)
+@op(shape=_of_both, batch=families.with_pivots)
 def ldl_solve_op(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
     """A^-1 B.  (*, N, N), (*, N), (*, N, K) -> (*, N, K)"""
     batch = joint_shape(LD.shape[:-2], B.shape[:-2])

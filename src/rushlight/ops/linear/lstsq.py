@@ -25,7 +25,6 @@ from rushlight.tensor import Tensor, wrap
     saved_as={"b": "B"},
     autocast="float32",
     shown="linalg_lstsq",
-    ns=None,
     outputs=("solution", "rank"),
     differentiable=(0,),
     batch=families.leading,

@@ -126,13 +126,13 @@ def check_exchanges(pivots: Array | Tensor, rows: int, words: str) -> None:
         )
 
 
-@op(ns=None, name="lu_permutation", half=None, batch=families.leading)
+@op(name="lu_permutation", half=None, batch=families.leading)
 def permutation_op(input: Array, m: int) -> Array:
     """As `permutation`.  (*, K) -> (*, M, M) bool"""
     return permutation(input, m)
 
 
-@op(autocast="float32", ns=None, outputs=("LU", "pivots", "info"), differentiable=(0,), batch=families.leading)
+@op(autocast="float32", outputs=("LU", "pivots", "info"), differentiable=(0,), batch=families.leading)
 def lu_op(A: Array) -> tuple[Array, ...]:
     """The packed factor, the exchanges, and for each matrix 0 or the first zero on the diagonal of U, counted from one."""
     LU, pivots = factored(A)
@@ -285,7 +285,7 @@ def _of_both(LU: Array, B: Array) -> list[shapes.Made]:
     return [shapes.Made((*joint_shape(LU.shape[:-2], B.shape[:-2]), *B.shape[-2:]), B.dtype)]
 
 
-@op(autocast="float32", shown="linalg_lu_solve", ns=None, masks=("pivots",), shape=_of_both, batch=families.leading)
+@op(autocast="float32", shown="linalg_lu_solve", masks=("pivots",), shape=_of_both, batch=families.leading)
 def solve_op(LU: Array, pivots: Array, B: Array, adjoint: bool) -> Array:
     """As `lu_solve` from the left, the exchanges as columns: (*, N, 1)."""
     pivots = pivots[..., 0]
@@ -373,7 +373,7 @@ def lu_of(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Te
 # QR by reflections -----------------------------------------------------------------------------------------------
 
 
-@op(autocast="float32", ns=None, outputs=("a", "tau"), batch=families.leading)
+@op(autocast="float32", outputs=("a", "tau"), batch=families.leading)
 def geqrf_op(input: Array) -> tuple[Array, ...]:
     """R, with the Householder vectors below it, and their factors, as LAPACK's geqrf gives them."""
     m, n = input.shape[-2:]

@@ -63,7 +63,7 @@ def cofactors(A: Array) -> Array:
     return np.asarray(np.where(lost, math.nan, C) if lost.any() else C, A.dtype)
 
 
-@op(shown="linalg_det", ns=None, batch=families.leading)
+@op(shown="linalg_det", batch=families.leading)
 def det_op(A: Array) -> Array:
     """The determinant.  (*, N, N) -> (*)"""
     if not large.by_itself(A):
@@ -134,7 +134,7 @@ def det(A: Tensor) -> Tensor:
 function(name="det", method=True)(det)
 
 
-@op(shown="linalg_slogdet", ns=None, outputs=("sign", "logabsdet"), batch=families.leading)
+@op(shown="linalg_slogdet", outputs=("sign", "logabsdet"), batch=families.leading)
 def slogdet_op(A: Array) -> tuple[Array, ...]:
     """Sign and logarithm of the absolute value of the determinant.  (*, N, N) -> (*), (*)"""
     signs, sizes = _sign_and_size(A)
@@ -333,7 +333,7 @@ def values_of(tolerance: Tensor | float) -> Any:
     return np.asarray(tolerance._array) if isinstance(tolerance, Tensor) else tolerance
 
 
-@op(autocast="float32", shown="linalg_pinv", ns=None, batch=families.leading)
+@op(autocast="float32", shown="linalg_pinv", batch=families.leading)
 def pinv_op(A: Array, atol: object, rtol: float | None, hermitian: bool) -> Array:
     """The pseudo-inverse.  (*, M, N) -> (*, N, M)"""
     U, S, Vh = _factors(A, hermitian)
@@ -488,7 +488,6 @@ def derivative(A: Any, E: Any) -> tuple[Any, Any]:
 
 @op(
     autocast="off",
-    ns=None,
     name="linalg_matrix_exp",
     batch=families.leading,
     grads={"A": lambda g, A: exp_slope(mH(A), g)},

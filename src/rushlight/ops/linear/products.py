@@ -333,7 +333,7 @@ def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
 # Cross product -------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="linalg_cross", promote="arith", half=None, refuse="b", shape=shapes.same, batch=families.along_both)
+@op(name="linalg_cross", promote="arith", half=None, refuse="b", shape=shapes.same, batch=families.along_both)
 def crossed(input: Array, other: Array, dim: int) -> Array:
     """Cross products along dimension `dim`, of size 3, of one shape.  (*), (*) -> (*)"""
     out = np.empty(input.shape, input.dtype)

@@ -120,7 +120,7 @@ def _made(signal: Array, window: Array, hop: int) -> list[shapes.Made]:
     return [shapes.Made((len(signal), count, n // 2 + 1), complex_of(signal.dtype))]
 
 
-@op(ns=None, name="stft_frames", shape=_made)
+@op(name="stft_frames", shape=_made)
 def frames_op(signal: Array, window: Array, hop: int, scale: float) -> Array:
     """The transforms of windows (n) of a real signal, a few at a time.  (B, L), (n) -> (B, frames, n // 2 + 1)"""
     ((shape, dtype, _),) = _made(signal, window, hop)

@@ -23,7 +23,7 @@ _WIDE = 64  # columns from which on products by the native kernel, of which solv
 _MASKED = 512  # rows up to which a mask of a triangle is kept
 
 
-@op(autocast="float32", shown="linalg_solve_triangular", ns=None, batch=families.leading)
+@op(autocast="float32", shown="linalg_solve_triangular", batch=families.leading)
 def triangular_op(A: Array, B: Array, upper: bool) -> Array:
     """A^-1 B of triangular matrices, whose other triangle is not read.  A: (*, N, N), B: (*, N, M) -> (*, N, M)
 

@@ -34,7 +34,6 @@ F = "nn.functional"
 @op(
     aten=("binary_cross_entropy(input, target, weight=None, reduction=1)",),
     autocast="float32",
-    ns=None,
     name="binary_cross_entropy",
     refuse="bic",
     shape=shapes.loss,
@@ -121,7 +120,7 @@ def softplus_of_minus(x: Array) -> Array:
     return backend.softplus(out, 1.0, math.inf, out=out)
 
 
-@op(aten=("binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=1)",), autocast="float32", ns=None, name="binary_cross_entropy_with_logits", promote="arith", refuse="bic",
+@op(aten=("binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=1)",), autocast="float32", name="binary_cross_entropy_with_logits", promote="arith", refuse="bic",
     broadcasts=("pos_weight", "target", "input", "weight"), half=None, shape=shapes.loss, batch=families.pairs_of_elements)  # fmt: skip
 def logits_op(input: Array, target: Array, weight: Array | None, pos_weight: Array | None,
               reduction: str) -> Array:  # fmt: skip
@@ -252,7 +251,6 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
 @op(
     aten=("soft_margin_loss(input, target, reduction=1)",),
     autocast="float32",
-    ns=None,
     name="soft_margin_loss",
     half=None,
     promote="arith",

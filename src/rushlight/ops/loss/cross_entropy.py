@@ -71,7 +71,6 @@ def row_weights(
     aten_more=True,
     aten_gradient="nll",
     autocast="float32",
-    ns=None,
     name="nll_loss",
     half=None,
     masks=("target",),
@@ -109,7 +108,7 @@ def _(
     return nll_backward(g, target, weight, input_shape, reduction, ignore_index)
 
 
-@op(ns=None, name="nll_loss_backward", half=None, masks=("target",), batch=families.classes_backward)
+@op(name="nll_loss_backward", half=None, masks=("target",), batch=families.classes_backward)
 def nll_backward(grad: Array, target: Array, weight: Array | None, shape: tuple[int, ...], reduction: str,
                  ignore_index: int) -> Array:  # fmt: skip
     """Zeros but for the targets of each row.  () or (N, *), (N, *), (C,) -> (N, C, *)"""
@@ -225,7 +224,6 @@ def by_class(rows: Array, shape: tuple[int, ...]) -> Array:
 
 @op(
     autocast="float32",
-    ns=None,
     name="cross_entropy",
     half=None,
     steady=True,

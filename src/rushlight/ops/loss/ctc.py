@@ -19,7 +19,7 @@ from rushlight.tensor import Tensor, wrap
 F = "nn.functional"
 
 
-@op(autocast="float32", ns=None, name="ctc_loss", refuse="bic")
+@op(autocast="float32", name="ctc_loss", refuse="bic")
 def ctc_op(log_probs: Array, paths: Paths, zero_infinity: bool) -> Array:
     """Minus the logarithm of the probability of each sample's labels.  (T, N, C) -> (N,)"""
     return backend.ctc(log_probs, paths)
@@ -28,7 +28,7 @@ def ctc_op(log_probs: Array, paths: Paths, zero_infinity: bool) -> Array:
 ctc_op.grad("log_probs")(lambda g, log_probs, paths, zero_infinity: ctc_backward(g, log_probs, paths, zero_infinity))
 
 
-@op(ns=None, name="ctc_loss_backward")
+@op(name="ctc_loss_backward")
 def ctc_backward(grad: Array, log_probs: Array, paths: Paths, zero_infinity: bool) -> Array:
     """The gradient of `ctc_op`.  (N,), (T, N, C) -> (T, N, C)"""
     return backend.ctc_backward(grad, log_probs, paths, zero_infinity)

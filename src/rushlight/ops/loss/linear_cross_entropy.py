@@ -46,7 +46,7 @@ def logits_of(x: Array, weight: Array, bias: Array | None) -> Array:
     return out
 
 
-@op(autocast="lower", ns=None, name="linear_cross_entropy", aux=("lse", "total"), masks=("target",))
+@op(autocast="lower", name="linear_cross_entropy", aux=("lse", "total"), masks=("target",))
 def fused_op(input: Array, linear_weight: Array, linear_bias: Array | None, target: Array, weight: Array | None,
              reduction: str, ignore_index: int, smoothing: float, rows: int) -> tuple[Array | float, ...]:  # fmt: skip
     """Cross entropy of input linear_weight^T + linear_bias, reduced.  (N, D), (C, D), (C,), (N,), (C,) -> () or (N,)"""

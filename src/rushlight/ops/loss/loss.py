@@ -136,7 +136,6 @@ def both(d: Array | Tensor, needs: tuple[bool, ...]) -> tuple[Any, Any]:
         "target": "mse_loss_backward(g, target, input, reduction)",
     },
     autocast="float32",
-    ns=None,
     name="mse_loss",
     half=None,
     promote="arith",
@@ -200,7 +199,6 @@ def check_weight(name: str, weight: Tensor, input: Tensor) -> None:
 
 @op(
     autocast="float32",
-    ns=None,
     name="l1_loss",
     half=None,
     promote="arith",
@@ -296,7 +294,6 @@ def _huber_formula(
         "input": "smooth_l1_loss_backward(g, input, target, reduction, beta)",
         "target": "smooth_l1_loss_backward(g, target, input, reduction, beta)",
     },
-    ns=None,
     name="smooth_l1_loss",
     half=None,
     promote="arith",
@@ -352,7 +349,6 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
         "target": "huber_loss_backward(g, target, input, reduction, delta)",
     },
     autocast="float32",
-    ns=None,
     name="huber_loss",
     half=None,
     promote="arith",
@@ -402,7 +398,6 @@ def huber_loss(
 
 
 @op(
-    ns=None,
     name="kl_div",
     half=None,
     promote="float",

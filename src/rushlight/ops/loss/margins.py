@@ -231,7 +231,7 @@ def margins(x: Array, target: Array) -> Iterator[tuple[slice, Array, Array, Arra
             yield at, having, label, apart
 
 
-@op(ns=None, masks=("target",), shape=lambda input: [shapes.Made(input.shape[:1], input.dtype)])
+@op(masks=("target",), shape=lambda input: [shapes.Made(input.shape[:1], input.dtype)])
 def labels_op(input: Array, target: Array) -> Array:
     """The sum over labels and other classes of what they are apart less than 1, by the classes.  (N, C), (N, C) -> (N,)"""
     found = np.zeros(len(input), input.dtype)
@@ -240,7 +240,7 @@ def labels_op(input: Array, target: Array) -> Array:
     return found / input.dtype.type(input.shape[1])
 
 
-@op(ns=None, masks=("target",), shape=shapes.dense)
+@op(masks=("target",), shape=shapes.dense)
 def labels_slope(input: Array, target: Array) -> Array:
     """The gradient of `labels_op` for each row, which changes where classes are 1 apart alone.  (N, C), (N, C) -> (N, C)"""
     found = np.zeros(input.shape, input.dtype)

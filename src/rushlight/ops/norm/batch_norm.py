@@ -49,7 +49,6 @@ def reciprocal_deviation(variance: Array, eps: float) -> Array:
 @op(
     aten_call="norm_of_channels",
     aten_more=True,
-    ns=None,
     name="native_batch_norm",
     saved_as={"training": always(True)},
     outputs=("out", "mean", "variance"),
@@ -108,7 +107,6 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, eps: float, needs: tuple[
 @op(
     aten_call="evaluated",
     aten_more=True,
-    ns=None,
     name="native_batch_norm_eval",
     saved_as={"training": always(False), "running_mean": "mean", "running_var": "variance"},
     half=None,

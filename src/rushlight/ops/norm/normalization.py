@@ -65,7 +65,6 @@ def rows_of_gradient(g: Array, k: int) -> tuple[Array, bool]:
     aten_call="norm_of_features",
     aten_more=True,
     aten_gradient="features",
-    ns=None,
     name="native_layer_norm",
     saved_as={"result1": "mean", "result2": "rstd", "normalized_shape": normalized},
     half=None,
@@ -216,7 +215,6 @@ def native_layer_norm(
 
 
 @op(
-    ns=None,
     name="fused_rms_norm",
     half=None,
     aux=("rstd",),
@@ -290,7 +288,6 @@ NAMESPACES[""]["rms_norm"] = rms_norm
     aten_call="norm_of_groups",
     aten_more=True,
     aten_gradient="groups",
-    ns=None,
     name="native_group_norm",
     saved_as={"result1": "mean", "result2": "rstd", "group": "groups"},
     half=None,
@@ -431,7 +428,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, o
     return result if out is None else write_out("normalize", out, result)
 
 
-@op(ns=None, linear=True, shape=shapes.same, batch=families.images)
+@op(linear=True, shape=shapes.same, batch=families.images)
 def window_sum(input: Array, before: int, after: int) -> Array:
     """Sums over neighbouring channels c - before to c + after.  (N, C, *) -> (N, C, *)"""
     out, channels = input.copy(), input.shape[1]
@@ -446,7 +443,7 @@ def window_sum(input: Array, before: int, after: int) -> Array:
 window_sum.grad("input")(lambda g, before, after: window_sum(g, after, before))
 
 
-@op(ns=None, name="local_response_norm", promote="float", shape=shapes.same, batch=families.images)
+@op(name="local_response_norm", promote="float", shape=shapes.same, batch=families.images)
 def local_response_op(input: Array, size: int, alpha: float, beta: float, k: float) -> Array:
     """input / (k + alpha * mean of squares over `size` channels)^beta.  (N, C, *) -> (N, C, *)"""
     return by_places(lambda x: x * _response(x, size, alpha, k) ** -beta, input.dtype, input)

@@ -25,7 +25,6 @@ F = "nn.functional"
 
 
 @op(
-    ns=None,
     name="softmax",
     half=None,
     shape=shapes.dense,
@@ -51,7 +50,6 @@ softmax_op.into(lambda x, dim: backend.softmax(x, dim, out=x))
 
 
 @op(
-    ns=None,
     name="log_softmax",
     half=None,
     shape=shapes.dense,

@@ -51,7 +51,7 @@ def mask_of(input: Tensor, p: float) -> Array:
     return draw(count, input)
 
 
-@op(ns=None, name="native_dropout", aux=("bits",), repeatable=True, again=25, behind="input", over=True)
+@op(name="native_dropout", aux=("bits",), repeatable=True, again=25, behind="input", over=True)
 def dropout_op(input: Array, p: float, order: tuple[int, ...] | None, state: object) -> Array:
     """`input` / (1 - p) with probability 1 - p, else 0, by element; the `state` of a generator, or bits, decide where.  (*) -> (*)
 
@@ -66,7 +66,7 @@ def _(input: Array, order: tuple[int, ...] | None) -> list[shapes.Made]:
     return [shapes.Made(input.shape, input.dtype, order), shapes.Made(((input.size + 7) // 8,), np.dtype(np.uint8))]
 
 
-@op(ns=None, masks=("bits",), over=True)
+@op(masks=("bits",), over=True)
 def dropout_backward(grad: Array, bits: Array, p: float, order: tuple[int, ...] | None) -> Array:
     """`grad` / (1 - p) where the bit is set, else 0.  (*), ((n + 7) // 8,) uint8 -> (*)"""
     return backend.dropout_backward(grad, bits, p, order)
@@ -161,7 +161,6 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
 
 @op(
     aten=("mul.Tensor",),
-    ns=None,
     grads={"input": lambda g, keep, scale: scaled(g, keep, scale)},
     shape=shapes.same,
     repeatable=True,
@@ -185,7 +184,6 @@ def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> 
 
 
 @op(
-    ns=None,
     name="feature_dropout",
     grads={"input": lambda g, noise: by_channel(g, noise)},
     shape=shapes.same,
@@ -275,7 +273,6 @@ ALPHA = 1.7580993408473766  # the limit of selu at minus infinity, with its sign
 
 
 @op(
-    ns=None,
     name="alpha_dropout",
     masks=("keep",),
     grads={"input": lambda g, keep, scale: scaled(g, keep, scale)},

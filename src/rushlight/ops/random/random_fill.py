@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 @op(
     aten_call="drawn",
-    ns=None,
     name="random_",
     half=None,
     grads={"input": lambda g: nothing(g)},
@@ -345,7 +344,6 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
 
 @op(
     aten=("normal.Tensor_float",),
-    ns=None,
     name="normal",
     half=None,
     grads={"mean": lambda g, mean: nothing(mean), "std": lambda g, std: nothing(std)},
@@ -421,7 +419,6 @@ def normal_of(mean: Tensor, std: Tensor, generator: Generator | None) -> Tensor:
 
 
 @op(
-    ns=None,
     name="poisson",
     half=None,
     grads={"input": lambda g: nothing(g)},
@@ -452,7 +449,6 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
 
 @op(
-    ns=None,
     name="binomial",
     half=None,
     grads={"count": lambda g, count: nothing(count), "prob": lambda g, prob: nothing(prob)},

@@ -29,7 +29,7 @@ from rushlight.ops.shape.reshape import broadcast
 from rushlight.tensor import Tensor
 
 
-@op(ns=None, half=None, linear=True, shape=shapes.sized, batch=families.shifted)
+@op(half=None, linear=True, shape=shapes.sized, batch=families.shifted)
 def place_along(input: Array, index: Array, size: tuple[int, ...], dim: int) -> Array:
     """Zeros of shape `size` with `input` put at `index` along `dim`, which has no repeats.  (*), (*) -> size"""
     out = np.zeros(size, input.dtype)
@@ -116,28 +116,28 @@ def _found_at_once(input: Array, dim: int, function_name: str) -> tuple[Array, A
     return (rounded(values, input.dtype) if wide is not input else values), index
 
 
-@op(aten=("max.dim(input, dim, keepdim=False)",), ns=None, half=None, name="max", outputs=("values", "indices"), differentiable=(0,),
+@op(aten=("max.dim(input, dim, keepdim=False)",), half=None, name="max", outputs=("values", "indices"), differentiable=(0,),
     grads={"input": at_index}, shape=shapes.reduction_with_indices, batch=families.shifted)  # fmt: skip
 def max_dim(input: Array, dim: int, keepdim: bool) -> tuple[Array, ...]:
     """The largest elements along `dim` and where they are.  (*) -> (*), (*)"""
     return pick("argmax", input, dim, keepdim)
 
 
-@op(aten=("min.dim(input, dim, keepdim=False)",), ns=None, half=None, name="min", outputs=("values", "indices"), differentiable=(0,),
+@op(aten=("min.dim(input, dim, keepdim=False)",), half=None, name="min", outputs=("values", "indices"), differentiable=(0,),
     grads={"input": at_index}, shape=shapes.reduction_with_indices, batch=families.shifted)  # fmt: skip
 def min_dim(input: Array, dim: int, keepdim: bool) -> tuple[Array, ...]:
     """The smallest elements along `dim` and where they are.  (*) -> (*), (*)"""
     return pick("argmin", input, dim, keepdim)
 
 
-@op(aten=("amax(input, dim=None, keepdim=False)",), aten_gradient="extreme", ns=None, half=None, name="amax",
+@op(aten=("amax(input, dim=None, keepdim=False)",), aten_gradient="extreme", half=None, name="amax",
     grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.own_reduction, batch=families.shifted)  # fmt: skip
 def amax_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """The largest element over `dim`.  (*) -> (*)"""
     return fold(np.maximum, input, dim, keepdim)
 
 
-@op(aten=("amin(input, dim=None, keepdim=False)",), aten_gradient="extreme", ns=None, half=None, name="amin",
+@op(aten=("amin(input, dim=None, keepdim=False)",), aten_gradient="extreme", half=None, name="amin",
     grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.own_reduction, batch=families.shifted)  # fmt: skip
 def amin_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """The smallest element over `dim`.  (*) -> (*)"""
@@ -146,7 +146,6 @@ def amin_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
 
 @op(
     aten=("max",),
-    ns=None,
     half=None,
     grads={"input": lambda g, input, out: alike(g, input, out)},
     shape=shapes.number,
@@ -159,7 +158,6 @@ def max_all(input: Array) -> Array:
 
 @op(
     aten=("min",),
-    ns=None,
     half=None,
     grads={"input": lambda g, input, out: alike(g, input, out)},
     shape=shapes.number,
@@ -278,7 +276,6 @@ def amin(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = Fa
 
 @op(
     aten=("aminmax(input, *, dim=None, keepdim=False)",),
-    ns=None,
     name="aminmax",
     half=None,
     outputs=("min", "max"),
@@ -317,7 +314,7 @@ def aminmax(input: Tensor, *, dim: int | Sequence[int] | None = None, keepdim: b
     return _aminmax(*aminmax_op(input, where, keepdim))
 
 
-@op(aten_call="place", ns=None, half=None, batch=families.placed)
+@op(aten_call="place", half=None, batch=families.placed)
 def arg_op(input: Array, which: str, dim: int | None, keepdim: bool) -> Array:
     """The index that np.argmax or np.argmin finds, in the flat tensor or along `dim`.  (*) -> (*) of int64"""
     if not input.ndim:

@@ -86,7 +86,6 @@ def squares(a: Array) -> Array:
 @op(
     aten=("linalg_vector_norm(input, p=2, dim=None, keepdim=False)",),
     aten_gradient="norm",
-    ns=None,
     name="linalg_vector_norm",
     half=None,
     saved_as={"ord": "p"},

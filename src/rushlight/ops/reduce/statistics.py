@@ -98,7 +98,6 @@ def divided(total: Array, shape: tuple[int, ...], dim: tuple[int, ...] | None, c
 @op(
     aten=("var.correction",),
     aten_gradient="variance",
-    ns=None,
     name="var",
     shape=shapes.real_reduction,
     batch=families.shifted,
@@ -157,7 +156,6 @@ def limits(x: object, dtype: dtype | None) -> Any:
 @op(
     aten=("std.correction",),
     aten_gradient="deviation",
-    ns=None,
     name="std",
     shape=shapes.real_reduction,
     batch=families.shifted,
@@ -205,7 +203,6 @@ def with_mean(
 
 @op(
     aten=("var_mean.correction",),
-    ns=None,
     name="var_mean",
     outputs=("var", "mean"),
     shape=shapes.variance_and_mean,
@@ -224,7 +221,6 @@ def _(gs: list[Any], input: Array | Tensor, dim: tuple[int, ...], correction: fl
 
 @op(
     aten=("std_mean.correction",),
-    ns=None,
     name="std_mean",
     outputs=("result0", "mean"),
     shape=shapes.variance_and_mean,
@@ -354,7 +350,6 @@ def _logsumexp_shape(input: Array, dim: tuple[int, ...], keepdim: bool) -> list[
 @op(
     aten=("logsumexp(input, dim, keepdim=False)",),
     aten_gradient="logsumexp",
-    ns=None,
     name="logsumexp",
     promote="float",
     shape=_logsumexp_shape,

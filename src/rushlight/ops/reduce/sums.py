@@ -177,7 +177,7 @@ def total(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     return fold(np.add, x, dim, keepdim, dtype=wide) if wide is not None else fold(np.add, x, dim, keepdim)
 
 
-@op(aten=("sum.dim_IntList",), aten_call="reduced", aten_gradient="total", ns=None, name="sum", half=None, linear=True,
+@op(aten=("sum.dim_IntList",), aten_call="reduced", aten_gradient="total", name="sum", half=None, linear=True,
     grads={"input": lambda g, input_shape, dim, keepdim: spread(g, input_shape, dim, keepdim)}, shape=shapes.reduction, batch=families.shifted)  # fmt: skip
 def sum_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = False) -> Array:
     """Sum over `dim` (a tuple, or None for all), of integers and bools in int64.  (*) -> (*)"""
@@ -189,7 +189,6 @@ def sum_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = Fal
     aten=("mean.dim",),
     aten_call="reduced",
     aten_gradient="mean",
-    ns=None,
     name="mean",
     half=None,
     linear=True,
@@ -272,7 +271,7 @@ def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
 # Truth ---------------------------------------------------------------------------------------------
 
 
-@op(aten_call="truth", ns=None, half=None, complex_half="moves", batch=families.shifted)
+@op(aten_call="truth", half=None, complex_half="moves", batch=families.shifted)
 def truth_op(input: Array, which: str, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """np.logical_or or np.logical_and over `dim`: bool, but uint8 of uint8.  (*) -> (*)"""
     if input.dtype == np.bool_:
@@ -310,7 +309,7 @@ def all_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     return _truth("all", "logical_and", input, dim, keepdim)
 
 
-@op(aten=("count_nonzero(input, dim=None)",), ns=None, half=None, complex_half="moves", batch=families.shifted)
+@op(aten=("count_nonzero(input, dim=None)",), half=None, complex_half="moves", batch=families.shifted)
 def count_op(input: Array, dim: tuple[int, ...]) -> Array:
     """The number of elements that are not zero, over `dim`.  (*) -> (*) of int64"""
     if dim is None or input.dtype == np.bool_:
@@ -334,7 +333,7 @@ def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tens
     return count_op(input, where if array.ndim else None)
 
 
-@op(ns=None, half=None, batch=families.shifted)
+@op(half=None, batch=families.shifted)
 def hash_op(input: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """The exclusive or, over `dim`, of the elements' bits as int64 or float64.  (*) -> (*) of uint64"""
     wide = input.astype(np.float64 if input.dtype.kind in "fV" else np.int64).view(np.uint64)
@@ -371,7 +370,6 @@ def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = (), *, keepdim:
 @op(
     aten=("nansum(input, dim=None, keepdim=False)",),
     aten_gradient="nansum",
-    ns=None,
     name="nansum",
     half=None,
     shape=shapes.reduction,

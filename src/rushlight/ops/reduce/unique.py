@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-@op(ns=None, half=None)
+@op(half=None)
 def opaque(input: Array, name: str, result: Callable[..., Any]) -> Array:
     """`result`, which follows from `input` in a way that has no derivative: asking for one is an error."""
     return result()

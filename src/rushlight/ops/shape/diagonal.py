@@ -40,7 +40,6 @@ def diagonal_of(array: Array, offset: int, dim1: int, dim2: int) -> Array:
 
 @op(
     aten=("diagonal(input, offset=0, dim1=0, dim2=1)",),
-    ns=None,
     name="diagonal",
     view=True,
     half=None,
@@ -55,7 +54,7 @@ def diagonal_op(input: Array, offset: int, dim1: int, dim2: int) -> Array:
 diagonal_op.grad("input")(lambda g, input_shape, offset, dim1, dim2: diagonal_zeros(g, input_shape, offset, dim1, dim2))
 
 
-@op(ns=None, half=None, linear=True, complex_half="moves", shape=shapes.sized, batch=families.shifted)
+@op(half=None, linear=True, complex_half="moves", shape=shapes.sized, batch=families.shifted)
 def diagonal_zeros(input: Array, size: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Array:
     """Zeros of shape `size` with `input` on a diagonal: the adjoint of diagonal.  (*, N) -> size"""
     out = np.zeros(size, input.dtype)
@@ -131,6 +130,7 @@ def _triangle(out: Array, diagonal: int, upper: bool) -> None:
 
 
 @op(
+    ns="",
     aten=("tril(input, diagonal=0)",),
     same_out=True,
     half=None,
@@ -148,6 +148,7 @@ def tril(input: Array, diagonal: int = 0) -> Array:
 
 
 @op(
+    ns="",
     aten=("triu(input, diagonal=0)",),
     same_out=True,
     half=None,

@@ -26,7 +26,6 @@ from rushlight.tensor import Tensor, wrap
 
 @op(
     aten=("repeat(input, repeats)",),
-    ns=None,
     name="repeat",
     half=None,
     linear=True,
@@ -95,7 +94,6 @@ NAMESPACES[""]["tile"] = known_as(torch_tile, "tile")
 
 @op(
     aten=("flip(input, dims)",),
-    ns=None,
     name="flip",
     half=None,
     linear=True,
@@ -153,7 +151,6 @@ def flipud(input: Tensor) -> Tensor:
 
 @op(
     aten=("roll(input, shifts, dims=[])",),
-    ns=None,
     name="roll",
     half=None,
     linear=True,

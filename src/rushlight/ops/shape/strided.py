@@ -40,7 +40,6 @@ def overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 @op(
     aten=("as_strided(input, size, stride, offset=0)",),
-    ns=None,
     name="as_strided",
     view=True,
     half=None,
@@ -69,7 +68,6 @@ def _(
 
 
 @op(
-    ns=None,
     half=None,
     linear=True,
     complex_half="widens",
@@ -107,7 +105,7 @@ def _(
     return as_strided_read(g, shape, size, stride, offset, own)
 
 
-@op(ns=None, half=None, linear=True, complex_half="moves", batch=families.by_position, by_memory=True)
+@op(half=None, linear=True, complex_half="moves", batch=families.by_position, by_memory=True)
 def as_strided_read(
     input: Array,
     shape: tuple[int, ...],
@@ -193,7 +191,6 @@ Tensor.as_strided_scatter = as_strided_scatter  # type: ignore[assignment, metho
 
 
 @op(
-    ns=None,
     name="as_strided_scatter",
     saved_as={"storage_offset": "offset"},
     half=None,
@@ -251,7 +248,7 @@ NARROW = 16  # elements beside each other from which on they are added up togeth
 # Windows -------------------------------------------------------------------------------------------
 
 
-@op(ns=None, name="unfold", saved_as={"dimension": "dim"}, view=True, half=None, linear=True, batch=families.shifted)
+@op(name="unfold", saved_as={"dimension": "dim"}, view=True, half=None, linear=True, batch=families.shifted)
 def unfold_op(input: Array, dim: int, size: int, step: int) -> Array:
     """Windows of `size` every `step` along `dim`, a new last dimension: a view.  (*) -> (*, size)"""
     n = (input.shape[dim] - size) // step + 1
@@ -263,7 +260,7 @@ def unfold_op(input: Array, dim: int, size: int, step: int) -> Array:
 unfold_op.grad("input")(lambda g, input_shape, dim, size, step: unfold_adjoint(g, input_shape, dim, size, step))
 
 
-@op(ns=None, half=None, linear=True, complex_half="widens", shape=shapes.shaped, batch=families.shifted)
+@op(half=None, linear=True, complex_half="widens", shape=shapes.shaped, batch=families.shifted)
 def unfold_adjoint(input: Array, shape: tuple[int, ...], dim: int, size: int, step: int) -> Array:
     """Windows added up in zeros of `shape`: the adjoint of unfold.  (*, size) -> shape"""
     out = np.zeros(shape, input.dtype)

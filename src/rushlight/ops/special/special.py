@@ -64,7 +64,7 @@ def erfcx(input: Array) -> Array:
     return backend.erfcx(input)
 
 
-@elementwise(ns=None, inplace=False, refuse="c", grads={"input": lambda g, input, n: g * erfcx_slope(input, n + 1)})
+@elementwise(ns=None, refuse="c", grads={"input": lambda g, input, n: g * erfcx_slope(input, n + 1)})
 def erfcx_slope(input: Array, n: int) -> Array:
     """The n-th derivative of erfcx.  input: (*) -> (*)"""
     return backend.erfcx_slope(input, n)
@@ -129,7 +129,7 @@ def i1(input: Array) -> Array:
     return backend.i1(input)
 
 
-@elementwise(ns=None, inplace=False, refuse="c", grads={"input": lambda g, input, n: g * i1_slope(input, n + 1)})
+@elementwise(ns=None, refuse="c", grads={"input": lambda g, input, n: g * i1_slope(input, n + 1)})
 def i1_slope(input: Array, n: int) -> Array:
     """The n-th derivative of i1.  input: (*) -> (*)"""
     return backend.i1_slope(input, n)
@@ -141,7 +141,7 @@ def i1e(input: Array) -> Array:
     return backend.i1e(input)
 
 
-@elementwise(ns=None, inplace=False, refuse="c", grads={"input": lambda g, input, n: g * i1e_slope(input, n + 1)})
+@elementwise(ns=None, refuse="c", grads={"input": lambda g, input, n: g * i1e_slope(input, n + 1)})
 def i1e_slope(input: Array, n: int) -> Array:
     """The n-th derivative of i1e.  input: (*) -> (*)"""
     return backend.i1e_slope(input, n)
