@@ -136,6 +136,12 @@ class Distribution:
         """The quantile: the inverse of `cdf`.  (*sample, *batch) -> (*sample, *batch)"""
         return self._lacks("icdf")
 
+    def _along_batch(self, values: Tensor, expand: bool) -> Tensor:
+        """Values before the dimensions of the batch: what `enumerate_support` gives.  (count, *event) -> (count, *batch, *event)"""
+        ones = [1] * len(self._batch_shape)
+        values = values.view(-1, *ones, *self._event_shape)
+        return values.expand(-1, *self._batch_shape, *self._event_shape) if expand else values
+
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """All values of a discrete distribution.  -> (count, *batch, *event); without `expand`, the batch is of ones."""
         return self._lacks("enumerate_support")

@@ -64,6 +64,4 @@ class Bernoulli(ByProbs, ExponentialFamily):
         return functional.softplus(natural_params[0])
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = named.arange(2, dtype=self._param.dtype, device=self._param.device)
-        values = values.view(-1, *[1] * len(self._batch_shape))
-        return values.expand(-1, *self._batch_shape) if expand else values
+        return self._along_batch(named.arange(2, dtype=self._param.dtype, device=self._param.device), expand)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
-from rushlight.distributions.discrete.by_probs import ByProbs, one_of
-from rushlight.distributions.utils import broadcast_all, functional
+from rushlight.distributions.discrete.by_probs import ByProbs
+from rushlight.distributions.utils import functional
 from rushlight.engine.modes import no_grad
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ class Binomial(ByProbs):
     _batched = ("total_count", "probs", "logits")
 
     def __init__(self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
-        name, given = ("probs", probs) if one_of(probs, logits) else ("logits", logits)
-        count, self.__dict__[name] = broadcast_all(total_count, given)
-        self.total_count = count.to(self.__dict__[name].dtype)
+        self._take_with_count(total_count, probs, logits)
         super().__init__(self.total_count.size(), validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
@@ -74,6 +72,4 @@ class Binomial(ByProbs):
         total = int(self.total_count.max())
         if not self.total_count.min() == total:
             raise NotImplementedError(f"Inhomogeneous total count not supported by `{caller}`.")
-        values = named.arange(1 + total, dtype=self._param.dtype, device=self._param.device)
-        values = values.view(-1, *[1] * len(self._batch_shape))
-        return values.expand(-1, *self._batch_shape) if expand else values
+        return self._along_batch(named.arange(1 + total, dtype=self._param.dtype, device=self._param.device), expand)

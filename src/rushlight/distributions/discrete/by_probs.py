@@ -10,7 +10,7 @@ from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 from rushlight.tensor import Tensor
 
-__all__ = ["ByProbs", "one_of"]
+__all__ = ["ByOneOf", "ByProbs", "one_of"]
 
 
 def one_of(probs: Tensor | None, logits: Any) -> bool:
@@ -20,25 +20,10 @@ def one_of(probs: Tensor | None, logits: Any) -> bool:
     return probs is not None
 
 
-class ByProbs(Distribution):
+class ByOneOf(Distribution):
     """A distribution of one of `probs` and `logits`; the other is computed when it is asked for."""
 
-    def _take(self, probs: Any, logits: Any) -> Tensor:
-        """Keep the one that is given as a tensor, and return it."""
-        name, given = ("probs", probs) if one_of(probs, logits) else ("logits", logits)
-        kept: Tensor = broadcast_all(given)[0] if isinstance(given, Number) else given
-        self.__dict__[name] = kept
-        return kept
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """Probabilities of success.  (*batch)"""
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """log(p / (1 - p)).  (*batch)"""
-        return probs_to_logits(self.probs, is_binary=True)
+    logits: Any
 
     @property
     def _param(self) -> Tensor:
@@ -50,3 +35,30 @@ class ByProbs(Distribution):
         """The shape of the parameter."""
         shape: Size = self._param.size()
         return shape
+
+
+class ByProbs(ByOneOf):
+    """One whose `probs` are single numbers, and `logits` those of two outcomes."""
+
+    def _take(self, probs: Any, logits: Any) -> Tensor:
+        """Keep the one that is given as a tensor, and return it."""
+        name, given = ("probs", probs) if one_of(probs, logits) else ("logits", logits)
+        kept: Tensor = broadcast_all(given)[0] if isinstance(given, Number) else given
+        self.__dict__[name] = kept
+        return kept
+
+    def _take_with_count(self, total_count: Any, probs: Any, logits: Any) -> None:
+        """Keep the one that is given and a number of trials, broadcast together, in one dtype."""
+        name, given = ("probs", probs) if one_of(probs, logits) else ("logits", logits)
+        count, self.__dict__[name] = broadcast_all(total_count, given)
+        self.total_count = count.to(self.__dict__[name].dtype)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """Probabilities of success.  (*batch)"""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """log(p / (1 - p)).  (*batch)"""
+        return probs_to_logits(self.probs, is_binary=True)

@@ -9,7 +9,7 @@ from rushlight.basics.dtypes import finfo
 from rushlight.basics.size import Size
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
-from rushlight.distributions.discrete.by_probs import one_of
+from rushlight.distributions.discrete.by_probs import ByOneOf, one_of
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import lazy_property, logits_to_probs, probs_to_logits
 from rushlight.engine.modes import no_grad
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from rushlight.distributions.constraints import _IntegerInterval
     from rushlight.tensor import Tensor
 
-__all__ = ["Categorical"]
+__all__ = ["ByCategorical", "Categorical"]
 
 
-class Categorical(Distribution):
+class Categorical(ByOneOf):
     """An index from 0 to K - 1, with the probabilities in the last dimension of `probs` or by those of `logits`.
 
     Both are normalised: `probs` to a sum of 1, `logits` so that they are the logarithms of probabilities.
@@ -65,16 +65,6 @@ class Categorical(Distribution):
         return constraints.integer_interval(0, self._num_events - 1)
 
     @property
-    def _param(self) -> Tensor:
-        return self.__dict__["probs"] if "probs" in self.__dict__ else self.logits
-
-    @property
-    def param_shape(self) -> Size:
-        """(*batch, K)"""
-        shape: Size = self._param.size()
-        return shape
-
-    @property
     def mean(self) -> Tensor:
         return named.full_like(self._param[..., 0], float("nan"))
 
@@ -113,6 +103,31 @@ class Categorical(Distribution):
         return -(self.logits.clamp(min=finfo(self.logits.dtype).min) * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = named.arange(self._num_events, device=self._param.device)
-        values = values.view(-1, *[1] * len(self._batch_shape))
-        return values.expand(-1, *self._batch_shape) if expand else values
+        return self._along_batch(named.arange(self._num_events, device=self._param.device), expand)
+
+
+class ByCategorical(Distribution):
+    """A distribution of vectors with an element for each of the K values of a `Categorical`, which is in it."""
+
+    _categorical: Categorical
+
+    def _take(self, probs: Any, logits: Any) -> tuple[Size, Size]:
+        """Keep the categorical distribution; the shapes of the batch and of a draw."""
+        self._categorical = Categorical(probs, logits)
+        shape = self._categorical.param_shape
+        return shape[:-1], shape[-1:]
+
+    @property
+    def probs(self) -> Tensor:
+        """Probabilities that sum to 1.  (*batch, K)"""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Tensor:
+        """Their logarithms.  (*batch, K)"""
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> Size:
+        """(*batch, K)"""
+        return self._categorical.param_shape

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rushlight.basics.size import Size
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.discrete.binomial import Binomial
-from rushlight.distributions.discrete.categorical import Categorical
+from rushlight.distributions.discrete.categorical import ByCategorical
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all
 from rushlight.engine.modes import no_grad
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Multinomial"]
 
 
-class Multinomial(Distribution):
+class Multinomial(ByCategorical):
     """How often each of K categories comes up in `total_count` draws.  probs, logits: (*batch, K) -> (*sample, *batch, K)
 
     Raises NotImplementedError for a `total_count` that is no int.
@@ -40,28 +39,11 @@ class Multinomial(Distribution):
                 f"Multinomial: Expected parameter total_count to be a nonnegative integer, got {total_count}"
             )
         self.total_count = total_count
-        self._categorical = Categorical(probs=probs, logits=logits)
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+        super().__init__(*self._take(probs, logits), validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
         return constraints.multinomial(self.total_count)
-
-    @property
-    def probs(self) -> Tensor:
-        """Probabilities that sum to 1.  (*batch, K)"""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """Their logarithms.  (*batch, K)"""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Size:
-        """(*batch, K)"""
-        return self._categorical.param_shape
 
     @property
     def mean(self) -> Any:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
-from rushlight.distributions.discrete.by_probs import ByProbs, one_of
-from rushlight.distributions.utils import broadcast_all, functional
+from rushlight.distributions.discrete.by_probs import ByProbs
+from rushlight.distributions.utils import functional
 from rushlight.engine.modes import no_grad
 from rushlight.ops.random.gamma_sample import log_standard_gamma
 
@@ -27,9 +27,7 @@ class NegativeBinomial(ByProbs):
     _batched = ("total_count", "probs", "logits")
 
     def __init__(self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
-        name, given = ("probs", probs) if one_of(probs, logits) else ("logits", logits)
-        count, self.__dict__[name] = broadcast_all(total_count, given)
-        self.total_count = count.to(self.__dict__[name].dtype)
+        self._take_with_count(total_count, probs, logits)
         super().__init__(self.total_count.size(), validate_args=validate_args)
 
     @property

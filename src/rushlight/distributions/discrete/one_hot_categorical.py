@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rushlight.basics.size import Size
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
-from rushlight.distributions.discrete.categorical import Categorical
-from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.discrete.categorical import ByCategorical
 from rushlight.distributions.utils import functional
 
 if TYPE_CHECKING:
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
-class OneHotCategorical(Distribution):
+class OneHotCategorical(ByCategorical):
     """One-hot vectors whose place of the 1 is categorical.  probs, logits: (*batch, K); samples: (*sample, *batch, K)."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -27,23 +25,11 @@ class OneHotCategorical(Distribution):
     _batched = ("_categorical",)
 
     def __init__(self, probs: Any = None, logits: Tensor | None = None, validate_args: bool | None = None):
-        self._categorical = Categorical(probs, logits)
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+        super().__init__(*self._take(probs, logits), validate_args=validate_args)
 
     @property
     def _param(self) -> Tensor:
         return self._categorical._param
-
-    @property
-    def probs(self) -> Tensor:
-        """Probabilities that sum to 1.  (*batch, K)"""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """Their logarithms.  (*batch, K)"""
-        return self._categorical.logits
 
     @property
     def mean(self) -> Tensor:
@@ -56,11 +42,6 @@ class OneHotCategorical(Distribution):
     @property
     def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
-
-    @property
-    def param_shape(self) -> Size:
-        """(*batch, K)"""
-        return self._categorical.param_shape
 
     def _one_hot(self, index: Tensor) -> Tensor:
         return functional.one_hot(index, self._event_shape[0]).to(self._param.dtype)
@@ -78,9 +59,7 @@ class OneHotCategorical(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self._event_shape[0]
-        values = named.eye(n, dtype=self._param.dtype, device=self._param.device)
-        values = values.view(n, *[1] * len(self._batch_shape), n)
-        return values.expand(n, *self._batch_shape, n) if expand else values
+        return self._along_batch(named.eye(n, dtype=self._param.dtype, device=self._param.device), expand)
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):

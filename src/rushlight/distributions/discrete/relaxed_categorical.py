@@ -6,11 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rushlight.basics.size import Size
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
-from rushlight.distributions.discrete.categorical import Categorical
-from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.discrete.categorical import ByCategorical
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import ExpTransform
 from rushlight.distributions.utils import broadcast_all, clamp_probs
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
-class ExpRelaxedCategorical(Distribution):
+class ExpRelaxedCategorical(ByCategorical):
     """The logarithm of a RelaxedOneHotCategorical variable."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -39,25 +37,8 @@ class ExpRelaxedCategorical(Distribution):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ):
-        self._categorical = Categorical(probs, logits)
         self.temperature = temperature
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
-
-    @property
-    def param_shape(self) -> Size:
-        """(*batch, K)"""
-        return self._categorical.param_shape
-
-    @property
-    def logits(self) -> Tensor:
-        """Logarithms of the probabilities.  (*batch, K)"""
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """Probabilities that sum to 1.  (*batch, K)"""
-        return self._categorical.probs
+        super().__init__(*self._take(probs, logits), validate_args=validate_args)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """The log-softmax of (logits + Gumbel noise) / temperature."""
