@@ -22,6 +22,15 @@ if TYPE_CHECKING:
     from rushlight.basics.devices import device
     from rushlight.basics.dtypes import dtype
 
+__all__ = [
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+]
+
 
 class _LazyConvXdMixin(LazyModuleMixin):
     """Takes `in_channels` from the first input."""

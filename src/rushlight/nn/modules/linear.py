@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rushlight.basics.devices import device
     from rushlight.basics.dtypes import dtype
 
-__all__ = ["Bilinear", "Identity", "LazyLinear", "Linear", "NonDynamicallyQuantizableLinear"]
+__all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
