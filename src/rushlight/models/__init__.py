@@ -5,78 +5,23 @@
 ['resnet101', 'resnet152']
 """
 
-from rushlight.models import language, resnet, vision_transformer
-from rushlight.models.resnet import (
-    BasicBlock,
-    Bottleneck,
-    ResNet,
-    ResNet18_Weights,
-    ResNet34_Weights,
-    ResNet50_Weights,
-    ResNet101_Weights,
-    ResNet152_Weights,
-    resnet18,
-    resnet34,
-    resnet50,
-    resnet101,
-    resnet152,
-)
-from rushlight.models.vision_transformer import (
-    VisionTransformer,
-    ViT_B_16_Weights,
-    ViT_B_32_Weights,
-    ViT_H_14_Weights,
-    ViT_L_16_Weights,
-    ViT_L_32_Weights,
-    vit_b_16,
-    vit_b_32,
-    vit_h_14,
-    vit_l_16,
-    vit_l_32,
-)
-from rushlight.models.weights import (
-    Weights,
-    WeightsEnum,
-    get_model,
-    get_model_builder,
-    get_model_weights,
-    get_weight,
-    list_models,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "BasicBlock",
-    "Bottleneck",
-    "ResNet",
-    "ResNet18_Weights",
-    "ResNet34_Weights",
-    "ResNet50_Weights",
-    "ResNet101_Weights",
-    "ResNet152_Weights",
-    "ViT_B_16_Weights",
-    "ViT_B_32_Weights",
-    "ViT_H_14_Weights",
-    "ViT_L_16_Weights",
-    "ViT_L_32_Weights",
-    "VisionTransformer",
-    "Weights",
-    "WeightsEnum",
-    "get_model",
-    "get_model_builder",
-    "get_model_weights",
-    "get_weight",
-    "language",
-    "list_models",
-    "resnet",
-    "resnet18",
-    "resnet34",
-    "resnet50",
-    "resnet101",
-    "resnet152",
-    "vision_transformer",
-    "vit_b_16",
-    "vit_b_32",
-    "vit_h_14",
-    "vit_l_16",
-    "vit_l_32",
-]
+from rushlight.models import language as language
+from rushlight.models import resnet as resnet
+from rushlight.models import vision_transformer as vision_transformer
+from rushlight.models.resnet import *
+from rushlight.models.vision_transformer import *
+from rushlight.models.weights import Weights as Weights
+from rushlight.models.weights import WeightsEnum as WeightsEnum
+from rushlight.models.weights import get_model as get_model
+from rushlight.models.weights import get_model_builder as get_model_builder
+from rushlight.models.weights import get_model_weights as get_model_weights
+from rushlight.models.weights import get_weight as get_weight
+from rushlight.models.weights import list_models as list_models
+
+if not TYPE_CHECKING:  # what reads types knows what a * brings
+    __all__ = ["Weights", "WeightsEnum", "get_model", "get_model_builder", "get_model_weights", "get_weight", "language", "list_models",
+               "resnet", "vision_transformer"]  # fmt: skip
+    __all__ += resnet.__all__
+    __all__ += vision_transformer.__all__

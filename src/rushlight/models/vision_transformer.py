@@ -16,9 +16,6 @@ from rushlight.models.weights import Weights, WeightsEnum, build, register_model
 from rushlight.tensor import Tensor
 
 __all__ = [
-    "Encoder",
-    "EncoderBlock",
-    "MLPBlock",
     "ViT_B_16_Weights",
     "ViT_B_32_Weights",
     "ViT_H_14_Weights",
