@@ -437,8 +437,8 @@ def _check_grad(tensor: Tensor, value: Tensor) -> None:
         )
     if value._held.dtype != tensor._held.dtype:
         raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor of dtype '{tensor.dtype}'. The gradient "
-            "must match the tensor's dtype"
+            f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with grad_dtype '{tensor.dtype}'. The "
+            "gradient must match the tensor's dtype"
         )
 
 

@@ -124,6 +124,46 @@ t.from_numpy(np.array(["a"])) @@ can't convert np.ndarray of type numpy.str_
 t.from_numpy(np.broadcast_to(np.ones(1), (2,))) @@ The given NumPy array is not writable
 t.distributions.Binomial(-1, t.ones(2), validate_args=True) @@ Expected parameter total_count
 t.utils.data.random_split([1, 2], [0.5, 1.5]) @@ TypeError
+t.polar(t.tensor([1]), t.tensor([2])) @@ Expected both inputs to be Half, Float or Double tensors but got Long and Long
+t.histogram(t.tensor(1.0), t.tensor(1.0).double()) @@ input tensor and bins tensors should have the same dtype
+t.histogram(t.tensor(1.0), 1, weight=t.tensor(1.0).double()) @@ input tensor and weight tensor should have the same dtype
+t.histogram(t.tensor(1.0), 1, out=(t.ones(1).double(), t.ones(2))) @@ input tensor and hist tensor should have the same dtype
+t.histogram(t.tensor(1.0), 1, out=(t.ones(1), t.ones(2).double())) @@ input tensor and bin_edges tensor should have the same dtype
+t.histogram(t.ones(0), t.ones(0)) @@ bins tensor should have at least 1 element
+t.histogram(t.ones(2, 2), t.ones(2, 2)) @@ bins tensor should have one dimension
+t.histogram(t.ones(2, 2), 1, weight=t.ones(1)) @@ same shape as the input tensor excluding its innermost dimension
+t.histogram(t.tensor(1.0), t.tensor(1.0), range=(0, 1)) @@ received an invalid combination of arguments
+t.searchsorted(t.ones(2), t.ones(2), out=t.ones(2)) @@ output tensor's dtype is wrong
+t.searchsorted(t.ones(2), "a") @@ received an invalid combination of arguments
+t.masked_select(t.ones(2), t.ones(2) > 0, out=t.ones(2).double()) @@ self and result must have the same scalar type
+t.multinomial(t.ones(2), 1, out=t.ones(1)) @@ expects Long tensor out
+t.linalg.multi_dot([t.ones(2), t.ones(2).double()]) @@ multi_dot\(\): all tensors must have be the same dtype
+t.linalg.multi_dot([t.ones(2), t.ones(2)], out=t.ones(()).double()) @@ multi_dot\(\): expected out tensor to have dtype
+t.tensordot(t.ones(2), t.ones(2), dims="a") @@ tensordot expects dims to be int or
+t.einsum(". ..", []) @@ einsum\(\):.*at least one operand
+t.einsum("a,1", t.ones(2), t.ones(2)) @@ einsum\(\):.*invalid subscript given at index 2
+t.einsum("a->1", t.ones(2)) @@ einsum\(\):.*invalid subscript given at index 3
+t.einsum("a->... .", t.ones(2)) @@ found '.' for output but an ellipsis \(\.\.\.\) was already found
+t.einsum("a->..", t.ones(2)) @@ found '.' for output that is not part of any ellipsis \(\.\.\.\)
+t.einsum("ai...", t.ones(2)) @@ subscripts in the equation \(2\) is more than the number of dimensions \(1\) for operand 0
+t.addr(t.ones(2, 2).int(), t.ones(2).int(), t.ones(2).int(), beta=2.0) @@ argument beta must not be a floating point number
+t.addr(t.ones(2, 2), t.ones(2), t.ones(2), alpha=True) @@ Boolean alpha only supported for Boolean results
+t.ones(2).__setattr__("grad", t.ones(2).double()) @@ to a tensor with grad_dtype '
+t.ones(2, device="meta").numpy() @@ can't convert meta device type tensor to numpy
+t.trapezoid(t.ones(2, 3), dim=2) @@ Dimension out of range
+t.gradient(t.ones(3, 3), spacing=[t.ones(2, 2), t.ones(2, 2)]) @@ expected each element of spacing to have one dimension
+t.gradient(t.ones(3), spacing=[t.ones(3, device="meta")]) @@ torch.gradient expected each tensor to be on the same device
+t.diff(t.ones(2, 3), prepend=t.ones(3, 3)) @@ input.size\(0\) = 2, but got tensor.size\(0\) = 3
+t.linalg.matrix_power(t.ones(2), 2) @@ must have at least 2 dimensions
+t.rot90(t.ones(2, 2), 1, [0, 2]) @@ Dimension out of range
+t.repeat_interleave(t.tensor([1, 2]), output_size=2) @@ allocated size does not match required size
+t.tensor_split(t.ones(3), t.ones(2)) @@ to have dtype of long, but got Float
+(lambda x: t.stack([x[0], x[1]], out=x))(t.ones(2, 2)) @@ unsupported operation: some elements of the input tensor
+t.atleast_1d([1, 2]) @@ TypeError: .*expected Tensor
+t.ones(2)[::0] @@ slice step cannot be zero
+t.tensor(1)[:] @@ slice\(\) cannot be applied to a 0-dim tensor
+t.zeros(2, -1) @@ Dimension size must be non-negative
+t.view_as_complex(t.ones(2, 2).int()) @@ but got a tensor of scalar type: Int
 """
 
 

@@ -248,7 +248,7 @@ class _VariableFunctionsClass:
 
 
 _VariableFunctions = _VariableFunctionsClass()
-TensorBase = Tensor
+TensorBase = _TensorBase = Tensor
 _TensorMeta = type(Tensor)
 
 

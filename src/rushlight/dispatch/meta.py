@@ -253,7 +253,7 @@ def _exported(name: str, kind: type[Exception]) -> Callable[..., Any]:
     def refused(self: Tensor, *args: object, force: bool = False, **kwargs: object) -> NoReturn:
         if force:
             refuse(f"Tensor.{name}")
-        raise kind(f"Tensor.{name}: {WITHOUT}")
+        raise kind(f"Tensor.{name}: can't convert meta device type tensor to numpy: {WITHOUT}")
 
     refused.__name__ = refused.__qualname__ = name
     return refused

@@ -47,7 +47,10 @@ def size_of(name: str, args: tuple[Any, ...], size: object = None) -> tuple[int,
         args = tuple(first)
     result = tuple([index_of(name, n, i > 0) for i, n in enumerate(args)])
     if result and min(result) < 0:
-        raise RuntimeError(f"{name}: Trying to create tensor with negative dimension {min(result)}: {list(result)}")
+        raise RuntimeError(
+            f"{name}: Dimension size must be non-negative. Trying to create tensor with negative dimension "
+            f"{min(result)}: {list(result)}"
+        )
     return result
 
 

@@ -29,13 +29,18 @@ def check_apart(name: str, out: Tensor, inputs: Iterable[object]) -> None:
             )
 
 
-def check_dtypes(name: str, out: Any, result: Any) -> None:
-    """Raise RuntimeError where an `out` tensor is of another dtype than its result."""
+def check_dtypes(name: str, out: Any, result: Any, words: str = "") -> None:
+    """Raise RuntimeError where an `out` tensor is of another dtype than its result.
+
+    words: what is said of it first, {} standing for the name of one of several results.
+    """
     several = isinstance(result, tuple)
-    for o, r in zip(out if several else (out,), result if several else (result,), strict=False):
+    fields = getattr(result, "_fields", ("out",))
+    for field, o, r in zip(fields, out if several else (out,), result if several else (result,), strict=False):
         if isinstance(o, Tensor) and o._held.dtype != r._held.dtype:
             raise RuntimeError(
-                f"{name}(): Expected out tensor to have dtype {in_c(r.dtype)}, but got {in_c(o.dtype)} instead"
+                f"{name}(): {words.format(field)}Expected out tensor to have dtype {in_c(r.dtype)}, but got "
+                f"{in_c(o.dtype)} instead"
             )
 
 
@@ -58,8 +63,11 @@ def converting(name: str) -> Callable[[Any], Any]:
     return add
 
 
-def moving(name: str, same_dtype: bool = False) -> Callable[[Any], Any]:
-    """Give a function the keyword `out`, which may not share memory with its inputs; perhaps only of the same dtype."""
+def moving(name: str, same_dtype: bool | str = False) -> Callable[[Any], Any]:
+    """Give a function the keyword `out`, which may not share memory with its inputs; perhaps only of the same dtype.
+
+    same_dtype: or the words for another one, see `check_dtypes`.
+    """
 
     def add(fn: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(fn)
@@ -71,7 +79,7 @@ def moving(name: str, same_dtype: bool = False) -> Callable[[Any], Any]:
                 check_apart(name, each, (*args, *kwargs.values()))
             result = fn(*args, **kwargs)
             if same_dtype:
-                check_dtypes(name, out, result)
+                check_dtypes(name, out, result, same_dtype if isinstance(same_dtype, str) else "")
             return call.write_out(name, out, result)
 
         outer.without_out = fn  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from rushlight.basics.dtype_words import in_c
 from rushlight.basics.state import Setting, modes, special
 from rushlight.dispatch import call, fast_source
 from rushlight.dispatch.declare import Op
+from rushlight.dispatch.outs import check_dtypes
 from rushlight.dispatch.plan import Formula
 from rushlight.overrides.public import Unnoticed, of_method, retried
 from rushlight.tensor import Tensor
@@ -182,18 +183,18 @@ def elementwise(*, promote: str | None = "float", ns: str | None = "", inplace: 
 
 def function(*, ns: str = "", aliases: tuple[str, ...] = (), method: bool = False, out: bool | str = False,
              name: str | None = None, inplace: bool = False, autocast: str | None = None,
-             elementwise: bool = False) -> Callable[[F], F]:  # fmt: skip
+             elementwise: bool = False, unlike: str = "") -> Callable[[F], F]:  # fmt: skip
     """Publish a function composed of operators.
 
     autocast: what becomes of its tensors under autocast, as of an operator's (see `converting`).  out: give it the keyword `out`, with "same" of the result's dtype alone, with "truth" of bools and bytes,
     with "places" so where it has several results, with "computed" of any dtype, in which it is computed; inplace: publish `name_` too, which copies the result into the first argument.
-        elementwise: refuse an `out` that shares a part of an input's memory.
+        elementwise: refuse an `out` that shares a part of an input's memory.  unlike: what is said of an `out` of another dtype.
     """
 
     def add(fn: Callable[..., Any]) -> Any:
         shown = name or fn.__name__
         made = fn if autocast is None else converting(fn, autocast)
-        made = with_out(made, shown, out, elementwise) if out else made
+        made = with_out(made, shown, out, elementwise, unlike) if out else made
         publish(made, shown, ns, aliases, method)
         if inplace:
             publish_inplace(inplace_by_copy(fn), shown, ns, aliases)
@@ -223,9 +224,9 @@ def converting(fn: Callable[..., Any], kind: str) -> Callable[..., Any]:
 
 
 def with_out(
-    fn: Callable[..., Any], name: str, which: bool | str = True, elementwise: bool = False
+    fn: Callable[..., Any], name: str, which: bool | str = True, elementwise: bool = False, unlike: str = ""
 ) -> Callable[..., Any]:
-    """`fn` with the keyword `out`.  which, elementwise: see `function`."""
+    """`fn` with the keyword `out`.  which, elementwise, unlike: see `function`."""
     code = fn.__code__
     positional = code.co_varnames[: code.co_argcount]
     at = positional.index("dtype") if "dtype" in positional else None
@@ -242,6 +243,8 @@ def with_out(
             if which == "computed" and given is None and isinstance(out, Tensor):
                 kwargs["dtype"] = out.dtype
         result = fn(*args, **kwargs)
+        if out is not None and unlike:
+            check_dtypes(name, out, result, unlike)
         return result if out is None else call.write_out(name, out, result, same=is_same(which, result))
 
     outer.without_out = fn  # type: ignore[attr-defined]

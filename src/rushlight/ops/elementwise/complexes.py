@@ -139,7 +139,7 @@ def view_as_complex(input: Array) -> Array:
     """
     if input.dtype not in WHOLES:
         raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor "
-                           f"of {dtypes.of(input.dtype)}")  # fmt: skip
+                           f"of scalar type: {older(dtypes.of(input.dtype))}")  # fmt: skip
     if input.ndim == 0:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if input.shape[-1] != 2:
@@ -156,14 +156,14 @@ def view_as_complex(input: Array) -> Array:
 
 
 def _same_floats(name: str, taken: tuple[str, ...]) -> Callable[..., Any]:
-    *most, last = (older(getattr(dtypes, kind)) for kind in taken)
-    wanted = f"{', '.join(most)} or {last}"
-
     def check(operands: list[Any]) -> None:
         a, b = operands
         have = [older(dtypes.of(x.dtype)) if hasattr(x, "dtype") else type(x).__name__ for x in operands]
+        if {"Half"} == set(have) and "float16" not in taken:
+            raise NotImplementedError(f"\"{name}\" not implemented for 'Half': use .float()")
         if not all(str(getattr(x, "dtype", "")) in taken for x in operands):
-            raise RuntimeError(f"{name}(): Expected both inputs to be {wanted} tensors but got {' and '.join(have)}")
+            words = f"Expected both inputs to be Half, Float or Double tensors but got {' and '.join(have)}"
+            raise RuntimeError(f"{name}(): {words}")
         if a.dtype != b.dtype:
             words = f"Expected object of scalar type {have[0]} but got scalar type {have[1]} for second argument"
             raise RuntimeError(f"{name}(): {words}")

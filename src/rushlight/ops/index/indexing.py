@@ -123,8 +123,13 @@ def basic_index(parts: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ..
 def too_many(parts: tuple[Any, ...], shape: tuple[int, ...]) -> None:
     """Raise the error for an index with more parts than dimensions."""
     if not shape and len(parts) == 1:
-        raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
-                         "convert a 0-dim tensor to a number")  # fmt: skip
+        what = (
+            "slice() cannot be applied to a 0-dim tensor"
+            if isinstance(parts[0], slice)
+            else "invalid index of a 0-dim tensor"
+        )
+        raise IndexError(f"{what}. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a "
+                         "number")  # fmt: skip
     raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
 
 
@@ -154,7 +159,7 @@ def checked_slice(part: slice) -> slice:
     """A slice with Python ints as bounds.  Raises ValueError for steps that are not positive."""
     start, stop, step = (bound(b) for b in (part.start, part.stop, part.step))
     if step is not None and step <= 0:
-        raise ValueError("step must be greater than zero")
+        raise ValueError("step must be greater than zero" if step else "slice step cannot be zero")
     return slice(start, stop, step)
 
 

@@ -97,7 +97,7 @@ def put_call(
         raise IndexError(f"{name}(): Expected source and index to have the same number of elements, but got "
                            f"source.numel() = {s.size}, index.numel() = {i.size}")  # fmt: skip
     if i.size and not x.size:
-        raise IndexError(f"{name}(): tried to put elements into an empty tensor")
+        raise IndexError(f"{name}(): Tried to put elements into an empty tensor")
     return run(put_op.op, (input, index, source), (accumulate,))
 
 

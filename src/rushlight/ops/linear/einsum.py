@@ -111,19 +111,16 @@ contract.grad("other")(lambda g, input, la, lb, lo: contract(g, conj(input), lo,
 # Reading the equation ------------------------------------------------------------------------------
 
 
-def subscripts(term: str, equation: str, whose: str) -> list[Any]:
-    """The labels of one term, Ellipsis among them.  whose: "operand 0", "output"."""
+def subscripts(term: str, equation: str, whose: str, start: int) -> list[Any]:
+    """The labels of one term, which begins at `start`, Ellipsis among them.  whose: "operand 0", "output"."""
     found: list[Any] = []
     i = 0
     while i < len(term):
         if term[i] == ".":
             if term[i : i + 3] != "..." or Ellipsis in found:
-                what = (
-                    "for which an ellipsis was already found"
-                    if Ellipsis in found
-                    else "that is not part of any ellipsis"
+                raise RuntimeError(
+                    f"einsum(): found '.' for {whose} {lone(whose, Ellipsis in found)}, in {term!r} of {equation!r}"
                 )
-                raise RuntimeError(f"einsum(): found '.' for {whose} {what}, in {term!r} of {equation!r}")
             found.append(Ellipsis)
             i += 3
         elif term[i] in LETTERS:
@@ -132,16 +129,27 @@ def subscripts(term: str, equation: str, whose: str) -> list[Any]:
         elif term[i] == " ":
             i += 1
         else:
-            raise RuntimeError(f"einsum(): invalid subscript given at {term[i]!r} in the equation {equation!r}: subscripts "
-                               "must be in [a-zA-Z]")  # fmt: skip
+            raise RuntimeError(f"einsum(): invalid subscript given at index {start + i} in the equation {equation!r}, "
+                               f"{term[i]!r}: subscripts must be in [a-zA-Z]")  # fmt: skip
     return found
+
+
+def lone(whose: str, again: bool) -> str:
+    """What is wrong with a dot."""
+    if whose == "output":
+        return "but an ellipsis (...) was already found" if again else "that is not part of any ellipsis (...)"
+    return "for which an ellipsis was already found" if again else "that is not part of any ellipsis"
 
 
 def parse(equation: str) -> tuple[list[list[Any]], Any]:
     """The labels of each operand, and of the output or None if it is implied."""
     left, arrow, right = equation.partition("->")
-    terms = [subscripts(term, equation, f"operand {i}") for i, term in enumerate(left.split(","))]
-    return terms, subscripts(right, equation, "output") if arrow else None
+    parts = left.split(",")
+    starts = itertools.accumulate((len(part) + 1 for part in parts), initial=0)
+    terms = [
+        subscripts(part, equation, f"operand {i}", at) for i, (part, at) in enumerate(zip(parts, starts, strict=False))
+    ]
+    return terms, subscripts(right, equation, "output", len(left) + 2) if arrow else None
 
 
 def from_lists(args: tuple[Any, ...]) -> tuple[list[Any], list[list[Any]], Any]:
@@ -172,7 +180,8 @@ def spelled(operands: list[Any], terms: list[list[Any]]) -> tuple[list[Labels], 
     for i, (x, term) in enumerate(zip(operands, terms, strict=True)):
         ndim, named = raw(x).ndim, len([n for n in term if n is not Ellipsis])
         if named > ndim or (Ellipsis not in term and named != ndim):
-            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({named}) does not match the number of "
+            unlike = "is more than" if Ellipsis in term else "does not match"
+            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({named}) {unlike} the number of "
                                f"dimensions ({ndim}) for operand {i}{'' if Ellipsis in term else ' and no ellipsis was given'}")  # fmt: skip
         extra = ndim - named
         most = max(most, extra) if Ellipsis in term else most
@@ -300,11 +309,11 @@ def einsum(*args: object) -> Tensor:
                          "its subscripts list")  # fmt: skip
     if isinstance(args[0], str):
         operands = list(args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:])
+        if not operands:
+            raise ValueError("einsum(): must provide at least one operand")
         terms, output = parse(args[0])
     else:
         operands, terms, output = from_lists(args)
-    if not operands:
-        raise ValueError("einsum(): must provide at least one operand")
     for i, x in enumerate(operands):
         if not isinstance(raw(x), np.ndarray):
             raise TypeError(f"einsum(): operand {i} must be Tensor, not {kind_of(x)}")

@@ -440,7 +440,8 @@ def matrix_power(A: Tensor, n: int) -> Any:
     """A multiplied n times with itself; of negative n, the inverse.  A: (*, N, N)"""
     if not isinstance(A, Tensor) or A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         given = f"they are {A.shape[-2]} by {A.shape[-1]} matrices" if len(A.shape) > 1 else f"got {list(A.shape)}"
-        raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but {given}")
+        words = "be batches of square matrices" if len(A.shape) > 1 else "have at least 2 dimensions"
+        raise RuntimeError(f"linalg.matrix_power: A must {words}, but {given}")
     if n == 0:
         return A.masked_fill(wrap(np.ones((), np.bool_)), 0) + like(np.eye(A.shape[-1]), A)
     if n < 0:

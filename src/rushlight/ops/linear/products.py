@@ -43,14 +43,13 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
-def check_factor(name: str, value: complex, like: Tensor) -> None:
+def check_factor(name: str, which: str, value: complex, like: Tensor) -> None:
     """Raise RuntimeError for a factor that does not fit: a fraction of integers, a bool of anything but bools, one too large."""
     if isinstance(value, bool) and raw(like).dtype.kind != "b":
-        raise RuntimeError(f"{name}(): Boolean beta and alpha only supported for Boolean results.")
-    if isinstance(value, float) and raw(like).dtype.kind in "biu" and not value.is_integer():
+        raise RuntimeError(f"{name}(): Boolean {which} only supported for Boolean results.")
+    if isinstance(value, float) and raw(like).dtype.kind in "biu":
         raise RuntimeError(
-            f"{name}(): For integral input tensors, argument beta must not be a floating point number, "
-            f"nor alpha: got {value}"
+            f"{name}(): For integral input tensors, argument {which} must not be a floating point number. Got {value}"
         )
     check_factors(name, raw(like).dtype, value)
 
@@ -166,8 +165,8 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *old: Tensor, beta: complex 
     check_expands("addr", input, (raw(vec1).size, raw(vec2).size))
     dtype = result_type_of(input, vec1, vec2).numpy
     input, vec1, vec2 = (x if raw(x).dtype == dtype else cast(x, dtype) for x in (input, vec1, vec2))
-    for factor in (beta, alpha):
-        check_factor("addr", factor, input)
+    check_factor("addr", "beta", beta, input)
+    check_factor("addr", "alpha", alpha, input)
     product = outer_op(vec1, vec2)
     if dtype.kind == "b":
         return (product & bool(alpha)) | (input & bool(beta))
@@ -232,6 +231,10 @@ def contracted(dims: Any, m: int, n: int) -> tuple[Any, Any]:
         if dims > min(m, n):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         return tuple(range(m - dims, m)), tuple(range(dims))
+    if not isinstance(dims, (tuple, list)) or len(dims) != 2:
+        raise RuntimeError(
+            f"tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]], but got dims={dims}"
+        )
     first, second = dims
     return tuple([first] if hasattr(first, "__index__") else first), \
         tuple([second] if hasattr(second, "__index__") else second)  # fmt: skip
@@ -281,7 +284,7 @@ def between(matrices: list[Any], at: dict[Any, Any], i: int, j: int) -> Tensor:
     return mm(between(matrices, at, i, at[i, j]), between(matrices, at, at[i, j] + 1, j))
 
 
-@function(ns="linalg", out="same", autocast="lower")
+@function(ns="linalg", out="same", autocast="lower", unlike="expected out tensor to have dtype of the product: ")
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """The product of matrices in the order that needs fewest multiplications; the first and last may be vectors."""
     if not isinstance(tensors, (list, tuple)):
@@ -315,7 +318,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 
 def _of_chains(x: object, y: object) -> str:
     """Two matrices of a chain of two dtypes."""
-    return f"all tensors must have be the same dtype but they are {in_c(x)} and {in_c(y)}"
+    return f"multi_dot(): all tensors must have be the same dtype but they are {in_c(x)} and {in_c(y)}"
 
 
 @function()

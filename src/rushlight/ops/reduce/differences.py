@@ -63,7 +63,7 @@ def _check_end(part: Tensor | None, shape: tuple[int, ...], dim: int) -> None:
     for d, (have, want) in enumerate(zip(given, shape, strict=True)):
         if d != dim and have != want:
             raise RuntimeError(f"diff expects the shape of tensor to prepend or append to match that of input except along the "
-                               f"differencing dimension: input.size({d}) = {want}, got {have}")  # fmt: skip
+                               f"differencing dimension; input.size({d}) = {want}, but got tensor.size({d}) = {have}")  # fmt: skip
 
 
 def widths(name: str, y: Tensor, x: Tensor, dim: int) -> Any:
@@ -139,8 +139,8 @@ def evenly(y: Tensor, dx: Any, dim: int) -> Tensor:
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integral of `y` along `dim` by trapezoids, at the places `x` or at distance `dx`.  (*) -> (*)"""
     x, dx = places(x, dx, dx)
-    if x is None and raw(y).dtype.char in "fd" and raw(y).ndim and raw(y).shape[dim]:
-        return evenly(y, dx, wrap_dim(dim, raw(y).ndim))
+    if x is None and raw(y).dtype.char in "fd" and raw(y).ndim and raw(y).shape[(dim := wrap_dim(dim, raw(y).ndim))]:
+        return evenly(y, dx, dim)
     found = areas("trapezoid", y, x, dx, dim)
     if found is None:
         shape = [n for i, n in enumerate(raw(y).shape) if i != wrap_dim(dim, raw(y).ndim)]
@@ -173,6 +173,18 @@ def spacings(spacing: tuple[Tensor, ...] | None, count: int) -> list[Any]:
                                f"of length {count}.")  # fmt: skip
         return list(spacing)
     return [spacing] * count
+
+
+def check_step(input: Tensor, step: object) -> None:
+    """Raise RuntimeError for coordinates that are no vector, or lie on another device."""
+    if not isinstance(step, Tensor):
+        return
+    if raw(step).ndim > 1:
+        raise RuntimeError("torch.gradient expected each element of spacing to have one dimension, but got an element with "
+                           f"{raw(step).ndim}")  # fmt: skip
+    if step.device != input.device:
+        raise RuntimeError("torch.gradient expected each tensor to be on the same device, but got devices "
+                           f"{step.device} and {input.device}.")  # fmt: skip
 
 
 def along(x: Tensor, step: Any, dim: int, edge_order: int) -> Any:
@@ -242,6 +254,7 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
                         "a tuple of Tensors, not Tensor")  # fmt: skip
     steps = spacings(spacing, len(where))
     for d, step in zip(where, steps, strict=True):
+        check_step(input, step)
         if isinstance(step, Tensor) and raw(step).ndim == 1 and raw(step).shape[0] != array.shape[d]:
             raise RuntimeError(f"torch.gradient expected each element to match the input size at dimension {d}: got "
                                f"{raw(step).shape[0]} coordinates, expected {array.shape[d]}")  # fmt: skip

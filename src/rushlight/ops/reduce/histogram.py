@@ -73,9 +73,10 @@ def edges_of(name: str, x: Array, bins: Tensor | int, span: object) -> Array:
     """Edges given, or evenly spaced over `span` or the data."""
     if isinstance(bins, Tensor):
         edges = raw(bins)
-        if edges.ndim != 1 or edges.dtype != x.dtype:
-            raise RuntimeError(f"{name}: bins tensor should have one dimension and the same dtype as the input, "
-                               f"{dtypes.of(x.dtype)}, got {edges.ndim}-d of {bins.dtype}")  # fmt: skip
+        if edges.ndim != 1:
+            raise RuntimeError(f"{name}: bins tensor should have one dimension, but got {edges.ndim}")
+        if edges.size == 0:
+            raise RuntimeError(f"{name}: bins tensor should have at least 1 element, but got none")
         if edges.size < 2:
             raise RuntimeError(f"{name}(): bins must be > 0, but got {edges.size} edges of bins, expected 2 or more")
         return edges
@@ -148,15 +149,22 @@ def bin_of(x: Array, edges: Array) -> Array:
 
 def check_weights(name: str, x: Array, weights: Any, shape: tuple[int, ...]) -> Any:
     """The array of weights.  Raises RuntimeError where they do not fit."""
+    if weights is not None:
+        check_alike(name, x, "weight tensor", weights)
+        if raw(weights).shape != shape:
+            raise RuntimeError(f"{name}: if weight tensor is provided it should have the same shape as the input tensor "
+                               f"excluding its innermost dimension, which are the points: {list(shape)}, got "
+                               f"{list(raw(weights).shape)}")  # fmt: skip
     if x.dtype not in (np.float32, np.float64):
-        raise RuntimeError(f"{name}: not implemented for {dtypes.of(x.dtype)}: expected float32 or float64")
-    if weights is None:
-        return None
-    w = raw(weights)
-    if w.shape != shape or w.dtype != x.dtype:
-        raise RuntimeError(f"{name}: if weight tensor is provided it should have the same shape as the input tensor, "
-                           f"{list(shape)}, and its dtype, {dtypes.of(x.dtype)}, got {list(w.shape)} and {weights.dtype}")  # fmt: skip
-    return w
+        raise NotImplementedError(f"{name}: not implemented for {dtypes.of(x.dtype)}: expected float32 or float64")
+    return None if weights is None else raw(weights)
+
+
+def check_alike(name: str, x: Array, what: str, other: object) -> None:
+    """Raise RuntimeError for a tensor of another dtype than the input's."""
+    if isinstance(other, Tensor) and raw(other).dtype != x.dtype:
+        raise RuntimeError(f"{name}: input tensor and {what} should have the same dtype, but got {dtypes.of(x.dtype)} and "
+                           f"{other.dtype}")  # fmt: skip
 
 
 def followed(*operands: object) -> Any:
@@ -164,7 +172,7 @@ def followed(*operands: object) -> Any:
     return next((x for x in operands if isinstance(x, Tensor) and x.requires_grad), operands[0])
 
 
-@function(method=True, out="same")
+@function(method=True, out="same", unlike="input tensor and {} tensor should have the same dtype: ")
 @per_sample
 def histogram(
     input: Tensor, bins: Tensor | int = 100, *, range: Any = None, weight: Tensor | None = None, density: bool = False
@@ -174,6 +182,11 @@ def histogram(
     bins: how many of equal width over `range` (or the data), or a tensor of edges. density: so that the area is 1.
     """
     array = tensor_argument("histogram", input)
+    check_alike("torch.histogram", array, "bins tensors", bins)
+    if isinstance(bins, Tensor) and range is not None:
+        raise TypeError(
+            "histogram() received an invalid combination of arguments: edges of bins beside a range of theirs"
+        )
     w = check_weights("torch.histogram", array, weight, array.shape)
     if range is not None and len(range) != 2:
         raise RuntimeError(f"torch.histogram: range should have 2 elements, got {len(range)}")
@@ -195,9 +208,11 @@ def histogramdd(
     array = tensor_argument("histogramdd", input)
     if array.ndim < 2:
         raise RuntimeError(f"torch.histogramdd: input tensor should have at least 2 dimensions, but got {array.ndim}")
-    w = check_weights("torch.histogramdd", array, weight, array.shape[:-1])
     n = array.shape[-1]
     each = [bins] * n if isinstance(bins, int) else list(bins)
+    for edges in each:
+        check_alike("torch.histogramdd", array, "bins tensors", edges)
+    w = check_weights("torch.histogramdd", array, weight, array.shape[:-1])
     if len(each) != n:
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input. Expected "
                            f"{n} sequences of bin edges or numbers of bins but got {len(each)}")  # fmt: skip

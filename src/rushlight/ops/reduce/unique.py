@@ -119,7 +119,7 @@ def check_rows(name: str, rows: Array, array: Array) -> None:
         raise RuntimeError(f"{name}(): Number of zero sized dimensions is more than one, so unique cannot be applied")
     if array.size == 0 and len(rows) and 0 in rows.shape[1:] and rows.shape[1:].count(0):
         raise RuntimeError(
-            f"{name}(): there are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
+            f"{name}(): There are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
         )
 
 
@@ -177,7 +177,10 @@ def place_values(name: str, sequence: Array, values: Array, right: bool, sorter:
     return backend.search(sequence, values, right).astype(kind, copy=False)
 
 
-@function(out="same")
+WRONG = "output tensor's dtype is wrong: "
+
+
+@function(out="same", unlike=WRONG)
 @per_sample
 def searchsorted(sorted_sequence: Tensor, input: Tensor | complex, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, sorter: Tensor | None = None) -> Tensor:  # fmt: skip
@@ -200,7 +203,10 @@ def searchsorted(sorted_sequence: Tensor, input: Tensor | complex, *, out_int32:
 
 
 def check_search(name: str, sequence: Array, values: Array, tensor: bool, sorter: Tensor | None = None) -> None:
-    """Raise RuntimeError for boundaries and values that do not fit."""
+    """Raise RuntimeError for boundaries and values that do not fit, TypeError for values that are no numbers."""
+    if not tensor and values.dtype.kind not in "biufc":
+        raise TypeError(f"{name.removeprefix('torch.')}() received an invalid combination of arguments: expected a Tensor or "
+                        f"a number of values, got {values.dtype}")  # fmt: skip
     if sequence.ndim == 0:
         raise RuntimeError(f"{name}(): boundaries tensor should have positive dimension, but got 0 dimension")
     if sequence.ndim != 1 and (not tensor or values.ndim == 0):
@@ -224,7 +230,7 @@ def check_search(name: str, sequence: Array, values: Array, tensor: bool, sorter
         raise RuntimeError(f"{name}(): sorter index out of range")
 
 
-@function(out="same")
+@function(out="same", unlike=WRONG)
 @per_sample
 def bucketize(input: Tensor | complex, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """The bucket of each element between sorted boundaries.  (*), (N) -> (*) of int64 (or int32)"""

@@ -246,7 +246,8 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | Sequence[int] | 
     return cat_op(found if tracked else shaped, dim)
 
 
-@function(out=True)
+@function()
+@moving("stack")
 def stack(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | Sequence[int] | None = None) -> Tensor:
     """The tensors, all of one shape, side by side along a new dimension `dim`.  [(*), ...] -> (*)"""
     arrays = plain_arrays(tensors)

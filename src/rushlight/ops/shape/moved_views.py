@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import check_broadcast
 from rushlight.dispatch.dims import as_int, by_keyword, listed, numpy_names, sizes, wrap_dim
@@ -158,6 +159,8 @@ def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> Any:
 
 def atleast(input: Tensor, ndim: int) -> Tensor:
     """A tensor with dimensions of size 1 added until there are `ndim`; `input` itself where it has as many."""
+    if not hasattr(input, "shape"):
+        raise TypeError(f"atleast_{ndim}d(): expected Tensors, not {kind_of(input)}")
     shape = held(input).shape
     if len(shape) >= ndim:
         return input

@@ -200,12 +200,9 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
-    if dims[0] == dims[1] or abs(dims[0] - dims[1]) == ndim:
+    a, b = (wrap_dim(d, ndim) for d in dims)
+    if a == b:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
-    for name, d in zip("01", dims, strict=True):
-        if not -ndim <= d < ndim:
-            raise RuntimeError(f"Rotation dim{name} out of range, dim{name} = {d}")
-    a, b = wrap_dims(dims, ndim)
     turns = as_int(k, "rot90", "k") % 4
     if turns == 2:
         return flip_op(input, (a, b))
@@ -221,7 +218,8 @@ def check_total(output_size: object, total: int) -> None:
     """Raise RuntimeError where the repeats do not sum up to the `output_size` that was given."""
     if output_size is not None and as_int(output_size, "repeat_interleave", "output_size") != total:
         raise RuntimeError(
-            f"repeat_interleave: output_size={output_size} is not the {total} that the repeats sum up to"
+            f"repeat_interleave: allocated size does not match required size: output_size={output_size} is not the "
+            f"{total} that the repeats sum up to"
         )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import caller, dtypes
+from rushlight.basics.dtype_words import older
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array, Arrays
@@ -58,7 +59,7 @@ def split_points(name: str, places: object) -> int | tuple[int, ...]:
     if isinstance(array, np.ndarray):
         if array.dtype != np.int64:
             raise RuntimeError(
-                f"{name} expected tensor_indices_or_sections to have dtype of long, but got {array.dtype}"
+                f"{name} expected tensor_indices_or_sections to have dtype of long, but got {older(dtypes.of(array.dtype))}"
             )
         if array.ndim > 1:
             raise RuntimeError(f"{name} expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional "
