@@ -90,7 +90,7 @@ MATRICES = [
     "F.linear(x, b.mT, b[0])", "F.linear(v, b.mT, b[0])", "T.einsum('ijk,kl->ilj', x, b)", "T.einsum('ijk,ijk->j', x, y)",
     "T.lstm_cell(a, (a, a.cos()), x.reshape(6, 4).repeat(3, 1)[:16], y.reshape(6, 4).repeat(3, 1)[:16])",
     "T.tensordot(x, b, 1)", "F.bilinear(a, c.mT, T.stack([b[:, :4], b[:, 1:]]), v[:2])", "T.kron(a, p)", "L.inv(q)", "L.det(q)",
-    "L.slogdet(q)", "L.solve(q, x)", "L.cholesky(p)", "T.cholesky_solve(a[:3, :2], L.cholesky(p))", "L.lu(q).U", "L.lu_factor(q).LU", "T.geqrf(q.detach())", "L.ldl_factor(p.detach()).LD", "L.ldl_solve(*L.ldl_factor(p.detach()), p.detach())", "T.cholesky_inverse(p)", "L.cholesky_ex(p).L", "L.inv_ex(q).info", "L.qr(q).R", "L.svdvals(q)", "L.eigvalsh(p)",
+    "L.slogdet(q)", "L.solve(q, x)", "L.cholesky(p)", "T.cholesky_solve(a[:3, :2], L.cholesky(p))", "L.lu(q).U", "L.lu_factor(q).LU", "L.lu_solve(*L.lu_factor(q), q)", "T.geqrf(q.detach())", "L.ldl_factor(p.detach()).LD", "L.ldl_solve(*L.ldl_factor(p.detach()), p.detach())", "T.cholesky_inverse(p)", "L.cholesky_ex(p).L", "L.inv_ex(q).info", "L.qr(q).R", "L.svdvals(q)", "L.eigvalsh(p)",
     "L.eigh(p).eigenvalues", "L.pinv(q)", "L.matrix_rank(q)", "L.matrix_norm(q)", "L.matrix_exp(q)", "L.matrix_power(q, 3)",
     "T.cdist(x, y)", "T.cdist(x, y, p=1.0)", "T.cdist(x, y, p=3.0)", "F.pdist(a)", "T.linalg.eigvals(p).real", "L.lstsq(a.mT, c).solution",
     "T.cross(x[..., :3], y[..., :3], dim=-1)", "T.trace(p)", "L.multi_dot([a, b, b.mT])",

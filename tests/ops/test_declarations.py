@@ -220,3 +220,7 @@ def test_a_declaration_says_nothing_that_is_unknown() -> None:
     with pytest.raises(TypeError, match=r"operator forward: no declaration says \['cheep'\]; known are .*'cheap'"):
         op(cheep=True)(forward)
     assert "forward" not in OPS
+
+
+def test_both_solutions_of_systems_are_known_by_name() -> None:
+    assert OPS["solve_op"].shown == "linalg_solve_ex" and OPS["lu_solve_op"].shown == "linalg_lu_solve"

@@ -46,6 +46,7 @@ KEPT = {
     # One formula for several settings, of which some read less.
     ("cdist", "out"): "of other norms than the sum of distances",
     ("linalg_vector_norm", "out"): "of other norms than the sum of magnitudes",
+    ("lu_solve_op", "pivots"): "where the adjoint is solved, or of B",
     ("scatter_reduce", "index"): "not of all reductions",
     ("scatter_reduce", "input"): "not of all reductions",
     ("scatter_reduce", "src"): "not of all reductions",

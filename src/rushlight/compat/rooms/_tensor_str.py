@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rushlight.ops.python.printing import body, set_printoptions, text
+from rushlight.ops.python.printing import body, ended, set_printoptions, text
 from rushlight.ops.python.printing import options as PRINT_OPTS
 
 if TYPE_CHECKING:
@@ -40,15 +40,7 @@ def _tensor_str(self: Tensor, indent: int) -> str:
 
 def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool) -> str:
     """A text and what follows it, in lines of at most `linewidth`, with the closing bracket."""
-    pieces, used = [tensor_str], len(tensor_str) - tensor_str.rfind("\n") + 1
-    for suffix in suffixes:
-        if force_newline or used + len(suffix) + 2 > PRINT_OPTS.linewidth:
-            pieces.append(",\n" + " " * indent + suffix)
-            used, force_newline = indent + len(suffix), False
-        else:
-            pieces.append(", " + suffix)
-            used += len(suffix) + 2
-    return "".join([*pieces, ")"])
+    return ended(tensor_str, suffixes, indent, force_newline)
 
 
 def _str_intern(inp: Tensor, *, tensor_contents: str | None = None) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rushlight.kernels.dispatch import is_half, widened
+from rushlight.kernels.reference import keys
 
 Array = NDArray[Any]
 
@@ -105,12 +106,9 @@ def _cubics(t: Array) -> Iterator[tuple[Array, Array]]:
     a = -0.75
     for x, sign in ((t + 1, 1), (t, 1), (1 - t, -1), (2 - t, -1)):
         far = x > 1
-        near = ((a + 2) * x - (a + 3)) * x * x + 1, (3 * (a + 2) * x - 2 * (a + 3)) * x
-        other = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a, (3 * a * x - 10 * a) * x + 8 * a
-        yield (
-            np.where(far, other[0], near[0]).astype(t.dtype),
-            (sign * np.where(far, other[1], near[1])).astype(t.dtype),
-        )
+        weight = np.where(far, keys.far(x, a), keys.near(x, a))
+        slope = np.where(far, keys.far_slope(x, a), keys.near_slope(x, a))
+        yield weight.astype(t.dtype), (sign * slope).astype(t.dtype)
 
 
 def _moved(at: Array, size: int, padding: str, align: bool) -> Array:

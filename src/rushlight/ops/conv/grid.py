@@ -24,6 +24,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.rules import of_laid_out
+from rushlight.kernels.reference import keys
 from rushlight.ops.elementwise.clamp import where as choose
 from rushlight.ops.elementwise.floats import require
 from rushlight.ops.elementwise.shared import keep
@@ -193,21 +194,8 @@ def integers(x: Tensor) -> Any:
 def cubic_of(t: Any) -> tuple[list[Any], list[Any]]:
     """The four cubic weights at fraction t, and their slopes, as tensors."""
     a = -0.75
-
-    def near(x: Any) -> Any:
-        return ((x * (a + 2)) - (a + 3)) * x * x + 1
-
-    def far(x: Any) -> Any:
-        return ((x * a - 5 * a) * x + 8 * a) * x - 4 * a
-
-    def near_slope(x: Any) -> Any:
-        return (x * (3 * (a + 2)) - 2 * (a + 3)) * x
-
-    def far_slope(x: Any) -> Any:
-        return (x * (3 * a) - 10 * a) * x + 8 * a
-
-    slopes = [far_slope(t + 1), near_slope(t), -near_slope(1 - t), -far_slope(2 - t)]
-    return [far(t + 1), near(t), near(1 - t), far(2 - t)], slopes
+    slopes = [keys.far_slope(t + 1, a), keys.near_slope(t, a), -keys.near_slope(1 - t, a), -keys.far_slope(2 - t, a)]
+    return [keys.far(t + 1, a), keys.near(t, a), keys.near(1 - t, a), keys.far(2 - t, a)], slopes
 
 
 @per_sample

@@ -16,6 +16,7 @@ from rushlight.dispatch.formats import channels_last_order, lies_channels_last, 
 from rushlight.dispatch.keeping.shown import note
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.rules import laid_out
+from rushlight.kernels.reference import keys
 from rushlight.kernels.reference.resample import Taps
 
 if TYPE_CHECKING:
@@ -144,16 +145,9 @@ def linear_taps(size: int, out: int, align: bool, scale: float | None) -> tuple[
 
 
 def cubic_weights(t: Array) -> Array:
-    """Weights of the four neighbours at fraction t (Keys 1981, IEEE TASSP 29, eq. 4, with a = -0.75)."""
+    """Weights of the four neighbours at fraction t."""
     a = -0.75
-
-    def near(x: Array) -> Array:
-        return ((a + 2) * x - (a + 3)) * x * x + 1
-
-    def far(x: Array) -> Array:
-        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-
-    return np.stack([far(t + 1), near(t), near(1 - t), far(2 - t)], 1)
+    return np.stack([keys.far(t + 1, a), keys.near(t, a), keys.near(1 - t, a), keys.far(2 - t, a)], 1)
 
 
 def cubic_taps(size: int, out: int, align: bool, scale: float | None) -> tuple[Array, ...]:
@@ -169,11 +163,8 @@ def tent(x: Array) -> Array:
 
 
 def cubic(x: Array) -> Array:
-    """Those of cubic interpolation (Keys 1981, IEEE TASSP 29, eq. 4, with a = -0.5)."""
-    a = -0.5
-    inner = ((a + 2) * x - (a + 3)) * x * x + 1
-    outer = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-    return np.where(x < 1, inner, np.where(x < 2, outer, 0))
+    """Those of cubic interpolation, with a = -0.5."""
+    return np.where(x < 1, keys.near(x, -0.5), np.where(x < 2, keys.far(x, -0.5), 0))
 
 
 def lanczos(x: Array) -> Array:

@@ -177,12 +177,7 @@ def unpacked(LD: Array, pivots: Array, hermitian: bool) -> tuple[Any, Any]:
     return M, D
 
 
-def _of_both(LD: Array, B: Array) -> list[shapes.Made]:
-    """The solutions of matrices whose batches are broadcast."""
-    return [shapes.Made((*joint_shape(LD.shape[:-2], B.shape[:-2]), *B.shape[-2:]), B.dtype)]
-
-
-@op(shape=_of_both, batch=families.with_pivots)
+@op(batch=families.with_pivots)
 def ldl_solve_op(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
     """A^-1 B.  (*, N, N), (*, N), (*, N, K) -> (*, N, K)"""
     batch = joint_shape(LD.shape[:-2], B.shape[:-2])

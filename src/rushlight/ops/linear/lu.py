@@ -13,7 +13,7 @@ import numpy as np
 
 from rushlight.backends import lapack
 from rushlight.basics import caller
-from rushlight.dispatch import families, shapes
+from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import joint_shape
 from rushlight.dispatch.named import named
@@ -267,7 +267,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     check_exchanges(
         pivots, LU.shape[-2], "Pivots given to lu_solve must all be smaller or equal to LU.size(-2), and larger than 0"
     )
-    return solve_op(LU, pivots.unsqueeze(-1), B, adjoint)
+    return lu_solve_op(LU, pivots.unsqueeze(-1), B, adjoint)
 
 
 def exchanged(x: Array | Tensor, pivots: Array | Tensor, back: bool) -> Any:
@@ -280,13 +280,8 @@ def exchanged(x: Array | Tensor, pivots: Array | Tensor, back: bool) -> Any:
     return np.take_along_axis(x, orders[..., None], -2)
 
 
-def _of_both(LU: Array, B: Array) -> list[shapes.Made]:
-    """The solutions of matrices whose batches are broadcast."""
-    return [shapes.Made((*joint_shape(LU.shape[:-2], B.shape[:-2]), *B.shape[-2:]), B.dtype)]
-
-
-@op(autocast="float32", shown="linalg_lu_solve", masks=("pivots",), shape=_of_both, batch=families.leading)
-def solve_op(LU: Array, pivots: Array, B: Array, adjoint: bool) -> Array:
+@op(autocast="float32", shown="linalg_lu_solve", masks=("pivots",), batch=families.leading)
+def lu_solve_op(LU: Array, pivots: Array, B: Array, adjoint: bool) -> Array:
     """As `lu_solve` from the left, the exchanges as columns: (*, N, 1)."""
     pivots = pivots[..., 0]
     if LU.shape[:-2] != B.shape[:-2]:
@@ -308,7 +303,7 @@ def solved_by(LU: Array, x: Array, upper: bool, adjoint: bool) -> Array:
     return triangular_op(mH(factor) if adjoint else factor, x, upper != adjoint)
 
 
-@solve_op.grad("LU", "B", uses={"LU": "LU pivots out", "B": "LU pivots"})
+@lu_solve_op.grad("LU", "B", uses={"LU": "LU pivots out", "B": "LU pivots"})
 def _(
     g: Array | Tensor, LU: Array | Tensor, pivots: Array | Tensor, out: Array | Tensor | None, adjoint: bool
 ) -> tuple[Any, ...]:

@@ -12,8 +12,9 @@ from rushlight.dispatch.shapes import Made
 from rushlight.ops.linear import decompositions as base
 from rushlight.ops.linear import eigen, large
 from rushlight.ops.linear.cholesky import cholesky_inverse_op, cholesky_op, cholesky_solve_op, factor_op, positive_op
+from rushlight.ops.linear.ldl import ldl_solve_op
 from rushlight.ops.linear.lstsq import lstsq_op
-from rushlight.ops.linear.lu import lu_op, permutation_op
+from rushlight.ops.linear.lu import lu_op, lu_solve_op, permutation_op
 from rushlight.ops.linear.matrix_functions import det_op, exp_op, pinv_op, slogdet_op
 from rushlight.ops.linear.triangular import triangular_op
 
@@ -36,6 +37,16 @@ def _complex(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def _batch(shape: tuple[int, ...], *ends: int) -> tuple[int, ...]:
     """The shape of a batch of matrices, with other last dimensions."""
     return (*shape[:-2], *ends)
+
+
+@lu_solve_op.shape
+def _(LU: Array, B: Array) -> list[Made]:
+    return _solution(LU, B)
+
+
+@ldl_solve_op.shape
+def _(LD: Array, B: Array) -> list[Made]:
+    return _solution(LD, B)
 
 
 @base.solve_op.shape

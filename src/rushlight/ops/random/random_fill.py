@@ -82,6 +82,18 @@ def put(x: Array, rng: Twister, each: Callable[[int], Array]) -> None:
     x[...] = made
 
 
+def refill(
+    name: str, self: Tensor, generator: Generator | None, each: Callable[[Twister, int], Array], kinds: str = "fV"
+) -> Tensor:
+    """Fill a tensor in place with what `each(source, count)` draws, some at a time."""
+
+    def draw(x: Array) -> None:
+        rng = source(generator)
+        put(x, rng, lambda count: each(rng, count))
+
+    return redraw(name, self, draw, kinds)
+
+
 def parts(x: Array) -> Array:
     """Complex numbers (*) as pairs of real ones, a view (*, 2)."""
     return x[..., None].view(dtypes.real_of(x).dtype)
@@ -166,12 +178,7 @@ def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator:
     """Fill with numbers whose logarithms have a normal distribution of this mean and standard deviation."""
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
-
-    def draw(x: Array) -> None:
-        rng = source(generator)
-        put(x, rng, lambda count: np.exp(rng.two_by_two(count) * std + mean))
-
-    return redraw("log_normal_", self, draw, "fV")
+    return refill("log_normal_", self, generator, lambda rng, count: np.exp(rng.two_by_two(count) * std + mean))
 
 
 @function(method=True, ns="Tensor")
@@ -179,12 +186,7 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     """Fill with numbers of the exponential distribution of rate `lambd`."""
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
-
-    def draw(x: Array) -> None:
-        rng = source(generator)
-        put(x, rng, lambda count: rng.standard_exponential(count) * (1 / lambd))
-
-    return redraw("exponential_", self, draw, "fV")
+    return refill("exponential_", self, generator, lambda rng, count: rng.standard_exponential(count) * (1 / lambd))
 
 
 @function(method=True, ns="Tensor")
@@ -192,12 +194,9 @@ def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator:
     """Fill with numbers of the Cauchy distribution."""
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
-
-    def draw(x: Array) -> None:
-        rng = source(generator)
-        put(x, rng, lambda count: np.tan((rng.random(count) - 0.5) * math.pi) * sigma + median)
-
-    return redraw("cauchy_", self, draw, "fV")
+    return refill(
+        "cauchy_", self, generator, lambda rng, count: np.tan((rng.random(count) - 0.5) * math.pi) * sigma + median
+    )
 
 
 @function(method=True, ns="Tensor")
@@ -205,12 +204,7 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
     """Fill with the numbers of trials, each a success with probability `p`, up to the first success."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
-
-    def draw(x: Any) -> None:
-        rng = source(generator)
-        put(x, rng, lambda count: rng.geometric(p, count))
-
-    return redraw("geometric_", self, draw, "fViu")
+    return refill("geometric_", self, generator, lambda rng, count: rng.geometric(p, count), "fViu")
 
 
 @function(method=True, ns="Tensor")
