@@ -138,7 +138,9 @@ def files(t: Any, folder: Path) -> Any:
     deep = names(lister(str(folder), recursive=True))
     pieces = [x for _, x in lister(str(folder)).open_files(mode="b").read_from_stream(3)]
     decoded = [x for _, x in lister(str(folder)).open_files(mode="b").routed_decode()]
-    return found, deep, pieces, decoded
+    common = importlib.import_module(f"{t.__name__}.utils.data.datapipes.utils.common")
+    opened = [x.read() for _, x in common.get_file_binaries_from_pathnames([str(folder / "a.txt")], "b")]
+    return found, deep, pieces, decoded, opened
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")

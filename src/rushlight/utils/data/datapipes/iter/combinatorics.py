@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from rushlight.basics import dtypes
 from rushlight.dispatch.named import named
@@ -48,8 +48,30 @@ class SamplerIterDataPipe(IterDataPipe[Any]):
         return len(self.sampler)
 
 
+class Shuffling:
+    """What draws its order anew for each pass, by a seed that is given or by the default generator."""
+
+    _rng: random.Random
+    _seed: int | None = None
+    _enabled = True
+
+    def set_shuffle(self, shuffle: bool = True) -> Self:
+        """Shuffle or not; returns itself."""
+        self._enabled = shuffle
+        return self
+
+    def set_seed(self, seed: int) -> Self:
+        """The seed of the next pass; returns itself."""
+        self._seed = seed
+        return self
+
+    def _reseed(self) -> None:
+        self._rng.seed(drawn_seed() if self._seed is None else self._seed)
+        self._seed = None
+
+
 @functional_datapipe("shuffle")
-class ShufflerIterDataPipe(IterDataPipe[T_co]):
+class ShufflerIterDataPipe(Shuffling, IterDataPipe[T_co]):
     """The elements in a random order, drawn from a buffer of `buffer_size` of them.
 
     unbatch_level: of what lies that many levels of lists down; -1 all. Seeds come from the default generator unless `set_seed`.
@@ -60,18 +82,7 @@ class ShufflerIterDataPipe(IterDataPipe[T_co]):
             raise AssertionError("buffer_size should be larger than 0")
         self.datapipe = datapipe if unbatch_level == 0 else datapipe.unbatch(unbatch_level=unbatch_level)
         self.buffer_size, self._buffer = buffer_size, list[Any]()
-        self._seed: int | None = None
-        self._enabled, self._rng = True, random.Random()
-
-    def set_shuffle(self, shuffle: bool = True) -> ShufflerIterDataPipe[T_co]:
-        """Shuffle or not; returns itself."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed: int) -> ShufflerIterDataPipe[T_co]:
-        """The seed of the next pass; returns itself."""
-        self._seed = seed
-        return self
+        self._rng = random.Random()
 
     def __iter__(self) -> Iterator[T_co]:
         return iter(self.datapipe) if not self._enabled else self._shuffled()
@@ -94,5 +105,4 @@ class ShufflerIterDataPipe(IterDataPipe[T_co]):
         """Seed the generator of this pass."""
         self._buffer = []
         if self._enabled:
-            self._rng.seed(drawn_seed() if self._seed is None else self._seed)
-            self._seed = None
+            self._reseed()

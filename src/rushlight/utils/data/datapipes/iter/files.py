@@ -69,8 +69,7 @@ class FileOpenerIterDataPipe(IterDataPipe[tuple[str, StreamWrapper]]):
         self.datapipe, self.mode, self.encoding, self.length = datapipe, mode, encoding, length
 
     def __iter__(self) -> Iterator[tuple[str, StreamWrapper]]:
-        mode = "r" + self.mode if self.mode in ("b", "t") else self.mode
-        yield from get_file_binaries_from_pathnames(self.datapipe, mode, self.encoding)
+        yield from get_file_binaries_from_pathnames(self.datapipe, self.mode, self.encoding)
 
     def __len__(self) -> int:
         return _length(self, self.length)

@@ -26,25 +26,21 @@ def batches(length: int, size: int, drop_last: bool) -> int:
     return length // size if drop_last else -(-length // size)
 
 
-@functional_datapipe("batch")
-class BatcherIterDataPipe(IterDataPipe[DataChunk[Any]]):
-    """Lists of `batch_size` elements; the last may be shorter unless `drop_last`."""
+class Batching:
+    """Lists of `batch_size` elements of a datapipe; the last may be shorter unless `drop_last`."""
 
     def __init__(
-        self,
-        datapipe: IterDataPipe[Any],
-        batch_size: int,
-        drop_last: bool = False,
-        wrapper_class: type[DataChunk[Any]] = DataChunk,
+        self, datapipe: Any, batch_size: int, drop_last: bool = False, wrapper_class: type[DataChunk[Any]] = DataChunk
     ) -> None:
         if batch_size <= 0:
             raise AssertionError("Batch size is required to be larger than 0!")
-        self.datapipe, self.batch_size, self.drop_last, self.wrapper_class = (
-            datapipe,
-            batch_size,
-            drop_last,
-            wrapper_class,
-        )
+        self.datapipe, self.batch_size = datapipe, batch_size
+        self.drop_last, self.wrapper_class = drop_last, wrapper_class
+
+
+@functional_datapipe("batch")
+class BatcherIterDataPipe(Batching, IterDataPipe[DataChunk[Any]]):
+    """Lists of `batch_size` elements; the last may be shorter unless `drop_last`."""
 
     def __iter__(self) -> Iterator[DataChunk[Any]]:
         batch: list[Any] = []

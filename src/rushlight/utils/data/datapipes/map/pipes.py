@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from rushlight.basics.caller import warn
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
 from rushlight.utils.data.datapipes.datapipe import DataChunk, IterDataPipe, MapDataPipe, Wrapped
-from rushlight.utils.data.datapipes.iter.combinatorics import drawn_seed
-from rushlight.utils.data.datapipes.iter.grouping import batches
+from rushlight.utils.data.datapipes.iter.combinatorics import Shuffling
+from rushlight.utils.data.datapipes.iter.grouping import Batching, batches
 from rushlight.utils.data.datapipes.utils.common import _check_unpickable_fn
 
 __all__ = [
@@ -120,24 +120,8 @@ class ZipperMapDataPipe(MapDataPipe[tuple[Any, ...]]):
 
 
 @functional_datapipe("batch")
-class BatcherMapDataPipe(MapDataPipe[DataChunk[Any]]):
+class BatcherMapDataPipe(Batching, MapDataPipe[DataChunk[Any]]):
     """Lists of `batch_size` elements, by numbers from 0; the last may be shorter unless `drop_last`."""
-
-    def __init__(
-        self,
-        datapipe: MapDataPipe[Any],
-        batch_size: int,
-        drop_last: bool = False,
-        wrapper_class: type[DataChunk[Any]] = DataChunk,
-    ) -> None:
-        if batch_size <= 0:
-            raise AssertionError("Batch size is required to be larger than 0!")
-        self.datapipe, self.batch_size, self.drop_last, self.wrapper_class = (
-            datapipe,
-            batch_size,
-            drop_last,
-            wrapper_class,
-        )
 
     def __getitem__(self, index: int) -> DataChunk[Any]:
         if index >= len(self):
@@ -150,24 +134,13 @@ class BatcherMapDataPipe(MapDataPipe[DataChunk[Any]]):
         return batches(_length(self.datapipe), self.batch_size, self.drop_last)
 
 
-class ShufflerIterDataPipe(IterDataPipe[T_co]):
+class ShufflerIterDataPipe(Shuffling, IterDataPipe[T_co]):
     """The elements one after another in a random order.  indices: the keys; numbers from 0 if None."""
 
     def __init__(self, datapipe: MapDataPipe[T_co], *, indices: list[Any] | None = None) -> None:
         self.datapipe = datapipe
         self.indices = list(range(_length(datapipe))) if indices is None else indices
-        self._seed: int | None = None
-        self._enabled, self._rng, self._shuffled_indices = True, random.Random(), self.indices
-
-    def set_shuffle(self, shuffle: bool = True) -> ShufflerIterDataPipe[T_co]:
-        """Shuffle or not; returns itself."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed: int) -> ShufflerIterDataPipe[T_co]:
-        """The seed of the next pass; returns itself."""
-        self._seed = seed
-        return self
+        self._rng, self._shuffled_indices = random.Random(), self.indices
 
     def __iter__(self) -> Iterator[T_co]:
         for index in self._shuffled_indices if self._enabled else self.indices:
@@ -176,8 +149,7 @@ class ShufflerIterDataPipe(IterDataPipe[T_co]):
     def reset(self) -> None:
         """Draw the order of this pass."""
         if self._enabled:
-            self._rng.seed(drawn_seed() if self._seed is None else self._seed)
-            self._seed = None
+            self._reseed()
             self._shuffled_indices = self._rng.sample(self.indices, len(self.indices))[::-1]
 
     def __len__(self) -> int:

@@ -90,7 +90,7 @@ def get_file_binaries_from_pathnames(
     pathnames: Iterable[str], mode: str, encoding: str | None = None
 ) -> Iterable[tuple[str, StreamWrapper]]:
     """Pairs of a path and its file, opened.  Raises TypeError for a path that is no string."""
-    mode = f"{mode}b" if mode in ("b", "t") and mode == "" else mode
+    mode = f"r{mode}" if mode in ("b", "t") else mode
     for path in (pathnames,) if isinstance(pathnames, str) else pathnames:
         if not isinstance(path, str):
             raise TypeError(f"Expected string type for pathname, but got {type(path)}")
