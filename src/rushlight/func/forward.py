@@ -51,11 +51,6 @@ def pushed(func: Callable[..., Any], primals: list[Tensor], tangents: list[Any],
         output, aux = split_aux(func(*tree.tree_unflatten(duals, spec)), has_aux, WHAT)
         flat, shape = tree.tree_flatten(output)
         check_outputs(WHAT, flat)
-        for x in flat:
-            if not isinstance(x, Tensor):
-                raise RuntimeError(
-                    f"{WHAT}: expected f(*primals) to return only tensors, got unsupported type {type(x)}"
-                )
         if has_aux:
             check_aux(aux)
         pairs = [forward_ad.unpack_dual(x, level=level) for x in flat]

@@ -65,6 +65,9 @@ def check_outputs(what: str, leaves: list[Any]) -> None:
             f"{what}: Expected f to be a function that has non-empty output (got output = {leaves}): return a tensor, or "
             "several in a tuple, list or dictionary"
         )
+    for x in leaves:
+        if not isinstance(x, Tensor):
+            raise RuntimeError(f"{what}: expected f(*primals) to return only tensors, got unsupported type {type(x)}")
 
 
 def check_aux(aux: object) -> None:
@@ -245,10 +248,6 @@ def vjp_over(
         flat, spec = tree.tree_flatten(output)
         check_outputs(what, flat)
         for x in flat:
-            if not isinstance(x, Tensor):
-                raise RuntimeError(
-                    f"{what}: expected f(*primals) to return only tensors, got unsupported type {type(x)}"
-                )
             if x._held.dtype.kind in "biu":
                 raise RuntimeError(
                     f"{what}: All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {x.dtype}: "

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rushlight.basics.tree import tree_flatten, tree_map, tree_unflatten
 from rushlight.dispatch.declare import OPS
 from rushlight.dispatch.named import named as torch
-from rushlight.nested.tensor import Nested, NestedTensor, StridedNested, plainly, refuse
+from rushlight.nested.tensor import Nested, NestedTensor, StridedNested, refuse
+from rushlight.overrides.protocol import unasked
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def elementwise(func: Callable[..., Any], name: str, args: tuple[Any, ...], kwar
     if name.endswith("_") and not name.startswith("__") and not isinstance(args[0], Nested):
         raise RuntimeError(f"{name}: a dense tensor cannot become a nested one in place")
     given, named = tree_unflatten([operand(name, first, x) for x in leaves], tree)
-    result = plainly(func, *given, **named)
+    result = unasked(func, *given, **named)
     return tree_map(lambda r: back(r, first, leaves), result)
 
 

@@ -22,7 +22,6 @@ from rushlight.dispatch.options import Nowhere
 from rushlight.nested.printing import shown
 from rushlight.nested.ragged import Ragged
 from rushlight.overrides.listing import resolve_name
-from rushlight.overrides.protocol import DisableTorchFunctionSubclass
 from rushlight.overrides.public import made as noted
 from rushlight.tensor import Tensor, jagged, strided, wrap
 
@@ -408,9 +407,3 @@ def refuse(name: str, nt: Nested) -> NoReturn:
     """Raise NotImplementedError for a function that nothing is written for."""
     raise NotImplementedError(f"{name}: not implemented for nested tensors in the layout {nt.layout}; apply it to values(), to each "
                               "of unbind(), or to to_padded_tensor(padding)")  # fmt: skip
-
-
-def plainly(func: Callable[..., Any], *args: object, **kwargs: object) -> Any:
-    """The function as it works for any tensor."""
-    with DisableTorchFunctionSubclass():
-        return func(*args, **kwargs)

@@ -53,8 +53,7 @@ def _disabled_torch_function_impl(cls: type[Any], func: Callable[..., Any], type
                                   args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> object:  # fmt: skip
     """The ``__torch_function__`` of a class that overrides nothing: functions run, and results stay what they are."""
     check_ours(func)
-    with DisableTorchFunctionSubclass():
-        return func(*args, **(kwargs or {}))
+    return unasked(func, *args, **(kwargs or {}))
 
 
 def switched_off(cls: type[Any]) -> type[Any]:
@@ -184,6 +183,12 @@ class DisableTorchFunction(_Asks):
     asks = NOBODY
 
 
+def unasked(fn: Callable[..., Any], *args: object, **kwargs: object) -> Any:
+    """fn(*args, **kwargs) as it works for any tensor: no class is asked."""
+    with DisableTorchFunctionSubclass():
+        return fn(*args, **kwargs)
+
+
 def users(fn: Callable[..., Any], *args: object) -> Any:
     """fn(*args), code of the user's that a backward run calls: whoever is asked around the run is asked there.
 
@@ -223,8 +228,7 @@ def __torch_function__(
     check_ours(func)
     if not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
-    with DisableTorchFunctionSubclass():
-        result = func(*args, **(kwargs or {}))
+    result = unasked(func, *args, **(kwargs or {}))
     return result if func in nowrap() else converted(result, cls)
 
 

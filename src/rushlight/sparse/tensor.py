@@ -25,7 +25,7 @@ from rushlight.dispatch.options import Nowhere
 from rushlight.engine.rows import Rows
 from rushlight.ops.create.legacy import type_string
 from rushlight.ops.elementwise.arith import refuse_bools
-from rushlight.overrides.protocol import DisableTorchFunctionSubclass
+from rushlight.overrides.protocol import unasked
 from rushlight.sparse.parts import BLOCKS, KINDS, Parts
 from rushlight.sparse.printing import shown
 from rushlight.sparse.product import product, times
@@ -73,8 +73,7 @@ class Sparse(Parts):
         """The method of that name of this class; of functions without one, NotImplementedError."""
         own, kwargs = _name_of(func), kwargs or {}
         if own in ("__set__", "backward", "grad") and not isinstance(args[0], Sparse):  # the gradient of a dense tensor
-            with DisableTorchFunctionSubclass():
-                return func(*args, **kwargs)
+            return unasked(func, *args, **kwargs)
         if kwargs.get("out") is not None:
             rest = {name: x for name, x in kwargs.items() if name != "out"}
             into = importlib.import_module("rushlight.sparse.changes").into

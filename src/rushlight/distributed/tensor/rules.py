@@ -24,7 +24,7 @@ from rushlight.distributed.tensor.dtensor import (
 from rushlight.distributed.tensor.layouts import Spec, reduced
 from rushlight.distributed.tensor.placement_types import Partial, Replicate, Shard
 from rushlight.overrides.listing import resolve_name
-from rushlight.overrides.protocol import DisableTorchFunctionSubclass
+from rushlight.overrides.protocol import unasked
 from rushlight.storage import bump, settle
 from rushlight.tensor import Tensor, alias, wrap
 
@@ -60,7 +60,7 @@ def called(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     if name in SPECIAL:
         return SPECIAL[name](args, kwargs)
     if name in PLAINLY:
-        return plainly(func, args, kwargs)
+        return unasked(func, *args, **kwargs)
     if func.__module__.endswith(".nn.init"):  # it calls methods, which are asked for in turn
         return func.__wrapped__(*args, **kwargs)  # type: ignore[attr-defined]
     found = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, DTensor)]
@@ -103,12 +103,6 @@ def refuse(func: Callable[..., Any], found: list[Any]) -> NoReturn:
                               f"whole, to_local() for this process's part.{more}")  # fmt: skip
 
 
-def plainly(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The function as it works for any tensor."""
-    with DisableTorchFunctionSubclass():
-        return func(*args, **kwargs)
-
-
 READ = frozenset("grad requires_grad is_leaf grad_fn dtype device layout itemsize ndim _version output_nr retains_grad is_cuda is_cpu "
                  "is_sparse is_meta is_quantized is_mkldnn is_nested is_mps is_xpu names _base _is_view is_mtia is_maia is_vulkan "
                  "is_ipu is_xla is_sparse_csr _backward_hooks".split())  # fmt: skip
@@ -119,7 +113,7 @@ def attribute(func: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     name = name_of(func).split(".")[-2]
     if name not in READ:
         refuse(func, [args[0]])
-    return plainly(func, args, {})
+    return unasked(func, *args)
 
 
 def by_parts(

@@ -12,7 +12,7 @@ from rushlight.masked.maskedtensor.binary import BINARY_NAMES, INPLACE_BINARY_NA
 from rushlight.masked.maskedtensor.core import MaskedTensor, masked, plain
 from rushlight.masked.maskedtensor.reductions import REDUCE_NAMES
 from rushlight.masked.maskedtensor.unary import INPLACE_UNARY_NAMES, UNARY_NAMES
-from rushlight.overrides.protocol import DisableTorchFunctionSubclass
+from rushlight.overrides.protocol import DisableTorchFunctionSubclass, unasked
 from rushlight.tensor import Tensor
 
 __all__ = ["TABLE"]
@@ -41,11 +41,6 @@ READ = (
 ).split()
 
 
-def _quietly(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    with DisableTorchFunctionSubclass():
-        return func(*args, **kwargs)
-
-
 def _mask(x: object) -> Any:
     return x._masked_mask if isinstance(x, MaskedTensor) else x
 
@@ -58,7 +53,8 @@ def _first(args: Any, kwargs: Any) -> MaskedTensor:
 def alike(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """The function of the elements, under the same mask."""
     own = _first(args, kwargs)
-    result = _quietly(func, *_every(plain, (args, kwargs)))
+    args, kwargs = _every(plain, (args, kwargs))
+    result = unasked(func, *args, **kwargs)
     mask = own._masked_mask
     return masked(result, mask.clone() if getattr(func, "__name__", "") == "clone" else mask)
 
@@ -199,19 +195,19 @@ def where(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
 
 def read(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What is known of any tensor."""
-    return _quietly(func, args, kwargs)
+    return unasked(func, *args, **kwargs)
 
 
 def gradient(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """The gradient, masked as the tensor."""
-    found = _quietly(func, args, kwargs)
+    found = unasked(func, *args, **kwargs)
     return found if found is None or isinstance(found, MaskedTensor) else masked(found, args[0]._masked_mask)
 
 
 def gradients(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """What `torch.autograd.grad` gives, masked as the inputs."""
     inputs = args[1] if len(args) > 1 else kwargs["inputs"]
-    found = _quietly(func, args, kwargs)
+    found = unasked(func, *args, **kwargs)
     inputs = [inputs] if isinstance(inputs, Tensor) else inputs
     return tuple(masked(g, x._masked_mask) if isinstance(x, MaskedTensor) and g is not None else g
                  for g, x in zip(found, inputs, strict=True))  # fmt: skip
@@ -221,7 +217,7 @@ def item(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     """The only element.  Raises ValueError where it does not count."""
     if args[0].numel() == 1 and not bool(args[0]._masked_mask):
         raise ValueError("item(): the element is masked out: ask get_mask() first, or to_tensor(value)")
-    return _quietly(func, args, kwargs)
+    return unasked(func, *args, **kwargs)
 
 
 def unfit(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -233,7 +229,7 @@ def unfit(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
 
 def itself(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What sets something about a tensor, and gives it back."""
-    _quietly(func, args, kwargs)
+    unasked(func, *args, **kwargs)
     return args[0]
 
 

@@ -28,6 +28,11 @@ def share(part: float, whole: float) -> str:
     return f"{value:.0f} %" if value >= 9.95 or value == 0 else f"{value:.1f} %"
 
 
+def clock(seconds: float) -> str:
+    """Seconds with three digits: "12.5 ms", "1.21 s"."""
+    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
 def duration(us: float) -> str:
     """Microseconds as a time: "12.5 ms".
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rushlight.memory.counting.account import human
+from rushlight.memory.counting.units import clock
 from rushlight.memory.estimates.rehearsals import Setup
 from rushlight.memory.planning import paging, trials, ways
 from rushlight.memory.planning.costs import Costs
@@ -112,11 +113,6 @@ class Frontier(Sequence[Point]):
         from rushlight.memory.planning import pictures
 
         return pictures.svg(self) + pictures.html_table(self)
-
-
-def clock(seconds: float) -> str:
-    """Seconds as text."""
-    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
 def best(points: Sequence[Point]) -> list[Point]:

@@ -9,6 +9,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from rushlight.memory.counting.account import human
+from rushlight.memory.counting.units import clock
 
 if TYPE_CHECKING:
     from rushlight.memory.planning.frontier import Frontier, Point
@@ -16,11 +17,6 @@ if TYPE_CHECKING:
 MARKS = "0123456789abcdefghijklmnopqrstuvwxyz"
 HEIGHT = 14  # lines of the picture on a terminal
 WIDTH, TALL, LEFT, BOTTOM, TOP, RIGHT = 760, 420, 90, 60, 30, 30  # of the SVG, and its margins
-
-
-def clock(seconds: float) -> str:
-    """Seconds as text."""
-    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
 def shown(found: Frontier) -> list[Point]:
