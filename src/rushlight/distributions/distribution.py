@@ -158,6 +158,11 @@ class Distribution:
         """The shape of samples."""
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
+    def _check(self, value: object) -> None:
+        """`_validate_sample`, where arguments are checked."""
+        if self._validate_args:
+            self._validate_sample(value)
+
     def _validate_sample(self, value: object) -> None:
         """Raise ValueError where `value` does not fit the shapes, or is outside of the support."""
         if not isinstance(value, Tensor):

@@ -93,8 +93,7 @@ class MixtureSameFamily(Distribution):
         return (below * self._mixture_distribution.probs).sum(-1)
 
     def log_prob(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         each = self._component_distribution.log_prob(self._pad(value))
         return (each + self._mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
 

@@ -107,8 +107,7 @@ class TransformedDistribution(Distribution):
         return self._through(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         event_dim, y, log_prob = len(self._event_shape), value, 0.0
         for transform in reversed(self.transforms):
             x = transform.inv(y)
@@ -126,8 +125,7 @@ class TransformedDistribution(Distribution):
         return probability if isinstance(sign, int) and sign == 1 else sign * (probability - 0.5) + 0.5
 
     def cdf(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return self._flipped(self.base_dist.cdf(self._back(value)))
 
     def icdf(self, value: Tensor | complex) -> Tensor:

@@ -100,15 +100,13 @@ class ContinuousBernoulli(ByProbs, ExponentialFamily):
         return self.icdf(u)
 
     def log_prob(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, value = broadcast_all(self.logits, value)
         return logits * value - _log_normalizer(logits)
 
     def cdf(self, value: Any) -> Tensor:
         """(exp(t x) - 1) / (exp(t) - 1), for positive t both times exp(-t)."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, value = broadcast_all(self.logits, value)
         inside = (
             _mirrored(logits, value, lambda t, x: (t * x).expm1() / t.expm1())

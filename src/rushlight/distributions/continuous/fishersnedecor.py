@@ -55,8 +55,7 @@ class FisherSnedecor(Distribution):
         return (first - second).exp().clamp(min=tiny_of(first))
 
     def log_prob(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         a, b, ratio = self.df1 / 2, self.df2 / 2, self.df1 / self.df2
         beta = a.lgamma() + b.lgamma() - (a + b).lgamma()
         return a * ratio.log() + (a - 1) * value.log() - (a + b) * (ratio * value).log1p() - beta

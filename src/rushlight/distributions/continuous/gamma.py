@@ -53,14 +53,12 @@ class Gamma(ExponentialFamily):
     def log_prob(self, value: Any) -> Tensor:
         if isinstance(value, (int, float)):
             value = named.tensor(value, dtype=self.rate.dtype)
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         a, rate = self.concentration, self.rate
         return named.xlogy(a, rate) + named.xlogy(a - 1, value) - rate * value - a.lgamma()
 
     def cdf(self, value: object) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return special.gammainc(*broadcast_all(self.concentration, self.rate * value))
 
     def entropy(self) -> Tensor:

@@ -51,14 +51,12 @@ class GeneralizedPareto(Distribution):
         return self._by_tail(z, lambda c, z: -(c * z).log1p() / c, -z)
 
     def log_prob(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         z = (value - self.loc) / self.scale
         return self._by_tail(z, lambda c, z: -(1 / c + 1) * (c * z).log1p(), -z) - self.scale.log()
 
     def cdf(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return -self.log_survival_function(value).expm1()
 
     def log_cdf(self, value: Tensor | complex) -> Tensor:

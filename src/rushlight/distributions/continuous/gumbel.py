@@ -39,14 +39,12 @@ class Gumbel(LocScale):
         return self.loc - self.scale * (-u.log()).log()
 
     def log_prob(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         y = (self.loc - value) / self.scale
         return y - y.exp() - self.scale.log()
 
     def cdf(self, value: object) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return (-((self.loc - value) / self.scale).exp()).exp()
 
     def icdf(self, value: Any) -> Tensor:

@@ -66,14 +66,12 @@ class Kumaraswamy(TransformedDistribution):
 
     def log_prob(self, value: Any) -> Tensor:
         """log(a b) + (a - 1) log x + (b - 1) log(1 - x^a)."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         a, b = self.concentration1, self.concentration0
         return a.log() + b.log() + named.xlogy(a - 1, value) + special.xlog1py(b - 1, -value.pow(a))
 
     def cdf(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return -(self.concentration0 * (-value.pow(self.concentration1)).log1p()).expm1()
 
     def entropy(self) -> Tensor:

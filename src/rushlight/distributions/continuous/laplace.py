@@ -34,13 +34,11 @@ class Laplace(LocScale):
         return self.loc - self.scale * u.sign() * (-u.abs()).log1p()  # the distribution function, inverted
 
     def log_prob(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
 
     def cdf(self, value: object) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         away = value - self.loc
         return 0.5 - 0.5 * away.sign() * (-away.abs() / self.scale).expm1()
 

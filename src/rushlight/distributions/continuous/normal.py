@@ -39,13 +39,11 @@ class Normal(LocScale, ExponentialFamily):
         return self.loc + self.scale * standard_normal(self._extended_shape(sample_shape), self.loc)
 
     def log_prob(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return -0.5 * ((value - self.loc) / self.scale).square() - self.scale.log() - 0.5 * math.log(2 * math.pi)
 
     def cdf(self, value: object) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return 0.5 * (1 + ((value - self.loc) / self.scale * math.sqrt(0.5)).erf())
 
     def icdf(self, value: Any) -> Tensor:

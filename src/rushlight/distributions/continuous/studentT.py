@@ -54,8 +54,7 @@ class StudentT(Distribution):
         return self.loc + self.scale * normal * (-0.5 * log_ratio).exp()
 
     def log_prob(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         y = (value - self.loc) / self.scale
         return -0.5 * (self.df + 1) * (y.square() / self.df).log1p() - self._log_normalizer()
 

@@ -35,8 +35,7 @@ class VonMises(Distribution):
 
     def log_prob(self, value: Any) -> Tensor:
         """c (cos(x - loc) - 1) - log(2 pi) - log(exp(-c) I0(c)): of large concentrations, too, a small difference."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         c = self.concentration
         return c * ((value - self.loc).cos() - 1) - math.log(2 * math.pi) - special.i0e(c).log()
 

@@ -48,8 +48,7 @@ class Bernoulli(ByProbs, ExponentialFamily):
             return named.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, value = broadcast_all(self.logits, value)
         return -functional.binary_cross_entropy_with_logits(logits, value.to(logits.dtype), reduction="none")
 

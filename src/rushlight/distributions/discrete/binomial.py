@@ -53,8 +53,7 @@ class Binomial(ByProbs):
 
     def log_prob(self, value: Any) -> Tensor:
         """log of n! / (k! (n - k)!) p^k (1 - p)^(n - k), by logits: log (1 - p) is log sigmoid(-logit)."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         n = self.total_count
         ways = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
         return ways + value * self.logits + n * functional.logsigmoid(-self.logits)

@@ -94,8 +94,7 @@ class Categorical(ByOneOf):
             return drawn.T.reshape(self._extended_shape(shape))
 
     def log_prob(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         index, logits = named.broadcast_tensors(value.long().unsqueeze(-1), self.logits)
         return logits.gather(-1, index[..., :1]).squeeze(-1)
 

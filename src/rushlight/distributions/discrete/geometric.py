@@ -52,8 +52,7 @@ class Geometric(ByProbs):
             return (u.log() / (-probs).log1p()).floor()
 
     def log_prob(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         value, probs = broadcast_all(value, self.probs)
         return special.xlog1py(value, -probs) + probs.log()
 

@@ -60,8 +60,7 @@ class Multinomial(ByCategorical):
             return counts.scatter_add_(-1, drawn, named.ones_like(drawn, dtype=counts.dtype))
 
     def log_prob(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, value = broadcast_all(self.logits, value)
         logits = logits.masked_fill((value == 0) & (logits == -float("inf")), 0.0)
         return (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1) + (logits * value).sum(-1)

@@ -49,8 +49,7 @@ class NegativeBinomial(ByProbs):
             return named.poisson((log_standard_gamma(shapes) + self.logits).exp())
 
     def log_prob(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         n = self.total_count
         ways = (n + value).lgamma() - (1 + value).lgamma() - n.lgamma()
         ways = ways.masked_fill(n + value == 0, 0.0)

@@ -45,8 +45,7 @@ class Poisson(ExponentialFamily):
             return named.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         rate, value = broadcast_all(self.rate, value)
         return named.xlogy(value, rate) - rate - (value + 1).lgamma()
 

@@ -45,8 +45,7 @@ class LogitRelaxedBernoulli(ByProbs):
 
     def log_prob(self, value: Any) -> Tensor:
         """log t + d - 2 log(1 + exp(d)) for d = logit - t value (Maddison et al., 2017, appendix B)."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, value = broadcast_all(self.logits, value)
         d = logits - value * self.temperature
         (temperature,) = broadcast_all(self.temperature)

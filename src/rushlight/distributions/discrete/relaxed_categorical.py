@@ -47,8 +47,7 @@ class ExpRelaxedCategorical(ByCategorical):
 
     def log_prob(self, value: Any) -> Tensor:
         """log (K - 1)! + (K - 1) log t + the sum of the log-softmax of logits - t value (Maddison et al., 2017, 22)."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         k = self._event_shape[0]
         logits, value = broadcast_all(self.logits, value)
         (temperature,) = broadcast_all(self.temperature)

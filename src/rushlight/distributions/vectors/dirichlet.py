@@ -68,8 +68,7 @@ class Dirichlet(ExponentialFamily):
         return shares.clamp(min=tiny_of(shares), max=1 - eps_of(shares) / 2)
 
     def log_prob(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         a = self.concentration
         return named.xlogy(a - 1, value).sum(-1) + a.sum(-1).lgamma() - a.lgamma().sum(-1)
 

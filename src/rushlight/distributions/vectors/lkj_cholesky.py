@@ -62,8 +62,7 @@ class LKJCholesky(Distribution):
     def log_prob(self, value: Any) -> Tensor:
         """The density of the elements below the diagonal: the product over rows k of L_kk^(2 (c - 1) + dim - k), over the
         integrals of these over balls, pi^(i / 2) Gamma(b) / Gamma(b + i / 2) with i = k - 1 and b of `_last`."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         b, c, n = self._last(), self.concentration, self.dim
         logs = value.diagonal(dim1=-2, dim2=-1)[..., 1:].log()
         integrals = b.lgamma().sum(-1) - (n - 1) * (c + (n - 1) / 2).lgamma() + n * (n - 1) / 4 * math.log(math.pi)

@@ -121,8 +121,7 @@ class LowRankMultivariateNormal(Distribution):
         return self.loc + shared + self._unbroadcasted_cov_diag.sqrt() * each
 
     def log_prob(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         distance = self.squared_mahalanobis(value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - self.half_log_det()
 

@@ -146,8 +146,7 @@ class MultivariateNormal(OfCovariance, Distribution):
         return self.loc + (self._unbroadcasted_scale_tril @ noise.unsqueeze(-1)).squeeze(-1)
 
     def log_prob(self, value: Tensor | complex) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         factor = self._unbroadcasted_scale_tril
         distance = squared_mahalanobis(factor, value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - half_log_det(factor)

@@ -101,8 +101,7 @@ class Wishart(OfCovariance, ExponentialFamily):
 
     def log_prob(self, value: Any) -> Tensor:
         """(df - n - 1) / 2 log |X| - tr(V^-1 X) / 2 - df / 2 (n log 2 + log |V|) - log Gamma_n(df / 2)."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         df, n, factor = self.df, self._event_shape[-1], self._unbroadcasted_scale_tril
         root = linalg.cholesky(value)
         inner = linalg.solve_triangular(factor, root, upper=False)
