@@ -43,7 +43,8 @@ class Op:
     aux: tuple[str, ...] = ()  # names of auxiliary results, which only formulas see
     view: bool = False  # whether the result shares the memory of the first input
     promote: str | None = None  # how dtypes meet: None, "arith", "float" or "compare"
-    half: str | None = "float32"  # where float16 and bfloat16 are computed; None passes them to the forward as they are
+    # Where float16 and bfloat16 are computed; None, as of all that moves elements, passes them to the forward as they are.
+    half: str | None = "float32"
     ufunc: str | None = None  # the function of the backend that is the forward
     elementwise: bool = False  # whether an element of the result is of those at its place alone
     pointwise: bool = False  # whether that holds for numbers beside its first input: so are all elementwise ones
@@ -187,6 +188,8 @@ class Op:
         record["free"] = sum(1 << self.tensors.index(each) for each in masks)
         record["strict"] = self.strict or self.promote is None
         record["complex_half"] = self.complex_half or ("moves" if self.view else "")
+        if self.complex_half == "moves":
+            record["half"] = settings.get("half")
         if shape is not None:
             self.shape(shape)
         if cost is not None:

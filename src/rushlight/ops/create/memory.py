@@ -370,7 +370,6 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
     aten=("alias(input)",),
     name="alias",
     view=True,
-    half=None,
     linear=True,
     grads={"input": lambda g: g},
     batch=families.targeted,

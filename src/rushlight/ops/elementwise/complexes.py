@@ -37,7 +37,6 @@ WHOLES = {part: whole for whole, part in PARTS.items()}
 @op(
     aten=("real(input)",),
     view=True,
-    half=None,
     linear=True,
     grads={"input": lambda g: g},
     batch=families.targeted,
@@ -51,7 +50,6 @@ def real_part(input: Array) -> Array:
 @op(
     aten=("imag(input)",),
     view=True,
-    half=None,
     linear=True,
     grads={"input": lambda g: g * 1j},
     batch=families.targeted,
@@ -105,7 +103,6 @@ def _unturned(bits: int) -> int:
 @op(
     ns="",
     view=True,
-    half=None,
     linear=True,
     method=False,
     grads={"input": lambda g: view_as_complex(_pairs(g))},
@@ -125,7 +122,6 @@ def view_as_real(input: Array) -> Array:
 @op(
     ns="",
     view=True,
-    half=None,
     linear=True,
     method=False,
     autocast="float32",
@@ -256,7 +252,6 @@ def _as_number(mask: Array | Tensor) -> Array | Tensor:
 @op(
     name="conj",
     view=True,
-    half=None,
     linear=True,
     grads={"input": lambda g: conj(g)},
     batch=families.targeted,
@@ -271,7 +266,6 @@ def conj_view(input: Array) -> Array:
 @op(
     name="neg_view",
     view=True,
-    half=None,
     linear=True,
     grads={"input": lambda g: -g},
     batch=families.targeted,

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 @op(
     aten=("clone(input, *, format=None)",),
     name="clone",
-    half=None,
     linear=True,
     grads={"input": lambda g: g},
     complex_half="moves",
@@ -73,7 +72,6 @@ def _(input: Array, format: Any) -> list[shapes.Made]:
 @op(
     aten_call="copied",
     name="_to_copy",
-    half=None,
     linear=True,
     grads={"input": lambda g: g},
     complex_half="moves",
@@ -121,7 +119,6 @@ COMPLEX64 = np.dtype(np.complex64)
 
 @op(
     aten=("copy",),
-    half=None,
     linear=True,
     complex_half="moves",
     shape=shapes.same,

@@ -28,7 +28,6 @@ from rushlight.tensor import Tensor
 @op(
     aten=("fill.Scalar",),
     name="fill",
-    half=None,
     grads={"input": lambda g: zeros_like(g)},
     complex_half="moves",
     shape=shapes.same,
@@ -46,7 +45,6 @@ def fill_number(input: Array, value: float) -> Array:
 @op(
     aten_call="filled",
     name="fill_",
-    half=None,
     grads={"input": lambda g: zeros_like(g)},
     complex_half="moves",
     shape=shapes.same,
@@ -62,7 +60,6 @@ def fill_in_place(input: Array, value: float) -> Array:
 @op(
     aten=("fill.Tensor",),
     name="fill_tensor",
-    half=None,
     grads={"input": lambda g: zeros_like(g), "value": lambda g: sum_op(g)},
     complex_half="moves",
     shape=shapes.same,

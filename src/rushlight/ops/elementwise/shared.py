@@ -54,7 +54,6 @@ def over(g: Array | Tensor, t: Array | Tensor) -> Any:
 
 @op(
     aten_call="nothing",
-    half=None,
     linear=True,
     complex_half="moves",
     shape=shapes.same,
@@ -67,7 +66,6 @@ def nothing(input: Array) -> Array:
 
 @op(
     aten_call="kept",
-    half=None,
     linear=True,
     masks=("mask",),
     grads={"grad": lambda g, mask: keep(g, mask)},

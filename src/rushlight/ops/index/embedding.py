@@ -62,7 +62,6 @@ def rows_of(name: str, weight: Array, indices: Array) -> Array:
     aten_gradient="embedding",
     name="embedding",
     saved_as={"scale_grad_by_freq": "by_freq"},
-    half=None,
     masks=("indices",),
     batch=families.embedding,
     complex_half="moves",

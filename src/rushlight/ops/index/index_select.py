@@ -41,7 +41,6 @@ def place(index: Array | slice, dim: int) -> tuple[Any, ...]:
 @op(
     aten=("index_select(input, dim, index)",),
     name="index_select",
-    half=None,
     linear=True,
     masks=("index",),
     complex_half="moves",
@@ -151,7 +150,6 @@ def _copy_into(out: Array, index: Array, source: Array, dim: int) -> None:
 @op(
     aten=("index_copy(input, dim, index, source)",),
     name="index_copy",
-    half=None,
     linear=True,
     masks=("index",),
     complex_half="moves",
@@ -174,7 +172,6 @@ index_copy_op.grad("source")(lambda g, index, dim: index_select_op(g, index, dim
     aten=("index_fill.int_Tensor",),
     aten_call="index_fill",
     name="index_fill",
-    half=None,
     linear=True,
     masks=("index",),
     complex_half="moves",

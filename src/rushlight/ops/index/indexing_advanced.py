@@ -90,7 +90,6 @@ def explained(error: IndexError, shape: tuple[int, ...], slots: Slots, indices: 
     aten=("index.Tensor",),
     aten_call="indexed",
     name="index",
-    half=None,
     linear=True,
     complex_half="moves",
     batch=families.index,

@@ -43,7 +43,6 @@ def _fill_into(out: Array, mask: Array, value: Any) -> None:
 @op(
     aten=("masked_fill.Scalar",),
     name="masked_fill",
-    half=None,
     masks=("mask",),
     complex_half="moves",
     shape=_filled_shape,
@@ -63,7 +62,6 @@ masked_fill_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
 @op(
     aten=("masked_fill.Tensor",),
     name="masked_fill_tensor",
-    half=None,
     linear=True,
     masks=("mask",),
     complex_half="moves",
@@ -88,7 +86,6 @@ def expanded(mask: Array | Tensor, like: Array | Tensor) -> Array | Tensor:
 
 @op(
     name="masked_select",
-    half=None,
     linear=True,
     masks=("mask",),
     complex_half="moves",
@@ -103,7 +100,6 @@ masked_select_op.grad("input")(lambda g, mask, input_shape: masked_put(g, mask, 
 
 
 @op(
-    half=None,
     linear=True,
     masks=("mask",),
     grads={"input": lambda g, mask: masked_select_op(g, mask)},
@@ -141,7 +137,7 @@ masked_scatter_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
 masked_scatter_op.grad("source")(lambda g, mask, source_shape: first_of(masked_select_op(g, mask), source_shape))
 
 
-@op(half=None, linear=True, complex_half="moves", shape=shapes.sized, batch=families.padded)
+@op(linear=True, complex_half="moves", shape=shapes.sized, batch=families.padded)
 def first_of(input: Array, size: tuple[int, ...]) -> Array:
     """Zeros of shape `size` whose first elements are those of `input`.  (N) -> size"""
     out = np.zeros(size, input.dtype)

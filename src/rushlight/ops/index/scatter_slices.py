@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 @op(
     name="slice_scatter",
     saved_as=SLICE,
-    half=None,
     linear=True,
     complex_half="moves",
     shape=shapes.same,
@@ -44,7 +43,6 @@ slice_scatter_op.grad("src")(lambda g, index: slice_op(g, index))
 
 @op(
     name="diagonal_scatter",
-    half=None,
     linear=True,
     complex_half="moves",
     shape=shapes.same,

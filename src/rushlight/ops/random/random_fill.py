@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 @op(
     aten_call="drawn",
     name="random_",
-    half=None,
     grads={"input": lambda g: nothing(g)},
     complex_half="moves",
     shape=shapes.same,

@@ -271,7 +271,7 @@ def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
 # Truth ---------------------------------------------------------------------------------------------
 
 
-@op(aten_call="truth", half=None, complex_half="moves", batch=families.shifted)
+@op(aten_call="truth", complex_half="moves", batch=families.shifted)
 def truth_op(input: Array, which: str, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     """np.logical_or or np.logical_and over `dim`: bool, but uint8 of uint8.  (*) -> (*)"""
     if input.dtype == np.bool_:
@@ -309,7 +309,7 @@ def all_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     return _truth("all", "logical_and", input, dim, keepdim)
 
 
-@op(aten=("count_nonzero(input, dim=None)",), half=None, complex_half="moves", batch=families.shifted)
+@op(aten=("count_nonzero(input, dim=None)",), complex_half="moves", batch=families.shifted)
 def count_op(input: Array, dim: tuple[int, ...]) -> Array:
     """The number of elements that are not zero, over `dim`.  (*) -> (*) of int64"""
     if dim is None or input.dtype == np.bool_:

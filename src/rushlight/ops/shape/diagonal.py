@@ -42,7 +42,6 @@ def diagonal_of(array: Array, offset: int, dim1: int, dim2: int) -> Array:
     aten=("diagonal(input, offset=0, dim1=0, dim2=1)",),
     name="diagonal",
     view=True,
-    half=None,
     linear=True,
     batch=families.shifted,
 )
@@ -54,7 +53,7 @@ def diagonal_op(input: Array, offset: int, dim1: int, dim2: int) -> Array:
 diagonal_op.grad("input")(lambda g, input_shape, offset, dim1, dim2: diagonal_zeros(g, input_shape, offset, dim1, dim2))
 
 
-@op(half=None, linear=True, complex_half="moves", shape=shapes.sized, batch=families.shifted)
+@op(linear=True, complex_half="moves", shape=shapes.sized, batch=families.shifted)
 def diagonal_zeros(input: Array, size: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Array:
     """Zeros of shape `size` with `input` on a diagonal: the adjoint of diagonal.  (*, N) -> size"""
     out = np.zeros(size, input.dtype)
@@ -133,7 +132,6 @@ def _triangle(out: Array, diagonal: int, upper: bool) -> None:
     ns="",
     aten=("tril(input, diagonal=0)",),
     same_out=True,
-    half=None,
     linear=True,
     inplace=True,
     complex_half="moves",
@@ -151,7 +149,6 @@ def tril(input: Array, diagonal: int = 0) -> Array:
     ns="",
     aten=("triu(input, diagonal=0)",),
     same_out=True,
-    half=None,
     linear=True,
     inplace=True,
     complex_half="moves",

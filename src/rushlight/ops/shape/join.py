@@ -84,7 +84,6 @@ RANKS = {4: channels_last, 5: channels_last_3d}
 @op(
     aten=("cat(tensors, dim=0)",),
     name="cat",
-    half=None,
     linear=True,
     complex_half="moves",
     batch=families.joined,
@@ -121,7 +120,6 @@ def _(g: Array | Tensor, tensors_shape: tuple[Any, ...], dim: int) -> tuple[Any,
 @op(
     aten=("stack(tensors, dim=0)",),
     name="stack",
-    half=None,
     linear=True,
     complex_half="moves",
     batch=families.joined,

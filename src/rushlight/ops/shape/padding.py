@@ -32,7 +32,7 @@ def _slices(pads: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[slice,
     return source, target
 
 
-@op(aten_call="padded", shown="constant_pad_nd", half=None, complex_half="moves", batch=families.shifted)
+@op(aten_call="padded", shown="constant_pad_nd", complex_half="moves", batch=families.shifted)
 def pad_op(input: Array, pads: tuple[Any, ...], value: float) -> Array:
     """Pads ((before, after), ...), negative ones cut.  (*S) -> (*(S + before + after))"""
     number = fitted("constant_pad_nd", value, input.dtype, True)
@@ -139,7 +139,7 @@ def _padded(shape: tuple[int, ...], pads: tuple[tuple[int, ...], ...], sign: int
     return tuple(n + sign * sum(p) for n, p in zip(shape, pads, strict=True))
 
 
-@op(name="pad_repeated", half=None, linear=True, complex_half="moves", batch=families.shifted)
+@op(name="pad_repeated", linear=True, complex_half="moves", batch=families.shifted)
 def repeated_op(input: Array, pads: tuple[Any, ...], mode: str) -> Array:
     """Pads ((before, after), ...) that repeat slices of the input.  (*S) -> (*(S + before + after))"""
     if _has_many_rows(input, pads):

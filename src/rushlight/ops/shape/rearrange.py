@@ -27,7 +27,6 @@ from rushlight.tensor import Tensor, wrap
 @op(
     aten=("repeat(input, repeats)",),
     name="repeat",
-    half=None,
     linear=True,
     complex_half="moves",
     batch=families.repeated,
@@ -95,7 +94,6 @@ NAMESPACES[""]["tile"] = known_as(torch_tile, "tile")
 @op(
     aten=("flip(input, dims)",),
     name="flip",
-    half=None,
     linear=True,
     grads={"input": lambda g, dims: flip_op(g, dims)},
     complex_half="moves",
@@ -152,7 +150,6 @@ def flipud(input: Tensor) -> Tensor:
 @op(
     aten=("roll(input, shifts, dims=[])",),
     name="roll",
-    half=None,
     linear=True,
     complex_half="moves",
     shape=shapes.same,

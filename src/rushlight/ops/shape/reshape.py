@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@op(aten_call="expanded", name="expand", view=True, half=None, linear=True,
+@op(aten_call="expanded", name="expand", view=True, linear=True,
     grads={"input": lambda g, input_shape: sum_to(g, input_shape)}, batch=families.expanded)  # fmt: skip
 def broadcast(input: Array, size: tuple[int, ...]) -> Array:
     """`input` broadcast to `size`, a view.  (*) -> size"""
@@ -95,7 +95,7 @@ tensor_functions["sum_to_size"] = sum_to
 tensor_functions["expand"] = broadcast
 
 
-@op(aten_call="viewed", name="view", view=True, half=None, linear=True,
+@op(aten_call="viewed", name="view", view=True, linear=True,
     grads={"input": lambda g, input_shape: reshape_op(g, input_shape)}, batch=families.shifted)  # fmt: skip
 def reshape_op(input: Array, shape: tuple[int, ...]) -> Array:
     """The elements in another shape: a view where strides allow, else a copy.  (*) -> shape"""
@@ -194,21 +194,21 @@ def torch_reshape(input: Tensor, shape: Sequence[int]) -> Tensor:
 NAMESPACES[""]["reshape"] = known_as(torch_reshape, "reshape")
 
 
-@op(aten=("squeeze.dims",), aten_call="without_ones", name="squeeze", view=True, half=None, linear=True,
+@op(aten=("squeeze.dims",), aten_call="without_ones", name="squeeze", view=True, linear=True,
     grads={"input": lambda g, input_shape: reshape_op(g, input_shape)}, batch=families.shifted)  # fmt: skip
 def squeeze_op(input: Array, shape: tuple[int, ...]) -> Array:
     """Without dimensions of size 1, so that `shape` is left: a view.  (*) -> shape"""
     return input.reshape(shape)
 
 
-@op(aten_call="with_one", aten_gradient="with_one", name="unsqueeze", saved_as={"dim": unsqueezed}, view=True, half=None, linear=True,
+@op(aten_call="with_one", aten_gradient="with_one", name="unsqueeze", saved_as={"dim": unsqueezed}, view=True, linear=True,
     grads={"input": lambda g, input_shape: reshape_op(g, input_shape)}, batch=families.shifted)  # fmt: skip
 def unsqueeze_op(input: Array, shape: tuple[int, ...]) -> Array:
     """With dimensions of size 1, so that it has `shape`: a view.  (*) -> shape"""
     return input.reshape(shape)
 
 
-@op(aten_call="permuted", name="permute", view=True, half=None, linear=True, batch=families.permuted)
+@op(aten_call="permuted", name="permute", view=True, linear=True, batch=families.permuted)
 def permute_op(input: Array, dims: tuple[int, ...]) -> Array:
     """The dimensions in another order, a view.  (*) -> (*)"""
     return input.transpose(dims)
@@ -222,7 +222,7 @@ def _(g: Array | Tensor, dims: tuple[int, ...]) -> Array | Tensor:
     return permute_op(g, tuple(back))
 
 
-@op(aten=("transpose.int",), aten_gradient="transposed", name="transpose", view=True, half=None, linear=True,
+@op(aten=("transpose.int",), aten_gradient="transposed", name="transpose", view=True, linear=True,
     grads={"input": lambda g, dim0, dim1: transpose_op(g, dim0, dim1)}, batch=families.shifted)  # fmt: skip
 def transpose_op(input: Array, dim0: int, dim1: int) -> Array:
     """Two dimensions exchanged, a view.  (*) -> (*)"""
@@ -236,7 +236,6 @@ def transpose_op(input: Array, dim0: int, dim1: int) -> Array:
     name="slice",
     saved_as=SLICE,
     view=True,
-    half=None,
     linear=True,
     batch=families.shifted,
 )
@@ -252,7 +251,6 @@ def slice_op(input: Array, index: tuple[Any, ...]) -> Array:
     name="select",
     saved_as=SELECT,
     view=True,
-    half=None,
     linear=True,
     batch=families.shifted,
 )
@@ -274,7 +272,6 @@ select_op.grad("input", raw=_slice_raw, shapes=_slice_raw)(_slice_grad)
 
 
 @op(
-    half=None,
     linear=True,
     grads={"input": lambda g, index: slice_op(g, index)},
     complex_half="moves",

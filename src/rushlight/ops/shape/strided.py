@@ -42,7 +42,6 @@ def overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     aten=("as_strided(input, size, stride, offset=0)",),
     name="as_strided",
     view=True,
-    half=None,
     linear=True,
     batch=families.strided,
     by_memory=True,
@@ -105,7 +104,7 @@ def _(
     return as_strided_read(g, shape, size, stride, offset, own)
 
 
-@op(half=None, linear=True, complex_half="moves", batch=families.by_position, by_memory=True)
+@op(linear=True, complex_half="moves", batch=families.by_position, by_memory=True)
 def as_strided_read(
     input: Array,
     shape: tuple[int, ...],
@@ -193,7 +192,6 @@ Tensor.as_strided_scatter = as_strided_scatter  # type: ignore[assignment, metho
 @op(
     name="as_strided_scatter",
     saved_as={"storage_offset": "offset"},
-    half=None,
     linear=True,
     complex_half="moves",
     shape=shapes.dense,
@@ -248,7 +246,7 @@ NARROW = 16  # elements beside each other from which on they are added up togeth
 # Windows -------------------------------------------------------------------------------------------
 
 
-@op(name="unfold", saved_as={"dimension": "dim"}, view=True, half=None, linear=True, batch=families.shifted)
+@op(name="unfold", saved_as={"dimension": "dim"}, view=True, linear=True, batch=families.shifted)
 def unfold_op(input: Array, dim: int, size: int, step: int) -> Array:
     """Windows of `size` every `step` along `dim`, a new last dimension: a view.  (*) -> (*, size)"""
     n = (input.shape[dim] - size) // step + 1
