@@ -3,7 +3,6 @@
 Each command is a module of its own, imported when it is asked for, with ``main(argv) -> int``.
 """
 
-import argparse
 import contextlib
 import importlib
 import io
@@ -48,7 +47,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Automatic differentiation with PyTorch's API on CPUs, whose product is memory: what training costs,\n"
         "and how to train with less of it.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"rushlight {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib
 import io
@@ -41,7 +40,6 @@ def main(argv: Sequence[str]) -> int:
         prog="rushlight completion",
         description="Print what a shell needs to complete commands and options.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="which shell")
     shell = parser.parse_args(list(argv)).shell

@@ -64,7 +64,6 @@ def parser() -> argparse.ArgumentParser:
         prog="rushlight estimate",
         description="Say what training steps of a model will need, from shapes.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("model", metavar="MODEL", help="NAME of rushlight.models, FILE.py:NAME or MODULE:NAME")
     made.add_argument("shapes", metavar="SHAPE", nargs="+", help="of each input: 8x3x224x224, 8x128:int64")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Sequence
@@ -30,7 +29,6 @@ def main(argv: Sequence[str]) -> int:
         prog="rushlight explain",
         description="Say what caused a message, and what to do.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "words", metavar="NAME | WORDS", nargs="*", help="as a message has it: [rushlight explain NAME]"

@@ -58,7 +58,6 @@ def parser() -> argparse.ArgumentParser:
         usage="rushlight memory frontier [OPTION ...] (SCRIPT | - | -m MODULE | -c CODE) [ARGUMENT ...]",
         description="Show the curve of peak bytes against seconds a step, with the code for each point.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     made.add_argument("-o", "--output", metavar="PATH", help="write the picture too: .svg, or a page")

@@ -1,6 +1,5 @@
 """``rushlight install-as-torch``: this package counts as PyTorch in the virtual environment it is given in."""
 
-import argparse
 import sys
 from collections.abc import Sequence
 
@@ -17,9 +16,7 @@ TEXT = """Put a small distribution named torch into this virtual environment, wh
 
 def main(argv: Sequence[str]) -> int:
     """Install or remove the stand-in; 1 where that is refused."""
-    parser = Parser(
-        prog="rushlight install-as-torch", description=TEXT, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog="rushlight install-as-torch", description=TEXT)
     parser.add_argument("--undo", action="store_true", help="take it out again, without a trace")
     given = parser.parse_args(argv)
     stand_in = StandIn()

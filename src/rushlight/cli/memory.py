@@ -82,7 +82,6 @@ def _parser() -> argparse.ArgumentParser:
         prog="rushlight memory",
         description="See where memory goes: timeline, peak, advice in bytes.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     _add_report(_command(commands, "report", "write a page on a snapshot, or on a script that is run", _show))

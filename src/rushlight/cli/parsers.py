@@ -6,7 +6,7 @@ import argparse
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
-from typing import NoReturn
+from typing import Any, NoReturn
 
 __all__ = ["Parser"]
 
@@ -14,13 +14,16 @@ WRONG = re.compile(r"unrecognized arguments: (?P<option>-[^\s=]+)|invalid choice
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser of the command line; its commands have such parsers, too.
+    """A parser of the command line, whose description and epilog stay as they are laid out; its commands have such parsers, too.
 
     >>> parser = Parser(prog="rushlight run")
     >>> _ = parser.add_argument("--memory-budget")
     >>> parser.meant("unrecognized arguments: --memory-buget 2GiB")
     '; did you mean --memory-budget?'
     """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{"formatter_class": argparse.RawDescriptionHelpFormatter, **options})
 
     def error(self, message: str) -> NoReturn:
         """End with status 2 and a message."""

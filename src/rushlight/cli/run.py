@@ -152,7 +152,6 @@ def _parser() -> argparse.ArgumentParser:
         usage="rushlight run [OPTION ...] (SCRIPT | - | -m MODULE | -c CODE) [ARGUMENT ...]",
         description="Run an unmodified PyTorch script on rushlight: a file, or what standard input holds (-).",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     add_options(parser)

@@ -62,7 +62,6 @@ def _parser() -> argparse.ArgumentParser:
         usage="rushlight memory watch [OPTION ...] (SCRIPT.py | - | -m MODULE | -c CODE | --attach PID) [ARGUMENT ...]",
         description="Show what a program has in memory while it runs; at its end, write the report.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--attach", metavar="PID", type=int, help="watch a process that runs already and allows it")

@@ -62,7 +62,6 @@ def _parser() -> argparse.ArgumentParser:
         prog="rushlight demo",
         description="Train a vision transformer on 1,797 handwritten digits in three ways and measure the memory.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("-o", "--output", default="rushlight-demo.svg", metavar="FILE", help="the chart (%(default)s)")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")
