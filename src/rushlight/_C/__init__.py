@@ -8,7 +8,7 @@ import importlib
 from typing import Any
 
 from rushlight import absent
-from rushlight._C import _build
+from rushlight._C import _build, _known
 from rushlight._C import _functorch as _functorch
 from rushlight._C import _nn as _nn
 from rushlight._C._bits import *  # noqa: F403
@@ -23,7 +23,6 @@ from rushlight.basics.dtypes import dtype as dtype
 from rushlight.basics.size import Size as Size
 from rushlight.basics.state import modes
 from rushlight.dispatch.formats import memory_format as memory_format
-from rushlight.dispatch.registry import NAMESPACES
 from rushlight.futures import Future as Future
 from rushlight.generator import Generator as Generator
 from rushlight.ops.linear.decompositions import _LinAlgError
@@ -234,20 +233,10 @@ absent.names(
 )  # fmt: skip
 
 
-class _VariableFunctionsClass:
-    """The functions of ``torch`` that compute, by name."""
-
-    def __getattr__(self, name: str) -> Any:
-        found = NAMESPACES[""].get(name)
-        if not callable(found):  # among the names are memory formats, too
-            raise AttributeError(f"torch._C._VariableFunctions has no {name}: there is no such operator")
-        return found
-
-    def __dir__(self) -> list[str]:
-        return sorted(name for name, found in NAMESPACES[""].items() if callable(found))
-
-
+_VariableFunctionsClass = _known.VariableFunctions
 _VariableFunctions = _VariableFunctionsClass()
+_special, _linalg, _fft = _known.Space("special"), _known.Space("linalg"), _known.Space("fft")
+_known.name_methods()
 TensorBase = _TensorBase = Tensor
 _TensorMeta = type(Tensor)
 

@@ -35,6 +35,22 @@ def maybe_get_level(tensor: object) -> int:
 maybe_get_bdim = maybe_get_level
 
 
+def reshape_dim_into(src: int, dst: int, x: Any) -> Any:
+    """A tensor whose dimension `src` is joined to dimension `dst` of what is left, before it."""
+    src, dst = src % x.dim(), dst % (x.dim() - 1)
+    return x.movedim(src, dst).flatten(dst, dst + 1)
+
+
+def reshape_dim_outof(src: int, size1: int, x: Any) -> Any:
+    """A tensor whose dimension `src` is parted into two, the first of size `size1`."""
+    src = src % x.dim()
+    if x.shape[src] % size1:
+        raise RuntimeError(
+            f"reshape_dim_outof: a dimension of size {x.shape[src]} is not parted into {size1} equal ones"
+        )
+    return x.unflatten(src, (size1, x.shape[src] // size1))
+
+
 def get_single_level_autograd_function_allowed() -> bool:
     """Whether `autograd.Function` takes transformations one by one: it takes them as they are."""
     return False

@@ -14,6 +14,7 @@ def _parse_to(*args: object, **kwargs: object) -> tuple[Any, Any, bool, Any]:
 
 
 def __getattr__(name: str) -> Any:
+    from rushlight._C import _known
     from rushlight.library import aten  # here: who imports this module seldom asks for a function of it
 
-    return aten.function(name)
+    return _known.known("torch._C._nn", name, _known.LAYERS) if name in _known.LAYERS else aten.function(name)

@@ -80,7 +80,6 @@ NAMES = {
     "torch.serialization": ((r"StorageType|mkdtemp|get_source_lines_and_file|storage_to_tensor_type|validate_hpu_device", _INNER),),
     "torch.autograd.profiler": ((r"\w+", _INNER),), "torch.autograd.profiler_util": ((r"\w+", _INNER),),
     "torch.profiler.profiler": ((r"ExecutionTraceObserver", _INNER), (r"supported_activities", "torch.profiler has it")),
-    "torch.profiler": ((r"DeviceType|ExecutionTraceObserver", _INNER),),
     "torch.overrides": ((r"redispatch_function", _COMPILER),), "torch.library": ((r"get_kernel", _COMPILER),),
     "torch.func": ((r"functionalize|rearrange", _COMPILER),),
 }  # fmt: skip

@@ -45,6 +45,8 @@ _TRACES = (
 )
 _QUANTIZED = "rushlight has no quantized tensors: float16 and bfloat16 halve the bytes of float32"
 _SCRIPT = "TorchScript compiles, and here is nothing to compile to"
+_PROFILES = "profiles are of operators and their memory, not of how an engine in C++ ran them"
+_FRAMES = "of datapipes those of data frames are not here"
 _GPU = "there is no GPU: rushlight computes on the CPU"
 
 
@@ -131,6 +133,18 @@ WALLS = {
     "package": Wall("packages of code and tensors in one file are not here: keep the code in modules and save its state_dict",
                     "Directory EmptyMatchError Importer ObjMismatchError ObjNotFoundError OrderedImporter PackageExporter PackageImporter "
                     "PackagingError", "is_from_package", {"sys_importer": None}),
+    "autograd.profiler_legacy": Wall(f"{_PROFILES}: torch.profiler.profile is here", "profile"),
+    "profiler._pattern_matcher": Wall(
+        _PROFILES, "Conv2dBiasFollowedByBatchNorm2dPattern ExtraCUDACopyPattern ForLoopIndexingPattern FP32MatMulPattern GradNotSetToNonePattern "
+        "MatMulDimInFP16Pattern MatMulLengthOneDimPattern NamePattern OptimizerSingleTensorPattern Pattern SynchronizedDataLoaderPattern",
+        "report_all_anti_patterns"),
+    "profiler._memory_profiler": Wall(
+        _PROFILES, "Action Category DataFlowGraph DeviceKey Key MemoryProfile OpTree SchemaMatcher SizeMap TensorKey"),
+    "profiler._utils": Wall(_PROFILES, "BasicEvaluation EventKey EventMetrics Interval", "compute_self_time index_of_first_match source_code_location "
+                            "traverse_bfs traverse_dfs"),
+    "utils.data.datapipes.dataframe": Wall(_FRAMES, "CaptureDataFrame DFIterDataPipe DataFramesAsTuplesPipe", "dataframe_wrapper"),
+    "utils.data.datapipes.dataframe.dataframes": Wall(_FRAMES, "Capture CaptureA CaptureAdd CaptureDataFrame CaptureDataFrameWithDataPipeOps CaptureF "
+                                                      "CaptureMul CaptureSub CaptureVariable DataFrameTracer"),
     "nn.parallel._functions": Wall(_GPU, "Broadcast Gather ReduceAddCoalesced Scatter"),
     "jit._logging": Wall(_SCRIPT, "", "add_stat_value get_logger set_logger"),
     "jit.frontend": Wall(_SCRIPT, "FrontendError FrontendTypeError NotSupportedError UnsupportedNodeError", "get_jit_class_def get_jit_def"),

@@ -14,7 +14,7 @@ ROOMS = {
 }  # fmt: skip
 # Those whose own names begin with an underscore: files in compat/rooms/private.
 PRIVATE = ("_VF", "_compile", "_custom_ops", "_dispatch", "_library", "_prims", "_refs", "_utils_internal", "_vendor", "_lowrank", "_vmap_internals", "_weights_only_unpickler", "utils._device", "utils._dtype_abbrs", "utils._import_utils",
-           "utils._mode_utils", "utils._ordered_set", "utils._traceback", "utils._triton", "_linalg_utils", "_lobpcg")  # fmt: skip
+           "utils._config_module", "utils._helion", "utils._mode_utils", "utils._ordered_set", "utils._pallas", "utils._traceback", "utils._triton", "_linalg_utils", "_lobpcg")  # fmt: skip
 # Longest prefix first.
 ALIASES = {
     "torchvision.models": "rushlight.models",

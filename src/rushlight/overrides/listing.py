@@ -43,6 +43,8 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
     }  # fmt: skip
     found: dict[Any, list[Any]] = {space: [] for space in spaces.values()}
     for public in PUBLIC:
+        if public.name in names.UNLISTED:
+            continue
         if (not public.factory and public.twin is public.func) or public.name.endswith("__"):
             where = public.name.removesuffix(".__get__").removesuffix(".__set__").removesuffix(".__delete__")
             found[spaces[where.rpartition(".")[0]]].append(public.func)
@@ -60,7 +62,7 @@ def get_ignored_functions() -> set[Any]:
 
     silent = {getattr(rushlight, name) for name in names.SILENT | names.SETTINGS if hasattr(rushlight, name)}
     methods = {vars(Tensor)[name] for name in names.SILENT_METHODS if callable(vars(Tensor).get(name))}
-    return silent | methods | {public.func for public in PUBLIC if public.factory}
+    return silent | methods | {public.func for public in PUBLIC if public.factory or public.name in names.UNLISTED}
 
 
 def get_testing_overrides() -> dict[Any, Any]:

@@ -30,6 +30,8 @@ SETTINGS = frozenset(
     "wait".split()
 )
 # Methods and attributes that ask nobody: what makes objects, and what Python or the engine itself calls.
+# Those that classes can override, and that PyTorch lists among those which none can: some of their forms take numbers alone.
+UNLISTED = frozenset({"torch.Tensor.__iter__", "torch.arange", "torch.normal", "torch.result_type"})
 SILENT_METHODS = frozenset(
     "__new__ __init_subclass__ __class_getitem__ __hash__ __copy__ __dir__ __getattr__ __setattr__ __torch_function__ as_subclass "
     "_add_hook _weak _bump_version _refresh _typed_storage".split()

@@ -16,6 +16,7 @@ from rushlight.autograd.profiler.marks import record_function
 from rushlight.autograd.profiler.nvprof import load_nvprof, parse_nvprof
 from rushlight.autograd.profiler.ranges import emit_itt, emit_nvtx
 from rushlight.autograd.profiler.session import _ExperimentalConfig, profile
+from rushlight.autograd.profiler.steps import KinetoStepTracker
 
 
 class ProfilerActivity(IntEnum):
@@ -42,7 +43,7 @@ def supported_activities() -> set[ProfilerActivity]:
 
 
 __all__ = [
-    "MEMORY_EVENT_NAME", "OUT_OF_MEMORY_EVENT_NAME", "DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg",
+    "MEMORY_EVENT_NAME", "OUT_OF_MEMORY_EVENT_NAME", "DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "KinetoStepTracker",
     "Interval", "Kernel", "ProfilerActivity", "_ExperimentalConfig", "emit_itt", "emit_nvtx", "kineto_available",
     "load_nvprof", "parse_nvprof", "profile", "record_function", "supported_activities",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -109,3 +110,16 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Any]) -> tuple[Any,
     """Views of `flat` with the shapes of these tensors.  flat: (N)"""
     parts = flat.split([t.numel() for t in tensors])
     return tuple(part.view_as(like) for part, like in zip(parts, tensors, strict=True))
+
+
+def try_import(module_name: str) -> Any:
+    """A module, or None where there is none of that name."""
+    found = sys.modules.get(module_name)
+    if found is None and importlib.util.find_spec(module_name) is not None:
+        found = importlib.import_module(module_name)
+    return found
+
+
+def get_tensor_metadata(tensor: Tensor) -> dict[str, bool]:
+    """Which of its bits a tensor has set: "conj", "neg"."""
+    return {name: True for name, bit in (("conj", tensor.is_conj()), ("neg", tensor.is_neg())) if bit}

@@ -143,3 +143,6 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
             return
         for gradient in gradients:
             gradient.clamp_(min=-limit, max=limit)
+
+
+_get_total_norm, _clip_grads_with_norm_ = get_total_norm, clip_grads_with_norm_  # their former names

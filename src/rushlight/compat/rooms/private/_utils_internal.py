@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-__all__ = ["get_file_path", "get_file_path_2", "get_writable_path"]
+from rushlight.basics import caller
+
+__all__ = ["deprecated", "get_file_path", "get_file_path_2", "get_writable_path"]
 
 TEST_MASTER_ADDR, TEST_MASTER_PORT = "127.0.0.1", 29500
 USE_GLOBAL_DEPS, USE_RTLD_GLOBAL_WITH_LIBTORCH = True, False
@@ -45,3 +51,30 @@ def is_fb_unit_test() -> bool:
 def get_torch_source_version() -> str:
     """Where the source is from: nothing is said."""
     return ""
+
+
+def deprecated() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator of a function `_name`: its module gets `name` beside it, which warns that it is deprecated.
+
+    Raises ValueError for a name that does not begin with an underscore, RuntimeError where the module has the other already.
+    """
+
+    def decorator(func: Callable[..., Any]) -> Callable[..., Any]:
+        if not func.__name__.startswith("_"):
+            raise ValueError(f"@deprecate must decorate a function whose name starts with a single leading underscore, got "
+                             f"{func.__name__}")  # fmt: skip
+        module, public = sys.modules[func.__module__], func.__name__[1:]
+        if hasattr(module, public):
+            raise RuntimeError(f"Cannot create alias '{public}' -> symbol already exists in {module.__name__}")
+
+        @functools.wraps(func)
+        def warned(*args: object, **kwargs: object) -> object:
+            caller.warn(f"{public} is DEPRECATED, please consider using an alternative API(s). ")
+            return func(*args, **kwargs)
+
+        head, dot, _ = func.__qualname__.rpartition(".")
+        warned.__name__, warned.__qualname__ = public, f"{head}{dot}{public}"
+        setattr(module, public, warned)
+        return func
+
+    return decorator

@@ -1,1 +1,5 @@
 """What passes share."""
+
+from rushlight.fx.passes.utils.common import HolderModule
+
+__all__ = ["HolderModule"]

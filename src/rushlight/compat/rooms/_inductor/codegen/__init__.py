@@ -1,0 +1,1 @@
+"""``torch._inductor.codegen``: of PyTorch's compiler, by name alone."""
