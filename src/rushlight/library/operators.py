@@ -255,15 +255,6 @@ class Declared(OpOverload):
                     "and (2) may not alias any inputs to this custom operator: return a clone"
                 )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return getattr, (self.op, self._overloadname)
-
-    def __str__(self) -> str:
-        return f"{self.namespace}.{self._opname}.{self._overloadname}"
-
-    def __repr__(self) -> str:
-        return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
-
 
 def watched(op: Declared, values: list[Any], by_name: dict[str, Any], run: Callable[[], Any]) -> Any:
     """The result of `run`, around which observers come that have a method for operators like this one."""
@@ -293,10 +284,8 @@ class DeclaredPacket(OpOverloadPacket):
     """The overloads of one name: ``torch.ops.my.sin``; called, the first that takes the arguments runs."""
 
     def __init__(self, namespace: str, name: str):
-        self._namespace, self.__name__ = namespace, name
-        self._qualified_op_name = f"{namespace}::{name}"
+        super().__init__(name, namespace)
         self._overloads: dict[str, Declared] = {}
-        self.__module__ = f"torch._ops.{namespace}"
 
     def overloads(self) -> list[str]:
         """The names of the overloads."""
@@ -325,12 +314,6 @@ class DeclaredPacket(OpOverloadPacket):
                 continue
             return overload(*args, **kwargs)
         raise RuntimeError("\n".join(errors))
-
-    def __str__(self) -> str:
-        return f"{self._namespace}.{self.__name__}"
-
-    def __repr__(self) -> str:
-        return f"<OpOverloadPacket(op='{self._namespace}.{self.__name__}')>"
 
 
 def __getattr__(name: str) -> Any:

@@ -140,22 +140,12 @@ class Overload(OpOverload):
             return asked(self, str(self), args, kwargs, found)
         return self.overloadpacket.run(args, kwargs)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return getattr, (self.overloadpacket, self._overloadname)
-
-    def __str__(self) -> str:
-        return f"{self.namespace}.{self.__name__}"
-
-    def __repr__(self) -> str:
-        return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
-
 
 class Packet(OpOverloadPacket):
     """The overloads of one name: ``torch.ops.aten.add``; called, it looks at its arguments, as the public functions do."""
 
     def __init__(self, name: str, namespace: str = "aten"):
-        self.__name__, self._namespace, self.__module__ = name, namespace, f"torch._ops.{namespace}"
-        self._qualified_op_name = f"{namespace}::{name}"
+        super().__init__(name, namespace)
 
     @property
     def op(self) -> Op | None:
@@ -214,12 +204,6 @@ class Packet(OpOverloadPacket):
         """Whether arguments say how many results there are."""
         op = self.op
         return self.__name__ in SEVERAL or (op is not None and op.out_count is None)
-
-    def __str__(self) -> str:
-        return f"{self._namespace}.{self.__name__}"
-
-    def __repr__(self) -> str:
-        return f"<OpOverloadPacket(op='{self._namespace}.{self.__name__}')>"
 
 
 def declaration(name: str) -> Op | None:
