@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.processes import printed
 
 HEAVY = [
     "asyncio",
@@ -78,8 +79,7 @@ import rushlight
 assert len(searches) <= 4, len(searches)  # for the few modules that come before the pause
 assert gc.isenabled() is was and gc.get_freeze_count() == frozen
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    printed("-c", program)
 
 
 def test_an_ml_dtypes_that_is_too_old_is_named() -> None:

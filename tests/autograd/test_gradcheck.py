@@ -9,15 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.leaves import leaf
 
 import rushlight as torch
 from rushlight.autograd import gradcheck, gradgradcheck
 from rushlight.autograd.gradcheck import GradcheckError
 from rushlight.dispatch.declare import OPS
-
-
-def leaf(*values: Any, dtype: Any = torch.float64) -> Any:
-    return torch.tensor(values, dtype=dtype, requires_grad=True)
 
 
 class Square(torch.autograd.Function):

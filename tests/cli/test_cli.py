@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.processes import printed
 
 from rushlight import cli
 from rushlight.version import __version__
@@ -92,5 +93,4 @@ def test_completion_knows_every_command_and_option(capsys: pytest.CaptureFixture
 
 
 def test_runs_as_a_module() -> None:
-    done = subprocess.run([sys.executable, "-m", "rushlight", "--version"], capture_output=True, text=True, check=True)
-    assert done.stdout == f"rushlight {__version__}\n"
+    assert printed("-m", "rushlight", "--version") == f"rushlight {__version__}\n"

@@ -1,10 +1,9 @@
 """Names that scripts ask for in passing: streams, accelerators, overrides, types."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.processes import printed
 
 import rushlight as torch
 from rushlight.basics import devices
@@ -94,7 +93,7 @@ def test_the_names_below_torch_switch_no_subclass_off(tmp_path: Path) -> None:
         "assert torch.add(torch.ones(2).as_subclass(Asked), 1) == 'add'\n"
         "assert torch.spmm(torch.eye(2).to_sparse(), torch.ones(2, 1)).tolist() == [[1.0], [1.0]]\n"
     )
-    subprocess.run([sys.executable, "-m", "rushlight", "run", str(script)], check=True)
+    printed("-m", "rushlight", "run", str(script))
 
 
 def test_names_that_lie_below() -> None:

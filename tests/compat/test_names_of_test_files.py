@@ -6,13 +6,12 @@ import collections
 import io
 import os
 import pickle
-import subprocess
-import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.processes import printed_as_torch
 
 import rushlight as torch
 from rushlight import _C
@@ -73,8 +72,7 @@ with enable_single_level_autograd_function(), enable_python_dispatcher():
 
 
 def test_they_are_imported_as_torch() -> None:
-    run = subprocess.run([sys.executable, "-m", "rushlight", "run", "-c", PROGRAM], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
+    printed_as_torch(PROGRAM)
 
 
 # Operators that take functions --------------------------------------------------------------------------------------

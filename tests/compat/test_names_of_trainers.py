@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+from tests.processes import printed_as_torch
 
 import rushlight as torch
 from rushlight import nn
@@ -137,5 +135,4 @@ def test_small_names() -> None:
 
 def test_older_names_of_quantized_layers() -> None:
     program = "import torch\nfrom torch.nn.quantized import FloatFunctional\nassert torch.nn.quantized.FloatFunctional is FloatFunctional"
-    run = subprocess.run([sys.executable, "-m", "rushlight", "run", "-c", program], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
+    printed_as_torch(program)

@@ -1,10 +1,9 @@
 """Small modules of PyTorch's own that libraries import."""
 
-import subprocess
-import sys
 import traceback
 
 import pytest
+from tests.processes import printed_as_torch
 
 import rushlight
 from rushlight.absent.reasons import why
@@ -52,8 +51,7 @@ with no_dispatch():
 
 
 def test_they_are_imported_as_torch():
-    run = subprocess.run([sys.executable, "-m", "rushlight", "run", "-c", PROGRAM], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
+    printed_as_torch(PROGRAM)
 
 
 def test_sets_in_the_order_of_insertion():

@@ -1,12 +1,11 @@
 """Names that programs made for PyTorch reach without importing them, and small functions of its own modules."""
 
 import pickle
-import subprocess
-import sys
 from collections import namedtuple
 
 import numpy as np
 import pytest
+from tests.processes import printed_as_torch
 
 import rushlight as torch
 from rushlight.autograd import functional
@@ -35,8 +34,7 @@ torch._functorch.config.donated_buffer = False
 
 
 def test_modules_are_reached_by_dots() -> None:
-    run = subprocess.run([sys.executable, "-m", "rushlight", "run", "-c", PROGRAM], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
+    printed_as_torch(PROGRAM)
 
 
 def test_a_module_is_lent_to_once() -> None:

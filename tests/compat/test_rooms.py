@@ -1,11 +1,10 @@
 """Modules that libraries import and scripts seldom use: what can be asked is answered, the rest says why not."""
 
-import subprocess
-import sys
 import typing
 from datetime import timedelta
 
 import pytest
+from tests.processes import printed
 
 import rushlight as torch
 from rushlight import absent
@@ -60,8 +59,7 @@ else:
 
 
 def test_they_are_imported_as_torch() -> None:
-    done = subprocess.run([sys.executable, "-W", "error", "-c", IMPORTS], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    printed("-W", "error", "-c", IMPORTS)
 
 
 @pytest.mark.parametrize("kind", ["xpu", "mps", "mtia", "cuda"])
@@ -267,8 +265,7 @@ assert isinstance(torch.ones(2).untyped_storage(), UntypedStorage) and isinstanc
 
 
 def test_names_by_the_files_in_which_pytorch_keeps_them() -> None:
-    done = subprocess.run([sys.executable, "-W", "error", "-c", OTHER_PLACES], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    printed("-W", "error", "-c", OTHER_PLACES)
 
 
 def test_names_of_sharding_that_trainers_import() -> None:

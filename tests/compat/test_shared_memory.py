@@ -7,7 +7,6 @@ import multiprocessing as standard
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import time
 from multiprocessing.reduction import ForkingPickler
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.memory.awake import awake
+from tests.processes import printed_as_torch
 
 import rushlight as torch
 from rushlight import multiprocessing as mp
@@ -270,5 +270,4 @@ def test_the_module_that_starts_processes_is_imported_and_its_function_stays_whe
         "import torch.multiprocessing as mp\n"
         "assert mp.spawn is spawn and mp.ProcessContext is ProcessContext\n"
     )
-    done = subprocess.run([sys.executable, "-m", "rushlight", "run", "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    printed_as_torch(code)

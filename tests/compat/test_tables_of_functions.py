@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from tests.processes import printed_as_torch
 
 import rushlight as torch
 from rushlight import _C
@@ -54,20 +54,15 @@ assert not inductor_utils.HAS_CPU
 """
 
 
-def run_as_torch(program: str) -> None:
-    run = subprocess.run([sys.executable, "-m", "rushlight", "run", "-c", program], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-
-
 def test_heads_of_test_files_are_imported() -> None:
-    run_as_torch(HEADS)
+    printed_as_torch(HEADS)
 
 
 def test_the_tables_of_pytorchs_wheel_are_imported_beside_this_library() -> None:
     theirs = find_spec("torch")
     if theirs is None or theirs.origin is None or find_spec("expecttest") is None:
         pytest.skip("needs PyTorch")
-    run_as_torch(SUITES.format(path=str(Path(theirs.origin).parent / "testing")))
+    printed_as_torch(SUITES.format(path=str(Path(theirs.origin).parent / "testing")))
 
 
 def test_functions_are_found_by_their_inner_names() -> None:
@@ -111,7 +106,7 @@ def test_a_deprecated_function_has_a_name_that_warns() -> None:
     with pytest.raises(RuntimeError, match="symbol already exists"):
         deprecated()(_twice)
     with pytest.raises(ValueError, match="must decorate a function whose name starts with a single leading underscore"):
-        deprecated()(run_as_torch)
+        deprecated()(printed_as_torch)
 
 
 def test_small_ones() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import NamedTuple
 
 import pytest
+from tests.processes import printed_as_torch
 
 import rushlight as torch
 from rushlight import _C
@@ -65,8 +64,7 @@ assert torch.backends.cudnn.enabled and torch.backends.flags_frozen()
 
 
 def test_they_are_imported_as_torch() -> None:
-    run = subprocess.run([sys.executable, "-m", "rushlight", "run", "-c", PROGRAM], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
+    printed_as_torch(PROGRAM)
 
 
 def test_modes_are_pushed_and_popped() -> None:

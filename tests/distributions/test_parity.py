@@ -1,14 +1,12 @@
 """Distributions give what PyTorch's give: values, gradients, shapes, names and errors."""
 
-import importlib.util
 import re
 from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.distributions import families
 
 import rushlight
 import rushlight.distributions
@@ -17,16 +15,6 @@ torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore:Singular sample detected")]  # PyTorch's, of draws
 
 
-def sibling(name: str) -> ModuleType:
-    """Another file of this folder."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-families = sibling("families")
 FAMILIES = families.FAMILIES
 LIBRARIES = (rushlight, torch)
 TOLERANCE = {"float32": {"rtol": 2e-4, "atol": 2e-5}, "float64": {"rtol": 1e-8, "atol": 1e-9}}

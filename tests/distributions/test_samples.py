@@ -1,30 +1,17 @@
 """Samples are distributed as they should be, and their gradients are those of the distributions."""
 
-import importlib.util
 import math
 from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.distributions import families
 
 import rushlight as torch
 from rushlight import distributions as D
 from rushlight.kernels.reference.gamma_sample import log_gamma_slope
 
-
-def sibling(name: str) -> ModuleType:
-    """Another file of this folder."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-families = sibling("families")
 N = 20_000
 
 

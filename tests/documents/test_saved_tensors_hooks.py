@@ -3,24 +3,12 @@
 It lies outside the repository; where it is absent this is skipped.
 """
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from tests.documents import test_documents as documents
 
-
-def sibling(name: str) -> ModuleType:
-    """Another file of this folder."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-documents = sibling("test_documents")
 pytestmark = pytest.mark.skipif(not documents.FOLDER.is_dir(), reason="the founding documents are not here")
 _RANDOM = re.compile(r"-?\d\.\d{4}\b")
 

@@ -6,13 +6,10 @@ import weakref
 
 import numpy as np
 import pytest
+from tests.leaves import leaf
 
 import rushlight as torch
 from rushlight.engine import accumulate
-
-
-def leaf(*values):
-    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
 
 
 def test_sums_of_several_paths():

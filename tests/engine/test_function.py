@@ -4,6 +4,7 @@ import gc
 import weakref
 
 import pytest
+from tests.leaves import leaf
 
 import rushlight as torch
 from rushlight.autograd import Function
@@ -35,10 +36,6 @@ class Split(Function):
     @staticmethod
     def backward(ctx, a, b, c):
         return a * ctx.factor + b, None
-
-
-def leaf(*values):
-    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
 
 
 def test_first_and_second_order():

@@ -4,12 +4,9 @@ import gc
 import weakref
 
 import pytest
+from tests.leaves import leaf
 
 import rushlight as torch
-
-
-def leaf(*values):
-    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
 
 
 def test_tensor_hook_replaces_the_gradient_and_can_be_removed():

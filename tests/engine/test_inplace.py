@@ -5,13 +5,10 @@ import weakref
 from typing import Any
 
 import pytest
+from tests.leaves import leaf
 
 import rushlight as torch
 from rushlight.engine import views
-
-
-def leaf(*values):
-    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
 
 
 def test_a_leaf_that_requires_grad_is_not_changed():

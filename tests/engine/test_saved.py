@@ -1,13 +1,10 @@
 """Saved tensors: what is kept, version checks, pack and unpack hooks."""
 
 import pytest
+from tests.leaves import leaf
 
 import rushlight as torch
 from rushlight.autograd.graph import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
-
-
-def leaf(*values):
-    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
 
 
 def packed_by(build):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 import threading
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.processes import printed
 
 from rushlight.kernels import allocator
 
@@ -68,8 +67,7 @@ assert allocator.install()
 del old
 print(allocator.totals().bytes >= 0)
 """
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "True"
+    assert printed("-c", program).strip() == "True"
 
 
 def test_the_limit_asks_for_room_and_refuses_without() -> None:
@@ -141,8 +139,7 @@ try:
 except RuntimeError as error:
     print(error)
 """
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "RUSHLIGHT_COUNT_MEMORY is off" in run.stdout
+    assert "RUSHLIGHT_COUNT_MEMORY is off" in printed("-c", program)
 
 
 @pytest.mark.parametrize("first", [1, 3, 10, 37, 1000, 4090, 4096, 5000, 70_000])

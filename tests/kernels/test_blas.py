@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.processes import printed
 
 from rushlight import cpu
 from rushlight.backends import blas
@@ -25,11 +24,7 @@ wide = pytest.mark.skipif(
 def python(code: str, **environment: str) -> str:
     env = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS")}
     env |= {"PYTHONPATH": ROOT, **environment}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], env=env, capture_output=True, text=True, timeout=120
-    )
-    assert not done.returncode, done.stderr
-    return done.stdout.strip()
+    return printed("-W", "error", "-c", code, env=env).strip()
 
 
 AFTER = """

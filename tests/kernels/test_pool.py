@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import printed
 
 import rushlight
 from rushlight.kernels.native import loader
@@ -77,7 +76,4 @@ for _ in range(3):
 def test_a_forked_process_has_no_threads_and_makes_its_own() -> None:
     """Python 3.12 warns of a fork after which the parent has threads: those of the kernels end before, and come back."""
     env = {**os.environ, "PYTHONPATH": str(Path(rushlight.__file__).parents[1]), "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", FORKS], env=env, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert not done.returncode, done.stderr
+    printed("-W", "error", "-c", FORKS, env=env)

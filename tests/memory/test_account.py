@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from tests.processes import printed
 
 import rushlight as torch
 from rushlight import memory
@@ -102,4 +100,4 @@ assert memory.live().by_category["parameter"] == 4_000_000
 del weight
 assert 0 <= memory.current() < 100_000, memory.current()
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    printed("-c", program)

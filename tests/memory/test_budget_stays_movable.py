@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import io
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.memory.awake import awake
+from tests.processes import printed
 
 import rushlight as torch
 from rushlight import memory, nn
@@ -278,8 +277,7 @@ assert any(block.category == "parameter" for block in memory.live().blocks)
 
 def test_what_the_collector_was_told_to_leave_alone_is_found() -> None:
     """In a process of its own, for all objects of this one would be looked at."""
-    done = subprocess.run([sys.executable, "-c", FROZEN], capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stderr
+    printed("-c", FROZEN)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.processes import printed
 
 import rushlight as torch
 from rushlight import memory
@@ -190,10 +191,8 @@ print(stats.peak, stats.process_peak - base, memory.recording().peak()[0])
 """
     # As the C library is used without settings: blocks go back to the system when they are freed.
     exact = {"RUSHLIGHT_KEEP_FREED": "0", "MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}
-    run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ | exact
-    )
-    peak, resident, recorded = map(int, run.stdout.split())
+    run = printed("-c", program, env=os.environ | exact)
+    peak, resident, recorded = map(int, run.split())
     assert recorded == peak and abs(resident - peak) <= 0.05 * peak
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 import weakref
 from typing import Any
 
 import pytest
+from tests.processes import printed
 
 import rushlight as torch
 import rushlight.nn.functional as F
@@ -189,8 +188,7 @@ torch.ones(2).is_nested, torch.jagged
 from rushlight.overrides.public import state
 print([m for m in sys.modules if m.startswith("rushlight.nested")], state["armed"])
 """
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ran.stdout == "[] False\n"
+    assert printed("-c", program) == "[] False\n"
 
 
 def test_functions_of_ones_own_refuse_what_would_get_no_gradient():

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.leaves import leaf
 from tests.ops.numeric import check_gradients
 
 import rushlight as torch
@@ -17,10 +18,6 @@ X = DRAW.uniform(-2, 2, (2, 3, 2))
 Z = X[:, :, 0] + 1j * X[:, :, 1]
 ZEROS = np.array([[2.0, 0.0, 3.0], [0.0, 1.0, 0.0], [1.5, 2.0, -1.0]])
 INF, NAN = math.inf, math.nan
-
-
-def leaf(*values: Any, dtype: Any = torch.float64) -> Any:
-    return torch.tensor(values, dtype=dtype, requires_grad=True)
 
 
 # Derivatives ---------------------------------------------------------------------------------------

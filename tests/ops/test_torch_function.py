@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import pytest
+from tests.processes import printed
 
 import rushlight as torch
 import rushlight.nn.functional as F
@@ -604,7 +605,7 @@ x = torch.ones(1, 3, 5, 5)
 )
 def test_named_tuples_override_the_first_function_that_meets_one(call: str) -> None:
     check = f"assert torch.equal(F.{call.format('Scaled(x, 2.0)')}, F.{call.format('2 * x')})"
-    subprocess.run([sys.executable, "-c", NAMED_TUPLES + check], check=True)
+    printed("-c", NAMED_TUPLES + check)
 
 
 @pytest.mark.filterwarnings("ignore:Using backward:UserWarning")

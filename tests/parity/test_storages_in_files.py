@@ -2,14 +2,13 @@
 
 import io
 import pickle
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import printed
 
 import rushlight
 
@@ -87,7 +86,7 @@ found = pickle.load(open(sys.argv[1], "rb"))
 assert [x.tolist() for x in found] == [[[1, 1]] * 3, [0, 1, 2, 3], [1, 2, 3], [1, 1]]
 assert all(isinstance(x, torch.Tensor) for x in found) and found[1].requires_grad and torch.__version__.endswith("rushlight")
 """
-    subprocess.run([sys.executable, "-c", program, tmp_path / "plain.pkl"], check=True)
+    printed("-c", program, tmp_path / "plain.pkl")
 
 
 def test_tensors_on_storages() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.processes import printed
 
 from rushlight.stores.errors import StoreError, bytes_of
 from rushlight.stores.files import Spill
@@ -229,9 +230,7 @@ except StoreError as error:
 
 def ran(code: str) -> str:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return printed("-c", code, env=env)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="mounting needs the superuser")
