@@ -27,7 +27,9 @@ from torch._inductor.compile_fx import shape_env_from_inputs
 from torch._inductor.custom_graph_pass import CustomGraphPass
 from torch._inductor.graph import GraphLowering
 from torch._inductor.utils import is_big_gpu, run_and_get_code
+from torch._C._distributed_c10d import AllreduceOptions, BuiltinCommHookType, _SymmetricMemory, _create_work_from_future
 from torch.autograd.profiler_legacy import profile
+from torch.distributed.distributed_c10d import _CollOp, _TORCHCOMM_AVAILABLE, _store_based_barrier
 from torch.profiler import DeviceType, ExecutionTraceObserver, _utils
 from torch.profiler._memory_profiler import DataFlowGraph
 from torch.profiler._pattern_matcher import Pattern, report_all_anti_patterns
@@ -42,15 +44,18 @@ try:
 except torch._inductor.exc.InvalidCxxCompiler:
     pass
 assert not has_helion() and not has_tpu_pallas() and not is_big_gpu() and not isinstance(1, CaptureDataFrame)
+assert AllreduceOptions().reduceOp == torch.distributed.ReduceOp.SUM and not _TORCHCOMM_AVAILABLE
+torch.distributed.Backend.register_backend("threaded", len)
+assert torch.distributed.Backend.THREADED == "threaded"
 assert torch.utils.data.IterDataPipe._snapshot_state is _SnapshotState.NotStarted
 """
 SUITES = """
 import torch, torch.testing
 torch.testing.__path__.insert(0, {path!r})
 from torch.testing._internal.generated.annotated_fn_args import annotated_args
-from torch.testing._internal import common_methods_invocations, inductor_utils, triton_utils
+from torch.testing._internal import common_distributed, common_methods_invocations, inductor_utils, triton_utils
 assert torch.add in annotated_args and torch.Tensor.add in annotated_args and torch.special.erf in annotated_args
-assert not inductor_utils.HAS_CPU
+assert not inductor_utils.HAS_CPU and issubclass(common_distributed.MultiProcessTestCase, torch.testing._internal.common_utils.TestCase)
 """
 
 

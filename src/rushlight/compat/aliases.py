@@ -13,7 +13,7 @@ ROOMS = {
     "utils.module_tracker": "module_tracker", "utils.tensorboard": "tensorboard", "utils._foreach_utils": "_foreach_utils", "optim.adamw": "adamw", "xpu": "xpu",
 }  # fmt: skip
 # Those whose own names begin with an underscore: files in compat/rooms/private.
-PRIVATE = ("_VF", "_compile", "_custom_ops", "_dispatch", "_library", "_prims", "_refs", "_utils_internal", "_vendor", "_lowrank", "_vmap_internals", "_weights_only_unpickler", "utils._device", "utils._dtype_abbrs", "utils._import_utils",
+PRIVATE = ("_C._distributed_c10d", "_VF", "_compile", "_custom_ops", "_dispatch", "_library", "_prims", "_refs", "_utils_internal", "_vendor", "_lowrank", "_vmap_internals", "_weights_only_unpickler", "utils._device", "utils._dtype_abbrs", "utils._import_utils",
            "utils._config_module", "utils._helion", "utils._mode_utils", "utils._ordered_set", "utils._pallas", "utils._traceback", "utils._triton", "_linalg_utils", "_lobpcg")  # fmt: skip
 # Longest prefix first.
 ALIASES = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight import absent
 from rushlight.basics import caller, groups
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed import *  # noqa: F403
@@ -17,6 +18,7 @@ from rushlight.distributed.group import get_global_rank
 __all__ += ["_CoalescingManager", "_all_gather_base", "_coalescing_manager", "_get_default_group", "_get_default_store", "_get_global_rank", "_rank_not_in_group",
             "_reduce_scatter_base", "default_pg_timeout"]  # fmt: skip
 
+_TORCHCOMM_AVAILABLE = False  # nor another package that carries messages
 _pg_map: dict[ProcessGroup, tuple[str, None]] = {}
 
 
@@ -41,3 +43,7 @@ def _get_global_rank(group: ProcessGroup, rank: int) -> int:
 def _rank_not_in_group(group: object) -> bool:
     """Whether this process is outside of a group: of none."""
     return group is not None and not isinstance(group, ProcessGroup)
+
+
+absent.names(globals(), "messages between processes are MPI's here: torch.distributed has the collectives", "_CollOp _World",
+             "_create_process_group_wrapper _new_process_group_helper _store_based_barrier")  # fmt: skip

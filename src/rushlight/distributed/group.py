@@ -7,7 +7,7 @@ import importlib.util
 import itertools
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -25,7 +25,7 @@ BACKENDS = ("gloo", "nccl", "mpi", "ucc", "xccl", "undefined")
 class Backend(str):
     """The name of what carries messages between processes; with one process there are none."""
 
-    GLOO, NCCL, MPI, UCC, UNDEFINED = "gloo", "nccl", "mpi", "ucc", "undefined"
+    FAKE, GLOO, MPI, NCCL, UCC, UNDEFINED, XCCL = "fake", "gloo", "mpi", "nccl", "ucc", "undefined", "xccl"
     default_device_backend_map: ClassVar[dict[str, str]] = {"cpu": "gloo", "cuda": "nccl"}
 
     def __new__(cls, name: str) -> Backend:
@@ -36,6 +36,13 @@ class Backend(str):
         if not all(part in BACKENDS for part in parts):
             raise ValueError(f"init_process_group: expected a backend of {', '.join(BACKENDS)}, got {name!r}")
         return super().__new__(cls, str(name).lower())
+
+    @classmethod
+    def register_backend(
+        cls, name: str, func: Callable[..., Any], extended_api: bool = False, devices: str | list[str] | None = None
+    ) -> None:
+        """Note the name of what else carries messages: `Backend.NAME`.  No group is made with it: MPI carries them here."""
+        setattr(cls, name.upper(), name.lower())
 
 
 def is_available() -> bool:
