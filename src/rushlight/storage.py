@@ -411,7 +411,8 @@ def alone(tensor: Any) -> bool:
 dependents: dict[int, list[tuple[Any, Any]]] = {}
 _turn = threading.RLock()  # of those who change it; the collector may come in between, and bring others
 exposed: dict[int, Any] = {}  # by id: weak references to owning arrays that NumPy shows to others
-UNSEEN = 1 << 16  # bytes from which on `exposed` knows an array: what is smaller is copied where it matters
+UNSEEN = 1 << 16  # bytes of what `is_exposed` asks `exposed` for: what is smaller is copied where it matters
+LEAST = 1 << 10  # bytes from which on `exposed` knows an array: what stores leave as it is may change as it likes
 
 
 def _in_child() -> None:
@@ -504,18 +505,25 @@ def expose(array: Array) -> Array:
     if getattr(array, "interpreted", False):
         return array
     root = root_of(array)
-    if root.nbytes >= UNSEEN:
+    if root.nbytes >= LEAST and not is_shown(root):
         key = id(root)
         exposed[key] = weakref.ref(root, lambda _: exposed.pop(key, None))
+    if dependents:
         settle(root)
     return array
+
+
+def is_shown(array: Array) -> bool:
+    """Whether others may change the memory of an array unseen, which is not the smallest."""
+    root = root_of(array)
+    found = exposed.get(id(root))
+    return not root.flags.owndata or (found is not None and found() is root)
 
 
 def is_exposed(array: Array) -> bool:
     """Whether others may change the memory of a large array unseen."""
     root = root_of(array)
-    found = exposed.get(id(root))
-    return not root.flags.owndata or (found is not None and found() is root)
+    return not root.flags.owndata or (root.nbytes >= UNSEEN and is_shown(root))
 
 
 def bytes_before(array: Array) -> int:

@@ -110,3 +110,15 @@ def test_nothing_is_left_of_the_watch() -> None:
         assert len(steady.kept) == before[0]
         del z
     assert (len(steady.kept), len(dependents)) == before
+
+
+def test_probabilities_and_weights_that_are_changed_after_their_loss_are_those_of_backward() -> None:
+    """As in PyTorch, which keeps both as they are and not their product."""
+    torch.manual_seed(0)
+    z, target, weight = torch.randn(4, 3, requires_grad=True), torch.rand(4, 3), torch.rand(3)
+    loss = F.cross_entropy(z, target, weight)
+    target.data.mul_(2)
+    weight.data.mul_(3)
+    loss.backward()
+    (expected,) = torch.autograd.grad(F.cross_entropy(z, target, weight), z)
+    torch.testing.assert_close(z.grad, expected)

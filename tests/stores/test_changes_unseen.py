@@ -34,6 +34,7 @@ SAVED: dict[str, Any] = {
     "a view of a result": lambda x: (x * 1)[:, 1:],
     "a narrow view": lambda x: x.detach()[:, 3:5],
     "a narrow view from the end": lambda x: x.detach().flip(0)[:, 3:5],
+    "a result whose axes lie in another order": lambda x: x.view(60, 8, 5).permute(2, 0, 1) * 1,
 }
 
 
@@ -122,3 +123,38 @@ def test_a_result_that_was_given_its_own_memory_again_dies_with_its_name(around:
                 assert seen() is None
             finally:
                 gc.enable()
+
+
+def shown_to_numpy(around: Any, size: int, when: str) -> tuple[Any, Any]:
+    """The gradients where a saved tensor, and what a sigmoid made of it, are changed by an array that shows the former."""
+    x = torch.arange(2.0 * size).view(2, size).sin().requires_grad_()
+    w = torch.ones(2, size, requires_grad=True)
+    with around():
+        h = x * 1
+        array = h.detach().numpy() if when == "before" else None
+        loss = ((h * w).sum() + (h.sigmoid() * w).sum()) * 2
+        if when == "inside":
+            array = h.detach().numpy()
+    array = h.detach().numpy() if array is None else array
+    array *= 3
+    loss.backward()
+    return x.grad, w.grad
+
+
+@pytest.mark.filterwarnings("ignore::rushlight.stores.StoreWarning")
+@pytest.mark.parametrize("when", ["before", "inside", "after"])
+@pytest.mark.parametrize("size", [150, 500, 50_000])
+@pytest.mark.parametrize("around", AROUND)
+def test_a_change_through_an_array_of_numpy_is_seen_as_without(around: str, size: int, when: str) -> None:
+    plain, found = (shown_to_numpy(a, size, when) for a in (nullcontext, AROUND[around]))
+    assert all(torch.equal(a, b) for a, b in zip(plain, found, strict=True))
+
+
+def test_what_others_hold_still_is_not_read_from_disk() -> None:
+    with stores.disk(min_bytes=0, memory="1 MiB") as store:
+        held = [torch.randn(100, 100, requires_grad=True)]
+        for _ in range(3):
+            held.append(held[-1].exp())
+    store.spill.flush()
+    held[-1].sum().backward()
+    assert store.stats()["put"] == 120_000 and store.stats()["read"] == 0

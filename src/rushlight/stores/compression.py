@@ -54,7 +54,7 @@ class CompressStore(Store):
             raise ValueError(f'stores.compress: expected "bf16", "int8" or "lossless", got {how!r}')
         if stochastic and how != "int8":
             raise ValueError(f'stores.compress: stochastic rounding is of "int8", got {how!r}')
-        self.how = how
+        self.how, self.exact = how, how == "lossless"
         self.generator = np.random.default_rng(0) if stochastic else None
         self.compressed = self.raw = 0
 

@@ -33,6 +33,7 @@ class CpuStore(Store):
     """
 
     kind = "cpu"
+    exact = True
 
     def encode(self, array: Array, guard: Callable[..., Any] | None) -> tuple[list[Any], Any]:
         return [copied_to_host(array)], None

@@ -86,8 +86,13 @@ def remaining(root: Array, layout: Layout) -> Array:
 
 
 def memory_of(root: Array) -> Array:
-    """All bytes of an owner."""
-    return (root if root.flags.c_contiguous else root.T).reshape(-1).view(np.uint8)
+    """All bytes of an owner, in the order in which they lie, whatever the order of its axes: no copy."""
+    if not root.flags.c_contiguous:
+        root = root.transpose(sorted(range(root.ndim), key=lambda i: -root.strides[i]))
+    if not root.flags.c_contiguous:  # another library's, with gaps
+        _, span = extremes(root)
+        root = np.lib.stride_tricks.as_strided(root, (span // root.itemsize,), (root.itemsize,))
+    return root.reshape(-1).view(np.uint8)
 
 
 def viewed(flat: Array, layout: Layout) -> Array:

@@ -80,7 +80,7 @@ class Order:
             for n in range(number - 1, max(-1, number - 1 - REACH), -1):
                 reference = self.handles.get(n)
                 handle = None if reference is None else reference()
-                if handle is None or n in self.held:
+                if handle is None or n in self.held or handle.region.stays:
                     continue
                 if not all(coded.note.prefetch() for coded in handle.region.walk() if coded.store.on_disk):
                     break
@@ -117,7 +117,7 @@ class DiskStore(Store):
     """
 
     kind = "disk"
-    on_disk = True
+    on_disk = exact = True
 
     def __init__(self, dir: Any = None, *, memory: int | str = 1 << 26, threads: int = 2, verify: bool = True,
                  min_bytes: int | str = 65536, **filters: Any):  # fmt: skip

@@ -9,9 +9,9 @@ import numpy as np
 
 from rushlight.basics.state import modes
 from rushlight.dispatch.compute import compute
-from rushlight.storage import depend, independent, is_exposed, root_of, storage_of
+from rushlight.storage import depend, independent, is_shown, root_of, storage_of
 from rushlight.stores.chain import is_parameter
-from rushlight.stores.layout import Layout, extremes, layout_of, stretch, viewed
+from rushlight.stores.layout import Layout, extremes, layout_of, memory_of, stretch, viewed
 from rushlight.stores.region import Region, Watch
 from rushlight.tensor import Tensor
 
@@ -48,6 +48,7 @@ class Source:
         "recipe",
         "region",
         "shape",
+        "shown",
         "storage",
         "strides",
         "version",
@@ -63,7 +64,8 @@ class Source:
         self.parameter = tensor if is_parameter(tensor) else None
         self.region = recipes.region(storage, self.version)
         self.recipe = None if self.kept() is not None else recipes.recipe(storage, self.version)
-        self.lost, self.keys = is_exposed(array) and rehearsed() is None, [depend(array, self)]
+        self.shown, self.lost = is_shown(array) and rehearsed() is None, False
+        self.keys = [depend(array, self)]
 
     def __del__(self) -> None:
         independent(getattr(self, "keys", ()), self)
@@ -94,12 +96,14 @@ class Source:
         self.look(recipes)
         region = self.kept()
         if self.lost or (storage is not None and storage.version != self.version):
-            storage = region = None  # it has other values now, or may have any
+            storage = region = None  # it has other values now
+        if self.shown:  # it may have any later: what is small is copied
+            region = None
         if self.parameter is None and region is not None and self.within(region):
             return FromRegion(self, region)
         if storage is not None and self.nbytes <= small:
             return Copied(self.view_of(storage.root).copy(order="K"))
-        if storage is not None and self.parameter is not None:
+        if storage is not None and self.parameter is not None and not self.shown:
             return FromTensor(
                 self.parameter, Watch(self.parameter, storage, self.version, ("stores.recompute", "an input"))
             )
@@ -115,9 +119,7 @@ class Source:
 
     def view_of(self, root: Array, start: int = 0) -> Array:
         """The input, given the memory from byte `start` on."""
-        flat = root if root.flags.c_contiguous else root.T
-        data = flat.reshape(-1).view(np.uint8)
-        return np.ndarray(self.shape, self.dtype, data, self.offset - start, self.strides)
+        return np.ndarray(self.shape, self.dtype, memory_of(root), self.offset - start, self.strides)
 
 
 class FromRegion:

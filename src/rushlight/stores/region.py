@@ -183,6 +183,10 @@ class Region:
         with self.lock:
             if self.kept.__class__ is np.ndarray:
                 return self.kept
+            own = self.alive()
+            if own is not None and self.exact:  # arrays that were shown to NumPy before may have changed it
+                self.hand_over()
+                return remaining(own, self.layout)
             root = None if self.root is None else self.root()
             if root is not None:
                 return root.reshape(-1).view(np.uint8)[: self.nbytes].view(self.kept.dtype)
@@ -193,6 +197,22 @@ class Region:
                 if self.order is not None:
                     self.order.restored(self, root)
             return found
+
+    @property
+    def exact(self) -> bool:
+        """Whether what is restored is what was saved, to the bit."""
+        return all(coded.store.exact for coded in self.walk())
+
+    @property
+    def stays(self) -> bool:
+        """Whether the memory that it was made of is used again, as that is still there."""
+        return self.alive() is not None and self.exact
+
+    def hand_over(self) -> None:
+        """Take what is in memory on its way to or from a disk, which nobody will ask for, and hear of what went wrong there."""
+        for coded in self.kept.walk():
+            if coded.store.on_disk and coded.note.in_memory:
+                coded.note.get()
 
     @property
     def nbytes(self) -> int:

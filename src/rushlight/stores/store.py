@@ -41,6 +41,7 @@ class Store:
 
     kind = ""
     recomputes = on_disk = False
+    exact = False  # whether `decode` gives what `encode` took, to the bit
 
     made_with: Any  # the arguments of the constructor
 

@@ -341,9 +341,9 @@ def with_probabilities(input: Tensor, target: Tensor, weight: Tensor | None, red
                            f"classes but got weight tensor of shape: {list(weight.shape)}")  # fmt: skip
     if smoothing:
         target = target * (1 - smoothing) + smoothing / max(classes, 1)
-    if weight is not None:
-        target = target * (weight.reshape(-1, *(1,) * (input.ndim - 2)) if input.ndim > 2 else weight)
     values = log_softmax_op(input, dim) * target
+    if weight is not None:  # after that: what the caller has is saved, and no product of it
+        values = values * (weight.reshape(-1, *(1,) * (input.ndim - 2)) if input.ndim > 2 else weight)
     if reduction == "none":
         return -ops.sum(values, dim)
     total = -ops.sum(values)
