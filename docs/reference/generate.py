@@ -110,13 +110,17 @@ def blocks(text: str) -> str:
     return "\n".join(f"```{kinds[i % 2]}\n{part.strip()}\n```\n" for i, part in enumerate(parts) if part.strip())
 
 
+def names_of_tensor() -> list[str]:
+    """The public names of Tensor, without those that it gets where PyTorch's tables of private names are loaded."""
+    found = sorted((name for name in dir(torch.Tensor) if not name.startswith("_")), key=str.lower)
+    return [x for x in found if type(inspect.getattr_static(torch.Tensor, x)).__module__ != "rushlight._C._known"]
+
+
 def tensor() -> str:
     """Every public name of Tensor: its methods and attributes; of those that are functions too, the first line and a link."""
     functions = NAMESPACES[""]
     parts = [f"# Tensor\n\n{inspect.getdoc(torch.Tensor)}\n"]
-    for name in sorted(dir(torch.Tensor), key=str.lower):
-        if name.startswith("_"):
-            continue
+    for name in names_of_tensor():
         found = inspect.getattr_static(torch.Tensor, name)
         target = getattr(torch.Tensor, name)
         text = (inspect.getdoc(target if callable(target) else found) or "").strip()
