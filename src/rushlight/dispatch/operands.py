@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.foreign import kind_of
 from rushlight.tensor import Tensor
 
 
@@ -17,6 +18,13 @@ def raw(x: Any) -> Any:
 def held(x: object) -> Any:
     """The memory of a tensor, or the array itself: for its shape, strides and dtype, and for views of it."""
     return x._held if isinstance(x, Tensor) else x
+
+
+def check_tensor(name: str, argument: str, x: object, position: int = 0) -> None:
+    """Raise TypeError for what is no tensor.  position: of the argument, from 1, where PyTorch's words have it."""
+    if not isinstance(x, Tensor):
+        where = f" (position {position})" if position else ""
+        raise TypeError(f"{name}(): argument '{argument}'{where} must be Tensor, not {kind_of(x)}")
 
 
 def one_number(name: str, argument: str, value: Any) -> Any:

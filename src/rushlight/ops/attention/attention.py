@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
-from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import special
 from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.operands import check_tensor
 from rushlight.dispatch.randomness import innermost
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.rules import Making
@@ -250,8 +250,7 @@ def check_attention(query: Any, key: Any, value: Any, mask: Any) -> None:
     """Raise TypeError or RuntimeError where dimensions, dtypes or masks do not fit."""
     name, given = "scaled_dot_product_attention", (("query", query), ("key", key), ("value", value))
     for argument, x in given:
-        if not isinstance(x, Tensor):
-            raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {kind_of(x)}")
+        check_tensor(name, argument, x)
     arrays = [x._array for _, x in given]
     if min(a.ndim for a in arrays) < 2:
         raise RuntimeError(f"{name}: Expected query, key, and value to all be at least 2 dimensional, but got "

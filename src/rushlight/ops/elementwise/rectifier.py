@@ -16,12 +16,11 @@ import numpy as np
 from rushlight.backends.numpy import backend
 from rushlight.basics.dtype_words import older
 from rushlight.basics.dtypes import HALVES, finfo, of
-from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, randomness, shapes
 from rushlight.dispatch.compute import check_factors, fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.blocks import LARGE, by_blocks
-from rushlight.dispatch.operands import raw
+from rushlight.dispatch.operands import check_tensor, raw
 from rushlight.dispatch.options import made
 from rushlight.dispatch.registry import NAMESPACES, elementwise, function, inplace_of, known_as, op
 from rushlight.generator import default_generator
@@ -242,8 +241,7 @@ def _(g: Tensor, input: Tensor, weight: Tensor, needs: tuple[bool, ...]) -> obje
 @function(ns="", method=True, autocast="lower")
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """input where over 0, else weight * input.  input: (N, C, *), weight: (1,) or (C,) -> (N, C, *)"""
-    if not isinstance(weight, Tensor):
-        raise TypeError(f"prelu(): argument 'weight' must be Tensor, not {kind_of(weight)}")
+    check_tensor("prelu", "weight", weight)
     if input.dtype != weight.dtype:
         raise RuntimeError(f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}")
     count = weight.numel()

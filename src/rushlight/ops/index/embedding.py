@@ -9,12 +9,11 @@ import numpy as np
 from rushlight.backends.numpy import backend
 from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
-from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import also_named, as_int
-from rushlight.dispatch.operands import one_number, raw
+from rushlight.dispatch.operands import check_tensor, one_number, raw
 from rushlight.dispatch.options import shape_alone
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine import inplace
@@ -35,8 +34,7 @@ F = "nn.functional"
 def check_table(name: str, weight: Tensor, indices: Tensor) -> None:
     """Raise TypeError or RuntimeError unless `weight` is a matrix and `indices` are integers of 32 or 64 bits."""
     for argument, x in (("weight", weight), ("indices", indices)):
-        if not isinstance(x, Tensor):
-            raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {kind_of(x)}")
+        check_tensor(name, argument, x)
     if weight._array.ndim != 2:
         raise RuntimeError(f"{name}(): 'weight' must be 2-D, got shape {list(weight.shape)}")
     if indices._array.dtype.kind not in "iu" or indices._array.dtype.itemsize < 4:
@@ -237,8 +235,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
     Raises RuntimeError for indices that are negative or not under `num_classes`.
     """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"one_hot(): argument 'tensor' (position 1) must be Tensor, not {kind_of(tensor)}")
+    check_tensor("one_hot", "tensor", tensor, 1)
     index = tensor._array
     if index.dtype != np.int64:
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, got {tensor.dtype}.")

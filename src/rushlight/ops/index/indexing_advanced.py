@@ -18,7 +18,7 @@ from rushlight.basics.state import modes, special, way_of
 from rushlight.dispatch import call, families, quick, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array, Arrays
-from rushlight.dispatch.operands import raw
+from rushlight.dispatch.operands import check_tensor, raw
 from rushlight.dispatch.registry import function, op
 from rushlight.engine.conform import cast_array
 from rushlight.kernels.pointwise.copies import copied_as_it_lies
@@ -475,8 +475,7 @@ def put_indices(name: str, input: Tensor, indices: tuple[Tensor, ...]) -> tuple[
 def puttable(name: str, input: Tensor, indices: Any, values: Tensor, accumulate: bool) -> tuple[list[Any], Slots, Any]:
     """The arguments of index_put, checked: (indices, slots, values)."""
     for each, x in (("input", input), ("values", values)):
-        if not isinstance(x, Tensor):
-            raise TypeError(f"{name}(): argument '{each}' must be Tensor, not {kind_of(x)}")
+        check_tensor(name, each, x)
     found, slots = put_indices(name, input, indices)
     check_dimensions(input, values, found)
     if input._held.dtype != values._held.dtype:

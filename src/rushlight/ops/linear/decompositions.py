@@ -14,13 +14,12 @@ import numpy as np
 from rushlight.backends import lapack
 from rushlight.basics import caller, dtypes
 from rushlight.basics.dtype_words import older
-from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import joint_shape
 from rushlight.dispatch.meta import placed
-from rushlight.dispatch.operands import raw
+from rushlight.dispatch.operands import check_tensor, raw
 from rushlight.dispatch.options import META
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.results import named, return_types
@@ -110,8 +109,7 @@ FLAT = {"pinv": "expected a tensor with 2 or more dimensions", "lu": "Expected t
 
 def matrix(name: str, A: Tensor, square: bool = False, letter: str = "A") -> Tensor:
     """A checked, by its letter: a float or complex tensor of matrices."""
-    if not isinstance(A, Tensor):
-        raise TypeError(f"linalg.{name}(): argument '{letter}' (position 1) must be Tensor, not {kind_of(A)}")
+    check_tensor(f"linalg.{name}", letter, A, 1)
     if A.ndim < 2:
         words = FLAT.get(name) or f"The input tensor {letter} must have at least 2 dimensions"
         raise RuntimeError(f"linalg.{name}: {words}, got {A.ndim}.")
@@ -311,8 +309,7 @@ def solved(A: Tensor, B: Tensor, left: bool) -> Any:
 def check_solve(name: str, A: Tensor, B: Tensor, left: bool) -> None:
     """Raise RuntimeError for operands that do not fit."""
     matrix(name, A, True)
-    if not isinstance(B, Tensor):
-        raise TypeError(f"linalg.{name}(): argument 'B' (position 2) must be Tensor, not {kind_of(B)}")
+    check_tensor(f"linalg.{name}", "B", B, 2)
     if not B.ndim:
         raise RuntimeError(f"linalg.{name}: The input tensor B must have at least 2 dimensions, or be a vector, got 0.")
     if A.dtype != B.dtype:

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
-from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.named import linalg
 from rushlight.dispatch.named import named as ops
-from rushlight.dispatch.operands import one_number
+from rushlight.dispatch.operands import check_tensor, one_number
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.dispatch.rules import of_laid_out
 from rushlight.kernels.dispatch import up
@@ -63,8 +62,7 @@ def _(
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along `dim` of the broadcast shape.  (*), (*) -> (*)"""
     for name, x in (("x1", x1), ("x2", x2)):
-        if not isinstance(x, Tensor):
-            raise TypeError(f"cosine_similarity(): argument '{name}' must be Tensor, not {kind_of(x)}")
+        check_tensor("cosine_similarity", name, x)
     eps = one_number("cosine_similarity", "eps", eps)
     if eps < 0:
         raise RuntimeError(f"cosine_similarity: eps must be greater than or equal to 0, got {eps}")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.basics.foreign import kind_of
 from rushlight.dispatch.named import linalg, named
+from rushlight.dispatch.operands import check_tensor
 from rushlight.dispatch.registry import function
 from rushlight.ops.linear.decompositions import mH
 from rushlight.tensor import Tensor
@@ -71,8 +71,7 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     q: components, min(6, M, N) by default; center: subtract the mean of the columns; niter: see svd_lowrank. Raises
     ValueError for a q that does not fit.
     """
-    if not isinstance(A, Tensor):
-        raise TypeError(f"pca_lowrank(): argument 'A' must be Tensor, not {kind_of(A)}")
+    check_tensor("pca_lowrank", "A", A)
     m, n = A.shape[-2:]
     q = min(6, m, n) if q is None else q
     if not 0 <= q <= min(m, n):

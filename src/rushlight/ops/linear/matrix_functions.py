@@ -13,13 +13,12 @@ import numpy as np
 from rushlight.backends import lapack
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
-from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import also_named, as_int, listed, numpy_names, wrap_dims
 from rushlight.dispatch.named import named
-from rushlight.dispatch.operands import raw
+from rushlight.dispatch.operands import check_tensor, raw
 from rushlight.dispatch.options import shape_alone
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.rules import Making
@@ -638,8 +637,7 @@ def vander_of_vector(x: Tensor, N: int | None = None, increasing: bool = False) 
     """
     from rushlight.dispatch import functions as ops
 
-    if not isinstance(x, Tensor):
-        raise TypeError(f"vander(): argument 'x' (position 1) must be Tensor, not {kind_of(x)}")
+    check_tensor("vander", "x", x, 1)
     if x.ndim != 1:
         raise RuntimeError(f"vander: x must be a one-dimensional tensor, got {x.ndim} dimensions")
     n = len(x) if N is None else as_int(N, "vander", "N")

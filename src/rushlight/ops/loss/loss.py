@@ -14,11 +14,11 @@ import numpy as np
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
 from rushlight.basics.dtype_words import older
-from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.operands import check_tensor
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import BLOCK, in_float32_blocks, is_half, parts_in_float32, through_float32, up
 from rushlight.kernels.pointwise.errors import total_error
@@ -52,8 +52,7 @@ def reduction_of(reduction: str, size_average: object = None, reduce: object = N
 def check_tensors(name: str, **tensors: object) -> None:
     """Raise TypeError for arguments that are not tensors."""
     for argument, x in tensors.items():
-        if not isinstance(x, Tensor):
-            raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {kind_of(x)}")
+        check_tensor(name, argument, x)
 
 
 def alike(name: str, input: Tensor, target: Tensor) -> tuple[Any, Any]:

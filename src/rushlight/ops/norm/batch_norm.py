@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
-from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import Setting, modes, special
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
@@ -19,6 +18,7 @@ from rushlight.dispatch.formats import kept_order
 from rushlight.dispatch.keeping.shown import always
 from rushlight.dispatch.meta import beside
 from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.operands import check_tensor
 from rushlight.dispatch.options import shape_alone
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine import inplace
@@ -169,8 +169,7 @@ def _(
 
 def check_batch(input: Tensor, **features: Tensor | None) -> None:
     """Raise RuntimeError or IndexError unless each of the tensors by feature has one number a channel."""
-    if not isinstance(input, Tensor):
-        raise TypeError(f"batch_norm(): argument 'input' (position 1) must be Tensor, not {kind_of(input)}")
+    check_tensor("batch_norm", "input", input, 1)
     array = input._array
     if array.ndim < 2:
         raise IndexError("batch_norm: Dimension out of range: expected an input of at least 2 dimensions (N, C, *), "

@@ -12,12 +12,11 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import in_c, older
 from rushlight.basics.eights import EIGHTS, refuse
-from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, two_sizes
-from rushlight.dispatch.operands import one_number, raw
+from rushlight.dispatch.operands import check_tensor, one_number, raw
 from rushlight.dispatch.options import META, blank, check_options, dtype_with, filled, made, shape_alone, size_of
 from rushlight.dispatch.outs import converting, moving
 from rushlight.dispatch.registry import function, op
@@ -60,8 +59,7 @@ drawn.into(lambda x, draw: draw(x))
 
 def redraw(name: str, self: Tensor, draw: Callable[..., Any], kinds: str = "fVcW") -> Tensor:
     """Fill a tensor in place by `draw(array)`.  Raises RuntimeError for dtypes of other kinds."""
-    if not isinstance(self, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind_of(self)}")
+    check_tensor(name, "input", self, 1)
     if self._array.dtype.kind not in kinds:
         raise NotImplementedError(f"\"{name}\" not implemented for '{older(self.dtype)}'")
     if self._array.dtype in EIGHTS:
