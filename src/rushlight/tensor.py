@@ -166,7 +166,7 @@ class Tensor(TensorMethods):
     @property
     def device(self) -> device:
         """Where the elements are."""
-        return CPU
+        return self._place or CPU
 
     @property
     def ndim(self) -> int:

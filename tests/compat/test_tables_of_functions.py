@@ -50,11 +50,13 @@ assert torch.distributed.Backend.THREADED == "threaded"
 assert torch.utils.data.IterDataPipe._snapshot_state is _SnapshotState.NotStarted
 """
 SUITES = """
-import torch, torch.testing
-torch.testing.__path__.insert(0, {path!r})
+import torch, torch.testing._internal
+torch.testing._internal.__path__.insert(0, {path!r})
 from torch.testing._internal.generated.annotated_fn_args import annotated_args
 from torch.testing._internal import common_distributed, common_methods_invocations, inductor_utils, triton_utils
 assert torch.add in annotated_args and torch.Tensor.add in annotated_args and torch.special.erf in annotated_args
+with torch.testing._internal.common_utils.freeze_rng_state():
+    torch.rand(1)
 assert not inductor_utils.HAS_CPU and issubclass(common_distributed.MultiProcessTestCase, torch.testing._internal.common_utils.TestCase)
 """
 
@@ -67,7 +69,7 @@ def test_the_tables_of_pytorchs_wheel_are_imported_beside_this_library() -> None
     theirs = find_spec("torch")
     if theirs is None or theirs.origin is None or find_spec("expecttest") is None:
         pytest.skip("needs PyTorch")
-    printed_as_torch(SUITES.format(path=str(Path(theirs.origin).parent / "testing")))
+    printed_as_torch(SUITES.format(path=str(Path(theirs.origin).parent / "testing" / "_internal")))
 
 
 def test_functions_are_found_by_their_inner_names() -> None:

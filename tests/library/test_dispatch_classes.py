@@ -575,3 +575,15 @@ def test_sizes_and_strides_of_what_has_no_memory_go_together() -> None:
     with pytest.raises(RuntimeError, match="cannot be converted to Scalar"):
         Answering(None).item()
     assert torch.Tensor.__repr__(Answering(None), tensor_contents="shown") == "Answering(shown)"
+
+
+def test_classes_have_the_attributes_of_tensors_as_they_are() -> None:
+    class Wrapper(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return NotImplemented
+
+    t: Any = torch.Tensor._make_wrapper_subclass(Wrapper, (2,), device="meta")  # type: ignore[attr-defined]
+    for name in ("size", "stride", "dtype", "layout", "device", "requires_grad"):
+        assert getattr(t.__class__, name) is getattr(torch.Tensor, name)
+    assert t.device.type == "meta" and torch._C.parse_schema("a::f(Tensor x) -> Tensor").name == "a::f"

@@ -163,6 +163,9 @@ t.atleast_1d([1, 2]) @@ TypeError: .*expected Tensor
 t.ones(2)[::0] @@ slice step cannot be zero
 t.tensor(1)[:] @@ slice\(\) cannot be applied to a 0-dim tensor
 t.zeros(2, -1) @@ Dimension size must be non-negative
+t.ones(2).to_sparse().__dlpack__() @@ Can't export tensors with layout other than torch.strided
+t.ones(2).__dlpack__(stream=t) @@ stream must be ``int`` or ``none``
+(lambda c: (t.from_dlpack(c), t.from_dlpack(c)))(t.ones(2).__dlpack__()) @@ from_dlpack received an invalid capsule
 t.view_as_complex(t.ones(2, 2).int()) @@ but got a tensor of scalar type: Int
 """
 

@@ -245,6 +245,8 @@ def __getattr__(name: str) -> Any:
     """What takes longer to import than to name."""
     if name in ("PyTorchFileReader", "PyTorchFileWriter"):
         return getattr(importlib.import_module("rushlight.serialization.records"), name)
+    if name == "parse_schema":
+        return importlib.import_module("rushlight.library.schema").parsed
     if name == "_cpu":
         return importlib.import_module("rushlight.cpu")
     if name == "Tag":

@@ -26,6 +26,8 @@ def code_of(capsule: object) -> Any:
 
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    if '"dltensor' not in repr(capsule):
+        raise RuntimeError(f"from_dlpack received an invalid capsule, {capsule!r}: each gives its memory once")
     versioned = "dltensor_versioned" in repr(capsule)
     found = pointer(capsule, b"dltensor_versioned" if versioned else b"dltensor")
     # Version, context, deleter and flags, of 8 bytes each, come first in the newer form; then address, device and dimensions.
@@ -47,6 +49,8 @@ def _dlpack(self: Tensor, *, stream: object = None, max_version: tuple[int, ...]
         raise BufferError(f"Can't export tensors with the {word} bit set: use tensor.resolve_conj() and resolve_neg()")
     if self._array.dtype.kind == "W":
         raise BufferError("Can't export complex32 tensors: NumPy has no such dtype. Use tensor.cfloat()")
+    if stream is not None and type(stream) is not int:
+        raise TypeError("stream must be ``int`` or ``none``: " + f"got {type(stream).__name__}")
     if stream not in (None, -1, 1):
         raise AssertionError("stream should be None on cpu: there are no streams")
     options: dict[str, Any] = {

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from rushlight.basics.devices import CPU, device
 from rushlight.basics.state import special
 from rushlight.dispatch.meta import strided
 from rushlight.dispatch.options import Nowhere, asker, refuse
@@ -131,7 +130,6 @@ def prepare(cls: type[Any]) -> None:
     if asked is Tensor.__torch_function__.__func__:  # type: ignore[attr-defined]
         cls.__torch_function__ = classmethod(_disabled_torch_function_impl)  # as PyTorch has it: one of both asks
     cls._array = property(array_of, lambda self, value: Tensor._held.__set__(self, value))
-    cls.device = property(place_of)
     cls._asked = ASKED
     arm()
 
@@ -140,12 +138,6 @@ def asks(cls: type[Any]) -> bool:
     """Whether a class has a ``__torch_dispatch__`` of its own."""
     method = getattr(cls, "__torch_dispatch__", None)
     return method is not None and getattr(method, "__func__", method) is not _disabled_torch_dispatch_impl
-
-
-def place_of(self: Any) -> device:
-    """The device that the tensor says it is on."""
-    found: device = CPU if self._place is None else self._place
-    return found
 
 
 def note(tensor: Tensor) -> None:
