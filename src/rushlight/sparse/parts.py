@@ -62,6 +62,16 @@ class Parts(Tensor):
         """Type of the values."""
         return self._values_of.dtype
 
+    def __dlpack__(self, *args: object, **kwargs: object) -> NoReturn:
+        """Not possible: there is no single memory.  Raises BufferError."""
+        raise BufferError(
+            f"Can't export tensors with layout other than torch.strided, got {self._layout}: use to_dense()"
+        )
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The CPU."""
+        return 1, 0
+
     @property
     def device(self) -> devices.device:
         """Where the values are."""

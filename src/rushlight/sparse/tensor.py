@@ -369,16 +369,6 @@ class Sparse(Parts):
             )
         return False
 
-    def __dlpack__(self, *args: object, **kwargs: object) -> NoReturn:
-        """Not possible: there is no single memory.  Raises BufferError."""
-        raise BufferError(
-            f"Can't export tensors with layout other than torch.strided, got {self._layout}: use to_dense()"
-        )
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        """The CPU."""
-        return 1, 0
-
     def sparse_resize_(self, size: Sequence[int], sparse_dim: int, dense_dim: int) -> Sparse:
         """Give it other sizes, in which all its elements have their places."""
         return importlib.import_module("rushlight.sparse.changes").resize(self, size, sparse_dim, dense_dim)
