@@ -98,6 +98,10 @@ def test_int8_keeps_what_is_not_finite_and_rounds_at_random_without_bias() -> No
     for odd in (np.inf, np.nan, -np.inf):
         a[700] = odd
         assert there_and_back(stores.compress("int8"), a)[0].tobytes() == a.tobytes()
+    for kind in (np.float32, np.float64):
+        largest = np.full(300, np.finfo(kind).max, kind)
+        found, _ = there_and_back(stores.compress("int8"), largest)
+        assert np.isfinite(found).all() and np.allclose(found / largest, 1, rtol=1e-6)
     torch.manual_seed(1)
     before = torch.initial_seed(), torch.get_rng_state().clone()
     x = np.full(256 * 400, 0.3, np.float32)

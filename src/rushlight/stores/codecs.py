@@ -114,6 +114,8 @@ def quantize_blocks(x: Array, out: Array, scales: Array, generator: Any) -> bool
     if not np.isfinite(scale).all():
         return False
     scale /= 127
+    with np.errstate(over="ignore"):
+        np.nextafter(scale, 0, out=scale, where=np.isinf(scale * 127))  # the largest number comes back as one
     scales[: len(scale)] = scale
     scale[scale == 0] = 1
     rows /= scale[:, None]

@@ -25,8 +25,8 @@ class CompressStore(Store):
             numbers under 1.2e-38 an absolute one of 1e-40. A tensor with numbers over 3.38e38 stays as it is; float16 and
             bfloat16 do too.
             "int8": multiples of a scale for each 256 elements in the order of memory: a quarter of float32. Absolute error
-            at most 1/254 of the largest magnitude among the 256, or 1/127 of it with `stochastic`. Tensors with
-            infinities or NaN stay as they are.
+            at most 1/254 of the largest magnitude among the 256, or 1/127 of it with `stochastic`, and 1e-43, which counts
+            under 1e-40. Tensors with infinities or NaN stay as they are.
             "lossless": exact. Zeros are left out, where there are many (after relu and dropout); of what is left, the bytes with
             signs and exponents take as many bits as their frequency asks for (float32: five sixths of the bytes, bfloat16:
             two thirds), at some 2 GB/s of a thread. What repeats goes through zlib.
