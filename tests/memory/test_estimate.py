@@ -2,11 +2,13 @@
 
 import gc
 import mmap
+import random
 import resource
 import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.memory.figures import native
 
@@ -212,6 +214,41 @@ def test_nothing_is_changed() -> None:
     assert versions == [p._version for p in (*model.parameters(), *model.buffers())]
     assert torch.equal(torch.get_rng_state(), state) and not optimizer.state
     assert all(p.requires_grad and p.is_leaf for p in model.parameters())
+
+
+class Keeping(nn.Module):
+    """A model that keeps what it made, counts, and draws."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(8, 8), nn.LazyLinear(4), nn.utils.spectral_norm(nn.Linear(4, 4)))
+        self.register_buffer("average", torch.zeros(4))
+        self.calls, self.seen, self.cache = 0, list[Any](), {"steps": [1]}
+
+    def forward(self, x: Any) -> Any:
+        out = self.layers(x + random.random() + float(np.random.rand()))
+        self.average = 0.9 * self.average + 0.1 * out.detach().mean(0)
+        self.loss = out.square().mean()
+        self.calls += 1
+        self.seen.append(out)
+        self.cache["steps"].append(2)
+        return self.loss
+
+
+def test_what_a_model_keeps_counts_and_draws_is_left_alone() -> None:
+    """Buffers that it gives other tensors were stand-ins afterwards, lazy modules could not be used any more."""
+    torch.manual_seed(0)
+    model, x, average = Keeping(), torch.randn(2, 8), torch.arange(4.0)
+    model.average = average
+    norm, states = model.layers[2].weight, (random.getstate(), np.random.get_state()[1].tolist())
+    memory.estimate(model, x, torch.optim.Adam)
+    memory.max_batch(model, x, torch.optim.Adam, "1 MB")
+    memory.frontier(model, x, torch.optim.Adam, measure=False)
+    assert model.average is average and average.tolist() == [0, 1, 2, 3] and model.layers[2].weight is norm
+    assert (model.calls, model.seen, model.cache) == (0, [], {"steps": [1]}) and not hasattr(model, "loss")
+    assert type(model.layers[1]) is nn.LazyLinear and model.layers[1].has_uninitialized_params()
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == states
+    assert model(x).isfinite() and model.calls == 1 and type(model.layers[1]) is nn.Linear
 
 
 def test_nothing_is_changed_by_an_error() -> None:

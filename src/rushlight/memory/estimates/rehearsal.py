@@ -14,10 +14,10 @@ import numpy as np
 from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.engine.node import edge_of
-from rushlight.generator import default_generator
 from rushlight.memory.counting.holders import INPUT, OPTIMIZER_STATE, PARAMETER
 from rushlight.memory.estimates.dry import DryLevel
 from rushlight.memory.estimates.dry_run import DryRun
+from rushlight.memory.estimates.kept import kept_generators, kept_modules
 from rushlight.memory.estimates.standins import STEP_WORK, Tally, like, standin
 from rushlight.memory.recordings.recorder import BACKWARD, FORWARD, OPTIMIZER
 from rushlight.nn.modules import module as nn_module
@@ -57,7 +57,7 @@ class Rehearsal:
             self.level.on_step = self.keep_state
             stack.callback(setattr, self.level, "on_step", None)  # or both would hold each other, and the model
             stack.enter_context(Setting("levels", (*modes.levels, self.level)))
-            stack.enter_context(kept_generator())
+            stack.enter_context(kept_generators())
             self.model = self.given if isinstance(self.given, Module) else self.given()
             if not isinstance(self.model, Module):
                 raise TypeError(
@@ -65,6 +65,7 @@ class Rehearsal:
                 )
             if self.model is self.given:
                 stack.enter_context(replaced(self.model))
+                stack.enter_context(kept_modules(self.model))
             stack.enter_context(self.named())
             self.fuse()
             for tensor in (*self.model.parameters(), *self.model.buffers()):
@@ -228,22 +229,12 @@ def forget(p: Tensor) -> None:
 
 
 @contextmanager
-def kept_generator() -> Iterator[None]:
-    """Leave the default generator as it is found."""
-    former = default_generator.get_state()
-    try:
-        yield
-    finally:
-        default_generator.set_state(former)
-
-
-@contextmanager
 def replaced(model: Module) -> Iterator[None]:
     """Stand-ins for the memory of a model's parameters and buffers, and no gradients; afterwards all as it was."""
     former, roots = [], {}
     tensors = {id(t): t for t in (*model.parameters(), *model.buffers())}
     for t in tensors.values():
-        former.append((t, t._held, t._storage, t._view, t._grad, t._edge))
+        former.append((t, t.__class__, t._held, t._storage, t._view, t._grad, t._edge))
         root = root_of(t._held)
         if id(root) not in roots:
             roots[id(root)] = like(root)
@@ -252,7 +243,8 @@ def replaced(model: Module) -> Iterator[None]:
     try:
         yield
     finally:
-        for t, array, storage, view, grad, edge in former:
+        for t, cls, array, storage, view, grad, edge in former:
+            t.__class__ = cls
             t._held, t._storage, t._view, t._grad, t._edge = array, storage, view, grad, edge
 
 
