@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rushlight as torch
@@ -273,10 +274,10 @@ def test_the_curve_of_a_script(tmp_path: Path) -> None:
         assert chosen.stdout == plain.stdout and "times the plain" in chosen.stderr
 
 
-def test_a_budget_that_is_too_small_says_what_is_tried_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_budget_that_is_too_small_says_what_is_tried_next() -> None:
     tried = list[int]()
 
-    def measured(start: object, way: Way, count: int, told: object) -> Point:
+    def measured(way: Way) -> Point:
         tried.append(way.limit)
         if way.limit < 430:
             failure = TrialFailed("too few")
@@ -284,11 +285,46 @@ def test_a_budget_that_is_too_small_says_what_is_tried_next(monkeypatch: pytest.
             raise failure
         return Point(way.name, way.code, way.limit, 1.0)
 
-    monkeypatch.setattr(scripts, "measured", measured)
     failed: dict[str, str] = {}
-    found = scripts.bounded(lambda: None, 2, str, 1000, True, failed)
+    found = scripts.bounded(measured, 1000, True, failed)
     assert tried == [750, 500, 350, 420, 430] and [point.peak for point in found] == [750, 500, 430]
     assert set(failed) == {"budget of 420 B"}  # and not the one before, which said that this was to be tried
+
+
+def changes_gradients() -> None:
+    """A program that does with gradients what an optimizer in backward does not see."""
+    torch.manual_seed(0)
+    model = torch.nn.Linear(300, 300)
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(4):
+        optimizer.zero_grad()
+        model(torch.ones(2, 300)).square().mean().backward()
+        for p in model.parameters():
+            if p.grad is not None:
+                p.grad.sign_().add_(0.1)
+        optimizer.step()
+
+
+def draws() -> None:
+    """A program that is another each time."""
+    model = torch.nn.Linear(300, 300)
+    with torch.no_grad():
+        model.weight.copy_(torch.from_numpy(np.random.default_rng().random((300, 300))))
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(4):
+        optimizer.zero_grad()
+        model(torch.ones(2, 300)).square().mean().backward()
+        optimizer.step()
+
+
+@counted
+def test_a_way_that_trains_something_else_is_not_taken() -> None:
+    plain = scripts.Plain(changes_gradients, 4, str)
+    assert plain.measured(ways.CHECKPOINT).peak > 0
+    with pytest.raises(TrialFailed, match="other parameters than the plain steps: the program uses gradients"):
+        plain.measured(ways.FUSED)
+    other = scripts.Plain(draws, 4, str)
+    assert other.measured(ways.FUSED).peak > 0 and other.repeats is False
 
 
 @pytest.mark.slow

@@ -556,3 +556,33 @@ def test_random_combinations(optimizer, accumulate, value, norm, by, passes, sch
         else:
             b = fused(nets[1], data, accumulate, sets[1][1])
     assert a == b and same(*nets)
+
+
+def test_a_step_that_the_loop_leaves_out_is_refused_where_its_gradients_are_dropped():
+    """It was taken in backward; a loop that never calls `step` leaves none out."""
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    with torch.optim.in_backward(optimizer):
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(1, 3)).sum().backward()
+        optimizer.step()
+        model(torch.ones(1, 3)).sum().backward()
+        with pytest.raises(RuntimeError, match=r"without step\(\) after it.*skipped"):
+            optimizer.zero_grad()
+        optimizer.zero_grad()
+
+
+def test_options_that_are_changed_after_backward_are_refused():
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with torch.optim.in_backward(optimizer):
+        for lr in (0.2, 0.3):
+            optimizer.param_groups[0]["lr"] = lr
+            model(torch.ones(1, 3)).sum().backward()
+            optimizer.step()
+        model(torch.ones(1, 3)).sum().backward()
+        optimizer.param_groups[0]["lr"] = 0.4
+        with pytest.raises(RuntimeError, match=r"'lr' of group 0 is 0.4.*with 0.3"):
+            optimizer.step()
+        optimizer.step()

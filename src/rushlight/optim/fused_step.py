@@ -32,6 +32,9 @@ class Fusion:
         self.calls = 0  # backward calls of the step at hand that have ended
         self.seen = 0  # backward calls since `step` was called
         self.steps = 0
+        self.counted = 0  # of these, how many `step` was called for
+        self.calls_step = False  # whether the loop calls `step` after backward
+        self.options: list[dict[str, Any]] = []  # of the groups, when a step ended
         self.norm: Any = None
         self.last: tuple[int, frozenset[int]] = 0, frozenset()  # when a step ended, in the order of nodes; of whom
         self.turn: Turn | None = None  # of the run under way
@@ -61,10 +64,12 @@ class Fusion:
             )
         if self.turn is None:
             self.check_surplus(optimizer)
+            self.check_options(optimizer)
+            self.calls_step = self.calls_step or self.seen > 0
             turn = Turn(self, optimizer)
             if self.folded or any(turn.waiting()):
                 turn.alone()
-            self.seen = 0
+            self.seen, self.counted = 0, self.steps
         return None
 
     def check_surplus(self, optimizer: Optimizer) -> None:
@@ -80,10 +85,34 @@ class Fusion:
             "after every step or never."
         )
 
+    def check_options(self, optimizer: Optimizer) -> None:
+        """Raise RuntimeError if options were changed after parameters had been stepped with others."""
+        if self.steps == self.counted:
+            return
+        for i, (then, now) in enumerate(zip(self.options, map(plain_options, optimizer.param_groups), strict=False)):
+            for name in then.keys() & now.keys():
+                if then[name] != now[name]:
+                    self.counted = self.steps
+                    raise RuntimeError(
+                        f"{type(optimizer).__name__}.step(): {name!r} of group {i} is {now[name]!r}, and its parameters were stepped in "
+                        f"backward with {then[name]!r}. Set options before backward, or after step()."
+                    )
+
+    def check_skipped(self) -> None:
+        """Raise RuntimeError where gradients are dropped that have been stepped with, in a loop that calls `step` for those it wants."""
+        if self.calls_step and self.steps > self.counted:
+            self.counted = self.steps
+            raise RuntimeError(
+                "zero_grad(): backward was called without step() after it, and parameters have been stepped in it already "
+                "(optim.in_backward): a step that is to be skipped, or a loss whose gradients are not to train them. Decide before "
+                "backward, take gradients of such a loss with torch.autograd.grad or backward(inputs=...), or remove() the handle."
+            )
+
     def cleared(self) -> None:
         """The gradients were dropped, and with them the step at hand."""
         if self.turn is not None:
             return
+        self.check_skipped()
         if self.folded:
             raise RuntimeError(
                 f"zero_grad(): {self.calls} of {self.total} backward calls of a step have been added to the optimizer's "
@@ -122,6 +151,12 @@ class Fusion:
         self.untried.clear()
         optimizer._opt_called = True  # schedules ask for it
         run_post_hooks(optimizer)
+        self.options = [plain_options(group) for group in optimizer.param_groups]
+
+
+def plain_options(group: dict[str, Any]) -> dict[str, Any]:
+    """The options of a group that are numbers or choices."""
+    return {name: value for name, value in group.items() if isinstance(value, (int, float, str))}
 
 
 class Turn:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from rushlight.basics.state import modes
 from rushlight.memory.counting import account
@@ -29,10 +32,21 @@ STEPS = 4  # whose times are taken; the first begins them
 WORTH = 0.98  # a smaller budget is tried if it is smaller by this
 
 
-class Enough(SystemExit):
-    """As many steps were taken as were asked for.  found: bytes at the peak, and the seconds of a step."""
+class Trained(NamedTuple):
+    """What first steps took, and gave.
 
-    def __init__(self, found: tuple[int, float]):
+    peak: bytes, at most. seconds: of a step. digest: of the parameters that the last step left; None where there were fewer steps.
+    """
+
+    peak: int
+    seconds: float
+    digest: int | None = None
+
+
+class Enough(SystemExit):
+    """As many steps were taken as were asked for."""
+
+    def __init__(self, found: Trained):
         super().__init__()
         self.found = found
 
@@ -77,7 +91,7 @@ def stopped_after(count: int) -> Iterator[list[float]]:
         if optimizer is first[0]:
             moments.append(perf_counter())
             if len(moments) >= count:
-                raise Enough(measures(moments))
+                raise Enough(measures(moments)._replace(digest=digest(optimizer)))
 
     handle = register_optimizer_step_post_hook(stepped)
     try:
@@ -86,21 +100,29 @@ def stopped_after(count: int) -> Iterator[list[float]]:
         handle.remove()
 
 
-def measures(moments: list[float]) -> tuple[int, float]:
+def digest(optimizer: Any) -> int:
+    """A number that tells apart the parameters of an optimizer from such as were trained otherwise."""
+    found = 0
+    for p in (p for group in optimizer.param_groups for p in group["params"]):
+        found = zlib.crc32(np.ascontiguousarray(p._array).reshape(-1).view(np.uint8).data, found)
+    return found
+
+
+def measures(moments: list[float]) -> Trained:
     """The peak, and the seconds of the quickest step.  Raises TrialFailed where there were too few."""
     if len(moments) < 2:
         raise TrialFailed(f"the program took {len(moments)} steps of an optimizer, and two are needed to measure one")
     seconds = min(b - a for a, b in itertools.pairwise(moments))
-    return account.peak() if account.is_counted() else 0, seconds
+    return Trained(account.peak() if account.is_counted() else 0, seconds)
 
 
-def tried(start: Callable[[], object], way: Way, count: int = STEPS, longest: float = LONGEST) -> tuple[int, float]:
-    """The peak of a program that is trained one way, and the seconds of a step: in a child process, for so many steps.
+def tried(start: Callable[[], object], way: Way, count: int = STEPS, longest: float = LONGEST) -> Trained:
+    """What a program takes, and gives, that is trained one way: in a child process, for so many steps.
 
     start: runs the program, and raises what it raises.  Raises TrialFailed where that fails.
     """
 
-    def run() -> tuple[int, float]:
+    def run() -> Trained:
         moments: list[float] = []
         try:
             with stopped_after(count) as moments, taken(way):
@@ -112,8 +134,48 @@ def tried(start: Callable[[], object], way: Way, count: int = STEPS, longest: fl
                 raise TrialFailed(f"the program ended with status {stop.code}") from None
         return measures(moments)
 
-    peak, seconds = in_child(run, longest)
-    return int(peak), float(seconds)
+    return Trained(*in_child(run, longest))
+
+
+class Plain:
+    """A program as it is, to which those that are trained otherwise are compared: they have to leave the same parameters."""
+
+    def __init__(self, start: Callable[[], object], count: int, told: Callable[[str], object]):
+        self.start, self.count, self.told = start, count, told
+        import random  # noqa: F401
+
+        import numpy.random  # noqa: F401  a program that does not seed it draws the same in every child
+
+        self.found = self.tried(PLAIN)
+        self.repeats: bool | None = (
+            None  # whether it leaves the same parameters when it runs again; None: not known yet
+        )
+
+    def tried(self, way: Way) -> Trained:
+        """What its first steps take one way."""
+        self.told(f"trying: {way.name}")
+        return tried(self.start, way, self.count)
+
+    def measured(self, way: Way) -> Point:
+        """The point of a way.  Raises TrialFailed where it cannot be done, and where it gives other parameters than it should."""
+        found = self.found if way is PLAIN else self.tried(way)
+        if way.exact and self.differs(found):
+            raise TrialFailed(
+                "it leaves other parameters than the plain steps: the program uses gradients, or changes them, between backward "
+                "and step()"
+                if "optimizer" in way.code
+                else "it leaves other parameters than the plain steps"
+            )
+        return Point(way.name, way.code, found.peak, found.seconds, True, (found.peak, found.seconds), way.exact)
+
+    def differs(self, found: Trained) -> bool:
+        """Whether steps left other parameters than they would have, of a program that always leaves the same."""
+        mine = self.found.digest
+        if mine is None or found.digest is None or found.digest == mine or self.repeats is False:
+            return False
+        if self.repeats is None:
+            self.repeats = self.tried(PLAIN).digest == mine
+        return self.repeats
 
 
 def frontier_of(
@@ -123,27 +185,20 @@ def frontier_of(
 
     told: is given a line about each.  Raises TrialFailed where not even the program as it is can be run.
     """
-    plain = measured(start, PLAIN, count, told)
-    points, failed = [plain], dict[str, str]()
+    plain = Plain(start, count, told)
+    points, failed = [plain.measured(PLAIN)], dict[str, str]()
     single = [ways.CHECKPOINT, *(way for way in ways.SAVING if way.exact or not exact)]
     fused = [ways.FUSED, *(ways.both(ways.FUSED, way) for way in single)]
     for way in (*single, *fused):
         try:
-            points.append(measured(start, way, count, told))
+            points.append(plain.measured(way))
         except TrialFailed as error:
             failed[way.name] = str(error)
-    points += bounded(start, count, told, plain.peak, ways.FUSED.name not in failed, failed)
+    points += bounded(plain.measured, plain.found.peak, ways.FUSED.name not in failed, failed)
     return Frontier(points, machine(), failed)
 
 
-def bounded(
-    start: Callable[[], object],
-    count: int,
-    told: Callable[[str], object],
-    plain: int,
-    fused: bool,
-    failed: dict[str, str],
-) -> list[Point]:
+def bounded(measured: Callable[[Way], Point], plain: int, fused: bool, failed: dict[str, str]) -> list[Point]:
     """Points of budgets, down to the least that can be kept; what is not possible goes into `failed`.
 
     A budget that is too small says what would have done until there, which is tried next, as often as that is less than
@@ -154,20 +209,13 @@ def bounded(
     while limits:
         way = ways.within(limits.pop(0), fused)
         try:
-            found.append(measured(start, way, count, told))
+            found.append(measured(way))
             kept = way.limit
         except TrialFailed as error:
             failed.pop(small, None)
             small, failed[way.name] = way.name, str(error)
             limits = [error.least] if way.limit < error.least < kept * WORTH else []
     return found
-
-
-def measured(start: Callable[[], object], way: Way, count: int, told: Callable[[str], object]) -> Point:
-    """The point of a way."""
-    told(f"trying: {way.name}")
-    peak, seconds = tried(start, way, count)
-    return Point(way.name, way.code, peak, seconds, True, (peak, seconds), way.exact)
 
 
 def way_of(point: Point, spill: object = None) -> Way:
