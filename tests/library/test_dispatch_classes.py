@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import io
+import pickle
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -587,3 +588,46 @@ def test_classes_have_the_attributes_of_tensors_as_they_are() -> None:
     for name in ("size", "stride", "dtype", "layout", "device", "requires_grad"):
         assert getattr(t.__class__, name) is getattr(torch.Tensor, name)
     assert t.device.type == "meta" and torch._C.parse_schema("a::f(Tensor x) -> Tensor").name == "a::f"
+
+
+class Kept(torch.Tensor):
+    """A tensor without memory, with an attribute that tensors have as a method, and one in a slot."""
+
+    __slots__ = ("slot",)
+
+    @staticmethod
+    def __new__(cls, inner: torch.Tensor) -> Kept:
+        t: Any = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)  # type: ignore[attr-defined]
+        t.diag, t.slot = inner, inner + 1
+        return t
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*tree_map(lambda x: x.diag if isinstance(x, Kept) else x, args), **(kwargs or {}))
+        return cls(found) if isinstance(found, torch.Tensor) else found
+
+    def __repr__(self) -> str:  # type: ignore[override]
+        return super().__repr__(tensor_contents="x")  # type: ignore[call-arg]
+
+
+def through_a_file(t: Any) -> Any:
+    file = io.BytesIO()
+    torch.save(t, file)
+    file.seek(0)
+    with torch.serialization.safe_globals([Kept]):
+        return torch.load(file)
+
+
+@pytest.mark.parametrize("copied", [through_a_file, copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))])
+@pytest.mark.parametrize("parameter", [False, True])
+def test_attributes_of_such_tensors_are_kept(copied: Callable[[Any], Any], parameter: bool) -> None:
+    t: Any = Kept(torch.tensor([2.0, 3.0]))
+    found = copied(nn.Parameter(t) if parameter else t)
+    assert type(found) is Kept and found.diag.tolist() == [2, 3] and found.slot.tolist() == [3, 4]
+    assert isinstance(found, nn.Parameter) == parameter
+
+
+def test_parameters_of_such_classes_say_so() -> None:
+    assert repr(nn.Parameter(Kept(torch.ones(2)))) == "Parameter(Kept(x, requires_grad=True))"
+    assert repr(Kept(torch.ones(2))) == "Kept(x)"
+    assert torch.Tensor._make_subclass(nn.Parameter, torch.ones(2), require_grad=True).requires_grad  # type: ignore[attr-defined]

@@ -78,3 +78,18 @@ def test_the_widest_bounds_do_not_overflow() -> None:
         100, dtype=rushlight.float64, device="cpu", low=float("-inf"), high=float("inf")
     )
     assert bool(rushlight.isfinite(made).all())
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_the_numbers_are_those_that_pytorch_draws(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    found = []
+    for lib in (rushlight, torch):
+        lib.manual_seed(0)
+        wide = lib.finfo(getattr(lib, dtype)).max
+        shapes = [((23, 23), {}), ((9,), {"low": 0.1, "high": 0.3}), ((50,), {"low": -wide, "high": wide})]
+        found.append(
+            [lib.testing.make_tensor(s, dtype=getattr(lib, dtype), device="cpu", **o).tolist() for s, o in shapes]
+        )
+    assert found[0] == found[1]

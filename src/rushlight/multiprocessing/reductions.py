@@ -11,7 +11,7 @@ import numpy as np
 
 from rushlight.dispatch.memory_views import view_at
 from rushlight.nn.parameter import Buffer, Parameter
-from rushlight.ops.create.memory import attributes, like_class, warn_of_hooks
+from rushlight.ops.create.memory import attributes, give, like_class, warn_of_hooks
 from rushlight.ops.create.shared import descriptor_of, holding, share, share_tensor
 from rushlight.signs import turn
 from rushlight.storage import Storage, numbered, storage_of
@@ -98,7 +98,7 @@ def rebuild_tensor(
     plain = wrap(view_at(memory.root, shape, strides, start, named(dtype)))
     plain._storage = memory
     t: Tensor = turn(like_class(plain, cls), bits)
-    t.__dict__.update(state)
+    give(t, state)
     return t.requires_grad_() if requires_grad else t
 
 

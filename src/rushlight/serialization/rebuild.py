@@ -12,7 +12,7 @@ from rushlight.basics import dtypes
 from rushlight.basics.dtypes import dtype as DType
 from rushlight.dispatch.meta import nowhere, on_meta, strided
 from rushlight.dispatch.options import Nowhere
-from rushlight.ops.create.memory import rewrapped
+from rushlight.ops.create.memory import give, rewrapped
 from rushlight.ops.create.typed_storage import TypedStorage
 from rushlight.signs import CONJ, NEG, turn
 from rushlight.storage import Storage
@@ -254,13 +254,14 @@ def _rebuild_from_type_v2(
 
 def _with_state(t: Tensor, state: dict[str, Any]) -> Tensor:
     """The tensor with attributes; those of the engine's own names are refused."""
-    attributes = state[0] if isinstance(state, tuple) else state
+    parts = [part for part in (state if isinstance(state, tuple) else (state,)) if part]
     if t.is_nested:  # whose parts PyTorch has there once more
         return t
-    for name, value in (attributes or {}).items():
-        if not isinstance(name, str) or hasattr(Tensor, name):
+    attributes = {name: value for part in parts for name, value in part.items()}
+    for name in attributes:
+        if not isinstance(name, str) or (name.startswith("_") and hasattr(Tensor, name)):
             raise TypeError(f"a tensor cannot have the attribute {name!r} set by a file")
-        t.__dict__[name] = value
+    give(t, attributes)
     return t
 
 

@@ -18,7 +18,7 @@ from rushlight.basics.devices import device
 from rushlight.basics.size import Size
 from rushlight.engine.rows import Rows
 from rushlight.nn.parameter import Buffer, Parameter, UninitializedTensorMixin
-from rushlight.ops.create.memory import warn_of_hooks, without_values, wrapped
+from rushlight.ops.create.memory import attributes, in_slots, warn_of_hooks, without_values, wrapped
 from rushlight.ops.create.typed_storage import TypedStorage
 from rushlight.serialization import options
 from rushlight.serialization.archive import ArchiveWriter, folder_name
@@ -192,7 +192,9 @@ class Pickler(_PICKLER):  # type: ignore[misc]
         if Rows.sparse and t.layout is not strided:
             return self._reduce_sparse(t)
         function, args = self._constructor(t)
-        state = {k: v for k, v in t.__dict__.items() if not hasattr(Tensor, k)}
+        slots = {} if t.__class__ is Tensor else in_slots(t)
+        state: Any = {k: v for k, v in attributes(t).items() if k not in slots}
+        state = (state, slots) if slots else state
         kind = getattr(t.__class__, "stands_for", t.__class__)
         if issubclass(kind, Parameter):  # of a subclass as of Parameter, as PyTorch writes it
             data = t.data

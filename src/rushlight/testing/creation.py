@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["make_tensor"]
 
+OWN = {dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64}  # dtypes in which numbers are drawn
+
 
 def make_tensor(
     *shape: int | Sequence[int],
@@ -92,16 +94,16 @@ def _drawn(sizes: list[int], dtype: dtype, device: Any, low: float | None, high:
 
 
 def _numbers(sizes: list[int], dtype: dtype, device: object, low: float | None, high: float | None) -> Tensor:
-    """Even draws of floating-point numbers; (1 - u) low + u high does not overflow where high - low does."""
+    """Even draws of floating-point numbers, in their dtype."""
     info = dtypes.finfo(dtype)
     lower, upper = _bounds(dtype, low, high, -9, 9, info.min, info.max)
     parts = [*sizes, 2] if dtype.is_complex else sizes
-    kind = dtypes.float64 if dtype in (dtypes.float64, dtypes.complex128) else dtypes.float32
-    if upper - lower <= dtypes.finfo(kind).max:
-        values = named.empty(parts, dtype=kind, device=device).uniform_(lower, upper)
-    else:
-        u = named.rand(parts, dtype=kind, device=device).double()
-        values = (1 - u) * lower + u * upper
+    kind = dtype if dtype in OWN else dtypes.float64 if dtype is dtypes.complex128 else dtypes.float32
+    fits = upper - lower <= dtypes.finfo(kind).max  # else halves are drawn
+    values = named.empty(parts, dtype=kind, device=device).uniform_(
+        lower if fits else lower / 2, upper if fits else upper / 2
+    )
+    values = values if fits else values.mul_(2)
     return named.view_as_complex(values).to(dtype) if dtype.is_complex else values.to(dtype)  # type: ignore[no-any-return]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -204,7 +205,24 @@ SLOTS = frozenset(name for name in vars(Tensor) if name.startswith("_"))
 
 def attributes(t: Tensor) -> dict[str, Any]:
     """The attributes that users have given to a tensor."""
-    return {name: value for name, value in t.__dict__.items() if name not in SLOTS}
+    found = {name: value for name, value in t.__dict__.items() if name not in SLOTS}
+    return found if t.__class__ is Tensor else {**found, **in_slots(t)}
+
+
+def in_slots(t: Tensor) -> dict[str, Any]:
+    """Those of them that lie in slots of a subclass."""
+    slots = copyreg._slotnames(t.__class__)  # type: ignore[attr-defined]
+    return {name: getattr(t, name) for name in slots if name not in Tensor.__slots__ and hasattr(t, name)}
+
+
+def give(t: Tensor, attributes: dict[str, Any]) -> None:
+    """Set attributes, in slots where the class of the tensor has them."""
+    slots = copyreg._slotnames(t.__class__)  # type: ignore[attr-defined]
+    for name, value in attributes.items():
+        if name in slots:
+            setattr(t, name, value)
+        else:
+            t.__dict__[name] = value
 
 
 def like_class(t: Tensor, cls: type[Any]) -> Tensor:
@@ -224,7 +242,7 @@ def _copy(self: Tensor) -> Tensor:
         return rewrapped(*wrapped(self), state=attributes(self))
     inference = self._inference and not modes.inference
     fresh = like_class(twin(self) if inference else alias(self), self.__class__)
-    fresh.__dict__.update(attributes(self))
+    give(fresh, attributes(self))
     return fresh.requires_grad_() if edge_of(self) is not None else fresh
 
 
@@ -242,7 +260,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     fresh = cloned(self) if without_values(self) else like_class(wrap(copied(self, memo)), self.__class__)
     fresh._storage = None if self._bits or without_values(self) else memo.get(-id(owner_of(self)))
     memo[id(self)] = fresh
-    fresh.__dict__.update(copy.deepcopy(attributes(self), memo))
+    give(fresh, copy.deepcopy(attributes(self), memo))
     if self._edge is not None:
         fresh.requires_grad_()
     if self._grad is not None:
@@ -298,7 +316,7 @@ def rewrapped(
     """A tensor without memory, of a class with ``__torch_dispatch__``, as a file or `copy` has it."""
     options = {"strides": stride, "storage_offset": storage_offset, "layout": layout, "requires_grad": requires_grad}
     t: Any = Tensor._make_wrapper_subclass(cls, size, dtype=dtype, device=device, **options)  # type: ignore[attr-defined]
-    t.__dict__.update(state or {})
+    give(t, state or {})
     return t
 
 
@@ -334,7 +352,7 @@ def rebuilt(cls: type[Any], flat: Array, shape: tuple[Any, ...], strides: Any, b
     else:
         array = view_at(flat, shape, strides) if by_strides else flat.transpose(np.argsort(strides))
     t = turn(like_class(wrap(array), cls), bits)
-    t.__dict__.update(state)
+    give(t, state)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -379,12 +397,12 @@ def alias_op(input: Array) -> Array:
     return input.view()
 
 
-def make_subclass(cls: type[Any], data: Tensor, requires_grad: bool = False) -> Tensor:
+def make_subclass(cls: type[Any], data: Tensor, require_grad: bool = False, **dispatch: object) -> Tensor:
     """A leaf of a subclass of Tensor on the memory of `data`."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"_make_subclass(): argument 'cls' must be a subclass of Tensor, not {cls!r}")
     fresh = like_class(alias(data), cls)
-    return fresh.requires_grad_() if requires_grad else fresh
+    return fresh.requires_grad_() if require_grad or dispatch.get("requires_grad") else fresh
 
 
 Tensor.as_subclass = as_subclass  # type: ignore[assignment, method-assign]

@@ -209,13 +209,15 @@ def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
         number = modes.levels.index(part.level) + 1 if part.level in modes.levels else 1
         return f"BatchedTensor(lvl={number}, bdim={part.dim}, value=\n{inner}\n)"
     kind = self.__class__
-    if self._dispatched and tensor_contents is not None:
-        return ended(f"{kind.__name__}({tensor_contents}", history(self), 0)
-    if self._dispatched:
-        return ended(f"{kind.__name__}(...", [f"size={tuple(self._held.shape)}", *dtype_shown(self), *history(self)], 0)
     if kind is Tensor:
         return text(self, tensor_contents)
-    shown = text(self, tensor_contents, f"{kind.__name__}(")
+    if self._dispatched and tensor_contents is not None:
+        shown = ended(f"{kind.__name__}({tensor_contents}", history(self), 0)
+    elif self._dispatched:
+        sizes = [f"size={tuple(self._held.shape)}", *dtype_shown(self), *history(self)]
+        shown = ended(f"{kind.__name__}(...", sizes, 0)
+    else:
+        shown = text(self, tensor_contents, f"{kind.__name__}(")
     return f"Parameter({shown})" if "_is_param" in self.__dict__ else shown
 
 
