@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-__all__ = ["WALLS", "Wall", "below", "imported", "room"]
+__all__ = ["WALLS", "Wall", "below", "imported", "lacking", "room"]
 
 
 @dataclass(frozen=True)
@@ -213,6 +213,11 @@ def _names(name: str, wall: Wall) -> dict[str, Any]:
             )
         found[given] = _classes[wall.why, given]
     return {**found, **absent.functions(public, wall.why, wall.functions), **wall.values}
+
+
+def lacking(name: str, *below: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a module that has not all names of PyTorch's: see `missing`.  below: modules that are imported when they are asked for."""
+    return lambda given: importlib.import_module(f"{name}.{given}") if given in below else missing(name, given)
 
 
 def missing(name: str, given: str) -> Any:

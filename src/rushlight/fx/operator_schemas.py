@@ -165,6 +165,4 @@ def _bound(
     return ArgsKwargsPair(tuple(named.pop(name) for name in list(named)[:count]), named)
 
 
-def __getattr__(name: str) -> Any:
-    """Of what is not here there are names."""
-    return walls.missing(__name__, name)
+__getattr__ = walls.lacking(__name__)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from rushlight.absent import walls
 from rushlight.distributed.checkpoint.api import save, whole
@@ -24,6 +23,4 @@ def torch_save_to_dcp(torch_save_path: str | os.PathLike[str], dcp_checkpoint_di
     save(load_file(torch_save_path), checkpoint_id=dcp_checkpoint_dir, no_dist=True)
 
 
-def __getattr__(name: str) -> Any:
-    """Of what is not here there are names."""
-    return walls.missing(__name__, name)
+__getattr__ = walls.lacking(__name__)

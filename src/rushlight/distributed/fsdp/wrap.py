@@ -94,6 +94,4 @@ def asked(policy: Any, module: Module, recurse: bool, count: int) -> bool:
     return bool(policy(module=module, recurse=recurse, nonwrapped_numel=count))
 
 
-def __getattr__(name: str) -> Any:
-    """Of what is not here there are names."""
-    return walls.missing(__name__, name)
+__getattr__ = walls.lacking(__name__)

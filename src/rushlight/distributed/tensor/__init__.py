@@ -1,7 +1,5 @@
 """Tensors that lie on several processes: each has a part, or all."""
 
-from typing import Any
-
 from rushlight.absent import walls
 from rushlight.distributed.device_mesh import DeviceMesh, init_device_mesh
 from rushlight.distributed.tensor.dtensor import DTensor, distribute_tensor
@@ -27,6 +25,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Of what is not here there are names."""
-    return walls.missing(__name__, name)
+__getattr__ = walls.lacking(__name__)

@@ -86,6 +86,4 @@ def checked(name: str, placements: Sequence[Any] | None, mesh: DeviceMesh, dims:
     return tuple(made)
 
 
-def __getattr__(name: str) -> Any:
-    """Of what is not here there are names."""
-    return walls.missing(__name__, name)
+__getattr__ = walls.lacking(__name__)

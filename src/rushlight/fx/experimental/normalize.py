@@ -37,6 +37,4 @@ class NormalizeArgs(Transformer):
         return map_aggregate(made, lambda x: Proxy(x.node, self.tracer))
 
 
-def __getattr__(name: str) -> Any:
-    """Of what is not here there are names."""
-    return walls.missing(__name__, name)
+__getattr__ = walls.lacking(__name__)

@@ -1,7 +1,6 @@
 """Communication hooks of DistributedDataParallel."""
 
 import enum
-import importlib
 from typing import Any
 
 from rushlight.absent import walls
@@ -34,8 +33,4 @@ def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: Any, state: A
     model.register_comm_hook(state, comm_hook_type.hook())
 
 
-def __getattr__(name: str) -> Any:
-    """Submodules are imported when they are first asked for; of what is not here there are names."""
-    if name in ("default_hooks", "powerSGD_hook"):
-        return importlib.import_module(f"{__name__}.{name}")
-    return walls.missing(__name__, name)
+__getattr__ = walls.lacking(__name__, "default_hooks", "powerSGD_hook")
