@@ -121,6 +121,12 @@ def two_sizes(s: tuple[int, ...], t: tuple[int, ...]) -> str:
     return ""
 
 
+def check_output(name: str, shape: tuple[int, ...], made: tuple[int, ...]) -> None:
+    """Raise RuntimeError unless what is made has the shape of what it is written into."""
+    if made != shape:
+        raise RuntimeError(f"{name}: output with shape {list(shape)} doesn't match the broadcast shape {list(made)}")
+
+
 def unexpandable(have: tuple[int, ...], target: tuple[int, ...]) -> str:
     """Why a shape does not broadcast to `target`, in PyTorch's words; nothing where it does."""
     lead = len(target) - len(have)

@@ -25,6 +25,7 @@ from rushlight.basics import dtypes
 from rushlight.basics.devices import device as device_class
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.compute import check_broadcast
+from rushlight.dispatch.dims import check_output
 from rushlight.dispatch.formats import preserve_format, shows_format
 from rushlight.dispatch.options import META, WITHOUT, Nowhere, contiguous_strides, numpy_dtype, refuse
 from rushlight.tensor import LEAF, Tensor, wrap
@@ -226,11 +227,7 @@ def check_written(name: str, target: Tensor, others: tuple[Any, ...]) -> None:
     """Raise RuntimeError if what is made of `target` and the tensors among `others` does not have the shape of `target`."""
     arrays = [x._held for x in (target, *others) if isinstance(x, Tensor)]
     check_broadcast(name, arrays)
-    made = np.broadcast_shapes(*(x.shape for x in arrays))
-    if made != target._held.shape:
-        raise RuntimeError(
-            f"{name}: output with shape {list(target._held.shape)} doesn't match the broadcast shape {list(made)}"
-        )
+    check_output(name, target._held.shape, np.broadcast_shapes(*(x.shape for x in arrays)))
 
 
 def _in_place(name: str) -> Callable[..., Any]:

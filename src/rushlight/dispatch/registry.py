@@ -10,6 +10,7 @@ from rushlight.basics.dtype_words import in_c
 from rushlight.basics.state import Setting, modes, special
 from rushlight.dispatch import call, fast_source
 from rushlight.dispatch.declare import Op
+from rushlight.dispatch.dims import check_output
 from rushlight.dispatch.outs import check_dtypes
 from rushlight.dispatch.plan import Formula
 from rushlight.overrides.public import Unnoticed, of_method, retried
@@ -281,9 +282,7 @@ def inplace_by_copy(fn: Callable[..., Any]) -> Callable[..., Any]:
         # The result's node may save its input, which is about to change: it gets a copy then.
         recorded = modes.grad and any(isinstance(x, Tensor) and may_be_recorded(x) for x in (input, *args))
         result = fn(input.clone() if recorded else input, *args, **kwargs)
-        if result._array.shape != input._array.shape:
-            raise RuntimeError(f"{fn.__name__}_: output with shape {list(input.shape)} doesn't match the broadcast shape "
-                               f"{list(result.shape)}")  # fmt: skip
+        check_output(f"{fn.__name__}_", input._array.shape, result._array.shape)
         call.check_cast(fn.__name__, result._array, input._array)
         return input.copy_(result)
 

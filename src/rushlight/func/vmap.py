@@ -11,6 +11,7 @@ import numpy as np
 
 from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import broadcast_to, tree_flatten, tree_unflatten
+from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.randomness import Repetition
 from rushlight.levels.batch import BatchedArray
 from rushlight.ops.shape.join import cat_op
@@ -206,7 +207,5 @@ def memory_of(x: Any) -> Any:
 def placed(t: Any, d: int) -> Any:
     """A result with the samples moved from the front to dimension `d`."""
     n = t._array.ndim
-    if not -n <= d < n:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
-    d %= n
+    d = wrap_dim(d, n)
     return t if d == 0 else t.permute(*range(1, d + 1), 0, *range(d + 1, n))

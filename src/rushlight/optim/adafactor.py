@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes
-from rushlight.kernels.reference.optim import BLOCK, blocks, fitted
+from rushlight.kernels.reference.optim import blocks, fitted, runs_of_rows
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import check, check_lr, given, number
 from rushlight.optim.stepper import Stepper, advance, scalar, wide, zeros
@@ -135,7 +135,7 @@ def _factored(row_var: Tensor, col_var: Tensor, grad: Array, weight: float, eps1
         for at in np.ndindex(grad.shape[:-2]):
             row, column = wide(rows[at]), wide(columns[at])
             column = column / max(float(row.mean()), eps1)
-            for part in _parts(grad[at]):
+            for part in runs_of_rows(grad[at]):
                 variance = np.maximum(row[part] * column, eps1 * eps1)
                 yield param[at][part], wide(grad[at][part]) / np.sqrt(variance)
 
@@ -145,15 +145,8 @@ def _factored(row_var: Tensor, col_var: Tensor, grad: Array, weight: float, eps1
 def _mean_squares(matrix: Array) -> tuple[Any, Any]:
     """Mean squares of the rows and of the columns of a matrix."""
     row_means, totals = np.zeros(len(matrix)), np.zeros(matrix.shape[1])
-    for part in _parts(matrix):
+    for part in runs_of_rows(matrix):
         squares = wide(matrix[part]) ** 2
         row_means[part], totals = squares.mean(axis=1), totals + squares.sum(axis=0)
     kind = wide(matrix[:0]).dtype
     return row_means.astype(kind), (totals / max(len(matrix), 1)).astype(kind)
-
-
-def _parts(matrix: Array) -> Iterator[slice]:
-    """Runs of rows that together have about a block's elements."""
-    count = max(1, BLOCK // max(matrix.shape[1], 1))
-    for start in range(0, len(matrix), count):
-        yield slice(start, start + count)

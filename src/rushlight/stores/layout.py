@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rushlight.storage import root_of
+from rushlight.storage import bytes_before, root_of
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
@@ -59,7 +59,7 @@ def layout_of(array: Array) -> Layout:
     if array.size == 0:
         return Layout(0, 0, 0, shape, array.strides, dtype, True)
     low, high = extremes(array)
-    first = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+    first = bytes_before(array)
     start, stop = first + low, first + high
     dense = root.flags.forc and (stop - start) % dtype.itemsize == 0
     if dense and stop - start <= array.nbytes:

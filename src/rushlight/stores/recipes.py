@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.basics.state import modes
 from rushlight.dispatch.compute import compute
-from rushlight.storage import depend, independent, is_shown, root_of, storage_of
+from rushlight.storage import bytes_before, depend, independent, is_shown, storage_of
 from rushlight.stores.chain import is_parameter
 from rushlight.stores.layout import Layout, extremes, layout_of, memory_of, stretch, viewed
 from rushlight.stores.region import Region, Watch
@@ -56,8 +56,7 @@ class Source:
 
     def __init__(self, tensor: Tensor, recipes: Recipes):
         array, storage = tensor._array, storage_of(tensor)
-        root = root_of(array)
-        self.offset = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+        self.offset = bytes_before(array)
         self.shape, self.strides, self.dtype, self.nbytes = array.shape, array.strides, array.dtype, array.nbytes
         self.itemsize = array.itemsize
         self.storage, self.version = weakref.ref(storage), storage.version

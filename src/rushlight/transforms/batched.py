@@ -15,6 +15,7 @@ import numpy as np
 
 from rushlight.basics.state import Setting, modes, set_mode
 from rushlight.dispatch import call
+from rushlight.dispatch.dims import check_output
 from rushlight.dispatch.variants import with_auxiliaries
 from rushlight.engine import inplace
 from rushlight.engine.node import Port
@@ -253,7 +254,7 @@ class BatchedLevel(Level):
             original = self.batched(copied(part.tensor, None), part.dim)
             given = tuple(original if x is target else x for x in flat)
         (result, *_), _ = self.results(op, given, statics)
-        check_shapes(op.name, result, target)
+        check_output(op.name, target._array.shape, result._array.shape)
         if not op.casts:
             call.check_cast(op.name, result._array, target._array)
         aux: tuple[Any, ...] = ()
@@ -308,14 +309,6 @@ def has_history(flat: tuple[Any, ...]) -> bool:
 def asks_for_target(op: Op) -> bool:
     """Whether a gradient formula asks for the first input."""
     return any(op.tensors[0] in (*f.requests, *f.raw_requests) for f in op.formulas)
-
-
-def check_shapes(name: str, result: Tensor, target: Tensor) -> None:
-    """Raise RuntimeError unless a result has the shape of the target of an in-place operator."""
-    if result._array.shape != target._array.shape:
-        raise RuntimeError(
-            f"{name}: output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}"
-        )
 
 
 # What others ask for -------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import numpy as np
 
 from rushlight.basics.state import modes, set_mode
 from rushlight.dispatch import call, plan
+from rushlight.dispatch.dims import check_output
 from rushlight.dispatch.formats import contiguous_format
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.saved import Packed, SavedOutput
@@ -140,9 +141,7 @@ class DualLevel(Level):
             original = clone(target)
             flat = tuple(original if x is target else x for x in flat)
         result = self.apply(op, flat, statics)
-        if result._array.shape != target._array.shape:
-            raise RuntimeError(f"{op.name}: output with shape {list(target.shape)} doesn't match the broadcast shape "
-                               f"{list(result.shape)}")  # fmt: skip
+        check_output(op.name, target._array.shape, result._array.shape)
         if not op.casts:
             call.check_cast(op.name, result._array, target._array)
         return self.replace(target, result)

@@ -81,6 +81,12 @@ def blocks(*arrays: Array | None) -> Iterator[tuple[Any, ...]]:
             yield from blocks(*(None if a is None else a[at] for a in arrays))
 
 
+def runs_of_rows(matrix: Array, elements: int = BLOCK) -> Iterator[slice]:
+    """Runs of rows of a matrix that together have about so many elements."""
+    count = max(1, elements // max(matrix.shape[1], 1))
+    return (slice(start, start + count) for start in range(0, len(matrix), count))
+
+
 def _wide(a: Array | None) -> Any:
     """16-bit blocks in float32, others themselves."""
     return a if a is None or a.dtype.itemsize != 2 else widened(a)

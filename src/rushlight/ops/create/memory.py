@@ -25,7 +25,7 @@ from rushlight.ops.create.typed_storage import TypedStorage
 from rushlight.ops.python.unread import noted
 from rushlight.overrides.public import made
 from rushlight.signs import turn, turned
-from rushlight.storage import Storage, move, owner_of, root_of, storage_of
+from rushlight.storage import Storage, bytes_before, move, owner_of, root_of, storage_of
 from rushlight.storage import copied as storage_copied
 from rushlight.tensor import Tensor, alias, twin, wrap
 
@@ -299,8 +299,7 @@ def copied(t: Tensor, memo: dict[int, Any]) -> Array:
     fresh = storage_copied(t._storage.owner, memo)
     if root is array:
         return fresh.root
-    offset = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
-    return view_at(fresh.root, array.shape, array.strides, offset, array.dtype)
+    return view_at(fresh.root, array.shape, array.strides, bytes_before(array), array.dtype)
 
 
 def wrapped(t: Any) -> tuple[Any, ...]:

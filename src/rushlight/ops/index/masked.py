@@ -14,6 +14,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, dims, families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.dims import check_output
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import shape_alone
 from rushlight.dispatch.outs import moving
@@ -209,10 +210,7 @@ def masked_fill_(input: Tensor, mask: Tensor, value: Tensor | complex) -> Tensor
 def check_into(name: str, input: Tensor, mask: Tensor) -> None:
     """Raise RuntimeError unless the mask broadcasts to the shape of the tensor that is changed."""
     check_mask(name, mask)
-    shape = common_shape(name, input, mask)
-    if shape != raw(input).shape:
-        raise RuntimeError(f"{name}(): output with shape {list(raw(input).shape)} doesn't match the broadcast shape "
-                           f"{list(shape)}")  # fmt: skip
+    check_output(f"{name}()", raw(input).shape, common_shape(name, input, mask))
 
 
 @function(method=True)

@@ -13,7 +13,7 @@ from rushlight.dispatch.keeping.shown import SLICE
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.pointwise.copies import copied
-from rushlight.ops.shape.diagonal import diagonal_of, diagonal_op
+from rushlight.ops.shape.diagonal import diagonal_of, diagonal_op, two_dims
 from rushlight.ops.shape.reshape import slice_op
 
 if TYPE_CHECKING:
@@ -117,8 +117,6 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A copy of `input` with `src` on the diagonal of two dimensions.  (*), (*, N) -> (*)"""
     array = raw(input)
-    first, second = wrap_dim(dim1, array.ndim), wrap_dim(dim2, array.ndim)
-    if first == second:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    first, second = two_dims(dim1, dim2, array.ndim)
     check_part("diagonal_scatter", src, diagonal_of(np.broadcast_to(False, array.shape), offset, first, second).shape)
     return diagonal_scatter_op(input, same_kind(input, src), offset, first, second)

@@ -147,6 +147,12 @@ def one_dim(name: str, x: Tensor, dim: int) -> int:
     return dim % ndim
 
 
+def check_points(name: str, n: int) -> None:
+    """Raise RuntimeError for a transform of nothing."""
+    if n < 1:
+        raise RuntimeError(f"fft_{name}: Invalid number of data points ({n}) specified")
+
+
 def many_dims(
     name: str, x: Tensor, s: int | Sequence[int] | None, dim: tuple[int, ...]
 ) -> tuple[tuple[int, ...], list[int]]:
@@ -170,8 +176,7 @@ def many_dims(
         raise RuntimeError(f"fft_{name}: When given, dim and shape arguments must have the same length, got {len(dims)} and "
                            f"{len(s)}")  # fmt: skip
     sizes = [x.shape[d] if s is None or s[i] == -1 else as_int(s[i], f"fft_{name}", "s") for i, d in enumerate(dims)]
-    if any(n < 1 for n in sizes):
-        raise RuntimeError(f"fft_{name}: Invalid number of data points ({min(sizes)}) specified")
+    check_points(name, min(sizes, default=1))
     return dims, sizes
 
 
@@ -224,8 +229,7 @@ def c2r(name: str, x: Any, s: Any, dim: Any, norm: str | None, forward: bool) ->
     if not dims:
         raise RuntimeError(f"fft_{name} must transform at least one axis")
     n = sizes[-1] if last_given else 2 * (x.shape[dims[-1]] - 1)
-    if n < 1:
-        raise RuntimeError(f"fft_{name}: Invalid number of data points ({n}) specified")
+    check_points(name, n)
     whole = [*sizes[:-1], n]
     x = resized(conj(x) if forward else x, dims, [*sizes[:-1], n // 2 + 1])
     return c2r_op(x, dims, scale_of(name, norm, whole, forward), n)
@@ -243,8 +247,8 @@ def _publish(name: str) -> None:
     kind, forward = KINDS[name]
 
     def one(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-        if n is not None and as_int(n, f"fft_{name}", "n") < 1:
-            raise RuntimeError(f"fft_{name}: Invalid number of data points ({n}) specified")
+        if n is not None:
+            check_points(name, as_int(n, f"fft_{name}", "n"))
         return kind(name, input, None if n is None else (n,), (dim,), norm, forward)
 
     def two(

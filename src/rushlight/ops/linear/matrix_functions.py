@@ -201,11 +201,7 @@ def logdet(input: Tensor) -> Tensor:
 def _two_dims(name: str, A: Tensor, dim: tuple[int, ...]) -> tuple[int, int]:
     if len(dim) != 2:
         raise RuntimeError(f"linalg.{name}: dim must be a 2-tuple. Got {list(dim)}")
-    n = A.ndim
-    for d in dim:
-        if not -n <= d < n:
-            raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
-    i, j = (d % n for d in dim)
+    i, j = wrap_dims(dim, A.ndim)
     if i == j:
         raise RuntimeError(f"linalg.{name}: dims must be different. Got ({dim[0]}, {dim[1]})")
     return i, j

@@ -64,23 +64,25 @@ def diagonal_zeros(input: Array, size: tuple[int, ...], offset: int, dim1: int, 
 diagonal_zeros.grad("input")(lambda g, offset, dim1, dim2: diagonal_op(g, offset, dim1, dim2))
 
 
-@function(method=True)
-def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The diagonal of dimensions `dim1` and `dim2` as a new last dimension, a view.  (*) -> (*, N)"""
-    ndim = held(input).ndim
+def two_dims(dim1: int, dim2: int, ndim: int) -> tuple[int, int]:
+    """Two dimensions, counted from the first.  Raises RuntimeError where they are the same."""
     first, second = wrap_dim(dim1, ndim), wrap_dim(dim2, ndim)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return first, second
+
+
+@function(method=True)
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonal of dimensions `dim1` and `dim2` as a new last dimension, a view.  (*) -> (*, N)"""
+    first, second = two_dims(dim1, dim2, held(input).ndim)
     return diagonal_op(input, as_int(offset, "diagonal", "offset"), first, second)
 
 
 @function(method=True)
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Zeros with the last dimension of `input` on a diagonal of two new dimensions.  (*, N) -> (*)"""
-    ndim = held(input).ndim
-    first, second = wrap_dim(dim1, ndim + 1), wrap_dim(dim2, ndim + 1)
-    if first == second:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    first, second = two_dims(dim1, dim2, held(input).ndim + 1)
     side = held(input).shape[-1] + abs(offset)
     size = list(held(input).shape[:-1])
     for d in sorted((first, second)):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.kernels.reference.optim import BLOCK, blocks, fitted
+from rushlight.kernels.reference.optim import blocks, fitted, runs_of_rows
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import check, check_lr, given, number
 from rushlight.optim.stepper import Stepper, wide, zeros
@@ -118,22 +118,16 @@ class CAME(Stepper):
 Scales = Callable[[Any], tuple[Any, Any]]
 
 
-def _parts(matrix: Array) -> Iterator[slice]:
-    """Runs of rows that together have about a block's elements."""
-    count = max(1, BLOCK // max(matrix.shape[1], 1))
-    return (slice(start, start + count) for start in range(0, len(matrix), count))
-
-
 def _places(array: Array) -> Iterator[tuple[tuple[int, ...], slice]]:
     """Every matrix of an array, in runs of rows."""
-    return ((at, part) for at in np.ndindex(array.shape[:-2]) for part in _parts(array[at]))
+    return ((at, part) for at in np.ndindex(array.shape[:-2]) for part in runs_of_rows(array[at]))
 
 
 def _fold(rows: Array, columns: Array, like: Array, beta: float, values: Callable[..., Any]) -> None:
     """Fold the row and column means of values, found run by run, into their running means."""
     for at in np.ndindex(like.shape[:-2]):
         row, column = np.zeros(like.shape[-2]), np.zeros(like.shape[-1])
-        for part in _parts(like[at]):
+        for part in runs_of_rows(like[at]):
             found = values(at, part)
             row[part] = found.mean(axis=1)
             column += found.sum(axis=0)

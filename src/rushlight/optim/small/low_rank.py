@@ -6,13 +6,12 @@ rows: nothing of the matrix's size is made beside its gradient, which a step ins
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight import kernels
-from rushlight.kernels.reference.optim import fitted
+from rushlight.kernels.reference.optim import fitted, runs_of_rows
 from rushlight.optim.memory import zeros_like
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import check, checked, number
@@ -30,18 +29,12 @@ FLOAT32 = np.dtype(np.float32)
 SIDES = {"left": (True, False), "right": (False, True), "full": (True, True)}
 
 
-def runs(matrix: Array) -> Iterator[slice]:
-    """Runs of rows with some elements each."""
-    count = max(1, AT_ONCE // max(matrix.shape[1], 1))
-    return (slice(start, start + count) for start in range(0, len(matrix), count))
-
-
 def onto(matrix: Array, left: Array | None, right: Array | None) -> Any:
     """A matrix (m, n) in the space of `left` (m, r) and `right` (n, r): (r, n), (m, r) or (r, r)."""
-    rows = [wide(matrix[at]) if right is None else wide(matrix[at]) @ right for at in runs(matrix)]
+    rows = [wide(matrix[at]) if right is None else wide(matrix[at]) @ right for at in runs_of_rows(matrix, AT_ONCE)]
     if left is None:
         return np.concatenate(rows)
-    return sum(left[at].T @ part for at, part in zip(runs(matrix), rows, strict=True))
+    return sum(left[at].T @ part for at, part in zip(runs_of_rows(matrix, AT_ONCE), rows, strict=True))
 
 
 def widened(dtype: np.dtype[Any]) -> Any:
@@ -226,14 +219,14 @@ class GaLore(LowRank):
         step *= lr * group["scale"]
         if left is not None and right is not None:
             step = step @ right.T
-        for at in runs(p):
+        for at in runs_of_rows(p, AT_ONCE):
             change = step[at] @ right.T if left is None and right is not None else left[at] @ step  # type: ignore[index]
             p[at] = wide(p[at]) * (1 - lr * number(group["weight_decay"])) - change
 
 
 def leading(matrix: Array, rank: int, to: Array) -> None:
     """Write the leading right singular vectors of a matrix (m, n) to (n, rank)."""
-    gram: Any = sum(part.T @ part for part in (wide(matrix[at]) for at in runs(matrix)))
+    gram: Any = sum(part.T @ part for part in (wide(matrix[at]) for at in runs_of_rows(matrix, AT_ONCE)))
     if np.isfinite(gram).all():
         to[...] = np.linalg.eigh(gram)[1][:, : -rank - 1 : -1]
     else:  # the gradient is not finite, nor will the parameter be
@@ -317,14 +310,15 @@ class APOLLO(LowRank):
             -rates if group["maximize"] else rates, (1 if left else len(p), p.shape[1] if left else 1)
         )
         keep = 1 - number(group["lr"]) * number(group["weight_decay"])
-        for at in runs(p):
+        for at in runs_of_rows(p, AT_ONCE):
             p[at] = wide(p[at]) * keep - wide(grad[at]) * (rates if left else rates[at])
 
     def _limit(self, grad: Array, rates: Array, state: dict[str, Any], growth: float) -> float:
         """What a step is multiplied by, so that its norm is at most `growth` times the last one's."""
         whole = np.broadcast_to(rates, (rates.shape[0] if rates.shape[0] == 1 else len(grad), rates.shape[1]))
         squares = sum(
-            float(np.square(wide(grad[at]) * (whole if len(whole) == 1 else whole[at])).sum()) for at in runs(grad)
+            float(np.square(wide(grad[at]) * (whole if len(whole) == 1 else whole[at])).sum())
+            for at in runs_of_rows(grad, AT_ONCE)
         )
         norm, former = squares**0.5, state.get("norm")
         factor = 1.0 if former is None or norm <= growth * former else growth * former / norm

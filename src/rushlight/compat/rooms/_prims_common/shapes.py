@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.dispatch.dims import wrap_dim
+
 __all__ = ["canonicalize_dim", "canonicalize_dims", "compute_required_storage_length", "is_channels_last_contiguous", "is_contiguous",
            "is_contiguous_or_false", "is_expandable_to", "is_same_shape", "make_contiguous_strides_for", "suggest_memory_format"]  # fmt: skip
 
@@ -44,11 +46,7 @@ def make_contiguous_strides_for(shape: Sequence[int]) -> tuple[int, ...]:
 
 def canonicalize_dim(rank: int, idx: int) -> int:
     """A dimension counted from the first.  Raises IndexError for one that is not there."""
-    if not -max(rank, 1) <= idx < max(rank, 1):
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-max(rank, 1)}, {max(rank, 1) - 1}], but got {idx})"
-        )
-    return idx % max(rank, 1)
+    return wrap_dim(idx, rank)
 
 
 def canonicalize_dims(rank: int, indices: Any, wrap_scalar: bool = True) -> Any:

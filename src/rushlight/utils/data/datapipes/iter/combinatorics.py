@@ -43,9 +43,7 @@ class SamplerIterDataPipe(IterDataPipe[Any]):
         return iter(self.sampler)
 
     def __len__(self) -> int:
-        if not hasattr(type(self.sampler), "__len__"):
-            raise TypeError(f"{type(self).__name__} instance doesn't have valid length")
-        return len(self.sampler)
+        return sized(self, [self.sampler])[0]
 
 
 class Shuffling:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
-from rushlight.utils.data.datapipes.datapipe import IterDataPipe
+from rushlight.utils.data.datapipes.datapipe import IterDataPipe, sized
 from rushlight.utils.data.datapipes.iter.utils import IterableWrapperIterDataPipe
 from rushlight.utils.data.datapipes.utils.common import (
     StreamWrapper,
@@ -116,6 +116,4 @@ class RoutedDecoderIterDataPipe(IterDataPipe[tuple[str, Any]]):
             yield data[0], decoded[data[0]]
 
     def __len__(self) -> int:
-        if not isinstance(self.datapipe, Sized):
-            raise TypeError(f"{type(self).__name__} instance doesn't have valid length")
-        return len(self.datapipe)
+        return sized(self, [self.datapipe])[0]

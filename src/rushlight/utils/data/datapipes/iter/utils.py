@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from rushlight.basics.caller import warn
-from rushlight.utils.data.datapipes.datapipe import IterDataPipe
+from rushlight.utils.data.datapipes.datapipe import IterDataPipe, sized
 
 __all__ = ["IterableWrapperIterDataPipe"]
 
@@ -35,6 +35,4 @@ class IterableWrapperIterDataPipe(IterDataPipe[T]):
         yield from source
 
     def __len__(self) -> int:
-        if not isinstance(self.iterable, Sized):
-            raise TypeError(f"{type(self).__name__} instance doesn't have valid length")
-        return len(self.iterable)
+        return sized(self, [self.iterable])[0]
