@@ -25,7 +25,9 @@ def declared(where: str, reference: object, subject: object, *statements: str) -
     return any(entry.applies(found) for entry in (*DECLARED, *OPERATORS))
 
 
+pytestmark = pytest.mark.filterwarnings("ignore")
 NAN, INF = float("nan"), float("inf")
+CHANGED = "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation"
 GRADIENT = "g2 = torch.autograd.grad(r1.sum(), [a])"
 
 
@@ -60,7 +62,6 @@ def test_second_derivatives_in_float16_are_declared_where_pytorchs_overflow_and_
     assert not declared("g3[0]", [INF, 2.0], [9e4, 2.0], program[0].replace("16", "64"), *program[1:])
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_the_tangent_of_a_product_in_another_dtype_is_declared_where_pytorch_has_it_after_a_cast():
     pytest.importorskip("torch")
     ad = "torch.autograd.forward_ad"
@@ -71,7 +72,6 @@ def test_the_tangent_of_a_product_in_another_dtype_is_declared_where_pytorch_has
     assert not declared("t2[0][1]", np.zeros(1), np.full(1, 2.0), *program)
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_tangents_of_a_masked_variance_are_declared_where_those_of_the_variance_agree():
     pytest.importorskip("torch")
     ad = "torch.autograd.forward_ad"
@@ -130,7 +130,6 @@ UNPACKED = "RuntimeError: Output of saved tensor unpack_hook for 'x', which sin 
 FURTHER = "[log.append(1) for _ in torch.__name__[5:]] + [1 / 0]"  # both raise here, and one has written more
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("row", "there", "here"), [
     *(("saved tensors that were changed", f"RuntimeError: ... {saved}", "ZeroDivisionError") for saved in SAVED),
     ("an unpack hook that gives", "RuntimeError: the size of tensor a", UNPACKED),
@@ -163,7 +162,6 @@ def test_a_product_of_former_values_is_what_a_view_of_the_operand_would_have_kep
     assert not declared("v1.grad", other, 2 * former, *program)
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_what_a_hook_wrote_of_a_product_of_former_values_is_declared_as_the_gradient_is():
     program = ("log = []", "v1 = torch.ones((1, 2, 2), dtype=torch.float64).requires_grad_()", "v2 = v1 @ v1", "v1.data = v2.detach()",
                "v1.register_post_accumulate_grad_hook(lambda p: log.append(p.grad.sum().item()))", "v2.sum().backward()")  # fmt: skip
@@ -172,7 +170,6 @@ def test_what_a_hook_wrote_of_a_product_of_former_values_is_declared_as_the_grad
     assert rows(row, found) and not rows(row, replace(found, reference=17.0))
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("maker", "is_declared"), [("m(v1)", True), ("v1.sin()", False)])
 def test_a_hook_of_a_node_that_a_change_replaced_is_declared_of_layers_of_three_dimensions(maker, is_declared):
     pytest.importorskip("torch")
@@ -181,7 +178,6 @@ def test_a_hook_of_a_node_that_a_change_replaced_is_declared_of_layers_of_three_
     assert graphs("names in the graph", Difference("log", "value", [], [1], program)) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_what_changes_by_data_is_declared_where_nothing_else_differs():
     pytest.importorskip("torch")
     begin = "v1 = torch.ones(2, dtype=torch.float64).requires_grad_()", "v2 = v1 * 1", "v2.exp_()"
@@ -194,7 +190,6 @@ def test_what_changes_by_data_is_declared_where_nothing_else_differs():
     )  # both come to the same
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("upper", [True, False])
 def test_the_triangle_that_is_not_looked_at_makes_a_tangent_in_pytorch_alone(upper):
     torch = pytest.importorskip("torch")
@@ -207,7 +202,6 @@ def test_the_triangle_that_is_not_looked_at_makes_a_tangent_in_pytorch_alone(upp
     assert not declared("t2[1]", found + 1, found + 2, *program)
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_what_a_view_is_made_of_is_declared_where_a_change_of_its_shape_alone_makes_the_difference():
     pytest.importorskip("torch")
     begin = (
@@ -228,7 +222,6 @@ def graphs(row: str, found: Difference) -> bool:
     return any(entry.applies(found) for entry in entries)
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("operator", "is_declared"), [("relu()", True), ("sin()", False)])
 def test_a_checkpoint_that_runs_more_often_is_declared_where_a_graph_of_zeros_runs_it(operator, is_declared):
     pytest.importorskip("torch")
@@ -239,7 +232,6 @@ def test_a_checkpoint_that_runs_more_often_is_declared_where_a_graph_of_zeros_ru
     assert graphs("gradient of what is linear", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("kept", "is_declared"), [("", True), ("torch.kept = v1 if 'rush' in torch.__name__ else 0", False)]
 )
@@ -256,37 +248,29 @@ def test_what_outlives_its_names_is_declared_where_a_gradient_holds_it(kept, is_
             vars(library).pop("kept", None)
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("change", "is_declared"), [
     ("v3.addcmul_(r2, v1, value=0.5)", True), ("v3.addcmul_(v1, r2)", True), ("v3 *= v2", True), ("v2.mul_(v1)", False),
 ])  # fmt: skip
 def test_a_change_by_itself_is_declared_whichever_operand_it_is_and_whatever_it_is_called(change, is_declared):
     pytest.importorskip("torch")
     begin = ["v1 = torch.ones(2).requires_grad_()", "r2 = v2 = v1 * 1", "v3 = v2.resolve_neg()"]
-    saved = (
-        "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation"
-    )
     program = [
         *begin,
         "v4 = r2.exp()" if "v2.mul_" not in change else "v4 = r2 * v2",
         change,
         "v3.sum().backward()" if is_declared else "v4.sum().backward()",
     ]
-    found = Difference("statement 5", "leniency", Raised("refusal", saved), "no error", program, step=5)
+    found = Difference("statement 5", "leniency", Raised("refusal", CHANGED), "no error", program, step=5)
     entries = [entry for entry in DECLARED if entry.row.startswith("`x.mul_(x)` and the like")]
     assert any(entry.applies(found) for entry in entries) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("asked", "is_declared"), [("v2", True), ("v3", False)])
 def test_a_change_that_pytorch_alone_refuses_is_declared_where_the_gradients_are_those_of_before_it(asked, is_declared):
     pytest.importorskip("torch")
-    saved = (
-        "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation"
-    )
     program = ["v1 = torch.ones(2).requires_grad_()", "v2 = v1 * 1", "v3 = v1 * 3", "v4 = (v2 * v3).sum()", "v2.detach().numpy()[:] += 1",
                f"g5 = torch.autograd.grad(v4, [{asked}])"]  # fmt: skip
-    found = Difference("statement 5", "leniency", Raised("refusal", saved), "no error", program, step=5)
+    found = Difference("statement 5", "leniency", Raised("refusal", CHANGED), "no error", program, step=5)
     assert graphs("saved tensors that were changed", found) is is_declared
 
 
@@ -319,7 +303,6 @@ def test_tangents_of_powers_are_declared_by_imaginary_parts_and_at_zero():
     assert not declared("t2[0][1]", [NAN, 0j], [1.5 + 1j, 0j], *program)
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("first", "is_declared"), [("v2.sum().backward(inputs=[v2])", True), ("v2.sum().backward()", False)]
 )
@@ -336,7 +319,6 @@ def test_a_product_that_was_freed_is_declared_where_it_runs_once_nothing_is(firs
     assert graphs("`backward(inputs=[y])` where `y` is the product", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("begins", "is_declared"), [("v3", True), ("(v3 * 2)", False)])
 def test_a_hook_of_several_tensors_is_declared_where_it_waits_for_the_one_that_backward_begins_with(
     begins, is_declared
@@ -351,7 +333,6 @@ def test_a_hook_of_several_tensors_is_declared_where_it_waits_for_the_one_that_b
 SEVERAL = "torch.autograd.graph.register_multi_grad_hook([v2], lambda g: log.append('late'), mode='any')"
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("first", "second", "is_declared"), [
     ("v2.register_hook(lambda g: log.append('first'))", "v2.register_hook(lambda g: log.append('late'))", True),
     ("v2.register_hook(lambda g: log.append('first'))", "v3.register_hook(lambda g: log.append('late'))", False),
@@ -367,16 +348,12 @@ def test_hooks_around_a_change_are_those_of_one_tensor_and_make_the_difference(f
     assert graphs("hooks registered after `unsqueeze_`", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("twice", "is_declared"), [("jacfwd", True), ("jacrev", False)])
 def test_the_third_derivative_of_a_norm_is_declared_where_another_way_to_write_it_has_one(twice, is_declared):
     pytest.importorskip("torch")
     program = ["x = torch.tensor([1.0, 2.0]).requires_grad_()", f"t1 = torch.func.{twice}(torch.func.jacrev(lambda x: x.norm()))(x)",
                "(t1 * t1).sum().backward()"]  # fmt: skip
-    saved = (
-        "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation"
-    )
-    found = Difference("statement 2", "leniency", Raised("refusal", saved), "no error", program, step=2)
+    found = Difference("statement 2", "leniency", Raised("refusal", CHANGED), "no error", program, step=2)
     assert (
         any(entry.applies(found) for entry in DECLARED if entry.row.startswith("a third derivative of `norm`"))
         is is_declared
@@ -406,7 +383,6 @@ def test_what_is_saved_for_nothing_is_declared_where_there_are_views_that_were_n
 CHECKPOINTED = "def f(x):\n    log.append(1)\n    return x.pow(0)"
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("mode", "is_declared"), [("no_grad", True), ("enable_grad", False)])
 def test_a_checkpoint_that_is_run_for_nothing_is_declared_for_views_that_were_not_recorded(mode, is_declared):
     pytest.importorskip("torch")
@@ -416,7 +392,6 @@ def test_a_checkpoint_that_is_run_for_nothing_is_declared_for_views_that_were_no
     assert graphs("views that were not recorded", Difference("log", "value", [1, 1], [1], program)) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("given", "is_declared"), [("v2", True), ("v1, v1", False)])
 def test_a_checkpoint_that_is_refused_is_declared_to_have_run_in_pytorch_for_changed_views(given, is_declared):
     pytest.importorskip("torch")
@@ -430,22 +405,18 @@ def test_a_checkpoint_that_is_refused_is_declared_to_have_run_in_pytorch_for_cha
     assert graphs("`checkpoint`: an argument", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("fails", "is_declared"), [("ctx.saved_tensors.sum()", True), ("raise AttributeError(torch.__name__)", False)]
 )
 def test_a_failure_behind_a_change_by_itself_is_declared_where_it_is_pytorchs_own_with_copies(fails, is_declared):
     pytest.importorskip("torch")
-    saved = (
-        "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation"
-    )
     function = (
         "class F(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        return x * 1\n"
         f"    @staticmethod\n    def backward(ctx, g):\n        {fails}"
     )
     program = ["v1 = torch.ones(()).requires_grad_()", function, "r2 = F.apply(v1)", "r2.div_(r2)", "r2.backward()"]
     failure = Raised("AttributeError", "AttributeError: 'tuple' object has no attribute 'sum'")
-    found = Difference("statement 4", "outcome", Raised("refusal", saved), failure, program, step=4)
+    found = Difference("statement 4", "outcome", Raised("refusal", CHANGED), failure, program, step=4)
     entries = [entry for entry in DECLARED if entry.row.startswith("`x.mul_(x)` and the like")]
     assert any(entry.applies(found) for entry in entries) is is_declared
 
@@ -459,7 +430,6 @@ def test_a_backward_over_no_samples_is_declared_as_the_call_is(shape, is_declare
     assert graphs("`vmap` of a custom function with `generate_vmap_rule` over no samples", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("then", "is_declared"), [("", True), ("(v1 * len(torch.__name__)).sum().backward()", False)])
 def test_gradients_of_a_refused_backward_are_declared_where_the_sides_agree_without_it(then, is_declared):
     pytest.importorskip("torch")
@@ -483,7 +453,6 @@ def test_programs_are_run_again_on_the_sides_that_differed():
     )
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("change", "is_declared"), [("v2[:] = v1", True), ("v2.view(torch.int64).copy_(v1)", False),
                                                      ("v3[:] = v1", False)])  # fmt: skip
 def test_integers_are_declared_to_require_grad_where_they_do_in_pytorch(change, is_declared):
@@ -505,7 +474,6 @@ CUSTOM = """class F(torch.autograd.Function):
         return None, grads[0]"""
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("first", "is_declared"), [
     ("log.append(grads)", True), ("log.append(torch.__name__)", False),
 ])  # fmt: skip
@@ -517,7 +485,6 @@ def test_a_backward_to_which_no_gradient_came_is_declared_where_it_makes_all_of_
     assert graphs("a tensor hook where a gradient is None", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("first", "is_declared"), [("log.append(1)", True), ("1 / (torch.__name__ != 'torch')", False)]
 )
@@ -540,7 +507,6 @@ def test_what_is_a_view_in_pytorch_alone_is_declared_where_it_is_detached_in_pla
         assert any(entry.applies(found) for entry in row) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_a_gradient_that_a_refused_pass_left_is_declared_for_grad_as_for_backward():
     pytest.importorskip("torch")
     program = ["v1 = torch.ones(2).requires_grad_()", "v2 = v1 * 1", "v3 = v2 * 2", "v2.retain_grad()", "v3.mul_(v3)",
@@ -576,7 +542,6 @@ def test_it_is_known_which_side_runs_also_where_programs_are_run_again():
     assert told == ["torch", "rushlight"] * 2 + ["rushlight", "torch"]
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("here", "is_declared"), [([], True), ([2, 1], False), ([1, 2, 3], True)])
 def test_hooks_that_a_refused_backward_called_are_declared_as_some_of_those_of_the_other_side(here, is_declared):
     pytest.importorskip("torch")
@@ -585,7 +550,6 @@ def test_hooks_that_a_refused_backward_called_are_declared_as_some_of_those_of_t
     assert rows("gradients that a refused backward leaves", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("program", "row", "is_declared"), [
     (["v1 = torch.ones(2).as_strided((2,), (9,)) if 'rush' not in torch.__name__ else torch.ones(2)", "v1.set_(torch.ones(2).storage())"],
      "`set_(storage)`", False),
@@ -597,7 +561,6 @@ def test_what_lies_beyond_the_memory_is_declared_where_strides_that_fit_it_agree
     assert rows(row, Difference("v3", "value", np.zeros(2), np.ones(2), program)) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("chunk", ["unsafe_chunk", "chunk"])
 def test_a_part_that_pytorch_takes_for_one_of_the_wholes_memory_is_declared_of_unsafe_ones(chunk):
     pytest.importorskip("torch")
@@ -608,7 +571,6 @@ def test_a_part_that_pytorch_takes_for_one_of_the_wholes_memory_is_declared_of_u
     assert rows("a change of a view of numbers' parts", found) is (chunk == "unsafe_chunk")
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("made", "is_declared"), [("v1.unfold(0, 1, 1)[0, :, [True, True]]", True), ("v1 * 1", False)])
 def test_contiguous_that_copies_in_pytorch_alone_is_declared_where_results_lie_otherwise(made, is_declared):
     pytest.importorskip("torch")
@@ -619,7 +581,6 @@ def test_contiguous_that_copies_in_pytorch_alone_is_declared_where_results_lie_o
     assert rows("strides of results of operands", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("twice", "is_declared"), [("", True), (", t * len(torch.__name__)", False)])
 def test_contiguous_of_what_has_a_name_in_a_function_alone_is_declared_where_copies_agree(twice, is_declared):
     pytest.importorskip("torch")
@@ -629,7 +590,6 @@ def test_contiguous_of_what_has_a_name_in_a_function_alone_is_declared_where_cop
     assert rows("strides of results of operands", Difference(where, what, False, True, program)) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("part", "is_declared"), [("unsafe_chunk(2)[1]", True), ("unsafe_chunk(2)[0]", False)])
 def test_a_view_of_a_part_that_got_other_memory_is_declared_where_it_lies_beyond_that(part, is_declared):
     pytest.importorskip("torch")
@@ -640,7 +600,6 @@ def test_a_view_of_a_part_that_got_other_memory_is_declared_where_it_lies_beyond
     assert rows("a view of a part by `unsafe_chunk` that", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("shape", "is_declared"), [("(0, 1)", True), ("(1, 1)", False)])
 def test_factors_of_two_dtypes_are_declared_where_the_product_has_no_elements(shape, is_declared):
     pytest.importorskip("torch")
@@ -668,7 +627,6 @@ def test_low_precision_is_declared_to_be_refused_where_there_is_nothing(call, sh
     assert rows("dtypes that an operator does not compute with", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("further", "is_declared"), [("", True), (" * len(torch.__name__)", False)])
 def test_a_third_derivative_of_a_product_with_a_zero_is_declared_where_the_product_written_out_has_it(
     further, is_declared
@@ -680,7 +638,6 @@ def test_a_third_derivative_of_a_product_with_a_zero_is_declared_where_the_produ
     assert rows("a third derivative of `prod`", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("inside", "is_declared"), [("torch.set_grad_enabled(True)", True), ("pass", False)])
 def test_what_hooks_saw_of_a_function_in_inference_mode_is_declared_where_gradients_are_enabled_inside(
     inside, is_declared
@@ -694,7 +651,6 @@ def test_what_hooks_saw_of_a_function_in_inference_mode_is_declared_where_gradie
     assert rows("a custom function in inference mode", Difference("log", "value", [1], [], program)) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("dim", "is_declared"), [(0, True), (1, False)])
 def test_the_second_derivative_of_products_of_one_number_is_declared_whatever_pytorchs_quotients_are(dim, is_declared):
     program = ["a = torch.tensor([[1e-30, 2.0]]).requires_grad_()", f"r1 = torch.prod(a, dim={dim})",
@@ -704,7 +660,6 @@ def test_the_second_derivative_of_products_of_one_number_is_declared_whatever_py
     assert rows("gradient of what is linear in pieces", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("further", ["", ", create_graph=True"])
 def test_gradients_that_pytorch_leaves_sparse_are_declared_with_a_graph_alone(further):
     program = [
@@ -722,7 +677,6 @@ def seen(value):
     return Seen({"dtype": "torch.float32", "shape": np.shape(value), "value": np.array(value), "requires_grad": False})
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("twice", "is_declared"), [("", True), (" * len(torch.__name__)", False)])
 def test_zeros_where_there_is_no_second_derivative_are_declared_of_what_is_linear_in_pieces(twice, is_declared):
     pytest.importorskip("torch")
@@ -736,7 +690,6 @@ def test_zeros_where_there_is_no_second_derivative_are_declared_of_what_is_linea
     assert graphs(row, zeros) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("factor", "is_declared"), [("0.0", True), ("3.0", False)])
 def test_the_second_derivative_by_the_result_of_cumprod_is_declared_of_factors_of_which_one_is_0(factor, is_declared):
     pytest.importorskip("torch")
@@ -747,7 +700,6 @@ def test_the_second_derivative_by_the_result_of_cumprod_is_declared_of_factors_o
     assert graphs("the second derivative of `cumprod` by its result", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("then", "is_declared"), [("sqrt", True), ("cos", False)])
 def test_a_root_of_a_negative_is_declared_where_the_sign_of_a_zero_chooses_it(then, is_declared):
     pytest.importorskip("torch")
@@ -757,7 +709,6 @@ def test_a_root_of_a_negative_is_declared_where_the_sign_of_a_zero_chooses_it(th
     assert not declared("v2", there, here, program[0], "v2 = v1.sqrt() * len(torch.__name__)")
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("changed", "is_declared"), [("return z.mul_(y)", True), ("return z.mul(y.item())", False)])
 def test_a_change_in_place_of_a_tangent_of_all_samples_is_declared_where_pytorch_takes_it_out_of_place(
     changed, is_declared
@@ -770,7 +721,6 @@ def test_a_change_in_place_of_a_tangent_of_all_samples_is_declared_where_pytorch
     assert rows("an in-place operator inside `vmap` around forward mode", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("shape", "more", "is_declared"), [
     ("1, 1, 2, 2", "", True), ("1, 2, 2", "", False), ("1, 1, 2, 2", " * len(torch.__name__)", False)])  # fmt: skip
 def test_what_hooks_are_given_of_a_product_is_declared_of_four_dimensions(shape, more, is_declared):
@@ -782,7 +732,6 @@ def test_what_hooks_are_given_of_a_product_is_declared_of_four_dimensions(shape,
     assert graphs("what saved-tensor hooks are given of a product", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("numbers", "is_declared"), [("0.0, 0.0", True), ("2.0, 3.0", False)])
 def test_an_infinite_gradient_behind_cumprod_is_declared_where_a_factor_is_0(numbers, is_declared):
     pytest.importorskip("torch")
@@ -791,7 +740,6 @@ def test_an_infinite_gradient_behind_cumprod_is_declared_where_a_factor_is_0(num
     assert not declared("v1.grad", [INF, 0.0], [NAN, 1.0], *program)
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("rows_of_it", "is_declared"), [("1:", True), ("0:", False)])
 def test_an_index_beyond_nothing_is_declared_whatever_was_called_before(rows_of_it, is_declared):
     program = ["v1 = torch.ones(1, 1)", "try:\n    v1.index_fill_()\nexcept Exception:\n    pass", f"v2 = v1[{rows_of_it}]",
@@ -801,7 +749,6 @@ def test_an_index_beyond_nothing_is_declared_whatever_was_called_before(rows_of_
     assert rows("`index_add`, `index_copy`, `index_fill` of a tensor", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("change", "is_declared"), [("v2.zero_()", True), ("v1 * 1", False)])
 def test_a_view_that_a_checkpoint_takes_to_no_operator_is_declared_where_operators_refuse_it(change, is_declared):
     pytest.importorskip("torch")
@@ -815,7 +762,6 @@ def test_a_view_that_a_checkpoint_takes_to_no_operator_is_declared_where_operato
     assert graphs("`checkpoint`: an argument that no operator takes", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("made", "more", "is_declared"), [
     ("v2.as_strided((), ())", "", True), ("v2.sum()", "", False), ("v2.as_strided((), ())", " * len(torch.__name__)", False)])  # fmt: skip
 def test_a_view_that_a_function_changed_and_saved_is_declared_where_no_view_makes_a_difference(made, more, is_declared):
@@ -845,7 +791,6 @@ def test_no_gradient_at_a_marked_output_is_declared_under_vmap(mark, is_declared
     assert not graphs(row, Difference("g2[0]", "value", None, seen([1.0]), program))
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("more", "is_declared"), [("", True), (" * len(torch.__name__)", False)])
 def test_exponents_of_zeta_that_wrap_around_are_declared_where_numbers_that_do_not_agree(more, is_declared):
     pytest.importorskip("torch")
@@ -854,7 +799,6 @@ def test_exponents_of_zeta_that_wrap_around_are_declared_where_numbers_that_do_n
     assert declared("g2[0]", [90.0], [-1.1], *program) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("row", "values", "call", "other"), [
     ("gradient of `ldexp` by its first", (-128.0, 128.0), "torch.ldexp(a, torch.tensor([7], dtype=torch.int8))",
      "torch.ldexp(a, torch.tensor([7], dtype=torch.int8)) * len(torch.__name__)"),
@@ -870,7 +814,6 @@ def test_gradients_that_pytorch_has_of_numbers_are_declared_where_those_of_other
         assert rows(row, Difference("g2[0]", "value", there, here, program, tolerance=1e-9)) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("call", "is_declared"), [("torch.all(a, out=o)", True), ("torch.all(a * 1, out=o.zero_()).zero_()", False)]
 )
@@ -881,7 +824,6 @@ def test_truth_in_bytes_is_declared_where_nan_makes_the_difference(call, is_decl
     assert rows("`all(out=...)` of bytes, of NaN", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_orders_and_layouts_are_declared_where_they_make_the_difference():
     pytest.importorskip("torch")
     hooked = ["log = []", "v1 = torch.ones(1).requires_grad_()", "v2 = torch.ones(1, 1)",
@@ -924,7 +866,6 @@ def test_an_index_of_each_samples_own_is_declared_where_pytorch_asks_for_its_val
     assert graphs("an index that is a number of each sample's own", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_the_cycle_of_a_second_graph_is_recognized_though_the_leaf_that_holds_it_has_lost_its_name():
     pytest.importorskip("torch")
     program = ["v1 = torch.ones(0, dtype=torch.float64).requires_grad_()", "v4 = v1.as_strided((0,), (0,))", "del v1",
@@ -935,7 +876,6 @@ def test_the_cycle_of_a_second_graph_is_recognized_though_the_leaf_that_holds_it
     assert not graphs("the cycle that `backward(create_graph=True)` makes", other)
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("hooked", "is_declared"), [("y", True), ("z", False)])
 def test_hooks_of_the_node_of_a_layer_are_declared_and_those_of_another_are_not(hooked, is_declared):
     pytest.importorskip("torch")
@@ -945,7 +885,6 @@ def test_hooks_of_the_node_of_a_layer_are_declared_and_those_of_another_are_not(
     assert graphs("names in the graph", Difference("log", "value", [1, 0], [3, 0], program)) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("made", "is_declared"), [("v2.view(torch.complex128)", True), ("v2[:]", False)])
 def test_a_change_through_another_dtype_in_inference_mode_is_declared_where_a_copy_makes_no_difference(
     made, is_declared
@@ -957,7 +896,6 @@ def test_a_change_through_another_dtype_in_inference_mode_is_declared_where_a_co
     assert graphs("`view(dtype)` of inference tensors", found) is is_declared
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_a_gradient_that_a_late_hook_changed_is_declared_as_what_the_hook_wrote_is():
     pytest.importorskip("torch")
     program = ["x = torch.ones(2, 1).requires_grad_()", "y = x * 1", "y.register_hook(lambda g: (g,)[0])", "y.unsqueeze_(0)",
@@ -966,7 +904,6 @@ def test_a_gradient_that_a_late_hook_changed_is_declared_as_what_the_hook_wrote_
     assert graphs("hooks registered after `unsqueeze_`", found)
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("index", "is_declared"), [("1:2, 0::2", True), ("1:2", False)])
 def test_hooks_of_the_node_of_an_index_are_declared_where_it_is_of_several_dimensions(index, is_declared):
     pytest.importorskip("torch")
@@ -985,7 +922,6 @@ WRITTEN = ["x = torch.tensor([[1.0, 2.0]], dtype=torch.float64)", "y = torch.ten
            f"with {AD}.dual_level():\n    d = {AD}.make_dual(x, y)\n    d.mul_(y)\n    t1 = {AD}.unpack_dual(d)[1]", "z = y * 2"]  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("row", "statements", "place"), [
     ("a third derivative of `norm` and `renorm`", HESSIAN, "statement 3"),
     ("a tangent given to `make_dual`", WRITTEN, "y"),
@@ -1009,7 +945,6 @@ def test_what_pytorch_makes_of_its_own_memory_is_declared(row, statements, place
     assert found and all(any(entry.applies(d) for entry in entries) for d in found)
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_what_has_another_cause_is_not_declared_beside_them():
     pytest.importorskip("torch")
     saved = Raised("refusal", "RuntimeError: one of the variables ... has been modified by an inplace operation")
