@@ -13,7 +13,7 @@ import rushlight.kernels as k
 from rushlight.kernels.native import loader
 from rushlight.kernels.sums import joined
 
-EACH = pytest.mark.parametrize("kind", [bfloat16, np.float16])
+pytestmark = pytest.mark.parametrize("kind", [bfloat16, np.float16])
 SHAPES = ((1, 1), (3, 5), (7, 65), (33, 2049), (2, 5001))
 PLANES = ((2, 4, 1), (3, 6, 7, 5), (5, 70), (2, 4, 50, 43), (1, 8, 1))
 
@@ -42,7 +42,6 @@ def same(found: Any, want: Any, kind: Any) -> None:
         np.testing.assert_allclose(np.asarray(a, np.float32), np.asarray(b, np.float32), rtol=step, atol=step / 4)
 
 
-@EACH
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("affine", [True, False])
 def test_norms_of_rows(kind: Any, shape: tuple[int, int], affine: bool) -> None:
@@ -57,7 +56,6 @@ def test_norms_of_rows(kind: Any, shape: tuple[int, int], affine: bool) -> None:
     same(k.rms_norm_backward(g, x, rstd, w, needs[:2]), k.rms_norm_backward(*wide(g, x), rstd, *wide(w), needs[:2]), kind)  # fmt: skip
 
 
-@EACH
 @pytest.mark.parametrize("shape", PLANES)
 @pytest.mark.parametrize("affine", [True, False])
 def test_norms_of_channels(kind: Any, shape: tuple[int, ...], affine: bool) -> None:
@@ -74,7 +72,6 @@ def test_norms_of_channels(kind: Any, shape: tuple[int, ...], affine: bool) -> N
     same(k.batch_apply(x, *found[1:], w, b, True), k.batch_apply(wide(x)[0], *found[1:], *wide(w, b), True), kind)
 
 
-@EACH
 @pytest.mark.parametrize("special", [False, True])
 @pytest.mark.parametrize(("shape", "axis"), [((3, 5), 1), ((4, 2049), 1), ((70, 300), 0), ((2, 9, 130), 1), ((600, 3), 0)])  # fmt: skip
 def test_softmax(kind: Any, shape: tuple[int, ...], axis: int, special: bool) -> None:
@@ -87,7 +84,6 @@ def test_softmax(kind: Any, shape: tuple[int, ...], axis: int, special: bool) ->
             same(back(g, made, axis), back(*wide(g, made), axis), kind)
 
 
-@EACH
 @pytest.mark.parametrize("special", [False, True])
 @pytest.mark.parametrize(("shape", "axes"), [((9001,), None), ((90, 103), (1,)), ((90, 103), (0,)), ((3, 70, 60), (1,)), ((200_003,), (0,)), ((1100, 300), (0,))])  # fmt: skip
 def test_sums(kind: Any, shape: tuple[int, ...], axes: Any, special: bool) -> None:
@@ -106,7 +102,6 @@ def test_sums(kind: Any, shape: tuple[int, ...], axes: Any, special: bool) -> No
             np.testing.assert_array_equal(found.view(np.uint16), exact.astype(kind).view(np.uint16))
 
 
-@EACH
 def test_products_and_extrema(kind: Any) -> None:
     x = (np.random.default_rng(0).random((700, 120)) + 0.5).astype(kind)
     x[0, 5], x[1, 7], x[2, 3] = np.nan, np.inf, 0
@@ -117,7 +112,6 @@ def test_products_and_extrema(kind: Any) -> None:
                 same(found, ufunc.reduce(wide(x)[0], axes), kind)
 
 
-@EACH
 def test_rows_apart_in_memory(kind: Any) -> None:
     x = numbers(0, (40, 600), kind)[:, ::2]
     same(k.softmax(x, 1), k.softmax(x.copy(), 1), kind)
@@ -126,7 +120,6 @@ def test_rows_apart_in_memory(kind: Any) -> None:
     same(k.add_up(x, (1,), dtype=np.float32), k.add_up(x.copy(), (1,), dtype=np.float32), kind)
 
 
-@EACH
 @pytest.mark.skipif(not loader.tables(), reason="no native kernels here")
 def test_nothing_as_large_is_made_beside_the_result(kind: Any) -> None:
     x = numbers(0, (512, 1024), kind)

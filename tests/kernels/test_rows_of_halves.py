@@ -15,14 +15,13 @@ from rushlight.kernels.sums import add_up
 from rushlight.tensor import wrap
 
 HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
-half_dtypes = pytest.mark.parametrize("half", HALVES, ids=str)
+pytestmark = pytest.mark.parametrize("half", HALVES, ids=str)
 
 
 def every(half: Any) -> Any:
     return np.arange(1 << 16, dtype=np.uint16).view(half)
 
 
-@half_dtypes
 @pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite", "signbit", "logical_not"])
 def test_kinds_of_every_number(half: Any, name: str) -> None:
     x = every(half)
@@ -40,7 +39,6 @@ def test_kinds_of_every_number(half: Any, name: str) -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
-@half_dtypes
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 @pytest.mark.parametrize("shape", [(1,), (300,), (1000,), (70, 13), (13, 129), (3, 40, 257), (2, 100000)], ids=str)
 def test_places_of_extremes(rng: np.random.Generator, half: Any, name: str, shape: tuple[int, ...]) -> None:
@@ -64,7 +62,6 @@ def test_places_of_extremes(rng: np.random.Generator, half: Any, name: str, shap
                     () if dim is None else [n for i, n in enumerate(lying.shape) if i != dim]))  # fmt: skip
 
 
-@half_dtypes
 def test_extremes_along_a_dimension(rng: np.random.Generator, half: Any) -> None:
     for shape in ((5, 7), (300, 40)):
         x = rng.standard_normal(shape).astype(half)
@@ -78,7 +75,6 @@ def test_extremes_along_a_dimension(rng: np.random.Generator, half: Any) -> None
                     x.astype(np.float32), np.expand_dims(want, dim), dim).squeeze(dim))  # fmt: skip
 
 
-@half_dtypes
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 15, 16, 17, 33])
 def test_sums_of_short_rows(rng: np.random.Generator, half: Any, count: int) -> None:
     x = rng.standard_normal((20001 // count * 3 + 5, count)).astype(half)
@@ -97,7 +93,6 @@ def alike(a: Any, b: Any) -> None:
     np.testing.assert_array_equal(a, b)
 
 
-@half_dtypes
 @pytest.mark.parametrize("sizes", [(1, 1), (3, 5), (700, 10), (40, 1000), (2, 70000)], ids=str)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_cross_entropy_is_that_of_float32_rounded(
@@ -123,7 +118,6 @@ def test_cross_entropy_is_that_of_float32_rounded(
             alike(into, found)
 
 
-@half_dtypes
 @pytest.mark.parametrize("count", [1, 7, 8, 511, 513, 40003])
 def test_dropout_is_that_of_float32_rounded(rng: np.random.Generator, half: Any, count: int) -> None:
     x, mask = rng.standard_normal(count).astype(half), rng.integers(0, 256, (count + 7) // 8).astype(np.uint8)
@@ -135,7 +129,6 @@ def test_dropout_is_that_of_float32_rounded(rng: np.random.Generator, half: Any,
     alike(x, found)
 
 
-@half_dtypes
 @pytest.mark.parametrize("name", ["frac", "deg2rad", "rad2deg"])
 def test_fractions_and_angles_are_rounded_once(half: Any, name: str) -> None:
     for x in (every(half), every(half)[:300], every(half)[::7]):
@@ -144,13 +137,11 @@ def test_fractions_and_angles_are_rounded_once(half: Any, name: str) -> None:
             alike(found, getattr(torch, name)(wrap(x.astype(np.float32)))._array.astype(half))
 
 
-@half_dtypes
 def test_numbers_that_are_not_zero_are_counted(half: Any) -> None:
     x = every(half)
     assert int(torch.count_nonzero(wrap(x))) == (1 << 16) - 2 == int(torch.count_nonzero(wrap(x), 0))
 
 
-@half_dtypes
 def test_parts_of_numbers_and_infinities(half: Any) -> None:
     x = every(half)
     with np.errstate(all="ignore"):
@@ -169,7 +160,6 @@ def test_parts_of_numbers_and_infinities(half: Any) -> None:
             np.testing.assert_array_equal(getattr(torch, name)(wrap(given))._array, numbers == sign * np.inf)
 
 
-@half_dtypes
 def test_cross_products_and_rows_of_limited_norm(rng: np.random.Generator, half: Any) -> None:
     for shape, dim in (((2000, 3), 1), ((2000, 3), -1), ((3, 700), 0), ((300, 3, 40), 1), ((4, 3), 1)):
         x, y = (rng.standard_normal(shape).astype(half) for _ in range(2))
@@ -182,7 +172,6 @@ def test_cross_products_and_rows_of_limited_norm(rng: np.random.Generator, half:
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=2e-2)
 
 
-@half_dtypes
 @pytest.mark.parametrize("shape", [(300, 5), (300, 311), (2, 70000)], ids=str)
 def test_sums_of_rows_are_rounded_once(path: str, half: Any, shape: tuple[int, ...]) -> None:
     row = np.full((1, shape[1]), 3, half)
