@@ -14,6 +14,7 @@ from rushlight.nn import functional as F
 from rushlight.nn import init, rnn_fused
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
+from rushlight.nn.modules.utils import unusual
 from rushlight.nn.parameter import Parameter
 from rushlight.nn.utils.rnn import PackedSequence
 from rushlight.tensor import Tensor
@@ -142,13 +143,15 @@ class RNNBase(Module):
 
     def extra_repr(self) -> str:
         """Sizes, and what differs from the defaults."""
-        parts = [f"{self.input_size}, {self.hidden_size}"]
-        usual = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0,
-                 "bidirectional": False}  # fmt: skip
-        for name, value in usual.items():
-            if getattr(self, name) != value:
-                parts.append(f"{name}={getattr(self, name)}")
-        return ", ".join(parts)
+        usual = {
+            "proj_size": 0,
+            "num_layers": 1,
+            "bias": True,
+            "batch_first": False,
+            "dropout": 0,
+            "bidirectional": False,
+        }
+        return ", ".join([f"{self.input_size}, {self.hidden_size}", *unusual(self, **usual)])
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state.setdefault("proj_size", 0)

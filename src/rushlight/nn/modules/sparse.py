@@ -9,6 +9,7 @@ from rushlight.engine.modes import no_grad
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
+from rushlight.nn.modules.utils import unusual
 from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
 
@@ -123,9 +124,7 @@ class Embedding(_Table):
     def extra_repr(self) -> str:
         """Sizes, and what differs from the defaults."""
         parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
-        for name, usual in (("padding_idx", None), ("max_norm", None), ("norm_type", 2), ("scale_grad_by_freq", False)):
-            if getattr(self, name) != usual:
-                parts.append(f"{name}={getattr(self, name)}")
+        parts += unusual(self, padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False)
         return ", ".join([*parts, "sparse=True"] if self.sparse else parts)
 
     @classmethod
@@ -209,9 +208,7 @@ class EmbeddingBag(_Table):
     def extra_repr(self) -> str:
         """Sizes, and what differs from the defaults."""
         parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
-        for name, usual in (("max_norm", None), ("norm_type", 2), ("scale_grad_by_freq", False)):
-            if getattr(self, name) != usual:
-                parts.append(f"{name}={getattr(self, name)}")
+        parts += unusual(self, max_norm=None, norm_type=2, scale_grad_by_freq=False)
         parts.append(f"mode={self.mode!r}")
         return ", ".join(parts if self.padding_idx is None else [*parts, f"padding_idx={self.padding_idx}"])
 

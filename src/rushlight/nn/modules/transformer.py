@@ -291,14 +291,50 @@ def _length(x: Tensor, layers: ModuleList) -> int | None:
     return int(x.shape[1 if getattr(attention, "batch_first", False) else 0])
 
 
-class _Layer(Module):
-    """What encoder and decoder layers share: self-attention, two linear maps, norms and dropouts."""
+class _TransformerLayer(Module):
+    """What encoder and decoder layers share: self-attention, two linear maps, and a norm and a dropout for each block."""
 
+    _attentions: tuple[str, ...]
     activation: Any
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: device | str | int | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        options = {"device": device, "dtype": dtype}
+        for name in self._attentions:
+            attention = MultiheadAttention(
+                d_model, nhead, dropout=dropout, batch_first=batch_first, bias=bias, **options
+            )
+            self.add_module(name, attention)
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **options)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **options)
+        self.norm_first = norm_first
+        blocks = range(1, len(self._attentions) + 2)
+        for i in blocks:
+            self.add_module(f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options))
+        for i in blocks:
+            self.add_module(f"dropout{i}", Dropout(dropout))
+        self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self.__dict__.setdefault("activation", F.relu)
+
+    def _sa_block(self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Any, is_causal: bool = False) -> Tensor:
+        return self.dropout1(self._attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
 
     def _feed_forward(self, x: Tensor, last: Dropout) -> Tensor:
         return last(self.linear2(self.dropout(self.activation(self.linear1(x)))))
@@ -318,40 +354,13 @@ class _Layer(Module):
         return attended
 
 
-class TransformerEncoderLayer(_Layer):
+class TransformerEncoderLayer(_TransformerLayer):
     """Self-attention and two linear maps, each with dropout, a residual connection and a LayerNorm.
 
     Args: as Transformer.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: device | str | int | None = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        options = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **options
-        )
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **options)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **options)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
+    _attentions = ("self_attn",)
 
     @property
     def activation_relu_or_gelu(self) -> int:
@@ -377,49 +386,17 @@ class TransformerEncoderLayer(_Layer):
         x = self.norm1(x + self._sa_block(x, mask, padding, is_causal))
         return self.norm2(x + self._ff_block(x))
 
-    def _sa_block(self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Any, is_causal: bool = False) -> Tensor:
-        return self.dropout1(self._attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
-
     def _ff_block(self, x: Tensor) -> Tensor:
         return self._feed_forward(x, self.dropout2)
 
 
-class TransformerDecoderLayer(_Layer):
+class TransformerDecoderLayer(_TransformerLayer):
     """Self-attention, attention to the encoder's output and two linear maps, each with dropout, residual and norm.
 
     Args: as Transformer.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: device | str | int | None = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        options = {"device": device, "dtype": dtype}
-        for name in ("self_attn", "multihead_attn"):
-            attention = MultiheadAttention(
-                d_model, nhead, dropout=dropout, batch_first=batch_first, bias=bias, **options
-            )
-            self.add_module(name, attention)
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **options)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **options)
-        self.norm_first = norm_first
-        for i in (1, 2, 3):
-            self.add_module(f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options))
-        for i in (1, 2, 3):
-            self.add_module(f"dropout{i}", Dropout(dropout))
-        self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
+    _attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,
@@ -443,9 +420,6 @@ class TransformerDecoderLayer(_Layer):
         x = self.norm1(x + self._sa_block(x, *own))
         x = self.norm2(x + self._mha_block(x, memory, *other))
         return self.norm3(x + self._ff_block(x))
-
-    def _sa_block(self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Any, is_causal: bool = False) -> Tensor:
-        return self.dropout1(self._attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
 
     def _mha_block(
         self, x: Tensor, mem: Tensor, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False

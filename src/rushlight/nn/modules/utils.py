@@ -28,6 +28,12 @@ def _reverse_repeat_tuple(values: tuple[Any, ...], n: int) -> tuple[Any, ...]:
     return tuple(value for value in reversed(values) for _ in range(n))
 
 
+def unusual(module: object, **usual: object) -> list[str]:
+    """`name=value` of each attribute that is not as usual."""
+    found = {name: getattr(module, name) for name in usual}
+    return [f"{name}={value}" for name, value in found.items() if value != usual[name]]
+
+
 def _list_with_default(out_size: list[Any], defaults: list[int]) -> list[int]:
     """`out_size` with None replaced by the last of `defaults`."""
     if len(defaults) <= len(out_size):
