@@ -83,6 +83,7 @@ def test_the_shapes_of_a_twin_ask_for_what_it_asks() -> None:
     record = op(name="with_wrong_shapes")(forward_of_one).op
     with pytest.raises(TypeError, match="with_wrong_shapes: the shapes of a twin ask for 'input'"):
         record.grad("input", raw=lambda g: g, shapes=lambda input, make: make.gradient(0))(lambda g: g)
+    del OPS["with_wrong_shapes"]
 
 
 class Making:

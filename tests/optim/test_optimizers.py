@@ -291,7 +291,6 @@ def test_blocks_do_not_show(monkeypatch):
         results = []
         for size in (1 << 20, 37):
             monkeypatch.setattr(blocks, "BLOCK", size)
-            monkeypatch.setattr("rushlight.optim.adafactor.BLOCK", size)
             for array in (start.copy(), np.asfortranarray(start)):
                 p = torch.nn.Parameter(wrap(array))
                 o = make(name, [p], **{"lr": 0.05, **options})

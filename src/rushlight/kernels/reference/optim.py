@@ -81,9 +81,9 @@ def blocks(*arrays: Array | None) -> Iterator[tuple[Any, ...]]:
             yield from blocks(*(None if a is None else a[at] for a in arrays))
 
 
-def runs_of_rows(matrix: Array, elements: int = BLOCK) -> Iterator[slice]:
-    """Runs of rows of a matrix that together have about so many elements."""
-    count = max(1, elements // max(matrix.shape[1], 1))
+def runs_of_rows(matrix: Array, elements: int | None = None) -> Iterator[slice]:
+    """Runs of rows of a matrix that together have about so many elements, by default those of a block."""
+    count = max(1, (elements or BLOCK) // max(matrix.shape[1], 1))
     return (slice(start, start + count) for start in range(0, len(matrix), count))
 
 
