@@ -113,3 +113,16 @@ def test_tuples_are_lists_in_declarations() -> None:
         tuple_to_list(tuple[int, ...]) == tuple_to_list(tuple[int, int]) == list[int] and tuple_to_list(tuple) is list
     )
     assert typing.get_args(tuple_to_list(tuple[int, bool])) == (int | bool,)
+
+
+def test_a_device_holds_within_generators_and_for_windows():
+    @set_device("meta")
+    def made():
+        yield rushlight.ones(2)
+        yield rushlight.signal.windows.hann(3)
+
+    assert [t.device.type for t in made()] == ["meta", "meta"] and rushlight.ones(1).device.type == "cpu"
+    with rushlight.device("meta"):
+        for name in rushlight.signal.windows.__all__:
+            more = {"general_cosine": {"a": [0.5]}}.get(name, {})
+            assert getattr(rushlight.signal.windows, name)(4, **more).device.type == "meta"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.state import modes
 from rushlight.dispatch.dims import as_int
 from rushlight.dispatch.named import named
 from rushlight.tensor import Tensor, strided, wrap
@@ -40,8 +41,9 @@ def checked(name: str, M: int, dtype: dtype | None, layout: layout | None) -> An
 
 def made(values: Array, dtype: dtype, device: device | str | int | None, requires_grad: bool) -> Tensor:
     """The window as a tensor."""
-    t = wrap(np.asarray(values).astype(dtype.numpy)).to(device) if device is not None else wrap(
-        np.asarray(values).astype(dtype.numpy))  # fmt: skip
+    t = wrap(np.asarray(values).astype(dtype.numpy))
+    place = modes.default_device if device is None else device
+    t = t if place is None else t.to(place)
     return t.requires_grad_() if requires_grad else t
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.devices import device as Device
+from rushlight.utils._contextlib import context_decorator
 
 if TYPE_CHECKING:
     from rushlight.basics.devices import device
@@ -38,12 +38,4 @@ def set_device(device: device | str | int | None) -> Callable[[Callable[..., Any
     device(type='meta')
     """
 
-    def decorate(func: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(func)
-        def inner(*args: Any, **kwargs: Any) -> Any:
-            with DeviceContext(device):
-                return func(*args, **kwargs)
-
-        return inner
-
-    return decorate
+    return lambda func: context_decorator(lambda: DeviceContext(device), func)
