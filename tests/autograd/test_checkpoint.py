@@ -5,6 +5,7 @@ import functools
 import gc
 import tracemalloc
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -604,3 +605,47 @@ def test_no_warnings():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         again(torch.sin, a).sum().backward()
+
+
+class KeepsItsResult(torch.autograd.Function):
+    """Saves what it made, and something after that."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        made = x * 2
+        ctx.save_for_backward(made, x)
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        made, x = ctx.saved_tensors
+        return g * 2 + 0 * made * x
+
+
+def test_a_second_run_that_ends_in_a_custom_function_is_gone_without_the_collector() -> None:
+    """It ends while the function saves: its result led to its node, and that to what was to be saved."""
+    x = torch.ones(100_000, requires_grad=True)
+    gc.collect()
+    gc.disable()
+    try:
+        sizes = []
+        for _ in range(3):
+            checkpoint(KeepsItsResult.apply, x, use_reentrant=False).sum().backward()
+            x.grad = None
+            sizes.append(torch.memory.current())
+    finally:
+        gc.enable()
+    assert sizes[0] == sizes[1] == sizes[2]
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_recurrent_layers_are_computed_again_once(kind: str) -> None:
+    model = getattr(torch.nn, kind)(4, 8, 2)
+    calls = []
+
+    def forward(x: Any) -> Any:
+        calls.append(1)
+        return model(x)[0]
+
+    checkpoint(forward, torch.ones(5, 3, 4), use_reentrant=False).sum().backward()
+    assert len(calls) == 2

@@ -158,3 +158,50 @@ def test_a_leak_comes_first_in_bytes_of_a_step() -> None:
     first, *others = memory.advise(memory.recording())
     assert first.name == "leak" and first.each_step == 120_000 and "+120 kB every step" in str(first)
     assert others and max(a.saves for a in others) > first.saves and not any(a.each_step for a in others)
+
+
+def names_of_advice(model: Any, optimizer: Any, step: Callable[[], object]) -> list[str]:
+    """Which advice is given to a loop."""
+    memory.record_history(max_entries=1 << 16)
+    try:
+        for _ in range(2):
+            step()
+            optimizer.step()
+            optimizer.zero_grad()
+    finally:
+        memory.record_history(None)
+    return [advice.name for advice in memory.advise(memory.recording())]
+
+
+def two_backward_calls(model: Any) -> None:
+    x = torch.ones(16, 600)
+    one, other = model(x).square().mean(), model(x).abs().mean()
+    one.backward()
+    other.backward()
+
+
+def one_of_two_losses(model: Any) -> None:
+    out = model(torch.ones(16, 600))
+    torch.autograd.backward([out.square().mean(), out.abs().mean()])
+
+
+@pytest.mark.parametrize(
+    ("step", "options", "refused"),
+    [
+        (two_backward_calls, {}, {"in_backward"}),
+        (one_of_two_losses, {"amsgrad": True}, {"eight_bit"}),
+        (one_of_two_losses, {}, set()),
+    ],
+)
+def test_what_would_be_refused_is_not_advised(step: Any, options: dict[str, Any], refused: set[str]) -> None:
+    model = nn.Sequential(*(nn.Linear(600, 600) for _ in range(3)))
+    names = names_of_advice(model, torch.optim.AdamW(model.parameters(), **options), lambda: step(model))
+    assert {"in_backward", "eight_bit"} - set(names) == refused
+
+
+def test_what_one_node_needs_at_once_is_not_advised_to_be_computed_again() -> None:
+    """All that a recurrent layer saved is there again when its backward begins."""
+    model = nn.LSTM(64, 128, 2)
+    x = torch.randn(40, 32, 64)
+    optimizer = torch.optim.Adam(model.parameters())
+    assert "checkpoint" not in names_of_advice(model, optimizer, lambda: model(x)[0].square().mean().backward())

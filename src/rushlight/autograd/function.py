@@ -162,7 +162,8 @@ class FunctionCtx:
         """Turn what the user saved into what the context keeps."""
         hooks = saved_hooks()
         saved: list[Any] = []
-        for t in self.to_save:
+        given, self.to_save = self.to_save, ()  # before hooks raise: an output would hold its node, which holds this
+        for t in given:
             nr = last_place(t, outputs)  # as `finish` takes the last
             if t is None:
                 saved.append(None)
@@ -178,7 +179,7 @@ class FunctionCtx:
                 ):  # what is not differentiable may be changed to depend on the node
                     t = alias(t)
                 saved.append((t, None, counted(t)))
-        self._saved, self.to_save, self._recorded = saved, (), True
+        self._saved, self._recorded = saved, True
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:

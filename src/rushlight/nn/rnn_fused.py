@@ -155,11 +155,12 @@ class _Layer(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
+        saved = ctx.saved_tensors  # asked for once: in a checkpoint it is computed again each time, in a store read
         end = -1 - ctx.count_kept
-        *tensors, out = ctx.saved_tensors[: end + 1 or None]
+        *tensors, out = saved[: end + 1 or None]
         if modes.grad or (modes.levels and owned((*grads, *tensors))):
             return _differentiably(ctx, tensors, grads)
-        kept = [t._array for t in ctx.saved_tensors[len(tensors) + 1 :]]
+        kept = [t._array for t in saved[len(tensors) + 1 :]]
         plan, n = ctx.plan, ctx.n
         x, *rest = (t._array for t in tensors)
         state, w = rest[:n], Weights(rest[n:], plan.bias, plan.projected)

@@ -21,6 +21,7 @@ from rushlight.memory.advice.whatif import (
     changes,
     joined,
 )
+from rushlight.memory.recordings.recording import ALLOC, SEVERAL
 from rushlight.memory.recordings.replay import near
 from rushlight.optim.small.eight_bit import FORMS, kept
 from rushlight.optim.small.eight_bit import SMALLEST as SMALLEST_IN_CODES
@@ -63,7 +64,7 @@ def optimizer_in_backward(run: Run) -> Applied | None:
     norm takes two runs of backward, and activations stay for the second.
     """
     treatments = run.recording.treatments
-    if "GradScaler" in treatments or len(treatments) > 1:
+    if "GradScaler" in treatments or SEVERAL in treatments or len(treatments) > 1:
         return None
     grads = run.of(GRADIENT)
     ready = run.became(GRADIENT)[grads]
@@ -186,8 +187,21 @@ def offloaded(run: Run) -> Applied | None:
     later = following(run.size[blocks][order], IN_FLIGHT * largest) + 1  # beside the one that is in use
     back = np.full(len(blocks), -1, np.int64)
     back[order[later < len(blocks)]] = death[blocks][order[later[later < len(blocks)]]]
+    back = np.minimum(back, wanted(run, death[blocks]))
     gone = changes(blocks, leaves, back, run.size[blocks])
     return Applied(gone, at_peak(run, blocks), number=len(blocks), largest=largest)
+
+
+def wanted(run: Run, deaths: np.ndarray) -> np.ndarray:
+    """From when on what backward frees at these moments is in use: since the frees before, of what it does not free at once."""
+    made = np.cumsum(run.recording.action == ALLOC)
+    _, group = np.unique(made[deaths], return_inverse=True)
+    last = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(last, group, deaths)
+    starts = run.starts("backward")
+    begun = starts[np.maximum(np.searchsorted(starts, deaths, side="right") - 1, 0)]
+    found: np.ndarray = np.maximum(np.concatenate([[0], last[:-1] + 1])[group], begun)
+    return found
 
 
 def following(sizes: np.ndarray, room: int) -> np.ndarray:
@@ -248,6 +262,9 @@ def recomputed(run: Run, blocks: np.ndarray, members: np.ndarray, pattern: str) 
     ends = np.sort(death[blocks])
     place = np.searchsorted(ends, first) - 1  # the death just before the part's backward: of the part that comes after
     back = np.where(place >= 0, ends[np.maximum(place, 0)] + 1, first)
+    starts = run.starts("backward")  # of the part whose backward is the first
+    begun = np.searchsorted(starts, first, side="right") - 1
+    back = np.maximum(back, np.where(begun >= 0, starts[np.maximum(begun, 0)], first) if len(starts) else first)
     back = np.where((back > last) & (back <= first), back, first)
     stays = birth[chosen] == last[group]  # a part's output
     gone = changes(chosen[~stays], last[group][~stays] + 1, back[group][~stays], run.size[chosen[~stays]])
@@ -303,7 +320,7 @@ def eight_bit_state(run: Run) -> Applied | None:
     r, states = run.recording, run.of(OPTIMIZER_STATE)
     makers = [(r.operators[at] if at >= 0 else "").removesuffix(".step") for at in r.operator[states].tolist()]
     full = np.array([maker in FORMS for maker in makers], bool) & (run.size[states] >= 4 * SMALLEST_IN_CODES)
-    if not full.any():
+    if not full.any() or keeps_more(run, states[full], makers[int(full.argmax())]):
         return None
     birth, death = run.lives
     chosen = states[full]
@@ -311,6 +328,13 @@ def eight_bit_state(run: Run) -> Applied | None:
     gone = changes(chosen, birth[chosen], death[chosen], sizes - kept(sizes // 4))
     name = FORMS[next(maker for maker, is_full in zip(makers, full.tolist(), strict=True) if is_full)]
     return Applied(gone, at_peak(run, chosen), name, len(chosen))
+
+
+def keeps_more(run: Run, states: np.ndarray, maker: str) -> bool:
+    """Whether an optimizer keeps more for a parameter than its 8-bit form can: the largest mean squares, with `amsgrad`."""
+    parameters = run.of(PARAMETER)
+    trained = np.isin(run.size[parameters], run.size[states]).sum()
+    return len(states) > (2 if maker.startswith("Adam") else 1) * max(int(trained), 1)
 
 
 def leaked(run: Run) -> Applied | None:

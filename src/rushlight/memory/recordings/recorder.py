@@ -31,7 +31,7 @@ from rushlight.memory.counting.holders import (
     PARAMETER,
     TEMPORARY,
 )
-from rushlight.memory.recordings.recording import ALLOC, MARK, PHASE, PHASES, Frame, Recording
+from rushlight.memory.recordings.recording import ALLOC, MARK, PHASE, PHASES, SEVERAL, Frame, Recording
 from rushlight.memory.recordings.replay import most_telling
 from rushlight.nn.modules import module as nn_module
 from rushlight.nn.parameter import Parameter
@@ -61,6 +61,7 @@ class Recorder:
         self.treatments: dict[str, None] = {}  # of gradients between backward and step
         self.local = threading.local()
         self.phase = NONE
+        self.accumulated = False  # whether gradients were, in this phase
         self.steps = 0  # of optimizers
         self.names: dict[int, str] = {}
         self.homes: dict[int, str] = {}  # the module of a parameter or its state, by the address of its block
@@ -148,7 +149,7 @@ class Recorder:
     def enter_phase(self, phase: int, since: int = 0) -> None:
         """Note that the program does something else, from now on or since a time of the clock."""
         if phase != self.phase:
-            self.phase = phase
+            self.phase, self.accumulated = phase, False
             self.library.mark(PHASE, phase, since)
 
     # What observers are told ----------------------------------------------------------------------------
@@ -172,6 +173,8 @@ class Recorder:
     def begin(self, kind: int, what: Any, inputs: tuple[Any, ...], statics: tuple[float, ...]) -> int:
         """Something begins; when."""
         if kind == events.ROOT:
+            if self.accumulated and modes.run is None:
+                self.treatments[SEVERAL] = None
             self.enter_phase(BACKWARD)
         elif kind == events.LEAF:
             self.gradient(what)
@@ -220,6 +223,7 @@ class Recorder:
 
     def gradient_of(self, leaf: Tensor) -> None:
         """A gradient was accumulated."""
+        self.accumulated = self.phase == BACKWARD
         if isinstance(leaf._grad, Tensor):
             self.categorize(leaf._grad._held, GRADIENT)
 

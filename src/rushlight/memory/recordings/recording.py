@@ -29,6 +29,7 @@ PHASES = ("", "forward", "backward", "optimizer")
 """What the program was doing; the number of a phase is its place here."""
 
 ALLOC, FREE, CATEGORY, PHASE, MARK = range(5)
+SEVERAL = "several backward calls"  # one after another, that make a step
 """Actions: a block is born; it dies; its category changes; a phase begins (value: its number); the user's mark (value:
 its place in `marks`)."""
 
@@ -53,8 +54,8 @@ class Recording:
     `initial` blocks were alive when the recording began: no event tells of their birth; `initial_category` (initial).
 
     Tables: `stacks`, tuples of frames, innermost first; `operators` and `modules`, names ("conv2d", "layers.0.attention");
-    `marks`.  `treatments`: what is done with gradients between backward and step, as arguments of `optim.in_backward`, or
-    "GradScaler".
+    `marks`.  `treatments`: what is done with gradients between backward and step, as arguments of `optim.in_backward`,
+    "GradScaler", or `SEVERAL`.
     """
 
     time: Any
