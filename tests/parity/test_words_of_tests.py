@@ -163,6 +163,8 @@ t.atleast_1d([1, 2]) @@ TypeError: .*expected Tensor
 t.ones(2)[::0] @@ slice step cannot be zero
 t.tensor(1)[:] @@ slice\(\) cannot be applied to a 0-dim tensor
 t.zeros(2, -1) @@ Dimension size must be non-negative
+t.utils.data.DataLoader([1], num_workers=1, prefetch_factor=-1) @@ prefetch_factor option should be non-negative
+t.optim.SGD(t.ones(1), lr=0.1) @@ should be an iterable of Tensors or dicts, but got torch.FloatTensor
 t.ones(2).to_sparse().__dlpack__() @@ Can't export tensors with layout other than torch.strided
 t.ones(2).__dlpack__(stream=t) @@ stream must be ``int`` or ``none``
 (lambda c: (t.from_dlpack(c), t.from_dlpack(c)))(t.ones(2).__dlpack__()) @@ from_dlpack received an invalid capsule

@@ -184,7 +184,7 @@ class Optimizer:
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
-                f"{type(params).__name__}; wrap it in a list"
+                f"{params.type()}; wrap it in a list"
             )
         if hasattr(params, "parameters") and not isinstance(params, Iterable):
             name = type(params).__name__

@@ -228,7 +228,7 @@ def _check_workers(
             "multiprocessing, otherwise set prefetch_factor to None."
         )
     if prefetch_factor is not None and prefetch_factor < 0:
-        raise ValueError(f"prefetch_factor option should be positive, got {prefetch_factor}")
+        raise ValueError(f"prefetch_factor option should be non-negative, and 1 or more: got {prefetch_factor}")
     if prefetch_factor == 0:
         raise AssertionError("prefetch_factor option should be positive, got 0: workers would never begin")
     if persistent_workers and num_workers == 0:
