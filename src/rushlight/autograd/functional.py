@@ -288,16 +288,15 @@ def vhp(
         at = prepared(given, create_graph, "vhp")
         vectors = vector_for(v, at, was_tuple, "vhp", "the input to the user-provided function is")
         out = single_output(func, "vhp", strict)(*at)
-        jac = filled(gradients((out,), at, (None,), True), at, strict, True, "back") if not strict else \
-            strict_jacobian(out, at)  # fmt: skip
+        jac = scalar_jacobian(out, at, strict)
         products = filled(gradients(jac, at, vectors, create_graph), at, strict, create_graph, "double_back")
     return finished((out,), False, create_graph), finished(products, was_tuple, create_graph)
 
 
-def strict_jacobian(out: Tensor, at: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """The gradient of a scalar, checked to exist and to be differentiable again."""
-    jac = filled(gradients((out,), at, (None,), True), at, True, False, "back")
-    check_jacobian(jac, True)
+def scalar_jacobian(out: Tensor, at: tuple[Tensor, ...], strict: bool) -> tuple[Tensor, ...]:
+    """The gradient of a scalar, to be differentiated again; strict: checked to exist and to allow that."""
+    jac = filled(gradients((out,), at, (None,), True), at, strict, not strict, "back")
+    check_jacobian(jac, strict)
     return jac
 
 
@@ -322,11 +321,7 @@ def hvp(
         at = prepared(given, create_graph, "hvp")
         vectors = vector_for(v, at, was_tuple, "hvp", "the input to the user-provided function is")
         out = single_output(func, "hvp", strict)(*at)
-        jac = (
-            strict_jacobian(out, at)
-            if strict
-            else filled(gradients((out,), at, (None,), True), at, False, True, "back")
-        )
+        jac = scalar_jacobian(out, at, strict)
         anchors = tuple(wrap(np.zeros(x._array.shape, x._array.dtype)).requires_grad_() for x in at)
         double = filled(gradients(jac, at, anchors, True), at, strict, True, "double_back")
         products = gradients(double, anchors, vectors, create_graph)
