@@ -160,3 +160,20 @@ def test_layouts_are_those_of_the_first_time() -> None:
     saved = [r() for _, r in store.recipes.regions.values()]
     assert any(r is not None and isinstance(r.kept, Again) for r in saved)
     z.sum().backward()
+
+
+def norm_state(wrap: Any) -> list[Any]:
+    """What three steps leave in a batch norm."""
+    torch.manual_seed(0)
+    part = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8), torch.nn.Tanh())
+    model = wrap(part)
+    for _ in range(3):
+        model(torch.randn(6, 8)).square().sum().backward()
+    part.eval()
+    model(torch.randn(6, 8)).sum().backward()  # statistics that are saved are not touched
+    return [*part.state_dict().values(), *(p.grad for p in part.parameters())]
+
+
+def test_norms_of_a_wrapped_module_count_a_batch_once() -> None:
+    plain, found = norm_state(lambda part: part), norm_state(lambda part: stores.recompute()(part))
+    assert all(torch.equal(a, b) for a, b in zip(plain, found, strict=True))

@@ -26,7 +26,7 @@ class RecomputeStore(Store):
     around it, get what it does not drop, and what it needs is taken from them.
 
     As a wrapper of a module it is a checkpoint instead (`torch.utils.checkpoint`, `use_reentrant=False`): the module's inputs
-    alone are kept, and its forward runs again in backward.
+    alone are kept, and its forward runs again in backward, after which running statistics of its norms are as they were.
 
     Args:
         limit: how many operators may have to run again for one tensor.
@@ -68,8 +68,12 @@ class RecomputeStore(Store):
     def run(self, forward: Callable[..., Any], module: object, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> Any:
         """The forward of a wrapped module: checkpointed."""
         from rushlight.checkpoint import checkpoint
+        from rushlight.checkpoint.once import counting_once
 
-        return checkpoint(forward, *args, use_reentrant=False, **kwargs)
+        def contexts() -> tuple[Any, Any]:
+            return counting_once(module)
+
+        return checkpoint(forward, *args, use_reentrant=False, context_fn=contexts, **kwargs)
 
     # Packing -----------------------------------------------------------------------------------------
 

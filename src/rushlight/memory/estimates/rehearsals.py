@@ -17,6 +17,7 @@ from rushlight import optim
 from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.checkpoint import checkpoint
+from rushlight.checkpoint.once import counting_once
 from rushlight.dispatch.shapes import order_of
 from rushlight.engine.modes import no_grad
 from rushlight.engine.saved import Sparing
@@ -266,7 +267,8 @@ def blocks_checkpointed(model: Module) -> Iterator[None]:
     """Each block of a model runs under `checkpoint`."""
     changed = [m for m in blocks(model) if "forward" not in m.__dict__]
     for m in changed:
-        m.__dict__["forward"] = functools.partial(checkpoint, m.forward, use_reentrant=False)
+        contexts = functools.partial(counting_once, m)
+        m.__dict__["forward"] = functools.partial(checkpoint, m.forward, use_reentrant=False, context_fn=contexts)
     try:
         yield
     finally:
