@@ -718,11 +718,26 @@ def _well_conditioned(*shape: int) -> Any:
     return made
 
 
+def _definite(*shape: int) -> Any:
+    def made(rng: np.random.Generator) -> list[np.ndarray]:
+        x = rng.standard_normal((*shape, shape[-1]))
+        return [x @ x.swapaxes(-1, -2) / shape[-1] + np.eye(shape[-1])]
+
+    return made
+
+
 def triangles() -> Iterator[Case]:
-    """Substitution; the right side is solved in place."""
+    """Substitution, and factors that are triangles; in place."""
     for shape in ((1, 1), (5, 1), (48, 33), (47, 300), (2, 3, 9, 40)):
         for upper in (False, True):
             yield Case(f"substitute {shape} {upper}", _well_conditioned(*shape), _substituted(upper), (1,), False, 64)
+        yield Case(
+            f"solve_by_lu {shape}", _well_conditioned(*shape), lambda K, A, x: K.solve_by_lu(A, x), (0, 1), False, 512
+        )
+    for shape in ((1,), (7,), (48,), (131,), (3, 25)):
+        yield Case(f"cholesky_factor {shape}", _definite(*shape), lambda K, A: K.cholesky_factor(A), (0,), False, 64)
+    for shape in ((1, 1), (9, 4), (12, 12), (13, 60), (60, 13), (131, 130), (2, 49, 49)):
+        yield Case(f"lu_factor {shape}", normal(shape), lambda K, A: K.lu_factor(A), (0,), False, 2048)
 
 
 def pairs_of_rows() -> Iterator[Case]:

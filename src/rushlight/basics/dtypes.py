@@ -232,6 +232,9 @@ def result_dtype(operands: list[Any]) -> dtype:
 
     Dimensioned arrays decide; zero-dimensional ones and then Python numbers count only where their category is higher.
     """
+    first = operands[0]
+    if first.__class__ is np.ndarray and first.dtype.kind == "f" and _are_real(operands[1:]):
+        return of(first.dtype)
     groups: list[Any] = [None, None, None]  # dimensioned, zero-dimensional, Python numbers
     for x in operands:
         if isinstance(x, np.ndarray):
@@ -249,6 +252,14 @@ def result_dtype(operands: list[Any]) -> dtype:
     if result is None:
         raise TypeError("no operand has a dtype")
     return result  # type: ignore[no-any-return]
+
+
+def _are_real(operands: list[Any]) -> Any:
+    """Whether all are Python numbers that raise no floating-point dtype."""
+    for x in operands:
+        if x.__class__ is not _py_float and x.__class__ is not _py_int:
+            return False
+    return True
 
 
 def _raised(base: dtype, higher: dtype) -> dtype:

@@ -16,7 +16,7 @@ from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes, special, unkept
 from rushlight.dispatch.compute import HALVES, check_kind, compute
-from rushlight.dispatch.fast_inplace import changed_at_once
+from rushlight.dispatch.fast_inplace import changed_at_once, written_at_once
 from rushlight.dispatch.keeping.bits import narrowed
 from rushlight.dispatch.keeping.gates import follow, gates_of, worthwhile
 from rushlight.dispatch.keeping.masks import keep_masks
@@ -350,6 +350,8 @@ def apply_inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], wat
     if special.classes is not None and special.classes not in modes.levels:
         special.classes.join()
     if op.ufunc is not None and len(inputs) == 2 and changed_at_once(op, op.ufunc, *inputs):
+        return target
+    if op.into is not None and written_at_once(op, inputs, statics):
         return target
     flat = flatten(op, inputs)
     if special.meta is not None and special.meta.owns(flat):

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 ndarray = np.ndarray
 HALVES = dtypes.HALVES
 BFLOAT16 = dtypes.bfloat16.numpy.num  # NumPy's own dtypes have smaller numbers, others of ml_dtypes greater ones
-FLOAT32, COMPLEX64, COMPLEX32 = np.dtype(np.float32), np.dtype(np.complex64), dtypes.complex32.numpy
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+COMPLEX64, COMPLEX32 = np.dtype(np.complex64), dtypes.complex32.numpy
 
 
 def promoted(op: Op, arrays: list[Any]) -> list[Any]:
@@ -86,6 +87,8 @@ def alike(arrays: list[Any]) -> bool:
 
 def cast(x: Array | complex, dtype: np.dtype[Any]) -> Array:
     """An array or Python number as an array of `dtype`; integers wrap around as in C."""
+    if x.__class__ is float and (dtype is FLOAT32 or dtype is FLOAT64) and -LARGEST <= x <= LARGEST:
+        return np.array(x, dtype)
     if isinstance(x, (ndarray, np.generic)):
         if is_complex(x.dtype) and not is_complex(dtype) and dtype.kind != "b":
             x = real_of(x)

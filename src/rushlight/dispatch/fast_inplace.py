@@ -1,4 +1,4 @@
-"""Changes in place in the usual case: a ufunc of a float32 or float64 tensor and another or a number, in no unusual mode."""
+"""Changes in place in the usual case: of a float32 or float64 tensor, in no unusual mode."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
-from rushlight.basics.state import RECORDED, special, way_of
+from rushlight.basics.state import RECORDED, special, unkept, way_of
 from rushlight.engine import inplace
 from rushlight.engine.node import Severed, edge_of, next_seq
 from rushlight.engine.saved import Constant
@@ -23,8 +23,37 @@ F32, F64, I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
 BEYOND = 1 << 63
 
 
+def written_at_once(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> bool:
+    """Change the first of `inputs` by `op.into` in the usual case, where nothing is to be recorded; whether it was."""
+    way, target = way_of(inputs) if special.count else RECORDED, inputs[0]
+    if not way or dependents or "f" in op.refuse or op.sequence is not None:
+        return False
+    arrays = []
+    for x in inputs:
+        if isinstance(x, Tensor):
+            if x._unusual or (way is RECORDED and x.requires_grad):
+                return False
+            arrays.append(x._array)
+        elif x is None or (x.__class__ in PLAIN and not op.strict):
+            arrays.append(x)
+        else:
+            return False
+    x = arrays[0]
+    if (x.dtype is not F32 and x.dtype is not F64) or 0 in x.strides:
+        return False
+    if op.aux and op.planes:
+        unkept(op.into, *arrays, *statics)
+    else:
+        op.into(*arrays, *statics)
+    inplace.written(target, op.writes)
+    return True
+
+
+PLAIN = (float, int, bool)
+
+
 def changed_at_once(op: Op, ufunc: str, target: Tensor, other: Any) -> bool:
-    """Change a tensor in the usual case, recorded or not; whether it was."""
+    """Change a tensor by a ufunc of it and another or a number in the usual case, recorded or not; whether it was."""
     way = way_of((target, other)) if special.count else RECORDED
     if not way or dependents or target._unusual or op.promote not in ("arith", "float") or "f" in op.refuse:
         return False

@@ -16,6 +16,7 @@ from rushlight.kernels.gather import *
 from rushlight.kernels.images.maxima import *
 from rushlight.kernels.images.padding import *
 from rushlight.kernels.images.resample import *
+from rushlight.kernels.linear.triangles import *
 from rushlight.kernels.lists import *
 from rushlight.kernels.losses.ctc import *
 from rushlight.kernels.matrices import *

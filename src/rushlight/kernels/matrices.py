@@ -1,4 +1,4 @@
-"""Products of matrices, by the native kernel where it pays, else by NumPy's BLAS; solving with triangular ones, small or singular."""
+"""Products of matrices, by the native kernel where it pays, else by NumPy's BLAS."""
 
 from __future__ import annotations
 
@@ -7,22 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, contiguous, native
+from rushlight.kernels.dispatch import Array, native
 from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.pointwise.copies import copied
 from rushlight.kernels.products import of_halves
-from rushlight.kernels.reference import triangles as reference
 from rushlight.kernels.rows import across, add_row
 
-__all__ = ["column_by_row", "matmul", "multiplies", "substitute", "substitutes"]
+__all__ = ["column_by_row", "matmul", "multiplies"]
 
 exports(
     # matrices.cpp: two factors, row or None, result
     multiply="aaaa>n",
     # whether the processor has it done at all
     multiply_pays=">n",
-    # triangles.cpp: triangular matrices, right sides, whether the upper triangle; returns whether the strides were such that it was done
-    substitute="aai>n",
 )
 
 _multiply = across(np.multiply)
@@ -131,26 +128,3 @@ def _ready(a: Array) -> Array:
     plain = columns == size and rows >= size * a.shape[-1] and not rows % size
     turned = rows == size and columns >= size * a.shape[-2] and not columns % size
     return a if plain or turned else copied(a)
-
-
-def substitutes(dtype: np.dtype[Any]) -> bool:
-    """Whether there is a native kernel for numbers of a dtype."""
-    return native(dtype) is not None
-
-
-def substitute(A: Array, x: Array, upper: bool) -> None:
-    """A^-1 x in place of x, row by row; what is divided by 0 becomes infinite.  The other triangle is not read.
-
-    A: (*, N, N), which broadcasts to x, (*, N, M)
-    """
-    if not x.size:
-        return
-    table = native(x.dtype) if A.dtype == x.dtype else None
-    whole = contiguous(x)
-    batch = x.shape[:-2]
-    matrices = A if A.shape[:-2] == batch else np.broadcast_to(A, (*batch, *A.shape[-2:]))
-    matrices = matrices[None] if x.ndim == 2 else matrices.reshape(-1, *A.shape[-2:])
-    if table is None or not table.substitute(matrices, whole.reshape(-1, *x.shape[-2:]), int(upper)):
-        reference.substitute(A, whole, upper)
-    if whole is not x:
-        x[...] = whole

@@ -51,7 +51,7 @@ template <class... K> struct Kinds {};
 // Those that there are: tests/kernels/test_functions.py says which are wanting.
 // clang-format off
 using Signatures = Kinds<
-    void(a, n), void(u, n), void(a, a, a), void(a, a, d), void(a, a, n), void(u, a, n), void(a, a, a, a), void(a, a, a, n),
+    void(a, n), void(a, a), void(u, n), void(a, a, a), void(a, a, d), void(a, a, n), void(u, a, n), void(a, a, a, a), void(a, a, a, n),
     void(a, a, n, d), void(a, a, n, i), void(a, a, n, n), void(u, a, a, n), void(a, a, a, a, d), void(a, a, a, a, n),
     void(a, a, a, n, d), void(a, a, a, n, i), void(a, a, a, n, n), void(a, a, n, d, d), void(a, a, n, n, i),
     void(a, a, n, n, n), void(a, a, a, a, n, d), void(a, a, a, a, n, n), void(a, a, a, n, d, d), void(a, a, a, n, n, n),
@@ -69,7 +69,7 @@ using Signatures = Kinds<
     void(a, a, a, n, n, n, n, n, n, n, n, n, n), void(a, a, a, a, a, a, a, a, a, a, n, n, n, n),
     void(a, a, a, a, a, a, a, a, a, a, a, n, n, n, n), void(a, a, a, a, a, a, n, d, d, d, d, d, d, d, d),
     void(a, a, a, a, a, a, n, i, i, n, n, n, n, d, d), void(a, a, a, a, a, n, n, n, n, n, n, n, n, n, n),
-    void(a, a, a, a, a, a, a, a, a, a, a, a, a, a, n, n, n, n, n), n(), n(a, a), n(a, i), n(a, a, a), n(a, a, i), n(a, a, n),
+    void(a, a, a, a, a, a, a, a, a, a, a, a, a, a, n, n, n, n, n), n(), n(a, a), n(a, i), n(a, a, a), n(a, a, n), n(a, a, i, i),
     n(a, n, d), n(a, n, u), n(a, a, a, a), n(a, a, n, n), n(a, n, d, d), n(a, n, n, a), n(a, n, n, u, a, a),
     n(a, a, a, n, n, n, n), n(a, a, a, n, n, n, n, n), n(a, a, a, a, a, n, n, n, n), n(a, a, a, i, i, n, n, n, n),
     n(a, n, n, n, u, a, a, a, a), n(a, a, a, a, a, a, n, n, n, n, d), n(a, a, a, a, i, i, i, n, n, n, n),

@@ -10,7 +10,7 @@ from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.basics.dtypes import COMPLEX_KINDS
 from rushlight.dispatch import call, costs
-from rushlight.dispatch.compute import LARGEST, cast, compute, fitted
+from rushlight.dispatch.compute import FLOAT32, FLOAT64, LARGEST, cast, compute, fitted
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.shown import always
 from rushlight.dispatch.operands import raw
@@ -399,10 +399,20 @@ def _value(value: Any, *tensors: object) -> Tensor | complex:
     """The factor as a number of the result's kind."""
     if value.__class__ is int and value == 1:
         return 1
+    if value.__class__ is float and -LARGEST <= value <= LARGEST and _are_floats(tensors):
+        return value
     require_tensors("addcmul", input=tensors[0], tensor1=tensors[1], tensor2=tensors[2])
     value, dtype = factor("value", value), result_type_of(*tensors)
     fitted("addcmul", value, dtype.numpy)
     return int(value) if dtype.category <= dtypes.INTEGER else value
+
+
+def _are_floats(tensors: tuple[Any, ...]) -> bool:
+    """Whether all are tensors of float32 or float64."""
+    for x in tensors:
+        if not isinstance(x, Tensor) or (x._held.dtype is not FLOAT32 and x._held.dtype is not FLOAT64):
+            return False
+    return True
 
 
 @function(method=True, out=True, elementwise=True)

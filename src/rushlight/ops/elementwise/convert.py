@@ -132,6 +132,12 @@ def copy_into(input: Array, src: Array) -> Array:
     return made if made.shape == input.shape else np.broadcast_to(made, input.shape)
 
 
+def _copy_into(x: Array, src: Array) -> None:
+    src = src if src.dtype is x.dtype else converted(src, x.dtype)
+    move(src if src.shape == x.shape else np.broadcast_to(src, x.shape), x)
+
+
+copy_into.into(_copy_into)
 copy_into.grad("src")(lambda g: g)
 
 

@@ -14,12 +14,13 @@ import numpy as np
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller
 from rushlight.basics.foreign import kind_of
-from rushlight.basics.state import modes, special, way_of
+from rushlight.basics.state import RECORDED, modes, special, way_of
 from rushlight.dispatch import call, families, quick, shapes
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.operands import check_tensor, raw
 from rushlight.dispatch.registry import function, op
+from rushlight.engine import inplace
 from rushlight.engine.conform import cast_array
 from rushlight.kernels.pointwise.copies import copied_as_it_lies
 from rushlight.ops.index.indexing import (
@@ -35,6 +36,7 @@ from rushlight.ops.index.indexing import (
 )
 from rushlight.ops.index.raw_indices import accumulate_at
 from rushlight.ops.shape.reshape import slice_op
+from rushlight.storage import dependents
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -404,8 +406,8 @@ def setitem_advanced(self: Tensor, whole: Any, value: Any) -> None:
     if spread(whole, parts):
         setitem(self, parts, value)
         return
-    if whole is False:
-        return  # it names nothing, whatever the value
+    if whole is False or _number_put(self, parts, value):
+        return  # the former names nothing, whatever the value
     basic, indices, slots = advanced_index(parts, self._array.shape)
     if not indices:  # NumPy's arrays of one number, which are integers
         setitem(self, basic, value)
@@ -425,6 +427,26 @@ def setitem_advanced(self: Tensor, whole: Any, value: Any) -> None:
             check_put("__setitem__", self, value, indices)
         value = to_dtype(value, self._array.dtype)
     call.apply_inplace(index_put_op.op, (target, value, indices), (slots, False))
+
+
+def _number_put(self: Tensor, parts: tuple[Any, ...], value: Any) -> bool:
+    """Whether `self[index] = value` was done at once: of a number and one tensor, in the usual case, where nothing is recorded."""
+    if value.__class__ is not float and value.__class__ is not int:
+        return False
+    if len(parts) != 1 or not isinstance(parts[0], Tensor) or parts[0]._unusual or self._unusual:
+        return False
+    way = way_of((self, *parts)) if special.count else RECORDED
+    if not way or special.observing or dependents or (way is RECORDED and self.requires_grad):
+        return False
+    index, array = parts[0]._array, self._array
+    if not index.ndim or index.dtype not in PLAIN_INDICES or not array.ndim or 0 in array.strides:
+        return False
+    write_at(array, value_array(self, value), (index,), ONE, False)
+    inplace.written(self, index_put_op.op.writes)
+    return True
+
+
+PLAIN_INDICES = (INT64, np.dtype(np.bool_))
 
 
 def to_dtype(value: Tensor, dtype: np.dtype[Any]) -> Tensor:

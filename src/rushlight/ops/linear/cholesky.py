@@ -46,17 +46,16 @@ def cholesky_op(A: Array, upper: bool) -> Array:
     """L with A = L L^H, or U with A = U^H U, from that triangle alone; NaN where A is not positive definite."""
     if upper:
         A = _turned(A)
-    if A.ndim > 2 and A.shape[-1] <= _TOGETHER:
+    if A.ndim > 2 and A.shape[-1] <= _TOGETHER and not backend.substitutes(A.dtype):
         try:
             found = np.linalg.cholesky(A)
             return _turned(found) if upper else found
         except np.linalg.LinAlgError:
             pass
     out = np.array(A, order="C")
-    failed = [i for i in np.ndindex(*A.shape[:-2]) if not _factor(out[i])]
-    clear_above(out)
-    for i in failed:
-        out[i] = np.nan
+    failed = _factor(out)
+    if failed.any():
+        out[failed] = np.nan
     return _turned(out) if upper else out
 
 
@@ -66,15 +65,16 @@ def _turned(A: Array) -> Array:
     return np.conj(turned) if A.dtype.kind == "c" else turned
 
 
-def _factor(A: Array) -> bool:
-    """L with A = L L^H in place of the lower triangle of A (N, N); whether A is positive definite."""
-    failed = lapack.cholesky_in_place(A)
-    if failed is None:
-        try:
-            A[...] = np.linalg.cholesky(A)
-        except np.linalg.LinAlgError:
-            failed = 1
-    return not failed
+def _factor(A: Array) -> Array:
+    """L with A = L L^H in place of contiguous matrices; which are not positive definite.  (*, N, N) -> (*) bool"""
+    if backend.substitutes(A.dtype):
+        return backend.cholesky_factor(A) != 0
+    failed = np.empty(A.shape[:-2], np.bool_)
+    for i in np.ndindex(*failed.shape):
+        wrong = lapack.cholesky_in_place(A[i])
+        failed[i] = backend.cholesky_factor(A[i]) if wrong is None else wrong
+    clear_above(A)
+    return failed
 
 
 def _raw(g: Array, out: Array, upper: bool) -> object:
@@ -149,7 +149,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """L with A = L L^H (or U with A = U^H U).  A: (*, N, N).  Raises RuntimeError unless positive definite."""
     matrix("cholesky", A, True)
     found = cholesky_op(A, upper)
-    if not A._meta and np.isnan(np.diagonal(everything(found._array), 0, -2, -1)).any():
+    if not A._meta and np.isnan(everything(found._array)[..., :1, :1]).any():  # which is of all of such a matrix
         info = positive(everything((mH(A) if upper else A)._array), everything(found._array))
         raise LinAlgError(f"linalg.cholesky:{first_bad(info)} The factorization could not be completed because the input is "
                           f"not positive-definite (the leading minor of order {int(info[info > 0].ravel()[0])} is not "

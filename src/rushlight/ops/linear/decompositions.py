@@ -27,7 +27,7 @@ from rushlight.dispatch.rules import Making
 from rushlight.levels import owned
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
-from rushlight.ops.linear import large
+from rushlight.ops.linear import factors, large
 from rushlight.ops.shape.diagonal import diagonal_op, diagonal_zeros, tril, triu
 from rushlight.ops.shape.reshape import permute_op
 from rushlight.tensor import Tensor, wrap
@@ -158,6 +158,8 @@ def guarded_solve(A: Array, B: Array) -> Array:
     go at a time.
     """
     batch = joint_shape(A.shape[:-2], B.shape[:-2])
+    if factors.are_here(A) and A.dtype == B.dtype:
+        return factors.solutions(A, B, batch)
     if large.by_itself(A) and A.dtype == B.dtype and (found := large.solutions(A, B, batch)) is not None:
         return found
     if batch and batch[0] > 1 and (A.size > SOLVED or B.size > SOLVED):
@@ -263,6 +265,8 @@ def inv(A: Tensor) -> Tensor:
 @op(saved_as={"inverse": "out"}, autocast="float32", shown="linalg_inv_ex", batch=families.leading)
 def inverse(A: Array) -> Array:
     """The inverse, infinite where singular.  (*, N, N) -> (*, N, N)"""
+    if factors.are_here(A) and not factors.is_heavy(A):
+        return factors.inverses(A)
     if large.by_itself(A) and (found := large.inverses(A)) is not None:
         return found
     return guarded_solve(A, np.broadcast_to(np.eye(A.shape[-1], dtype=A.dtype), A.shape))

@@ -70,3 +70,14 @@ def mark(A: Array, out: Array, zero: int) -> None:
         out[...] = np.nan
     elif zero:
         out[...] = np.inf
+
+
+def pivots_of(A: Array) -> Array:
+    """The pivots of a matrix in double precision, the first of them negative where rows were exchanged an odd number of times."""
+    factor = np.array(A, order="F")
+    exchanged, _ = lapack.lu_in_place(factor) or (np.empty(0), 0)
+    found = np.diagonal(factor).astype(np.result_type(A.dtype, np.float64))
+    if np.isnan(A.min()):  # which pivoting may step over
+        found[:] = np.nan
+    found[0] *= (-1) ** np.count_nonzero(exchanged != np.arange(1, len(A) + 1))
+    return found

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends import lapack
+from rushlight.backends.numpy import backend
 from rushlight.basics import caller
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Array
@@ -37,9 +38,12 @@ def factored(A: Array) -> tuple[Any, Any]:
     """
     m, n = A.shape[-2:]
     LU = np.empty((*A.shape[:-2], n, m), A.dtype).swapaxes(-1, -2)
+    if backend.substitutes(A.dtype) or not lapack.has("getrf", A.dtype) or math.prod(A.shape[:-2]) > 4 * min(m, n):
+        rows = np.array(A, order="C")
+        pivots, _ = backend.lu_factor(rows)
+        LU[...] = rows
+        return LU, pivots
     LU[...] = A
-    if not lapack.has("getrf", A.dtype) or math.prod(A.shape[:-2]) > 4 * min(m, n):
-        return LU, _by_columns(LU)
     pivots = np.empty((*A.shape[:-2], min(m, n)), np.int32)
     for i in np.ndindex(*A.shape[:-2]):
         pivots[i], _ = lapack.lu_in_place(LU[i]) or (0, 0)
@@ -53,27 +57,6 @@ def spread_nan(LU: Array) -> None:
     for i in map(tuple, np.argwhere(nan.any(-1))) if nan.any() else ():
         first = int(nan[i].argmax())
         LU[i][first + 1 :, first:] = np.nan
-
-
-def _by_columns(LU: Array) -> Array:
-    """Factor matrices one column after another, all of a batch at once, in place: the rows exchanged."""
-    m, n = LU.shape[-2:]
-    flat, k = LU.copy().reshape(math.prod(LU.shape[:-2]), m, n), min(m, n)
-    batch = np.arange(len(flat))
-    pivots = np.empty((len(flat), k), np.int32)
-    for j in range(k if LU.size else 0):
-        column = flat[:, j:, j]
-        p = j + (np.abs(column.real) + np.abs(column.imag)).argmax(-1)  # the size that LAPACK goes by
-        pivots[:, j] = p + 1
-        swapped = flat[batch, p].copy()
-        flat[batch, p] = flat[:, j]
-        flat[:, j] = swapped
-        pivot = flat[:, j, j, None]
-        column = flat[:, j + 1 :, j]
-        np.divide(column, pivot, out=column, where=pivot != 0)
-        flat[:, j + 1 :, j + 1 :] -= column[:, :, None] * flat[:, None, j, j + 1 :]
-    LU[...] = flat.reshape(LU.shape)
-    return pivots.reshape(*LU.shape[:-2], k)
 
 
 def first_zero_pivot(A: Array) -> Array:
@@ -292,8 +275,11 @@ def lu_solve_op(LU: Array, pivots: Array, B: Array, adjoint: bool) -> Array:
 
 
 def solved_by(LU: Array, x: Array, upper: bool, adjoint: bool) -> Array:
-    """L^-1 x, or U^-1 x if `upper`, of a packed factor, of L^H and U^H if `adjoint`; in place of x where LAPACK does it."""
+    """L^-1 x, or U^-1 x if `upper`, of a packed factor, of L^H and U^H if `adjoint`; in place of x where a kernel or LAPACK does it."""
     A = mH(LU) if adjoint else LU
+    if backend.substitutes(x.dtype) and A.dtype == x.dtype:
+        backend.substitute(A, x, upper != adjoint, not upper)
+        return x
     alone = LU.ndim == 2 or LU.shape[-1] > _TOGETHER
     whole = alone and (not upper or bool(LU.diagonal(0, -2, -1).all()))
     with np.errstate(all="ignore"):

@@ -10,7 +10,7 @@ from rushlight.backends import lapack
 from rushlight.dispatch.dims import joint_shape
 from rushlight.dispatch.shapes import Made
 from rushlight.ops.linear import decompositions as base
-from rushlight.ops.linear import eigen, large
+from rushlight.ops.linear import eigen, factors, large
 from rushlight.ops.linear.cholesky import cholesky_inverse_op, cholesky_op, cholesky_solve_op, factor_op, positive_op
 from rushlight.ops.linear.ldl import ldl_solve_op
 from rushlight.ops.linear.lstsq import lstsq_op
@@ -56,6 +56,8 @@ def _(A: Array, B: Array) -> list[Made]:
 
 @base.solve_op.work
 def _(A: Array, B: Array) -> int:
+    if factors.are_here(A):
+        return factors.bytes_of(A)
     if large.by_itself(A):
         return A.shape[-1] ** 2 * A.dtype.itemsize
     return min(A.size, base.SOLVED) * 8 + min(B.size, base.SOLVED) * 16
@@ -88,6 +90,8 @@ def _(A: Array, factor: Array) -> list[Made]:
 
 @base.inverse.work
 def _(A: Array) -> int:
+    if factors.are_here(A) and not factors.is_heavy(A):
+        return factors.bytes_of(A) + A.shape[-1] ** 2 * A.dtype.itemsize
     if large.by_itself(A):
         return int(A.shape[-1] * lapack.PANEL * A.dtype.itemsize)
     return min(A.size, base.SOLVED) * 24  # A, the identity and the result in double precision
@@ -101,7 +105,7 @@ def _(A: Array) -> int:
 @det_op.work
 @slogdet_op.work
 def _(A: Array) -> int:
-    return int(A.nbytes if large.by_itself(A) else 8 * A.size)
+    return int(A.nbytes if factors.are_here(A) or large.by_itself(A) else 8 * A.size)
 
 
 @base.inverse.shape

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.backends import lapack
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.dispatch import families
@@ -25,7 +24,7 @@ from rushlight.dispatch.rules import Making
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.linear import decompositions as base
-from rushlight.ops.linear import large
+from rushlight.ops.linear import factors, large
 from rushlight.ops.linear.decompositions import NS, inverse, is_complex, like, mH, mT, pack
 from rushlight.ops.linear.eigen import eigh_of
 from rushlight.ops.linear.triangular import triangular_op
@@ -65,37 +64,32 @@ def cofactors(A: Array) -> Array:
 @op(shown="linalg_det", batch=families.leading)
 def det_op(A: Array) -> Array:
     """The determinant.  (*, N, N) -> (*)"""
-    if not large.by_itself(A):
-        with np.errstate(invalid="ignore"):
+    if not _pivots_tell(A):
+        with np.errstate(all="ignore"):
             found = np.asarray(np.linalg.det(A))
         found[base.unknown_of(A)] = math.nan
         return found
-    with np.errstate(over="ignore"):
-        return (
-            np.asarray([pivots_of(a).prod() for a in A.reshape(-1, *A.shape[-2:])])
-            .reshape(A.shape[:-2])
-            .astype(A.dtype)
-        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(pivots_of(A).prod(-1).astype(A.dtype))
+
+
+def _pivots_tell(A: Array) -> bool:
+    """Whether a determinant is made of pivots here, and not by NumPy."""
+    return factors.are_here(A) or large.by_itself(A)
 
 
 def pivots_of(A: Array) -> Array:
-    """The pivots of a large matrix in double precision, the first of them negative where rows were exchanged an odd number of times."""
-    factor = np.array(A, order="F")
-    exchanged, _ = lapack.lu_in_place(factor) or (np.empty(0), 0)
-    found = np.diagonal(factor).astype(np.result_type(A.dtype, np.float64))
-    if np.isnan(A.min()):  # which pivoting may step over
-        found[:] = np.nan
-    found[0] *= (-1) ** np.count_nonzero(exchanged != np.arange(1, len(A) + 1))
-    return found
+    """The pivots in double precision, the first of them negative where rows were exchanged an odd number of times.  (*, N, N) -> (*, N)"""
+    if factors.are_here(A):
+        return factors.pivots_of(A)
+    return np.stack([large.pivots_of(a) for a in A.reshape(-1, *A.shape[-2:])]).reshape(A.shape[:-1])
 
 
 def _det_raw(g: Array, A: Array, out: Array) -> Array:
     """As the formula below, of matrices that are far from singular; of others by the cofactors."""
     g = g[..., None, None]
     with np.errstate(all="ignore"):
-        back = large.inverses(A) if large.by_itself(A) else None
-        if back is None:
-            back = base.guarded_solve(A, np.broadcast_to(np.eye(A.shape[-1], dtype=A.dtype), A.shape))
+        back = inverse.op.forward(A)
         condition = _size(A) * _size(back)
         if (condition < WELL).all() and out.all() and np.isfinite(out).all():
             back = np.swapaxes(np.multiply(back, out[..., None, None], out=back), -1, -2)
@@ -147,15 +141,15 @@ def slogdet_op(A: Array) -> tuple[Array, ...]:
 
 def _sign_and_size(A: Array) -> tuple[Array, Array]:
     """As `slogdet_op`, of matrices without a NaN."""
-    if not large.by_itself(A):
+    if not _pivots_tell(A):
         with np.errstate(invalid="ignore"):
             sign, size = np.linalg.slogdet(A)
         return np.asarray(sign), np.asarray(size)
-    pivots = np.stack([pivots_of(a) for a in A.reshape(-1, *A.shape[-2:])])
-    with np.errstate(divide="ignore"):
+    pivots = pivots_of(A)
+    with np.errstate(all="ignore"):
         sizes = np.log(abs(pivots)).sum(-1)
     signs = np.sign(pivots).prod(-1)
-    return signs.reshape(A.shape[:-2]).astype(A.dtype), sizes.reshape(A.shape[:-2]).astype(base.real_part(A).dtype)
+    return np.asarray(signs, A.dtype), np.asarray(sizes, base.real_part(A).dtype)
 
 
 @slogdet_op.grad("A")

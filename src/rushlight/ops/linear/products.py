@@ -359,14 +359,11 @@ def _cross(input: Array, other: Array, dim: int, out: Array) -> None:
         _cross(left, right, dim, wide)
         rounded(wide, out.dtype, out)
         return
-    a, b, into = (np.moveaxis(x, dim, 0) for x in (input, other, out))
-    for i in range(3):
-        _component(a, b, into[i, ...], (i + 1) % 3, (i + 2) % 3)
-
-
-def _component(a: Array, b: Array, into: Array, j: int, k: int) -> None:
-    np.multiply(a[j], b[k], out=into)
-    into -= a[k] * b[j]
+    lead: tuple[Any, ...] = (slice(None),) * (dim % out.ndim)
+    a, b, c = ([x[(*lead, i, ...)] for i in range(3)] for x in (input, other, out))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        np.multiply(a[j], b[k], out=c[i])
+        c[i] -= a[k] * b[j]
 
 
 crossed.grad("input")(lambda g, other, dim: crossed(conj(other), g, dim))

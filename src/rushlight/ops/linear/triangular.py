@@ -19,7 +19,7 @@ from rushlight.ops.linear.decompositions import NS, followed, guarded_solve, lik
 from rushlight.tensor import Tensor
 
 _LEAF = 48  # rows that are solved for at once
-_WIDE = 64  # columns from which on products by the native kernel, of which solving by halves is made, are faster than BLAS solves
+_LARGE = 512  # the same by the native kernel
 _MASKED = 512  # rows up to which a mask of a triangle is kept
 
 
@@ -32,18 +32,17 @@ def triangular_op(A: Array, B: Array, upper: bool) -> Array:
     batch = () if A.ndim == B.ndim == 2 else joint_shape(A.shape[:-2], B.shape[:-2])
     out = np.empty((*batch, *B.shape[-2:]), np.result_type(A, B))
     out[...] = B
+    native, n = backend.substitutes(out.dtype), A.shape[-1]
+    if native and (n <= _LEAF or (n <= _LARGE and out.shape[-1] > 1)):
+        backend.substitute(A, out, upper)
+        return out
     with np.errstate(all="ignore"):
         if not A.diagonal(0, -2, -1).all():
             backend.substitute(A, out, upper)
-        elif A.shape[-1] <= _LEAF or _mostly_products(out) or not by_library(A, out, upper):
-            alone = backend.substitutes(out.dtype)  # else LAPACK solves for small parts, which looks at all of them
-            _by_halves(A if alone else np.triu(A) if upper else np.tril(A), out, upper)
+        elif n <= _LEAF or (native and out.shape[-1] > 1) or not by_library(A, out, upper):
+            # LAPACK, which solves for small parts where no kernel does, looks at all of them
+            _by_halves(A if native else np.triu(A) if upper else np.tril(A), out, upper)
     return out
-
-
-def _mostly_products(x: Array) -> bool:
-    """Whether halves are the faster way for these right sides."""
-    return x.shape[-1] >= _WIDE and backend.multiplies(x.dtype) and backend.substitutes(x.dtype)
 
 
 def clear_above(A: Array) -> Array:
@@ -81,8 +80,9 @@ def by_library(A: Array, x: Array, upper: bool, unit: bool = False) -> bool:
 def _by_halves(A: Array, x: Array, upper: bool) -> None:
     """Solve for one half, then for the other without what the first gives: most of it is products.  In place of x."""
     n = A.shape[-1]
-    if n <= _LEAF:
-        (backend.substitute if backend.substitutes(x.dtype) else _at_once)(A, x, upper)
+    native = backend.substitutes(x.dtype)
+    if n <= (_LARGE if native else _LEAF):
+        (backend.substitute if native else _at_once)(A, x, upper)
         return
     low, high = slice(0, n // 2), slice(n // 2, n)
     first, second = (high, low) if upper else (low, high)

@@ -1,0 +1,1 @@
+"""Kernels of linear algebra: factors, and solving with them."""
