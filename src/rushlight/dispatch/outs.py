@@ -63,13 +63,15 @@ def converting(name: str) -> Callable[[Any], Any]:
     return add
 
 
-def moving(name: str, same_dtype: bool | str = False) -> Callable[[Any], Any]:
+def moving(same_dtype: bool | str = False) -> Callable[[Any], Any]:
     """Give a function the keyword `out`, which may not share memory with its inputs; perhaps only of the same dtype.
 
     same_dtype: or the words for another one, see `check_dtypes`.
     """
 
     def add(fn: Callable[..., Any]) -> Callable[..., Any]:
+        name = fn.__name__
+
         @functools.wraps(fn)
         def outer(*args: object, **kwargs: Any) -> Any:
             out = kwargs.pop("out", None) if kwargs else None

@@ -100,7 +100,7 @@ def check_value(value: Tensor | complex) -> bool:
     return False
 
 
-@function(method=False)
+@function()
 def fill(input: Tensor, value: Tensor | complex) -> Tensor:
     """`value`, a number or 0-d tensor, in the shape and dtype of `input`.  (*) -> (*)"""
     return fill_tensor(input, value) if check_value(value) else fill_number(input, value)

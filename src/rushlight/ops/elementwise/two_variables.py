@@ -90,7 +90,7 @@ def _some_tensor(name: str) -> Callable[..., Any]:
     return check
 
 
-@elementwise(aten=("xlogy.Tensor",), promote="float", half="float32", refuse="c")
+@elementwise(aten=("xlogy.Tensor",), promote="float", refuse="c")
 def xlogy(input: Array, other: Array) -> Array:
     """input * log(other), 0 where `input` is 0, broadcast; either may be a number.  (*), (*) -> (*)"""
     return _product_with_log(input, np.log(_array(other, input)), other)
@@ -102,7 +102,7 @@ xlogy.grad("input")(lambda g, input, other: keep(xlogy(g, other), ~((input == 0)
 xlogy.grad("other")(lambda g, input, other: g * input / other)
 
 
-@elementwise(promote="float", half="float32", refuse="c", ns="special", method=False, inplace=False)
+@elementwise(promote="float", refuse="c", ns="special", method=False, inplace=False)
 def xlog1py(input: Array, other: Array) -> Array:
     """input * log1p(other), 0 where `input` is 0, broadcast; either may be a number.  (*), (*) -> (*)"""
     return _product_with_log(input, np.log1p(_array(other, input)), other)

@@ -369,7 +369,7 @@ def rad2deg(input: Array) -> Array:
     return _times(input, 180 / math.pi)
 
 
-@elementwise(aliases=())
+@elementwise()
 def sinc(input: Array) -> Array:
     """sin(pi input) / (pi input), 1 at 0.  input: (*) -> (*)"""
     t = np.asarray(input * math.pi)

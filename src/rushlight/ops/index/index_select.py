@@ -219,7 +219,7 @@ def checked(name: str, input: Tensor, dim: int, index: Tensor) -> tuple[Any, Any
 
 
 @function(method=True)
-@moving("index_select", same_dtype="self and result must have the same scalar type: ")
+@moving(same_dtype="self and result must have the same scalar type: ")
 @numpy_names
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices at `index` (a vector) of dimension `dim`.  (*), (N) -> (*), N at `dim`

@@ -214,7 +214,7 @@ def check_into(name: str, input: Tensor, mask: Tensor) -> None:
 
 
 @function(method=True)
-@moving("masked_select", same_dtype="self and result must have the same scalar type: ")
+@moving(same_dtype="self and result must have the same scalar type: ")
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where `mask` is true, in order; both broadcast.  (*), (*) -> (N)"""
     check_mask("masked_select", mask)

@@ -197,7 +197,7 @@ def same_dtypes(name: str, input: Tensor, src: Tensor | float) -> None:
 
 
 @function(method=True)
-@moving("gather", same_dtype=True)
+@moving(same_dtype=True)
 @numpy_names
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """The elements at `index` along `dim`.  (*), index: (*) no larger besides `dim` -> shape of index

@@ -74,7 +74,7 @@ put_op.grad("source")(lambda g, index, source_shape: reshape_op(take_op(g, index
 
 
 @function(method=True)
-@moving("take", same_dtype=True)
+@moving(same_dtype=True)
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements at flat positions, negative ones from the end.  (*), (*) int64 -> shape of index"""
     require_tensors("take", input=input, index=index)

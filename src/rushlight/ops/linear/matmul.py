@@ -324,7 +324,6 @@ def products(input: Tensor, other: Tensor, s: tuple[int, ...], t: tuple[int, ...
     aten_gradient="added_product",
     autocast="lower",
     name="addmm",
-    promote=None,
     refuse="b",
     counted=costs.Counted("addmm", "mm"),
     batch=families.added,

@@ -459,7 +459,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 
 
 @function(method=True)
-@moving("multinomial", same_dtype="multinomial expects Long tensor out: ")
+@moving(same_dtype="multinomial expects Long tensor out: ")
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:

@@ -301,7 +301,7 @@ _aminmax = named("aminmax", "min", "max")
 
 
 @function(method=True)
-@moving("aminmax", same_dtype=True)
+@moving(same_dtype=True)
 @numpy_names
 def aminmax(input: Tensor, *, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> tuple[Tensor, ...]:
     """The smallest and the largest elements, over all dimensions or along `dim`.  (*) -> (*), (*)"""

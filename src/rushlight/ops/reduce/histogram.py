@@ -196,7 +196,7 @@ def histogram(
     return _histogram(computed("histogram", source, hist), computed("histogram", source, edges.copy()))
 
 
-@function(method=False)
+@function()
 @per_sample
 def histogramdd(
     input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False

@@ -157,7 +157,7 @@ def shaped(found: Tensor, shape: tuple[int, ...], dim: int, keepdim: bool, level
 
 
 @function(method=True, autocast="float32")
-@moving("quantile", same_dtype=True)
+@moving(same_dtype=True)
 @numpy_names
 @per_sample
 def quantile(
@@ -176,7 +176,7 @@ def quantile(
 
 
 @function(method=True)
-@moving("nanquantile", same_dtype=True)
+@moving(same_dtype=True)
 @numpy_names
 @per_sample
 def nanquantile(

@@ -252,7 +252,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
 
 
 @function(method=True)
-@moving("kthvalue", same_dtype=True)
+@moving(same_dtype=True)
 @numpy_names
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, ...]:
     """The k-th smallest elements (k from 1) along `dim` and their indices.  (*) -> (*), (*)"""

@@ -212,7 +212,7 @@ def check_cat(found: list[Any], dim: int) -> None:
 
 
 @function(aliases=("concat", "concatenate"))
-@moving("cat")
+@moving()
 def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | Sequence[int] | None = None) -> Array | Tensor:
     """The tensors one after another along `dim`; they promote together.  [(*), ...] -> (*)
 
@@ -245,7 +245,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | Sequence[int] | 
 
 
 @function()
-@moving("stack")
+@moving()
 def stack(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | Sequence[int] | None = None) -> Tensor:
     """The tensors, all of one shape, side by side along a new dimension `dim`.  [(*), ...] -> (*)"""
     arrays = plain_arrays(tensors)

@@ -139,6 +139,6 @@ def resize_like(out: Tensor, result: Array) -> None:
 
 
 tensor_functions["resize_like"] = resize_like
-function(method=False)(resize_as_)
+function()(resize_as_)
 for _method in (resize_, resize_as_, resize, resize_as):
     setattr(Tensor, _method.__name__, _method)
