@@ -305,6 +305,30 @@ def changes_gradients() -> None:
         optimizer.step()
 
 
+class Counts(torch.nn.Module):
+    """A block that counts its calls in a buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(100, 100)
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x: Any) -> Any:
+        self.count += 1
+        return self.inner(x).tanh()
+
+
+def counts_calls() -> None:
+    """A program that runs no part again."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(*(Counts() for _ in range(4)))
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(4):
+        optimizer.zero_grad()
+        model(torch.ones(2, 100)).square().mean().backward()
+        optimizer.step()
+
+
 def draws() -> None:
     """A program that is another each time."""
     model = torch.nn.Linear(300, 300)
@@ -321,8 +345,12 @@ def draws() -> None:
 def test_a_way_that_trains_something_else_is_not_taken() -> None:
     plain = scripts.Plain(changes_gradients, 4, str)
     assert plain.measured(ways.CHECKPOINT).peak > 0
-    with pytest.raises(TrialFailed, match="other parameters than the plain steps: the program uses gradients"):
+    with pytest.raises(TrialFailed, match=r"other parameters or buffers .*: the program uses gradients"):
         plain.measured(ways.FUSED)
+    counting = scripts.Plain(counts_calls, 4, str)
+    assert counting.measured(ways.FUSED).peak > 0
+    with pytest.raises(TrialFailed, match="running a part of the program again"):
+        counting.measured(ways.CHECKPOINT)
     other = scripts.Plain(draws, 4, str)
     assert other.measured(ways.FUSED).peak > 0 and other.repeats is False
 

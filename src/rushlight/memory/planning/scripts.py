@@ -29,13 +29,17 @@ if TYPE_CHECKING:
     from rushlight.nn.modules.module import Module
 
 STEPS = 4  # whose times are taken; the first begins them
+OTHERWISE = {  # why steps may give something else, by whether the optimizer steps in backward
+    True: "the program uses gradients, or changes them, between backward and step()",
+    False: "running a part of the program again changes more than running it once",
+}
 WORTH = 0.98  # a smaller budget is tried if it is smaller by this
 
 
 class Trained(NamedTuple):
     """What first steps took, and gave.
 
-    peak: bytes, at most. seconds: of a step. digest: of the parameters that the last step left; None where there were fewer steps.
+    peak: bytes, at most. seconds: of a step. digest: of the parameters and buffers that the last step left; None where there were fewer steps.
     """
 
     peak: int
@@ -52,21 +56,24 @@ class Enough(SystemExit):
 
 
 @contextmanager
-def taken(way: Way) -> Iterator[None]:
-    """Whatever is trained within is trained one way, from the first forward with gradients of an outermost module on."""
+def taken(way: Way) -> Iterator[list[Module]]:
+    """Whatever is trained within is trained one way, from the first forward with gradients of an outermost module on, which is
+    put into the list."""
+    models: list[Module] = []
     with ExitStack() as stack:
 
         def begins(module: Module, args: tuple[Any, ...]) -> None:
             if not modes.grad or not any(p.requires_grad for p in module.parameters()):
                 return
             handle.remove()
+            models.append(module)
             if account.is_counted():
                 account.reset_peak()
             stack.enter_context(way.apply(module, optimizers_of(module)))
 
         handle = nn_module.register_module_forward_pre_hook(begins)
         stack.callback(handle.remove)
-        yield
+        yield models
 
 
 def optimizers_of(module: Module) -> list[Any]:
@@ -81,7 +88,7 @@ def optimizers_of(module: Module) -> list[Any]:
 
 
 @contextmanager
-def stopped_after(count: int) -> Iterator[list[float]]:
+def stopped_after(count: int, models: list[Module]) -> Iterator[list[float]]:
     """Raises Enough after so many steps of the optimizer that steps first; the moments of its steps."""
     moments: list[float] = []
     first: list[Any] = []
@@ -91,7 +98,7 @@ def stopped_after(count: int) -> Iterator[list[float]]:
         if optimizer is first[0]:
             moments.append(perf_counter())
             if len(moments) >= count:
-                raise Enough(measures(moments)._replace(digest=digest(optimizer)))
+                raise Enough(measures(moments)._replace(digest=digest(optimizer, models)))
 
     handle = register_optimizer_step_post_hook(stepped)
     try:
@@ -100,11 +107,14 @@ def stopped_after(count: int) -> Iterator[list[float]]:
         handle.remove()
 
 
-def digest(optimizer: Any) -> int:
-    """A number that tells apart the parameters of an optimizer from such as were trained otherwise."""
+def digest(optimizer: Any, models: list[Module]) -> int:
+    """A number that tells apart the parameters of an optimizer, and the buffers of models, from such as were trained otherwise."""
     found = 0
-    for p in (p for group in optimizer.param_groups for p in group["params"]):
-        found = zlib.crc32(np.ascontiguousarray(p._array).reshape(-1).view(np.uint8).data, found)
+    parameters = (p for group in optimizer.param_groups for p in group["params"])
+    for t in (*parameters, *(buffer for model in models for buffer in model.buffers())):
+        if not isinstance(getattr(t, "_array", None), np.ndarray):
+            continue
+        found = zlib.crc32(np.ascontiguousarray(t._array).reshape(-1).view(np.uint8).data, found)
     return found
 
 
@@ -125,7 +135,7 @@ def tried(start: Callable[[], object], way: Way, count: int = STEPS, longest: fl
     def run() -> Trained:
         moments: list[float] = []
         try:
-            with stopped_after(count) as moments, taken(way):
+            with taken(way) as models, stopped_after(count, models) as moments:
                 start()
         except Enough as stop:
             return stop.found
@@ -147,9 +157,7 @@ class Plain:
         import numpy.random  # noqa: F401  a program that does not seed it draws the same in every child
 
         self.found = self.tried(PLAIN)
-        self.repeats: bool | None = (
-            None  # whether it leaves the same parameters when it runs again; None: not known yet
-        )
+        self.repeats: bool | None = None  # whether it leaves the same when it runs again; None: not known yet
 
     def tried(self, way: Way) -> Trained:
         """What its first steps take one way."""
@@ -161,10 +169,7 @@ class Plain:
         found = self.found if way is PLAIN else self.tried(way)
         if way.exact and self.differs(found):
             raise TrialFailed(
-                "it leaves other parameters than the plain steps: the program uses gradients, or changes them, between backward "
-                "and step()"
-                if "optimizer" in way.code
-                else "it leaves other parameters than the plain steps"
+                f"it leaves other parameters or buffers than the plain steps: {OTHERWISE['optimizer' in way.code]}"
             )
         return Point(way.name, way.code, found.peak, found.seconds, True, (found.peak, found.seconds), way.exact)
 
