@@ -312,9 +312,22 @@ def test_arguments_by_name_and_operators_without_a_rule() -> None:
     assert "embedding_bag_max" in found.ran and "embedding_bag_max" in str(found)
 
 
+def test_a_training_step_is_foretold_where_gradients_are_off() -> None:
+    model = nn.Linear(64, 64)
+    with torch.no_grad():
+        off = memory.estimate(model, (8, 64)).peak
+        assert memory.frontier(model, (8, 64), torch.optim.Adam(model.parameters())).plain.peak > off
+        assert not torch.is_grad_enabled()
+    assert off == memory.estimate(model, (8, 64)).peak
+
+
 def test_errors() -> None:
     with pytest.raises(TypeError, match="Module"):
         memory.estimate(lambda: 3, (2, 2))
+    with pytest.raises(TypeError, match=r"expected a Module .* got NoneType"):
+        memory.estimate(None, (2, 2))
+    with pytest.raises(TypeError, match=r"expected an optimizer, .* got 'adam'"):
+        memory.estimate(nn.Linear(2, 2), (2, 2), "adam")
     with pytest.raises(RuntimeError, match="train=False"):
         memory.estimate(nn.Linear(2, 2).requires_grad_(False), (2, 2))
     with pytest.raises(TypeError, match="one element"):

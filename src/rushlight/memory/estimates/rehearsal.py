@@ -58,7 +58,7 @@ class Rehearsal:
             stack.callback(setattr, self.level, "on_step", None)  # or both would hold each other, and the model
             stack.enter_context(Setting("levels", (*modes.levels, self.level)))
             stack.enter_context(kept_generators())
-            self.model = self.given if isinstance(self.given, Module) else self.given()
+            self.model = self.given() if callable(self.given) and not isinstance(self.given, Module) else self.given
             if not isinstance(self.model, Module):
                 raise TypeError(
                     f"estimate: expected a Module or a function that builds one, got {type(self.model).__name__}"
@@ -93,6 +93,10 @@ class Rehearsal:
         elif self.optimizer is None:
             self.optimizer = launcher.owner_of(self.model.parameters())
         elif not isinstance(self.optimizer, Optimizer):
+            if not callable(self.optimizer):
+                raise TypeError(
+                    f"estimate: expected an optimizer, or a function of parameters that makes one, got {self.optimizer!r}"
+                )
             self.optimizer = self.optimizer(self.model.parameters())
         fusion = getattr(self.optimizer, "_in_backward", None)
         if fusion is not None:

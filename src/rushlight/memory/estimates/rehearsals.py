@@ -19,7 +19,7 @@ from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.checkpoint import checkpoint
 from rushlight.checkpoint.once import counting_once
 from rushlight.dispatch.shapes import order_of
-from rushlight.engine.modes import no_grad
+from rushlight.engine.modes import enable_grad, no_grad
 from rushlight.engine.saved import Sparing
 from rushlight.memory.counting.holders import ACTIVATION
 from rushlight.memory.estimates.estimates import PHASES, Estimate, Saving
@@ -80,6 +80,7 @@ class Setup:
                 stack.enter_context(change(rehearsal))
             inputs = rehearsal.inputs(sample)
             if self.train:
+                stack.enter_context(enable_grad())
                 for _ in range(2):
                     rehearsal.step(inputs, self.loss)
             else:

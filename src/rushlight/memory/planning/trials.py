@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rushlight.basics.tree import tree_flatten
+from rushlight.engine.modes import enable_grad
 from rushlight.kernels import allocator
 from rushlight.memory.counting import account
 from rushlight.memory.estimates.rehearsal import scalar_of
@@ -145,7 +146,7 @@ def steps(setup: Setup, way: Way, count: int = STEPS) -> Trial:
     times = []
     if account.is_counted():
         account.reset_peak()
-    with way.apply(model, optimizer):
+    with enable_grad(), way.apply(model, optimizer):
         for _ in range(count):
             times.append(one_step(model, sample, optimizer, setup.loss))
         peak = allocator.totals().peak - base if account.is_counted() else 0
