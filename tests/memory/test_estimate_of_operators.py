@@ -40,6 +40,13 @@ OPERATORS: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = {
         ((4, 40, 40, 16),),
         lambda a: F.interpolate(a.permute(0, 3, 1, 2), scale_factor=2, mode="bilinear"),
     ),
+    "linear": (((700, 300), (500, 300)), F.linear),
+    "linear of sequences": (((20, 35, 300), (500, 300), (500,)), F.linear),
+    "batch_norm": (((4, 32, 64, 64),), lambda a: F.batch_norm(a, None, None, training=True)),
+    "dropout": (((600, 700),), F.dropout),
+    "max_pool2d": (((4, 16, 60, 60),), lambda a: F.max_pool2d(a, 2)),
+    "index": (((600, 700),), lambda a: a[torch.randint(0, 600, (500,))]),
+    "inv": (((300, 300),), lambda A: torch.linalg.inv(A + 20 * torch.eye(300))),
     "einsum": (((64, 100, 64), (64, 64, 100)), lambda a, b: torch.einsum("bij,bjk->bik", a, b)),
 }
 

@@ -137,6 +137,10 @@ def of_kernels() -> dict[str, dict[str, Any]]:
                                 "inputs": (images.shape,)},
         "native_group_norm": {"g": spread(*images.shape), "input": images, "weight": row, "bias": row, "mean": some(1, 2),
                               "rstd": some(1, 2), "needs": (True,) * 3, "inputs": (images.shape, (4,), (4,))},
+        "native_batch_norm": {"g": spread(*images.shape), "input": images, "weight": row, "bias": row, "mean": row, "variance": row,
+                              "eps": 1e-5, "needs": (True,) * 3, "inputs": (images.shape, (4,), (4,))},
+        "native_dropout": {"g": spread(3, 4), "bits": np.array([7, 3], np.uint8), "p": 0.5, "order": None, "inputs": ((3, 4),)},
+        "linear": {"g": spread(3, 4), "input": some(3, 2), "weight": some(4, 2), "inputs": ((3, 2), (4, 2))},
         "grid_points": {"g": spread(1, 4, 6), "input": images, "where": points, "input_shape": images.shape,
                         "how": ("bilinear", "zeros", False), "needs": (True, True), "inputs": (images.shape, points.shape)},
         "grid_nearest": {"g": spread(1, 4, 6), "where": points, "input_shape": images.shape, "inputs": (images.shape,)},
@@ -165,8 +169,8 @@ def test_the_shapes_of_a_twin_are_those_that_it_makes() -> None:
         **of_kernels(),
     }  # fmt: skip
     assert set(declared) == {name for name, op in OPS.items() for f in op.formulas if f.shapes is not None}
-    for name, asked in declared.items():
-        (formula,) = (f for f in OPS[name].formulas if f.shapes is not None)
+    for name, formula in ((key, f) for key in declared for f in OPS[key].formulas if f.shapes is not None):
+        asked = declared[name]
         usual = ((2, 2) if name in of_square_matrices() else (2, 3), (2, 2), (2, 2), (2, 2))
         given = {**asked, "make": Making(*asked.get("inputs", usual))}
         made = formula.shapes(*(given[request] for request in arguments(formula.shapes)))

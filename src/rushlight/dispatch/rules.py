@@ -54,15 +54,23 @@ def laid_out(input: Array) -> int:
     return 0 if input.flags.c_contiguous else int(input.nbytes)
 
 
-def of_laid_out(*positions: int) -> Callable[..., Any]:
-    """A rule for the shapes of gradients of inputs, those at `positions`, of a kernel that takes its own gradient laid out."""
+def rows_or_columns(g: Array) -> bool:
+    """Whether the elements of all rows or of all columns lie side by side: a gradient that products read where it is."""
+    return 0 not in g.strides
+
+
+def of_laid_out(*positions: int, unless: Callable[[Array], bool] | None = None) -> Callable[..., Any]:
+    """A rule for the shapes of gradients of inputs, those at `positions`, of a kernel that takes its own gradient laid out.
+
+    unless: what tells of a gradient that it is taken as it lies.
+    """
 
     def one(g: Array, make: Making) -> Array:
         made: Array = several(g, (True,), make)[0]
         return made
 
     def several(g: Array, needs: Sequence[bool], make: Making) -> list[Any]:
-        copy = make.array(g.shape, g.dtype) if laid_out(g) else None
+        copy = make.array(g.shape, g.dtype) if laid_out(g) and not (unless and unless(g)) else None
         made = [make.gradient(i) if need else None for i, need in zip(positions, needs, strict=True)]
         del copy
         return made

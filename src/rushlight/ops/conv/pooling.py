@@ -23,6 +23,7 @@ from rushlight.dispatch.keeping.shown import GEOMETRY
 from rushlight.dispatch.meta import beside, nowhere, on_meta
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op, with_out
+from rushlight.dispatch.rules import laid_out
 from rushlight.dispatch.variants import with_auxiliaries
 from rushlight.kernels.reference.resample import Taps
 from rushlight.levels.batch import everything
@@ -73,6 +74,11 @@ max_pool_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatter_o
 def pool_scatter_op(input: Array, which: Array, size: tuple[int, ...], geometry: tuple[Any, ...]) -> Array:
     """input (N, C, *L) added at the window elements `which`: -> size (N, C, *S)"""
     return backend.pool_scatter(input, which, size, geometry)
+
+
+@pool_scatter_op.work
+def _(input: Array) -> int:
+    return laid_out(input)
 
 
 pool_scatter_op.grad("input")(lambda g, which, geometry: pool_gather_op(g, which, geometry))

@@ -20,6 +20,7 @@ from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array, Arrays
 from rushlight.dispatch.operands import check_tensor, raw
 from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.rules import laid_out
 from rushlight.engine import inplace
 from rushlight.engine.conform import cast_array
 from rushlight.kernels.pointwise.copies import copied_as_it_lies
@@ -129,6 +130,11 @@ def index_zeros(input: Array, indices: Arrays, size: tuple[int, ...], slots: Slo
     out = np.zeros(size, input.dtype)
     add_at(out, slots, indices, input)
     return out
+
+
+@index_zeros.work
+def _(input: Array) -> int:
+    return laid_out(input)
 
 
 index_zeros.grad("input")(lambda g, indices, slots: index_op(g, indices, slots))

@@ -18,6 +18,7 @@ from rushlight.dispatch.dims import common_shape, two_sizes
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op, publish
+from rushlight.dispatch.rules import of_laid_out, rows_or_columns
 from rushlight.kernels.dispatch import memory_order
 from rushlight.kernels.products import product as product_of_halves
 from rushlight.kernels.products import work_of_halves
@@ -208,12 +209,12 @@ def _rows_of_both(g: Array, input: Array) -> tuple[Array, Array]:
 
 
 # First, for it is what may need its input computed again, which is then gone before the other is made.
-@linear_op.grad("weight", raw=_weight_raw)
+@linear_op.grad("weight", raw=_weight_raw, shapes=of_laid_out(1, unless=rows_or_columns))
 def _(g: Tensor, input: Tensor) -> Tensor:
     return mm_op(transpose_op(flat(g), 0, 1), conj(flat(input)))
 
 
-@linear_op.grad("input", raw=_input_raw)
+@linear_op.grad("input", raw=_input_raw, shapes=of_laid_out(0, unless=rows_or_columns))
 def _(g: Tensor, weight: Tensor) -> Tensor:
     if held(g).ndim == 2:
         return mm_op(g, conj(weight))

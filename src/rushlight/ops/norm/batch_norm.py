@@ -21,6 +21,7 @@ from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.operands import check_tensor
 from rushlight.dispatch.options import shape_alone
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
+from rushlight.dispatch.rules import of_laid_out
 from rushlight.engine import inplace
 from rushlight.kernels.dispatch import up
 from rushlight.levels import owned
@@ -90,7 +91,7 @@ def _train_raw(
     return backend.batch_norm_backward(g, input, mean, reciprocal_deviation(variance, eps), weight, needs, True)
 
 
-@batch_norm_op.grad("input", "weight", "bias", raw=_train_raw,
+@batch_norm_op.grad("input", "weight", "bias", raw=_train_raw, shapes=of_laid_out(0, 1, 2),
                     uses={"input": "input weight bias mean variance", "weight": "input mean variance", "bias": ""})  # fmt: skip
 def _(g: Tensor, input: Tensor, weight: Tensor | None, eps: float, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     if input is None:

@@ -20,6 +20,7 @@ from rushlight.dispatch.keeping.rebuilt import watch
 from rushlight.dispatch.meta import beside
 from rushlight.dispatch.operands import one_number
 from rushlight.dispatch.registry import function, inplace_of, op
+from rushlight.dispatch.rules import laid_out, of_laid_out
 from rushlight.generator import default_generator
 from rushlight.kernels.dispatch import memory_order
 from rushlight.ops.elementwise.convert import cast
@@ -77,6 +78,11 @@ def _(grad: Array, order: tuple[int, ...] | None) -> list[shapes.Made]:
     return [shapes.Made(grad.shape, grad.dtype, order)]
 
 
+@dropout_backward.work
+def _(grad: Array) -> int:
+    return laid_out(grad)
+
+
 def _scaled_into(x: object, bits: Array, p: float, order: tuple[int, ...] | None) -> None:
     backend.dropout_backward(x, bits, p, order, out=x)
 
@@ -86,9 +92,9 @@ dropout_op.op.declare("remade", (dropout_backward.op, ("bits",)))
 dropout_backward.grad("grad")(lambda g, bits, p, order: dropout_backward(g, bits, p, order))
 
 
-dropout_op.grad("input", raw=lambda g, bits, p, order: backend.dropout_backward(g, bits, p, order))(
-    lambda g, bits, p, order: dropout_backward(g, bits, p, order)
-)
+dropout_op.grad(
+    "input", raw=lambda g, bits, p, order: backend.dropout_backward(g, bits, p, order), shapes=of_laid_out(0)
+)(lambda g, bits, p, order: dropout_backward(g, bits, p, order))
 
 
 def _dropout_into(x: Array, p: float, order: tuple[int, ...] | None, state: object) -> tuple[Array, ...]:
