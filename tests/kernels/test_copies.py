@@ -139,3 +139,15 @@ def test_casts_are_those_of_numpy(rng: np.random.Generator, of: str, to: str) ->
         np.testing.assert_array_equal(found, want)
         if to[0] == "f":
             np.testing.assert_array_equal(np.signbit(found), np.signbit(want))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f4", "f8"])
+def test_channels_of_pixels(path: str, rng: np.random.Generator, dtype: str) -> None:
+    """Three elements that stay together, from where nothing may lie before or behind them."""
+    for height, width in ((1, 1), (1, 3), (2, 2), (9, 31)):
+        x = rng.integers(0, 200, (height, width, 3)).astype(dtype)
+        for seen in (x[:, ::-1], x[::-1], x[::-1, ::-1], x.transpose(1, 0, 2), x[:, ::2]):
+            room = np.full(seen.size + 2, 7, dtype)
+            out = room[1:-1].reshape(seen.shape)
+            np.testing.assert_array_equal(copies.move(seen, out), seen)
+            assert room[0] == room[-1] == 7

@@ -9,6 +9,7 @@ import pytest
 import rushlight
 from rushlight import kernels as K
 from rushlight.kernels import matrices
+from rushlight.kernels.rows import across
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "c16"])
@@ -93,6 +94,25 @@ def test_broadcast_into_the_first(path: str, rng: np.random.Generator, order: An
         np.testing.assert_array_equal(x, want)
     with pytest.raises(ValueError, match=r"mismatch|broadcast"):
         kernel(x, x[0, :3])
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("ufunc", [np.subtract, np.divide])
+@pytest.mark.parametrize(
+    ("shape", "order"), [((3, 96, 96), (1, 2, 0)), ((2, 64, 40, 40), (0, 2, 3, 1)), ((70, 3, 90), (2, 0, 1))]
+)
+def test_channels_that_lie_innermost(
+    path: str, rng: np.random.Generator, shape: Any, order: Any, ufunc: np.ufunc, dtype: str
+) -> None:
+    x = rng.random([shape[i] for i in order]).astype(dtype).transpose(np.argsort(order))
+    for axes in itertools.product((False, True), repeat=len(shape)):
+        y = rng.random([n if keep else 1 for n, keep in zip(shape, axes, strict=True)]).astype(dtype) + 1
+        want, kernel = ufunc(x, y), across(ufunc)
+        found, same = kernel(x, y), x.copy("K")
+        assert kernel(same, y, out=same) is same
+        assert found.strides == x.strides or sum(axes) > 1  # of more axes NumPy asks both operands how to lie
+        np.testing.assert_array_equal(found, want)
+        np.testing.assert_array_equal(same, want)
 
 
 def test_large_tensors_add() -> None:

@@ -14,6 +14,7 @@ from rushlight.kernels.dispatch import (
     Array,
     dense,
     is_half,
+    memory_order,
     native,
     rounded,
 )
@@ -78,6 +79,11 @@ def across(plain: np.ufunc) -> Callable[..., Any]:
             out is None or _takes(out, x, y, both.shape)
         ):
             return plain(x, y, out=out)
+        order = _own_order(x, y) if out is None or out is x else None
+        if order is not None:
+            lying = x.transpose(order)
+            found = run(lying, y.transpose(order), None if out is None else lying)
+            return found.transpose([order.index(i) for i in range(x.ndim)]) if out is None else out
         result = np.empty(both.shape, x.dtype) if out is None else out
         if getattr(table, name)(x, y, result):
             return result
@@ -98,6 +104,16 @@ def _by_rows(x: Array, y: Array) -> bool:
         and a.aligned
         and b.aligned
     )
+
+
+def _own_order(x: Array, y: Array) -> list[int] | None:
+    """The dimensions of `x` as they lie in memory without gaps, where those of the result do as well: `y` is broadcast to `x`."""
+    if x.flags.c_contiguous or x.ndim != y.ndim or x.ndim < 3 or x.shape == y.shape:
+        return None
+    if any(n not in (1, m) for m, n in zip(x.shape, y.shape, strict=True)):
+        return None
+    order = memory_order(x)
+    return order if x.transpose(order).flags.c_contiguous else None
 
 
 def _takes(out: Array, x: Array, y: Array, shape: tuple[int, ...]) -> bool:

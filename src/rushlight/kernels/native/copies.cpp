@@ -87,6 +87,13 @@ template <class T> void by_parts(Axes axes, const T *x, T *o) {
     });
 }
 
+// Three elements of four bytes side by side, as channels of pixels: with the one behind them, over which the next are put.
+template <class T> RL_INLINE void triples(const T *x, T *o, long count, long step) {
+    std::copy_n(x, 3, o);  // what lies behind the first, where the last come before it, and behind the last may be no memory
+    for (long j = 1; j < count - 1; ++j) std::memcpy(o + 3 * j, x + j * step, 16);
+    std::copy_n(x + (count - 1) * step, 3, o + 3 * (count - 1));
+}
+
 // Rows of few elements, `n` known to the compiler where it is not 0: all that the next axis has go together.
 template <class T, int kLength> void by_short_rows(Axes axes, const T *x, T *o) {
     const int last = axes.count - 1;
@@ -108,6 +115,10 @@ template <class T, int kLength> void by_short_rows(Axes axes, const T *x, T *o) 
             }
             if (!kLength && from == 1 && to == 1) {
                 for (long j = 0; j < m; ++j, a += from_next, b += to_next) neighbours(a, b, n);
+                continue;
+            }
+            if (kLength == 3 && sizeof(T) == 4 && from == 1 && to == 1 && to_next == 3 && m > 2) {
+                triples(a, b, m, from_next);
                 continue;
             }
             for (long j = 0; j < m; ++j, a += from_next, b += to_next)

@@ -91,6 +91,9 @@ def torch_tile(input: Tensor, dims: Sequence[int]) -> Tensor:
 NAMESPACES[""]["tile"] = known_as(torch_tile, "tile")
 
 
+ALL, BACK = slice(None), slice(None, None, -1)
+
+
 @op(
     aten=("flip(input, dims)",),
     name="flip",
@@ -103,7 +106,8 @@ NAMESPACES[""]["tile"] = known_as(torch_tile, "tile")
 )
 def flip_op(input: Array, dims: tuple[Any, ...]) -> Array:
     """A copy with dimensions in reverse order.  (*) -> (*)"""
-    return copied_like(np.flip(input, dims), input)
+    index: list[Any] = [BACK if d in dims else ALL for d in range(input.ndim)]
+    return copied_like(input[(*index, ...)], input)
 
 
 @function(method=True)
