@@ -217,7 +217,7 @@ def takes_out(value: Any) -> bool:
     """Whether a function has the keyword `out`: an operator that computes, or what was given it."""
     while value is not None:
         operator = getattr(value, "op", None)
-        if hasattr(value, "without_out") or (operator is not None and not operator.view):
+        if hasattr(value, "without_out") or (operator is not None and operator.takes_out and not operator.view):
             return True
         value = getattr(value, "__wrapped__", None)
     return False

@@ -99,7 +99,8 @@ _FUNCTIONS |= dict.fromkeys(
      "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_cache_enabled"),
     "rushlight.amp",
 )  # fmt: skip
-_FUNCTIONS |= dict.fromkeys(("Event", "Stream", "SymBool", "SymFloat", "SymInt"), "rushlight.compat.placeholders")
+_FUNCTIONS |= dict.fromkeys(("SymBool", "SymFloat", "SymInt"), "rushlight.compat.placeholders")
+_FUNCTIONS |= dict.fromkeys(("Event", "Stream"), "rushlight.compat.streams")
 _FUNCTIONS |= dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter"), "rushlight.serialization.records")
 _FUNCTIONS |= {f"{kind}Type": "rushlight.compat.placeholders" for kind in _TYPES.split()}
 _FUNCTIONS |= dict.fromkeys(("ScriptFunction", "ScriptModule", "fork", "wait"), "rushlight.jit")

@@ -7,7 +7,7 @@ from typing import Any
 from rushlight import absent
 from rushlight.absent.reasons import SCRIPT, TYPES
 
-__all__ = ["CUDAGraph", "Event", "Stream", "SymBool", "SymFloat", "SymInt"]
+__all__ = ["CUDAGraph", "SymBool", "SymFloat", "SymInt"]
 
 
 class _Absent:
@@ -35,18 +35,6 @@ class SymBool(_Absent):
     """A condition that a compiler does not know yet."""
 
     why = SymInt.why
-
-
-class Stream(_Absent):
-    """A queue of an accelerator."""
-
-    why = "there is no accelerator whose work could wait in a stream"
-
-
-class Event(_Absent):
-    """A moment in a queue of an accelerator."""
-
-    why = "there is no accelerator; time.perf_counter() measures what runs on the CPU"
 
 
 class CUDAGraph(_Absent):

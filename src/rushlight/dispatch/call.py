@@ -508,6 +508,19 @@ def check_overlaps(name: str, out: object, inputs: Iterable[object]) -> None:
             )
 
 
+def check_out(op: Op, out: Tensor, inputs: tuple[Any, ...]) -> None:
+    """Raise TypeError where an operator has no keyword `out`, RuntimeError where that lies on a part of an input."""
+    if not op.takes_out:
+        raise no_out(op.name)
+    if op.elementwise:
+        check_overlaps(op.name, out, inputs)
+
+
+def no_out(name: str) -> TypeError:
+    """What is raised for the keyword `out` of a function, or of one of its forms, that has none."""
+    return TypeError(f"{name}() got an unexpected keyword argument 'out'")
+
+
 def _partly(a: Array, b: Array) -> bool:
     """Whether two arrays without gaps share memory otherwise than element by element: what has gaps is not looked into."""
     if not (a.size and b.size and np.may_share_memory(a, b) and _dense(a) and _dense(b)):
@@ -547,8 +560,7 @@ def general(op: Op) -> Callable[..., Any]:
                 return outs[0] if op.out_count == 1 else outs
         if out is None:
             return apply(op, inputs, statics)
-        if op.elementwise:
-            check_overlaps(op.name, out, inputs)
+        check_out(op, out, inputs)
         return write_out(op.name, out, apply(op, inputs, statics), same=bool(op.same_out))
 
     return call

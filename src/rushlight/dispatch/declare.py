@@ -102,6 +102,7 @@ class Op:
     same_out: bool | None = (
         None  # whether `out=` is to be of the result's dtype; None: elementwise ones of one input that keep theirs
     )
+    takes_out: bool = True  # whether its public function has the keyword `out`
     exact: bool = False  # whether Python's numbers beside 16-bit tensors stay in float32
     integers: bool = False  # whether the forward of an operator without ufunc takes int64 arrays, and Python integers beside them, as one would
     knows_numbers: bool = (

@@ -17,7 +17,7 @@ from rushlight.dispatch.call import (
     aliases,
     apply,
     apply_signed,
-    check_overlaps,
+    check_out,
     check_single_writes,
     fits_into,
     mark_inference,
@@ -59,8 +59,8 @@ def slow(
     run: Callable[..., Any] = applied,
 ) -> Any:
     """The general path from a fast one.  run: what takes it."""
-    if out is not None and op.elementwise:
-        check_overlaps(op.name, out, inputs)
+    if out is not None:
+        check_out(op, out, inputs)
     if out is not None and not statics and computed_into(op, inputs, out):
         return out
     try:

@@ -184,18 +184,19 @@ def elementwise(*, promote: str | None = "float", ns: str | None = "", inplace: 
 
 def function(*, ns: str = "", aliases: tuple[str, ...] = (), method: bool = False, out: bool | str = False,
              name: str | None = None, inplace: bool = False, autocast: str | None = None,
-             elementwise: bool = False, unlike: str = "") -> Callable[[F], F]:  # fmt: skip
+             elementwise: bool = False, unlike: str = "", out_where: Callable[..., bool] | None = None) -> Callable[[F], F]:  # fmt: skip
     """Publish a function composed of operators.
 
     autocast: what becomes of its tensors under autocast, as of an operator's (see `converting`).  out: give it the keyword `out`, with "same" of the result's dtype alone, with "truth" of bools and bytes,
     with "places" so where it has several results, with "computed" of any dtype, in which it is computed; inplace: publish `name_` too, which copies the result into the first argument.
         elementwise: refuse an `out` that shares a part of an input's memory.  unlike: what is said of an `out` of another dtype.
+    out_where: (arguments, keywords): whether the form that is called has `out`, where some have none.
     """
 
     def add(fn: Callable[..., Any]) -> Any:
         shown = name or fn.__name__
         made = fn if autocast is None else converting(fn, autocast)
-        made = with_out(made, shown, out, elementwise, unlike) if out else made
+        made = with_out(made, shown, out, elementwise, unlike, out_where) if out else made
         publish(made, shown, ns, aliases, method)
         if inplace:
             publish_inplace(inplace_by_copy(fn), shown, ns, aliases)
@@ -225,9 +226,14 @@ def converting(fn: Callable[..., Any], kind: str) -> Callable[..., Any]:
 
 
 def with_out(
-    fn: Callable[..., Any], name: str, which: bool | str = True, elementwise: bool = False, unlike: str = ""
+    fn: Callable[..., Any],
+    name: str,
+    which: bool | str = True,
+    elementwise: bool = False,
+    unlike: str = "",
+    out_where: Callable[..., bool] | None = None,
 ) -> Callable[..., Any]:
-    """`fn` with the keyword `out`.  which, elementwise, unlike: see `function`."""
+    """`fn` with the keyword `out`.  which, elementwise, unlike, out_where: see `function`."""
     code = fn.__code__
     positional = code.co_varnames[: code.co_argcount]
     at = positional.index("dtype") if "dtype" in positional else None
@@ -236,6 +242,8 @@ def with_out(
     def outer(*args: Any, **kwargs: Any) -> object:
         out = kwargs.pop("out", None) if kwargs else None
         if out is not None:
+            if out_where is not None and not out_where(args, kwargs):
+                raise call.no_out(name)
             given = args[at] if at is not None and len(args) > at else kwargs.get("dtype")
             check_out_dtype(name, given, out)
             check_truth(name, out, which)
@@ -268,6 +276,11 @@ def check_out_dtype(name: str, dtype: object, out: object) -> None:
     if dtype is not None and isinstance(out, Tensor) and out.dtype is not dtype:
         raise RuntimeError(f"{name}(): Expected out tensor to have dtype {in_c(dtype)}, but got {in_c(out.dtype)} "
                            "instead")  # fmt: skip
+
+
+def along(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a reduction is along a dimension: that over all of them has no `out`."""
+    return len(args) > 1 or "dim" in kwargs or "axis" in kwargs
 
 
 def may_be_recorded(x: Tensor) -> bool:

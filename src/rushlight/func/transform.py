@@ -31,14 +31,16 @@ if TYPE_CHECKING:
 class Mark(Node):
     """The node of a tensor that a transformation differentiates at: its gradient goes on outside, if anywhere.
 
-    open: whether the transformation still runs, so that the tensor counts as one that requires grad.
+    open: whether the transformation still runs, so that the tensor counts as one that requires grad; number: which of the
+    transformations that run it is of, the outermost being 1.
     """
 
-    __slots__ = ("open",)
+    __slots__ = ("number", "open")
     leaf_like = True
 
     def __init__(self, outer: Any, tensor: Tensor):
         self.edges, self.extra, self.seq, self.open = (outer,), None, next_seq(), True
+        self.number = 0 if modes.transform is None else modes.transform.number
         self.shape, self.dtype = tensor._array.shape, tensor._array.dtype
 
     def run(self, g: Array | Tensor, wanted: int) -> Any:
@@ -111,6 +113,22 @@ def leads_out(edge: Any, seen: set[Any]) -> bool:
     return False
 
 
+def tracked(tensor: Tensor) -> tuple[set[int], bool]:
+    """The numbers of transformations at whose inputs the graph of a tensor arrives, and whether it does at a leaf outside."""
+    numbers, leaf, seen = set(), False, set()
+    stack = [edge_of(tensor)]
+    while stack:
+        edge = stack.pop()
+        if edge is None or isinstance(edge, Tensor):
+            leaf = leaf or edge is not None
+        elif edge.node not in seen:
+            seen.add(edge.node)
+            if edge.node.__class__ is Mark and edge.node.open:
+                numbers.add(edge.node.number)
+            stack += edge.node.edges
+    return numbers, leaf
+
+
 def outside(x: Tensor, keep: bool, seen: set[Any]) -> Tensor | None:
     """A result as those outside of the transformation see it: in their graph where it leads to a tensor of theirs.
 
@@ -160,17 +178,32 @@ class Transform:
         self.changed: list[Any] = []
         self.pairs: list[tuple[Tensor, Tensor]] = []  # what it differentiates at, and the tensors that were given
         self.outer: bool = modes.grad  # whether those outside want to differentiate the results
+        self.levels = len(modes.levels)  # how many levels were around when it began
+        self.around: Transform | None = modes.transform
+        self.number = 1 + self.levels + (0 if self.around is None else self.around.within(self.levels))
 
     def __enter__(self) -> Transform:
-        self.former = set_mode("grad", True), set_mode("inference", False), modes.transform
+        self.former = set_mode("grad", True), set_mode("inference", False)
         modes.transform = self
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         set_mode("grad", self.former[0])
         set_mode("inference", self.former[1])
-        modes.transform = self.former[2]
+        modes.transform = self.around
         self.close()
+
+    def within(self, levels: int) -> int:
+        """How many of the transformations, this one and those around it, began with at most so many levels around them."""
+        return (self.levels <= levels) + (0 if self.around is None else self.around.within(levels))
+
+    def shown(self, tensor: Tensor) -> tuple[list[int], Any]:
+        """The numbers of the transformations that track a tensor, in order, and its place in the graph outside of all, if any."""
+        found, leaf = tracked(tensor)
+        edge = edge_of(tensor) if leaf else None
+        while edge is not None and not isinstance(edge, Tensor) and edge.node.__class__ is Mark:
+            edge = edge.node.edges[0]
+        return sorted(found), edge
 
     def inputs(self, args: Sequence[Any], outer: bool | None = None) -> Any:
         """The tensors of a tree of arguments, marked.  outer: as in `marked`; None for what the mode outside says."""

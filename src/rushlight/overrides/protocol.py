@@ -40,6 +40,7 @@ class _Here(threading.local):
 
     asks = ALL
     modes: tuple[Any, ...] = ()
+    passed = False  # whether `has_torch_function` is to say no once: see `questions.redispatch_function`
 
 
 here = _Here()

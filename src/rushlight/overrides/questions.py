@@ -6,7 +6,16 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rushlight.overrides.protocol import ALL, DisableTorchFunctionSubclass, asked, here, overrides, overriding
+from rushlight.overrides.protocol import (
+    ALL,
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
+    asked,
+    here,
+    overrides,
+    overriding,
+)
+from rushlight.overrides.public import OWNER
 from rushlight.tensor import Tensor
 
 
@@ -29,6 +38,9 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     >>> torch.overrides.has_torch_function((torch.ones(1), Own([1.0])))
     True
     """
+    if here.passed:
+        here.passed = False
+        return False
     return (here.asks == ALL and any(overrides(x.__class__) for x in relevant_args)) or bool(here.asks and here.modes)
 
 
@@ -79,3 +91,30 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[C
         return wrapped
 
     return wrap
+
+
+def redispatch_function(func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...],
+                        kwargs: dict[str, Any] | None = None) -> Any:  # fmt: skip
+    """Call `func` from within ``__torch_function__`` without asking again for itself: for what it calls, all are asked.
+
+    Operators call nothing that would be asked for, and give plain tensors.
+
+    >>> import rushlight as torch
+    >>> class Told(torch.Tensor):
+    ...     @classmethod
+    ...     def __torch_function__(cls, func, types, args, kwargs=None):
+    ...         print(func.__name__)
+    ...         return torch.overrides.redispatch_function(func, types, args, kwargs)
+    >>> torch.add(Told([1.0]), 1)
+    add
+    tensor([2.])
+    """
+    named = kwargs or {}
+    if id(func) in OWNER or getattr(func, "__module__", None) is None:  # of attributes
+        with DisableTorchFunction():
+            return func(*args, **named)
+    former, here.passed = here.passed, True
+    try:
+        return func(*args, **named)
+    finally:
+        here.passed = former

@@ -58,7 +58,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
     return result
 
 
-def chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> Tensor:
+def chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int, *, out: Tensor | None = None) -> Tensor:
     """Tensors cut in `num_chunks` at `dim`, filled up with zeros and flat behind it, one behind the other in each chunk."""
     parts = []
     for x in tensors:
@@ -66,7 +66,7 @@ def chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> Tensor:
         size = -(-x.shape[at] // num_chunks)
         padded = torch.cat([x, x.new_zeros((*x.shape[:at], size * num_chunks - x.shape[at], *x.shape[at + 1 :]))], at)
         parts.append(padded.reshape(*x.shape[:at], num_chunks, -1))
-    result: Tensor = torch.cat(parts, -1)
+    result: Tensor = torch.cat(parts, -1, out=out)
     return result
 
 

@@ -254,9 +254,11 @@ def assert_metadata(a: Tensor, size: Any = None, stride: Any = None, dtype: dtyp
             raise RuntimeError(f"_assert_tensor_metadata: expected {what} {expected}, got {got[what]}")
 
 
-def batch_norm(input: Tensor, weight: object, bias: object, *rest: object) -> Any:
+def batch_norm(
+    input: Tensor, weight: object, bias: object, *rest: object, out: tuple[Tensor, ...] | None = None
+) -> Any:
     """`native_batch_norm`, with or without running statistics."""
-    return torch.native_batch_norm(input, weight, bias, *(rest if len(rest) == 5 else (None, None, *rest)))
+    return torch.native_batch_norm(input, weight, bias, *(rest if len(rest) == 5 else (None, None, *rest)), out=out)
 
 
 def evaluated_batch_norm(

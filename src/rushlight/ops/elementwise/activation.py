@@ -224,7 +224,7 @@ logsigmoid.grad("input", raw=_logsigmoid_raw)(lambda g, input: g * ops.sigmoid(-
 # softsign, tanhshrink ----------------------------------------------------------------------------------------
 
 
-@elementwise(ns=F, name="softsign", method=False, inplace=False)
+@elementwise(ns=F, name="softsign", method=False, inplace=False, takes_out=False)
 def softsign(input: Array) -> Array:
     """input / (1 + |input|).  (*) -> (*)"""
     out = np.asarray(np.abs(input))
@@ -241,7 +241,7 @@ def _(g: Array | Tensor, input: Array | Tensor) -> Any:
     return g / (below * below)
 
 
-@elementwise(ns=F, name="tanhshrink", method=False, inplace=False)
+@elementwise(ns=F, name="tanhshrink", method=False, inplace=False, takes_out=False)
 def tanhshrink(input: Array) -> Array:
     """input - tanh(input).  (*) -> (*)"""
     out = backend.tanh(input)

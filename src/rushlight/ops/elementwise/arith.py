@@ -320,7 +320,7 @@ publish(sub_public, "sub", "", ("subtract",), True)
 publish_inplace(sub_, "sub", "", ("subtract",))
 
 
-@function(out=True, elementwise=True)
+@function()
 def rsub(input: Tensor, other: Tensor | complex, alpha: complex = 1) -> Tensor:
     """other - alpha * input, broadcast.  (*), (*) -> (*)"""
     require_tensors("rsub", input=input)

@@ -105,19 +105,19 @@ def _never(x: Array) -> Array:
     return np.zeros(x.shape, bool)
 
 
-@elementwise(promote="arith", half=None, inplace=False, complex_half="moves")
+@elementwise(promote="arith", half=None, inplace=False, complex_half="moves", takes_out=False)
 def isnan(input: Array) -> Array:
     """Whether each element is NaN.  input: (*) -> (*) bool"""
     return _never(input) if input.dtype.kind in "biu" else np.isnan(input)
 
 
-@elementwise(promote="arith", half=None, inplace=False, complex_half="moves")
+@elementwise(promote="arith", half=None, inplace=False, complex_half="moves", takes_out=False)
 def isinf(input: Array) -> Array:
     """Whether each element is infinite.  input: (*) -> (*) bool"""
     return _never(input) if input.dtype.kind in "biu" else np.isinf(input)
 
 
-@elementwise(promote="arith", half=None, inplace=False, complex_half="moves")
+@elementwise(promote="arith", half=None, inplace=False, complex_half="moves", takes_out=False)
 def isfinite(input: Array) -> Array:
     """Whether each element is neither infinite nor NaN.  input: (*) -> (*) bool"""
     return np.ones(input.shape, bool) if input.dtype.kind in "biu" else np.isfinite(input)
@@ -137,7 +137,7 @@ def isneginf(input: Array) -> Array:
     return _never(input) if input.dtype.kind in "biu" else np.equal(bits(input), bits(np.asarray(-np.inf, input.dtype)))
 
 
-@elementwise(promote="arith", half=None, inplace=False, complex_half="widens")
+@elementwise(promote="arith", half=None, inplace=False, complex_half="widens", takes_out=False)
 def isreal(input: Array) -> Array:
     """Whether the imaginary part of each element is 0.  input: (*) -> (*) bool"""
     return np.equal(input.imag, 0) if input.dtype.kind == "c" else np.ones(input.shape, bool)

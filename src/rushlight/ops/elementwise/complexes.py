@@ -103,6 +103,7 @@ def _unturned(bits: int) -> int:
 @op(
     ns="",
     view=True,
+    takes_out=False,
     linear=True,
     method=False,
     grads={"input": lambda g: view_as_complex(_pairs(g))},
@@ -122,6 +123,7 @@ def view_as_real(input: Array) -> Array:
 @op(
     ns="",
     view=True,
+    takes_out=False,
     linear=True,
     method=False,
     autocast="float32",

@@ -143,6 +143,7 @@ def require_real(name: str, x: Array) -> None:
     behind="input",
     over=True,
     gates=_over_0,
+    takes_out=False,
 )
 def relu(input: Array) -> Array:
     """max(input, 0).  input: (*) -> (*); keeps its result for the backward.

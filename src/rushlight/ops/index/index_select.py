@@ -384,7 +384,7 @@ def constant(name: str, value: Tensor | complex, like: Tensor) -> Any:
     return cast(value, dtype)
 
 
-@function(method=True, out=True)
+@function(method=True)
 @numpy_names
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | complex) -> Tensor:
     """`input` with the slices at `index` of dimension `dim` filled with a number or 0-d tensor.  (*), (N) -> (*)"""

@@ -194,7 +194,7 @@ def fill(run: Callable[..., Any], name: str, input: Tensor, mask: Tensor, value:
     return run(masked_fill_tensor.op, (input, mask, constant(name, value, input)), ())
 
 
-@function(method=True, out=True)
+@function(method=True)
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | complex) -> Tensor:
     """`input` with `value`, a number or 0-d tensor, where `mask` is true; both broadcast.  (*), (*) -> (*)"""
     return fill(call.by_function, "masked_fill", input, mask, value)
@@ -238,7 +238,7 @@ def scattered(run: Callable[..., Any], name: str, input: Tensor, mask: Tensor, s
     return run(masked_scatter_op.op, (input, source, mask), ())
 
 
-@function(method=True, out=True)
+@function(method=True)
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """`input` with the elements of `source`, in order, where `mask` is true; input and mask broadcast."""
     return scattered(call.by_function, "masked_scatter", input, mask, source)
@@ -251,14 +251,14 @@ def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return scattered(call.apply_inplace, "masked_scatter_", input, mask, source)
 
 
-@function(method=True, out="same")
+@function(method=True)
 def argwhere(input: Tensor) -> Tensor:
     """The indices of the elements that are not zero, a row each.  (*) -> (N, ndim) int64"""
     array = of_one_shape("nonzero", raw(input))
     return wrap(backend.mask_places(array) if array.ndim else np.zeros((int(bool(array)), 0), np.int64))
 
 
-@function(method=True, out="same")
+@function(method=True, out="same", out_where=lambda args, kwargs: not kwargs.get("as_tuple"))
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """The indices of the elements that are not zero: a row each, or with `as_tuple` a vector for each dimension."""
     if not as_tuple:

@@ -193,6 +193,8 @@ class Packet(OpOverloadPacket):
             )
         if "self" in kwargs:  # which public functions call input
             args = (kwargs.pop("self"), *args)
+        if kwargs.get("out") is not None and not takes_out(run):  # operators have it whose public functions have not
+            return call.write_out(self.__name__, kwargs.pop("out"), run(*args, **kwargs), same=True)
         return self.listed(run(*args, **kwargs))
 
     def listed(self, found: Any) -> Any:
@@ -204,6 +206,12 @@ class Packet(OpOverloadPacket):
         """Whether arguments say how many results there are."""
         op = self.op
         return self.__name__ in SEVERAL or (op is not None and op.out_count is None)
+
+
+def takes_out(fn: Callable[..., Any]) -> bool:
+    """Whether a function has the keyword `out`."""
+    op = getattr(fn, "op", None)
+    return op.takes_out if op is not None else hasattr(fn, "without_out") or "out" in fn.__code__.co_varnames
 
 
 def declaration(name: str) -> Op | None:

@@ -161,20 +161,40 @@ def goes_without_saying(dtype: dtypes.dtype) -> bool:
 def history(tensor: Tensor) -> list[str]:
     """What is said of a tensor's gradients and tangents."""
     try:
-        fn = tensor.grad_fn
+        fn, needed = tensor.grad_fn, tensor.requires_grad
+        if modes.transform is not None and tracking(tensor):  # which say themselves what tracks it within
+            edge = modes.transform.shown(tensor)[1]
+            fn, needed = None if edge is None or isinstance(edge, Tensor) else edge.node, edge is not None
     except RuntimeError:  # a view whose history cannot be rewritten: it is said where that is needed
         return ["grad_fn=<Invalid>"]
     found = []
     if fn is not None:
         found.append(f"grad_fn=<{type(fn).__name__}>")
-    elif tensor.requires_grad:
+    elif needed:
         found.append("requires_grad=True")
     if modes.levels and tensor._tangents:
         for level in reversed(modes.levels):
-            if level in tensor._tangents:
+            if level in tensor._tangents and not getattr(level, "of_function", False):
                 found.append(f"tangent={tensor._tangents[level]}")
                 break
     return found
+
+
+def numbered(level: Any) -> int:
+    """Which of the transformations of functions that run a level is, the outermost being 1."""
+    if level not in modes.levels:
+        return 1
+    place = modes.levels.index(level)
+    return 1 + place + (0 if modes.transform is None else modes.transform.within(place))
+
+
+def tracking(tensor: Tensor) -> list[int]:
+    """The numbers of the transformations of functions that differentiate a tensor, of samples those within their level."""
+    found = [] if modes.transform is None else modes.transform.shown(tensor)[0]
+    tangents = [
+        level for level in tensor._tangents or () if getattr(level, "of_function", False) and level in modes.levels
+    ]
+    return sorted({*found, *map(numbered, tangents)})
 
 
 def dtype_shown(tensor: Tensor) -> list[str]:
@@ -204,10 +224,17 @@ def ended(line: str, last: list[str], indent: int, below: bool = False) -> str:
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    shown = untracked(self, tensor_contents)
+    for number in tracking(self) if modes.transform is not None or modes.levels else ():
+        shown = f"GradTrackingTensor(lvl={number}, value=\n{textwrap.indent(shown, '    ')}\n)"
+    return shown
+
+
+def untracked(self: Tensor, tensor_contents: str | None) -> str:
+    """A tensor without what transformations of functions differentiate of it."""
     if getattr(self._array, "interpreted", False):  # inside vmap
         part, inner = self._array, textwrap.indent(repr(self._array.tensor), "    ")
-        number = modes.levels.index(part.level) + 1 if part.level in modes.levels else 1
-        return f"BatchedTensor(lvl={number}, bdim={part.dim}, value=\n{inner}\n)"
+        return f"BatchedTensor(lvl={numbered(part.level)}, bdim={part.dim}, value=\n{inner}\n)"
     kind = self.__class__
     if kind is Tensor:
         return text(self, tensor_contents)

@@ -10,7 +10,7 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.operands import raw
-from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.registry import along, function, op
 from rushlight.kernels.dispatch import as_truths, is_half
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.reduce.scan import cumprod_op
@@ -60,7 +60,7 @@ def products_of_others(x: Array | Tensor, dim: int) -> Tensor:
     return before * after
 
 
-@function(method=True, out="computed")
+@function(method=True, out="computed", out_where=along)
 @numpy_names
 def prod(
     input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None

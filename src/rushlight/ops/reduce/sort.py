@@ -14,7 +14,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.formats import turned_back
 from rushlight.dispatch.outs import moving
-from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.registry import along, function, op
 from rushlight.dispatch.results import named
 from rushlight.kernels.dispatch import memory_order
 from rushlight.kernels.order import bytes_of_rank
@@ -214,7 +214,7 @@ def _(input: Array) -> list[shapes.Made]:
     return [shapes.Made(input.shape, shapes.INT64)]
 
 
-@function(method=True)
+@function(method=True, out="same", out_where=lambda args, kwargs: "stable" in kwargs)
 @numpy_names
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The indices that sort along `dim`; NaN counts as largest.  (*) -> (*) of int64"""
@@ -272,7 +272,7 @@ def middle(
     return kind(*median_op(input, check_dim(name, array, dim), keepdim, skip_nan))
 
 
-@function(method=True, out="same")
+@function(method=True, out="same", out_where=along)
 @numpy_names
 def median(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """The median (of an even number of elements the lower one); with `dim` a named tuple with the indices.
@@ -282,7 +282,7 @@ def median(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool 
     return middle("median", _median, input, dim, keepdim, False)
 
 
-@function(method=True, out="same")
+@function(method=True, out="same", out_where=along)
 @numpy_names
 def nanmedian(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """The median of the elements that are not NaN; with `dim` a named tuple with the indices.  (*) -> (*), (*)"""

@@ -15,7 +15,7 @@ from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, numpy_names
 from rushlight.dispatch.operands import raw
-from rushlight.dispatch.registry import NAMESPACES, function, op
+from rushlight.dispatch.registry import NAMESPACES, along, function, op
 from rushlight.kernels.reference.norms import beside_mean
 from rushlight.kernels.rows import across
 from rushlight.kernels.sums import joined
@@ -277,7 +277,12 @@ def spread_of(
     return run(input, where, by, keepdim)
 
 
-@function(method=True, out=True)
+def not_biased_alone(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether `unbiased` is not given without dimensions: that form has no `out`."""
+    return not isinstance(args[1], bool) if len(args) > 1 else "unbiased" not in kwargs or along(args, kwargs)
+
+
+@function(method=True, out=True, out_where=not_biased_alone)
 @numpy_names
 def var(
     input: Tensor,
@@ -294,7 +299,7 @@ def var(
     return spread_of("var", var_op, input, dim, unbiased, keepdim, correction)
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, out_where=not_biased_alone)
 @numpy_names
 def std(
     input: Tensor,

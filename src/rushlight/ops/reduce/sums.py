@@ -17,7 +17,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import numpy_names, wrap_dims
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import numpy_dtype
-from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.registry import along, function, op
 from rushlight.kernels.dispatch import FLOAT32, as_truths, packed, recast, widened
 from rushlight.kernels.native.ufuncs import TAKEN
 from rushlight.kernels.sums import SMALL, add_up, counted, joined
@@ -228,8 +228,8 @@ def in_dtype(name: str, input: Tensor, dtype: dtype | None) -> Tensor:
     return cast_first(input, dtypes.int64.numpy) if array.dtype.kind in "biu" else input
 
 
-@function(method=True, out="computed", name="sum")
-def sum_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: dtype | None = None,
+@function(method=True, out="computed", out_where=along, name="sum")
+def sum_(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = False, *, dtype: dtype | None = None,
          axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Any:  # fmt: skip
     """Sum of the elements, over all dimensions or those in `dim`.  (*) -> (*)
 
@@ -240,6 +240,8 @@ def sum_(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     tensor([3., 3.])
     """
     array = tensor_argument("sum", input)
+    if dim.__class__ is tuple and not dim:  # which is not None, of which there is a form with `out`
+        dim = None
     if dtype is not None:
         input = in_dtype("sum", input, dtype)
     where = None if dim is None and axis is None else axes(axis if dim is None else dim, array.ndim)

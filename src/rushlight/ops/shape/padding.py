@@ -62,7 +62,7 @@ def pairs(name: str, pad: Any, ndim: int) -> tuple[tuple[int, int], ...]:
     return tuple([(0, 0)] * (ndim - len(given)) + given)
 
 
-@function(out=True)
+@function()
 def constant_pad_nd(input: Tensor, pad: int | Sequence[int], value: complex = 0) -> Tensor:
     """The input with `pad` elements of `value` before and after each dimension, last first; negative pads cut."""
     if value is None:
