@@ -206,3 +206,16 @@ def test_collectives_of_one_tensor_have_their_newer_names(group: None) -> None:
 
     assert funcol.all_gather_single(x, 0, None).tolist() == [1, 2]
     assert funcol.reduce_scatter_single(x, "sum", 0, None).tolist() == [1, 2]
+
+
+def test_methods_of_groups_say_what_does_not_fit(group: None) -> None:
+    pg: Any = dist.group.WORLD
+    x = torch.ones(2)
+    assert pg.allreduce([x]).wait() and pg.broadcast(x, 0).result()[0] is x
+    with pytest.raises(ValueError, match="one in a list"):
+        pg.allreduce([x, x])
+    with pytest.raises(ValueError, match="there is no process 3"):
+        pg.broadcast(x, 3)
+    with pytest.raises(RuntimeError, match="init_process_group"):
+        dist.ProcessGroupGloo(None, 0, 1)
+    assert not isinstance(pg, dist.ProcessGroupGloo)

@@ -76,6 +76,34 @@ dist.barrier(); dist.monitored_barrier(); print("well"); dist.destroy_process_gr
 """) == ["well", "well"]  # fmt: skip
 
 
+def test_groups_have_collectives_as_methods(tmp_path):
+    assert lines(tmp_path, START + """\
+pg, x = dist.group.WORLD, torch.full((2,), r + 1.)
+def near(a, b): torch.testing.assert_close(a, torch.tensor(b, dtype=a.dtype).reshape(a.shape))
+assert (pg.rank(), pg.size()) == (r, n)
+t = x.clone(); assert pg.allreduce([t]).wait(); near(t, [3., 3])
+t = x.clone(); pg.allreduce(t, dist.ReduceOp.MAX).wait(); near(t, [2., 2])
+most = dist.AllreduceOptions(); most.reduceOp = dist.ReduceOp.PRODUCT
+t, u = x.clone(), x.clone(); pg.allreduce([t], most).wait(); near(t, [2., 2]); pg.allreduce_coalesced([u, t]).wait(); near(t, [4., 4])
+t = x.clone(); pg.broadcast(t, 1).wait(); near(t, [2., 2]); t = x.clone(); pg.broadcast([t]).wait(); near(t, [1., 1])
+second = dist.ReduceOptions(); second.rootRank = 1
+t = x.clone(); pg.reduce([t], second).wait(); near(t, [[1., 1], [3., 3]][r]); t = x.clone(); pg.reduce(t, root=0).wait()
+near(t, [[3., 3], [2., 2]][r])
+for given in (([torch.zeros(2), torch.zeros(2)], x), ([[torch.zeros(2), torch.zeros(2)]], [x])):
+    pg.allgather(*given).wait(); parts = given[0][0] if len(given[0]) == 1 else given[0]; near(torch.cat(list(parts)), [1., 1, 2, 2])
+whole = torch.zeros(4); pg._allgather_base(whole, x).wait(); near(whole, [1., 1, 2, 2])
+t = torch.zeros(2); pg.scatter([t], [[x, x * 5]] if r == 0 else [], dist.ScatterOptions()).wait(); near(t, [[1., 1], [5., 5]][r])
+got = [torch.zeros(2), torch.zeros(2)] if r == 1 else []; pg.gather(got, x, 1).wait(); assert r == 0 or got[1].tolist() == [2, 2]
+t = torch.zeros(2); pg.reduce_scatter(t, [x, x * 2]).wait(); near(t, [[3., 3], [6., 6]][r])
+t = torch.zeros(1); pg._reduce_scatter_base(t, x).wait(); near(t, [3.])
+t = torch.zeros(2); pg.alltoall_base(t, x, [], []).wait(); near(t, [1., 2])
+out = [torch.zeros(1), torch.zeros(1)]; pg.alltoall(out, [x[:1], x[1:]]).wait(); near(torch.cat(out), [1., 2])
+if r == 0: pg.send([x], 1, 7).wait()
+else: pg.recv([t], 0, 7).wait(); near(t, [1., 1])
+pg.barrier().wait(); print("well"); dist.destroy_process_group()
+""") == ["well", "well"]  # fmt: skip
+
+
 def test_gradients_pass_between_processes(tmp_path):
     assert lines(tmp_path, START + """\
 import torch.distributed.nn.functional as F

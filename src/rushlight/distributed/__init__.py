@@ -56,6 +56,7 @@ from rushlight.distributed.group import (
     split_group,
 )
 from rushlight.distributed.messages import P2POp, batch_isend_irecv, irecv, isend, monitored_barrier, recv, send
+from rushlight.distributed.methods import ProcessGroupGloo
 from rushlight.distributed.objects import (
     all_gather_object,
     broadcast_object_list,
@@ -67,7 +68,7 @@ from rushlight.distributed.objects import (
 from rushlight.distributed.rendezvous import register_rendezvous_handler, rendezvous
 from rushlight.distributed.stores import FileStore, HashStore, PrefixStore, Store, TCPStore
 
-__all__ = ["Backend", "DebugLevel", "FileStore", "GroupMember", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp",
+__all__ = ["Backend", "DebugLevel", "FileStore", "GroupMember", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ProcessGroupGloo", "ReduceOp",
            "Store", "TCPStore", "Work", "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object", "all_gather_single",
            "all_reduce", "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast",
            "broadcast_object_list", "destroy_process_group", "gather", "gather_object", "get_backend", "get_debug_level",
@@ -86,6 +87,9 @@ _FROM = {"default_pg_timeout": "constants", "supports_complex": "collectives", "
          "_reduce_scatter_base": "distributed_c10d"}  # fmt: skip
 _HERE = "rushlight.distributed"
 _FROM_HERE = {"GradBucket": "reducer"}
+_OPTIONS = ("AllToAllOptions", "AllgatherOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "BarrierOptions", "BroadcastOptions",
+            "GatherOptions", "ReduceOptions", "ReduceScatterOptions", "ScatterOptions")  # fmt: skip
+_FROM_HERE |= dict.fromkeys(_OPTIONS, "methods")
 _ERRORS = ("DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "QueueEmptyError")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rushlight import absent
 from rushlight.distributed import FileStore as FileStore
 from rushlight.distributed import HashStore as HashStore
@@ -17,37 +15,22 @@ from rushlight.distributed.debug import DebugLevel as DebugLevel
 from rushlight.distributed.debug import get_debug_level as get_debug_level
 from rushlight.distributed.debug import set_debug_level as set_debug_level
 from rushlight.distributed.debug import set_debug_level_from_env as set_debug_level_from_env
+from rushlight.distributed.methods import AllgatherOptions as AllgatherOptions
+from rushlight.distributed.methods import AllreduceCoalescedOptions as AllreduceCoalescedOptions
+from rushlight.distributed.methods import AllreduceOptions as AllreduceOptions
+from rushlight.distributed.methods import AllToAllOptions as AllToAllOptions
+from rushlight.distributed.methods import BarrierOptions as BarrierOptions
+from rushlight.distributed.methods import BroadcastOptions as BroadcastOptions
+from rushlight.distributed.methods import GatherOptions as GatherOptions
+from rushlight.distributed.methods import ProcessGroupGloo as ProcessGroupGloo
+from rushlight.distributed.methods import ReduceOptions as ReduceOptions
+from rushlight.distributed.methods import ReduceScatterOptions as ReduceScatterOptions
+from rushlight.distributed.methods import ScatterOptions as ScatterOptions
 
-__all__ = ["DebugLevel", "FileStore", "HashStore", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work",
+__all__ = ["AllToAllOptions", "AllgatherOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "BarrierOptions", "BroadcastOptions", "DebugLevel",
+           "FileStore", "GatherOptions", "HashStore", "PrefixStore", "ProcessGroup", "ProcessGroupGloo", "ReduceOp", "ReduceOptions",
+           "ReduceScatterOptions", "ScatterOptions", "Store", "TCPStore", "Work",
            "_set_thread_isolation_mode", "get_debug_level", "set_debug_level", "set_debug_level_from_env"]  # fmt: skip
-
-
-class _Options:
-    """What a collective is asked for besides its tensors."""
-
-    reduceOp = ReduceOp.SUM
-    rootRank = rootTensor = 0
-    asyncOp = True
-    device: Any = None
-    device_ids: Any = None
-    timeout: Any = None
-
-
-for _name in (
-    "AllToAll",
-    "Allgather",
-    "AllreduceCoalesced",
-    "Allreduce",
-    "Barrier",
-    "Broadcast",
-    "Gather",
-    "Reduce",
-    "ReduceScatter",
-    "Scatter",
-):
-    globals()[f"{_name}Options"] = type(
-        f"{_name}Options", (_Options,), {"__doc__": _Options.__doc__, "__module__": __name__}
-    )
 
 
 def _set_thread_isolation_mode(enable: bool) -> None:
@@ -56,7 +39,7 @@ def _set_thread_isolation_mode(enable: bool) -> None:
 
 absent.names(
     globals(), "messages between processes are MPI's here: torch.distributed has the collectives",
-    "BuiltinCommHookType FakeProcessGroup FakeWork Logger ProcessGroupGloo Reducer _DistributedBackendOptions _SymmetricMemory",
+    "BuiltinCommHookType FakeProcessGroup FakeWork Logger Reducer _DistributedBackendOptions _SymmetricMemory",
     "_broadcast_coalesced _compute_bucket_assignment_by_size _create_work_from_future _register_builtin_comm_hook _register_comm_hook "
     "_register_process_group _resolve_process_group _unregister_all_process_groups _verify_params_across_processes",
 )  # fmt: skip
