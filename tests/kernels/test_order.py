@@ -102,6 +102,7 @@ def test_the_element_of_a_rank(path: str, rng: np.random.Generator, shape: Any, 
         for k in {0, n // 3, n - 1}:
             for a in (x, np.asfortranarray(x)):
                 values, index = K.of_rank(a, dim, k)
+                assert values.squeeze(dim).flags.c_contiguous and index.squeeze(dim).flags.c_contiguous
                 np.testing.assert_array_equal(values, np.take(np.sort(x, dim), [k], dim))
                 np.testing.assert_array_equal(np.take_along_axis(x, index, dim), values)
         ranks = rng.integers(0, n, (*shape[:dim], 1, *shape[dim + 1 :]))

@@ -86,3 +86,18 @@ def test_gradients_of_extrema_that_are_recorded(fn: Any, dims: Any, dtype: Any) 
         torch.autograd.grad(fn(a, **dims).sum(), [a], create_graph=create)[0] for create in (False, True)
     )
     assert torch.equal(plain, recorded)
+
+
+@HALVES
+@pytest.mark.parametrize("wide", [torch.float32, torch.float64])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("name", ["mse", "l1", "smooth_l1", "huber"])
+def test_beside_wider_numbers_gradients_are_as_wide(name: str, reduction: str, dtype: Any, wide: Any) -> None:
+    for first, second in ((wide, dtype), (dtype, wide)):
+        x, t = (of.to(kind).requires_grad_() for of, kind in zip(pair((3, 5), wide), (first, second), strict=True))
+        exact = [of.detach().double().requires_grad_() for of in (x, t)]
+        found = torch.autograd.grad(LOSSES[name](x, t, reduction=reduction).sum(), (x, t))
+        wanted = torch.autograd.grad(LOSSES[name](*exact, reduction=reduction).sum(), exact)
+        for g, of, want in zip(found, (x, t), wanted, strict=True):
+            assert g.dtype == of.dtype
+            torch.testing.assert_close(g, want.to(of.dtype), rtol=4 * torch.finfo(of.dtype).eps, atol=1e-7)

@@ -86,11 +86,12 @@ def of_rank(x: Array, dim: int, k: int | Array) -> tuple[Array, Array]:
     table = native(x.dtype) if x.size else None
     if table is None:
         return reference.of_rank(x, dim, k)
-    rows = contiguous(x.swapaxes(dim, -1))
+    last = dim in (-1, x.ndim - 1)
+    rows = contiguous(x if last else np.moveaxis(x, dim, -1))
     values, index = np.empty((*rows.shape[:-1], 1), x.dtype), np.empty((*rows.shape[:-1], 1), np.int64)
-    ranks = None if isinstance(k, int) else np.array(k.swapaxes(dim, -1), np.int64, order="C")
+    ranks = None if isinstance(k, int) else np.array(k if last else np.moveaxis(k, dim, -1), np.int64, order="C")
     table.select(rows, ranks, values, index, index.size, rows.shape[-1], k if isinstance(k, int) else 0)
-    return values.swapaxes(dim, -1), index.swapaxes(dim, -1)
+    return (values, index) if last else (np.moveaxis(values, -1, dim), np.moveaxis(index, -1, dim))
 
 
 def bytes_of_rank(input: Array, dim: int | None) -> int:

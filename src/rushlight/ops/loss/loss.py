@@ -101,9 +101,15 @@ def folded(
 
 
 def of_halves(fn: Callable[..., Any], *arrays: Array) -> Any:
-    """fn(*arrays) of each element: of 16 bits in float32, block by block where they are of one shape, and rounded."""
-    if not is_half(arrays[-1].dtype):
+    """fn(*arrays) of each element: of 16 bits in float32, block by block where they are of one shape, and rounded.
+
+    Beside wider numbers those of 16 bits are as wide.
+    """
+    if not any(is_half(a.dtype) for a in arrays):
         return fn(*arrays)
+    wider = [a.dtype for a in arrays if a.dtype.kind == "f" and a.dtype.itemsize > 2]
+    if wider:
+        return fn(*(a.astype(np.result_type(*wider)) if is_half(a.dtype) else a for a in arrays))
     found = in_float32_blocks(fn, *arrays)
     return through_float32(fn, arrays[-1].dtype, *arrays) if found is None else found
 
@@ -267,6 +273,7 @@ def _huber_raw(
     g: Array, x: Array, t: Array, reduction: str, delta: float, scale: float, needs: tuple[bool, ...]
 ) -> tuple[Array, ...]:
     factor = scale * share(reduction, x, t)
+    x, t = (a if a.dtype == g.dtype else a.astype(g.dtype) for a in (x, t))
     if not g.ndim:
         return both(backend.huber_slope(x, t, delta, factor * float(g)), needs)
 
