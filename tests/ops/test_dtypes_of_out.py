@@ -15,6 +15,19 @@ DOUBLE = torch.float64
 SAME: dict[str, Callable[[Any], Any]] = {
     "neg": lambda o: torch.neg(X, out=o),
     "floor": lambda o: torch.floor(X, out=o),
+    "abs": lambda o: torch.abs(X, out=o),
+    "hardshrink": lambda o: torch.nn.functional.hardshrink(X, out=o),
+    "softshrink": lambda o: torch.nn.functional.softshrink(X, out=o),
+    "gelu": lambda o: torch.nn.functional.gelu(X, out=o),
+    "softplus": lambda o: torch.nn.functional.softplus(X, out=o),
+    "logsigmoid": lambda o: torch.nn.functional.logsigmoid(X, out=o),
+    "slice_scatter": lambda o: torch.slice_scatter(X, X, out=o),
+    "hash_tensor": lambda o: torch.hash_tensor(X, out=o),
+    "ldl_factor": lambda o: torch.linalg.ldl_factor(X, out=(o, torch.empty(0).int())),
+    "linalg.lu": lambda o: torch.linalg.lu(X, out=(torch.empty(0), torch.empty(0), o)),
+    "native_batch_norm": lambda o: torch.native_batch_norm(
+        X, None, None, None, None, True, 0.1, 1e-5, out=(o, torch.empty(0), torch.empty(0))
+    ),
     "round": lambda o: torch.round(X, out=o),
     "nan_to_num": lambda o: torch.nan_to_num(X, out=o),
     "heaviside": lambda o: torch.heaviside(X, X, out=o),

@@ -516,6 +516,14 @@ def check_out(op: Op, out: Tensor, inputs: tuple[Any, ...]) -> None:
         check_overlaps(op.name, out, inputs)
 
 
+def same_out(op: Op, inputs: tuple[Any, ...]) -> bool:
+    """Whether `out` is to be of the dtype of an operator's result."""
+    if op.same_out != "real":
+        return bool(op.same_out)
+    x = inputs[0]
+    return bool((x._held if isinstance(x, Tensor) else x).dtype.kind != "c")
+
+
 def no_out(name: str) -> TypeError:
     """What is raised for the keyword `out` of a function, or of one of its forms, that has none."""
     return TypeError(f"{name}() got an unexpected keyword argument 'out'")
@@ -561,7 +569,7 @@ def general(op: Op) -> Callable[..., Any]:
         if out is None:
             return apply(op, inputs, statics)
         check_out(op, out, inputs)
-        return write_out(op.name, out, apply(op, inputs, statics), same=bool(op.same_out))
+        return write_out(op.name, out, apply(op, inputs, statics), same=same_out(op, inputs))
 
     return call
 

@@ -99,9 +99,8 @@ class Op:
     turns: int = 0  # the bits that it turns over, of memory that stays as it is
     scales: Any = None  # the ufunc of two arrays in whose place it may run where 16-bit numbers meet Python's
     numbers: bool = False  # whether two Python numbers will do, and give a tensor
-    same_out: bool | None = (
-        None  # whether `out=` is to be of the result's dtype; None: elementwise ones of one input that keep theirs
-    )
+    # Whether `out=` is to be of the result's dtype; None: elementwise ones of one input that keep theirs; "real": of real numbers.
+    same_out: bool | str | None = None
     takes_out: bool = True  # whether its public function has the keyword `out`
     exact: bool = False  # whether Python's numbers beside 16-bit tensors stay in float32
     integers: bool = False  # whether the forward of an operator without ufunc takes int64 arrays, and Python integers beside them, as one would

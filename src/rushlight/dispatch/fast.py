@@ -21,6 +21,7 @@ from rushlight.dispatch.call import (
     check_single_writes,
     fits_into,
     mark_inference,
+    same_out,
     shape_of,
     write_out,
 )
@@ -66,7 +67,7 @@ def slow(
     try:
         if out is None:
             return run(op, inputs, statics)
-        return write_out(op.name, out, apply(op, inputs, statics), same=bool(op.same_out))
+        return write_out(op.name, out, apply(op, inputs, statics), same=same_out(op, inputs))
     except Unnoticed as error:
         public, given = sys._getframe(1).f_globals.get("public"), {} if out is None else {"out": out}
         return retried(public, error, *inputs, *given_statics(op, statics), **given)

@@ -46,6 +46,7 @@ F = "nn.functional"
     saver=rebuilt.keep_watched,
     again=60,
     pointwise=True,
+    same_out=True,
     passes=3.0,
 )
 def gelu(input: Array, approximate: str = "none") -> Array:
@@ -174,6 +175,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     repeatable=True,
     batch=families.targeted,
     pointwise=True,
+    same_out=True,
 )
 def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     """log(1 + e^(beta * input)) / beta; input itself where beta * input > threshold.  (*) -> (*)"""
@@ -202,6 +204,7 @@ def _(g: Tensor, input: Tensor, beta: float, threshold: float) -> Tensor:
     method=False,
     inplace=False,
     promote=None,
+    same_out=True,
 )
 def logsigmoid(input: Array) -> Array:
     """log(sigmoid(input)), without overflow.  (*) -> (*)"""

@@ -486,7 +486,7 @@ def _not_0(x: Array, *limit: float) -> Array:
     return np.not_equal(x, 0)
 
 
-@op(aten=("hardshrink(input, lambd=0.5)",), aten_gradient="hardshrink_backward(g, input, lambd)", ns="", name="hardshrink", half=None, shape=shapes.same, repeatable=True, batch=families.targeted, pointwise=True,
+@op(aten=("hardshrink(input, lambd=0.5)",), aten_gradient="hardshrink_backward(g, input, lambd)", ns="", name="hardshrink", half=None, shape=shapes.same, repeatable=True, batch=families.targeted, pointwise=True, same_out=True,
     gates=_not_0)  # fmt: skip
 def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     """input where outside [-lambd, lambd], else 0.  (*) -> (*)"""
@@ -530,7 +530,7 @@ softshrink_op.grad("input", raw=lambda g, out, lambd: _shrunk_raw(g, out, 0.0))(
 )
 
 
-@function(ns=F, out=True, elementwise=True)
+@function(ns=F, out="same", elementwise=True)
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*).  Raises RuntimeError unless lambd >= 0 is finite."""
     dtype = raw(input).dtype

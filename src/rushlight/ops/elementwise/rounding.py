@@ -40,7 +40,7 @@ def _unordered(name: str) -> Callable[[str], Exception]:
     promote="arith",
     half=None,
     aliases=("absolute",),
-    same_out=False,
+    same_out="real",
     refuse="b",
     inplace=False,
     complex_half="widens",

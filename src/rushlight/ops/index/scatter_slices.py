@@ -77,7 +77,7 @@ def same_kind(input: Tensor, src: Tensor) -> Tensor:
     return src if raw(src).dtype == raw(input).dtype else cast(src, raw(input).dtype)
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 @numpy_names
 def slice_scatter(
     input: Tensor,

@@ -124,7 +124,7 @@ def _(gs: object) -> object:
     )
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out="same")
 def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> tuple[Tensor, ...]:
     """The packed LDL factor, its pivots, and for each matrix 0 or a number that says it is singular.
 
@@ -146,7 +146,7 @@ def check_info(name: str, info: Tensor) -> None:
                            "with it would divide by zero")  # fmt: skip
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out="same")
 def ldl_factor(A: Tensor, *, hermitian: bool = False) -> tuple[Tensor, ...]:
     """The packed factor and pivots of A = P L D L^T P^T (L^H if hermitian), for linalg.ldl_solve.
 

@@ -206,7 +206,7 @@ def parts(LU: Array | Tensor) -> tuple[Any, Any]:
     return L + like(np.eye(m, k, dtype=raw(L).dtype), L), upper(LU[..., :k, :])
 
 
-@function(ns=NS, out=True)
+@function(ns=NS, out="same")
 def lu(A: Tensor, *, pivot: bool = True) -> tuple[Tensor, ...]:
     """P, L and U with A = P L U.  A: (*, M, N) -> (*, M, M), (*, M, K), (*, K, N), K = min(M, N)"""
     matrix("lu", A)

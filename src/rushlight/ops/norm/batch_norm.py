@@ -279,7 +279,7 @@ known_as(torch_batch_norm, "batch_norm")
 NAMESPACES[""]["batch_norm"] = torch_batch_norm
 
 
-@function(out=True)
+@function(out="same")
 def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
                       running_var: Tensor | None, training: bool, momentum: float, eps: float) -> tuple[Tensor, ...]:  # fmt: skip
     """(batch_norm, mean, 1 / sqrt(variance + eps)), the last two empty unless `training`."""

@@ -352,7 +352,7 @@ def _(input: Array) -> int:
     return 8 * input.size
 
 
-@function(method=True, out=True)
+@function(method=True, out="same")
 def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = (), *, keepdim: bool = False, mode: int = 0) -> Tensor:
     """A hash of the elements, over all dimensions or `dim`: the exclusive or of their bits.  (*) -> (*) of uint64"""
     array = tensor_argument("hash_tensor", input)
