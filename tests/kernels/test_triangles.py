@@ -168,3 +168,55 @@ def test_matrices_without_elements() -> None:
         assert kernels.cholesky_factor(A).shape == shape[:-2]
         assert kernels.lu_factor(A)[0].shape == shape[:-1]
         assert kernels.solve_by_lu(A, np.empty((*shape[:-1], 2))).shape == shape[:-2]
+
+
+def test_of_matrices_that_are_nearly_singular_errors_and_infos_are_those_of_the_factors() -> None:
+    """Another library may round otherwise, and find no minor or pivot that is not positive or zero, or one that is not here."""
+    draws = np.random.default_rng(5)
+    refused = 0
+    for n in (2, 3, 7, 17, 33, 49) * 40:
+        half = draws.standard_normal((n, max(n - 1, 1)))
+        A = torch.tensor(half @ half.T)
+        L, info = torch.linalg.cholesky_ex(A)
+        assert bool(L.isnan().any()) == bool(info > 0)
+        if info > 0:
+            refused += 1
+            with pytest.raises(torch.linalg.LinAlgError, match=f"minor of order {int(info)} "):
+                torch.linalg.cholesky(A)
+        B = draws.standard_normal((n, n))
+        B[:, -1] = B[:, 0]
+        inverse, info = torch.linalg.inv_ex(torch.tensor(B))
+        assert bool(inverse.isinf().all()) == bool(info > 0)
+        assert int(info) == int(torch.linalg.lu_factor_ex(torch.tensor(B)).info)
+        if info > 0:
+            refused += 1
+            with pytest.raises(torch.linalg.LinAlgError):
+                torch.linalg.inv(torch.tensor(B))
+            with pytest.raises(torch.linalg.LinAlgError):
+                torch.linalg.solve(torch.tensor(B), torch.ones(n, dtype=torch.float64))
+    assert refused > 40
+
+
+def test_a_complex_matrix_with_a_nan_is_not_positive_definite() -> None:
+    for n in (3, 100):
+        A = torch.eye(n, dtype=torch.complex128).repeat(2, 1, 1)
+        A[1, -1, 0] = torch.nan
+        L, info = torch.linalg.cholesky_ex(A)
+        assert info.tolist() == [0, n]
+        assert L[0].isfinite().all()
+        assert L[1].isnan().all()
+        with pytest.raises(torch.linalg.LinAlgError, match="Batch element 1"):
+            torch.linalg.cholesky(A)
+
+
+def test_many_matrices_and_no_column() -> None:
+    A = torch.eye(193).repeat(2, 1, 1)
+    assert torch.linalg.solve(A, torch.ones(2, 193, 0)).shape == (2, 193, 0)
+
+
+def test_determinants_whose_parts_are_out_of_range() -> None:
+    for parts, det in (([1e200, 1e200, 1e-200, 1e-200], 1.0), ([-1e-200, 1e-200, 1e200, 1e200], -1.0),
+                       ([1e200, 1e200, 0.0], 0.0), ([1e200, 1e200], np.inf), ([1e-200, 1e-200], 0.0)):  # fmt: skip
+        for n in (len(parts), 150):
+            A = torch.diag(torch.tensor(parts + [1.0] * (n - len(parts)), dtype=torch.float64))
+            np.testing.assert_allclose(torch.linalg.det(A), det, rtol=1e-12)

@@ -161,3 +161,12 @@ def test_limits_are_in_16_bits_and_factors_in_float32():
     with pytest.raises(RuntimeError, match="overflow"):
         F.leaky_relu(half, 1e39)
     assert torch.equal(x.double().clamp(0, 1e300), x.double())
+
+
+def test_integers_of_more_than_64_bits_beside_16_bits():
+    half = x.half()
+    for large in (1 << 70, -(1 << 70)):
+        with pytest.raises(RuntimeError, match="overflow"):
+            half.clamp(max=large)
+        with pytest.raises(RuntimeError, match="overflow"):
+            half.clamp_(min=large)

@@ -112,6 +112,8 @@ def fitted(name: str, value: Any, dtype: np.dtype[Any], halves: bool = False) ->
         if value.imag:
             refuse_overflow(name, dtype)
         value = value.real
+    if value.__class__ is int and not -BEYOND <= value < BEYOND:
+        value = float(value)  # of which NumPy makes numbers, not objects
     with np.errstate(all="ignore"):
         found = recast(np.asarray(value), dtype)
     if (dtype in OVERFLOWING or (halves and dtype in HALVES)) and np.isinf(found) and not np.isinf(value):

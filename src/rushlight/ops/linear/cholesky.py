@@ -49,11 +49,12 @@ def cholesky_op(A: Array, upper: bool) -> Array:
     if A.ndim > 2 and A.shape[-1] <= _TOGETHER and not backend.substitutes(A.dtype):
         try:
             found = np.linalg.cholesky(A)
-            return _turned(found) if upper else found
+            if not np.isnan(np.diagonal(found, 0, -2, -1)).any():
+                return _turned(found) if upper else found
         except np.linalg.LinAlgError:
             pass
     out = np.array(A, order="C")
-    failed = _factor(out)
+    failed = _factor(out) > 0
     if failed.any():
         out[failed] = np.nan
     return _turned(out) if upper else out
@@ -66,15 +67,24 @@ def _turned(A: Array) -> Array:
 
 
 def _factor(A: Array) -> Array:
-    """L with A = L L^H in place of contiguous matrices; which are not positive definite.  (*, N, N) -> (*) bool"""
+    """L with A = L L^H in place of contiguous matrices; 0, or the order of the first minor that is not positive definite.
+
+    (*, N, N) -> (*) int32
+    """
     if backend.substitutes(A.dtype):
-        return backend.cholesky_factor(A) != 0
-    failed = np.empty(A.shape[:-2], np.bool_)
+        return backend.cholesky_factor(A)
+    failed = np.empty(A.shape[:-2], np.int32)
     for i in np.ndindex(*failed.shape):
         wrong = lapack.cholesky_in_place(A[i])
-        failed[i] = backend.cholesky_factor(A[i]) if wrong is None else wrong
+        failed[i] = backend.cholesky_factor(A[i]) if wrong is None else wrong or _unknown(A[i])
     clear_above(A)
     return failed
+
+
+def _unknown(factor: Array) -> int:
+    """Which element of the diagonal is the first NaN, counted from one, or 0: LAPACK does not always say."""
+    unknown = np.isnan(factor.diagonal())
+    return int(unknown.argmax()) + 1 if unknown.any() else 0
 
 
 def _raw(g: Array, out: Array, upper: bool) -> object:
@@ -120,13 +130,13 @@ def _(t_A: Tensor, out: Tensor, upper: bool) -> object:
 def positive(A: Array, factor: Array) -> Array:
     """For each matrix 0, or the order of the leading minor that is not positive definite.  2 of (*, N, N) -> (*) int32
 
-    factor: what `cholesky_op` made of them, which is NaN where there is such a minor, as it is of a matrix with a NaN.
+    factor: what `cholesky_op` made of them, which is NaN where there is such a minor, as it is of a matrix with a NaN.  Those are
+    factored again, in the same way: of a matrix that is nearly singular another way may find no such minor.
     """
     info = np.zeros(A.shape[:-2], np.int32)
     unknown = np.isnan(np.diagonal(factor, 0, -2, -1)).any(-1)
-    for i in np.ndindex(*A.shape[:-2]):
-        if unknown[i] and not _minor(A[i]):
-            info[i] = next((k for k in range(1, A.shape[-1] + 1) if not _minor(A[i][:k, :k])), A.shape[-1])
+    if unknown.any():
+        info[unknown] = _factor(np.array(A[unknown], order="C"))
     return info
 
 
@@ -134,13 +144,6 @@ def positive(A: Array, factor: Array) -> Array:
 def positive_op(A: Array, factor: Array) -> Array:
     """As `positive`, as an operator."""
     return positive(A, factor)
-
-
-def _minor(A: Array) -> bool:
-    try:
-        return not np.isnan(np.linalg.cholesky(A)).any()
-    except np.linalg.LinAlgError:
-        return False
 
 
 @function(ns=NS, out="same", autocast="float32")

@@ -29,6 +29,8 @@ def bytes_of(A: Array) -> int:
 def solutions(A: Array, B: Array, batch: tuple[int, ...]) -> Array:
     """A^-1 B: infinite of singular matrices, NaN of those with a NaN.  (*, N, N), (*, N, M) -> (*batch, N, M)"""
     out = np.empty((*batch, *B.shape[-2:]), A.dtype)
+    if not out.size:
+        return out
     out[...] = B
     if A.shape[:-2] != batch:
         A = np.broadcast_to(A, (*batch, *A.shape[-2:]))
@@ -67,6 +69,11 @@ def inverses(A: Array) -> Array:
 def is_heavy(A: Array) -> bool:
     """Whether another copy of a matrix is too much to find its inverse."""
     return A.shape[-1] ** 2 * A.itemsize > _HEAVY
+
+
+def zero_pivots(A: Array) -> Array:
+    """Which pivot of each matrix is the first that is zero, from one, or 0: of the factors that solve for it.  (*, N, N) -> (*) int32"""
+    return backend.lu_factor(np.array(A, order="C"))[1]
 
 
 def pivots_of(A: Array) -> Array:

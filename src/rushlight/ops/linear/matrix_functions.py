@@ -69,8 +69,18 @@ def det_op(A: Array) -> Array:
             found = np.asarray(np.linalg.det(A))
         found[base.unknown_of(A)] = math.nan
         return found
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(pivots_of(A).prod(-1).astype(A.dtype))
+    with np.errstate(all="ignore"):
+        return np.asarray(_product(pivots_of(A)).astype(A.dtype))
+
+
+def _product(pivots: Array) -> Array:
+    """The products of the last dimension; by logarithms where a number on the way to one may be out of range.  (*, N) -> (*)"""
+    found = np.asarray(pivots.prod(-1))
+    lost = np.logical_not(np.abs(found) >= np.finfo(np.float64).tiny) | np.isinf(found)
+    if lost.any():
+        some = pivots[lost]
+        found[lost] = np.sign(some).prod(-1) * np.exp(np.log(np.abs(some)).sum(-1))
+    return found
 
 
 def _pivots_tell(A: Array) -> bool:
