@@ -220,3 +220,13 @@ def test_determinants_whose_parts_are_out_of_range() -> None:
         for n in (len(parts), 150):
             A = torch.diag(torch.tensor(parts + [1.0] * (n - len(parts)), dtype=torch.float64))
             np.testing.assert_allclose(torch.linalg.det(A), det, rtol=1e-12)
+
+
+def test_which_of_a_batch_is_singular_is_said() -> None:
+    A = torch.eye(3).repeat(4, 1, 1)
+    A[2] = 0
+    for run in (torch.linalg.lu_factor, torch.linalg.inv, torch.func.vmap(torch.linalg.inv)):
+        with pytest.raises(RuntimeError, match="Batch element 2"):
+            run(A)
+    with pytest.raises(RuntimeError, match=r"lu_factor: U\[1,1\]"):
+        torch.linalg.lu_factor(A[2])

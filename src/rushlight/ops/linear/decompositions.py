@@ -238,7 +238,7 @@ def refuse_singular(name: str, A: Tensor) -> None:
     bad = singular(A._array)
     if bad.any():
         raise LinAlgError(
-            f"{name}:{first_bad(bad)} {why_singular(name, A._array[bad][0])} because the input matrix is singular."
+            f"{name}:{first_bad(bad)} {why_singular(name, everything(A._array)[bad][0])} because the input matrix is singular."
         )
 
 

@@ -22,7 +22,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.convert import cast
-from rushlight.ops.linear.decompositions import floating, like, lower, matrix, mH, mT, pack, upper
+from rushlight.ops.linear.decompositions import first_bad, floating, like, lower, matrix, mH, mT, pack, upper
 from rushlight.ops.linear.triangular import by_library, triangular_op
 from rushlight.tensor import Tensor, wrap
 
@@ -180,7 +180,7 @@ def check_info(name: str, info: Tensor) -> None:
     bad = known[known > 0].ravel()
     if bad.size:
         i = int(bad[0])
-        raise RuntimeError(f"torch.{name}: U[{i},{i}] is zero and using it on lu_solve would result in a division by zero. If "
+        raise RuntimeError(f"torch.{name}:{first_bad(known > 0)} U[{i},{i}] is zero and using it on lu_solve would result in a division by zero. If "
                            "you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
                            "linalg.lu_factor_ex(A, pivot)")  # fmt: skip
 
