@@ -1,5 +1,9 @@
 """What custom functions may and may not do, as in PyTorch."""
 
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 import rushlight as torch
@@ -247,3 +251,27 @@ def test_under_function_transformations():
     x = leaf().detach()
     assert torch.func.grad(lambda a: function.apply(a).sum())(x).tolist() == [2, 4]
     assert torch.func.jacrev(torch.func.grad(lambda a: function.apply(a).sum()))(x).tolist() == [[2, 0], [0, 2]]
+
+
+@pytest.mark.parametrize(
+    "saving",
+    [contextlib.nullcontext, lambda: torch.stores.compress("lossless", min_bytes=0), lambda: torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)],
+    ids=["plain", "store", "hooks"],
+)  # fmt: skip
+def test_a_saved_view_without_a_history_is_refused_where_it_is_asked_for(saving: Callable[[], Any]) -> None:
+    """Not where it is saved, whatever packs what is saved."""
+
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, y: Any) -> Any:
+            x.mul_(2)
+            ctx.save_for_backward(y)
+            ctx.mark_dirty(x)
+            ctx.mark_non_differentiable(x)
+            return x
+
+    x = torch.tensor([1.0, 2.0]).requires_grad_()
+    part = (x * 1).chunk(2)[0]
+    with saving():
+        found = Doubled.apply(part, part)
+    assert found.tolist() == [2.0] and not found.requires_grad

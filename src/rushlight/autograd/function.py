@@ -19,7 +19,7 @@ from rushlight.basics.tree import tree_leaves
 from rushlight.dispatch.call import saved_hooks
 from rushlight.engine import anomaly, inplace
 from rushlight.engine.conform import tensor_functions
-from rushlight.engine.node import Error, Node, Port, edge_of, next_seq
+from rushlight.engine.node import Error, Node, Port, edge_of, edge_or_refusal, next_seq
 from rushlight.engine.rows import Rows
 from rushlight.engine.saved import Packed, SavedOutput, freed, stale
 from rushlight.engine.views import make_view
@@ -145,6 +145,8 @@ class FunctionCtx:
         kept, edge, version = entry
         if edge.__class__ is int:  # an output, whose edge is the node: to hold that would close a cycle
             edge = None if self._node is None else self._of_view or self._node.port(edge)
+        if isinstance(edge, RuntimeError):
+            raise edge
         if isinstance(kept, Packed):
             return kept.tensor(edge)
         storage = kept.storage if isinstance(kept, SavedOutput) else kept._storage
@@ -172,7 +174,7 @@ class FunctionCtx:
                 saved.append((kept, nr, counted(t)))
             elif hooks:
                 packed = Packed(t, hooks, (self.name(), "a saved tensor"))
-                saved.append((packed, edge_of(t), 0))
+                saved.append((packed, edge_or_refusal(t), 0))
             else:
                 if (
                     nr is not None and t._edge is None

@@ -308,6 +308,14 @@ def as_function(edge: Node | Tensor | None) -> tuple[Any, int]:
     return edge.node, edge.nr
 
 
+def edge_or_refusal(tensor: Tensor) -> Any:
+    """As `edge_of`; of a view that has no history any more the error that says so, for where the history is asked for."""
+    try:
+        return edge_of(tensor)
+    except RuntimeError as error:
+        return error.with_traceback(None)
+
+
 def edge_of(tensor: Tensor) -> Any:
     """Where gradients of `tensor` go: None, itself if it is a leaf, a node or a port."""
     info, edge = tensor._view, tensor._edge

@@ -16,7 +16,7 @@ from rushlight.basics.state import modes, set_mode
 from rushlight.checkpoint.frame import Input
 from rushlight.dispatch.keeping.remade import Live, Rebuilt
 from rushlight.dispatch.plan import OpNode
-from rushlight.engine.node import Node, Port, edge_of
+from rushlight.engine.node import Node, Port, edge_of, edge_or_refusal
 from rushlight.engine.saved import Packed, PackedResults, SavedOutput, Sparing
 from rushlight.kernels import allocator
 from rushlight.memory.budgets import pages
@@ -179,7 +179,7 @@ def packed_entry(ctx: Any, entry: tuple[Any, Any, int], hooks: Any) -> tuple[Any
         return packed_result(kept, hooks, (ctx.name(), "result")), edge, version
     if not pageable(kept) or kept._version != version:
         return kept, edge, version
-    return Packed(kept, hooks, (ctx.name(), "a saved tensor")), edge_of(kept), 0
+    return Packed(kept, hooks, (ctx.name(), "a saved tensor")), edge_or_refusal(kept), 0
 
 
 def adopt_input(kept: Any, hooks: Any) -> None:
