@@ -39,6 +39,7 @@ WITHOUT: dict[str, Callable[..., Any]] = {
 }
 WITH: dict[str, Callable[..., Any]] = {
     "sum": lambda **o: torch.sum(X, None, **o),
+    "sum of no dimensions": lambda **o: torch.sum(X, dim=(), **o),
     "sum by axis": lambda **o: torch.sum(X, axis=0, **o),
     "prod": lambda **o: torch.prod(X, 0, **o),
     "median": lambda **o: torch.median(X, dim=0, **o),

@@ -228,8 +228,11 @@ def in_dtype(name: str, input: Tensor, dtype: dtype | None) -> Tensor:
     return cast_first(input, dtypes.int64.numpy) if array.dtype.kind in "biu" else input
 
 
+NO_DIM: list[int] = []  # where no dimensions are told: neither None nor (), of which there are forms with `out`
+
+
 @function(method=True, out="computed", out_where=along, name="sum")
-def sum_(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = False, *, dtype: dtype | None = None,
+def sum_(input: Tensor, dim: int | Sequence[int] | None = NO_DIM, keepdim: bool = False, *, dtype: dtype | None = None,
          axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Any:  # fmt: skip
     """Sum of the elements, over all dimensions or those in `dim`.  (*) -> (*)
 
@@ -240,7 +243,7 @@ def sum_(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = Fa
     tensor([3., 3.])
     """
     array = tensor_argument("sum", input)
-    if dim.__class__ is tuple and not dim:  # which is not None, of which there is a form with `out`
+    if dim is NO_DIM:
         dim = None
     if dtype is not None:
         input = in_dtype("sum", input, dtype)
