@@ -5,7 +5,8 @@ __all__ = ["HOMES"]
 # By PyTorch's module: modules of this package, and the classes in them.
 _CLASSES = {
     "torch": {
-        "compat.placeholders": "Event Stream SymBool SymFloat SymInt",
+        "compat.placeholders": "SymBool SymFloat SymInt",
+        "compat.streams": "Event Stream",
         "cuda.streams": "AcceleratorError OutOfMemoryError",
         "dispatch.formats": "memory_format",
         "jit": "ScriptModule",
