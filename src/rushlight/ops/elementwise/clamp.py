@@ -21,6 +21,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, known_as, publish, publish_inplace
 from rushlight.kernels.rows import across
 from rushlight.ops.elementwise.shared import (
+    NUMBERS,
     complex_refused,
     keep,
     limited,
@@ -191,7 +192,7 @@ def _bounds(
     for argument, bound in (("min", low), ("max", high)):
         if bound is not None and not isinstance(bound, call.OPERANDS):
             raise TypeError(f"{name}(): argument '{argument}' must be Number or Tensor, not {type(bound).__name__}")
-    if low.__class__ in REALS and high.__class__ in REALS:
+    if low.__class__ in NUMBERS and high.__class__ in NUMBERS:
         return clamp_numbers.op, (input,), (low, high)
     whole = [isinstance(bound, (Tensor, ndarray)) for bound in (low, high)]
     if all(whole) or (any(whole) and (low is None or high is None)):
@@ -220,7 +221,7 @@ def _refuse_bools(name: str, *operands: object) -> None:
 
 def _promoted_input(input: Array | Tensor, low: float, high: float | None) -> Array | Tensor:
     """`input` in the dtype of the result: numbers of a higher kind than an integer tensor's raise it."""
-    if raw(input).dtype.kind == "f" and low.__class__ in REALS and high.__class__ in REALS:
+    if raw(input).dtype.kind == "f" and low.__class__ in NUMBERS and high.__class__ in NUMBERS:
         return input
     given = [x for x in (low, high) if x is not None]
     wanted = dtypes.result_dtype([raw(input), *given])
@@ -240,13 +241,10 @@ def _clamped(name: str, input: Array | Tensor, low: Any, high: Any) -> Array | T
 
 def _clamped_inplace(name: str, input: Tensor, low: Tensor | float | None, high: Tensor | float | None) -> Tensor:
     op, inputs, statics = _bounds(name, input, low, high)
-    if statics and not (raw(input).dtype.kind == "f" and low.__class__ in REALS and high.__class__ in REALS):
+    if statics and not (raw(input).dtype.kind == "f" and low.__class__ in NUMBERS and high.__class__ in NUMBERS):
         wanted = dtypes.result_dtype([raw(input), *(x for x in statics if x is not None)])
         call.check_cast(name, np.empty(0, wanted.numpy), raw(input))
     return call.apply_inplace(op, inputs, statics)
-
-
-REALS = (float, int, type(None))  # what numbers of floating point stay as they are beside
 
 
 clamp_numbers.into(_clamp_into)
