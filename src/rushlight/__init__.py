@@ -204,7 +204,9 @@ if not TYPE_CHECKING:  # to a checker, a name that is in no list is an error
         else:
             reasons = importlib.import_module("rushlight.absent.reasons")
             said = reasons.why("torch", name) if not name.startswith("__") else None
-            raise AttributeError(f"module 'rushlight' has no attribute {name!r}{(said and f': {said}') or ''}")
+            told = f"module {__name__!r} has no attribute {name!r}"
+            spelling = importlib.import_module("rushlight.basics.spelling")
+            raise AttributeError(f"{told}: {said}" if said else spelling.Unknown(told, name, __dir__))
         globals()[name] = found
         return found
 

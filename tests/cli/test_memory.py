@@ -125,7 +125,7 @@ def test_ctrl_c_shows_the_scripts_lines_only(tmp_path: Path) -> None:
     lines = done.stderr.splitlines()
     assert done.returncode == 128 + signal.SIGINT and "KeyboardInterrupt" in lines
     assert "peak, measured" in done.stderr
-    assert [line for line in lines if "File " in line] == ['  File "train.py", line 2, in <module>']
+    assert [line for line in lines if "File " in line] == [f'  File "{tmp_path}/train.py", line 2, in <module>']
 
 
 def test_a_process_that_the_script_forks_reports_nothing(tmp_path: Path) -> None:
@@ -172,9 +172,16 @@ def test_a_script_in_the_place_of_a_snapshot_is_told_of(report: Any, tmp_path: P
     )
 
 
+def test_a_script_that_is_to_be_shown_is_told_of(report: Any, tmp_path: Path) -> None:
+    report("train.py")
+    done = subprocess.run([*COMMAND[:-1], "show", "train.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and "it looks like a script: `rushlight memory report train.py` runs it" in done.stderr
+
+
 def test_lines_that_calls_only_pass_through_are_nobodys(report: Any) -> None:
     script = """
-        import functools, torch
+        import copy, functools, torch
+        average = copy.deepcopy(torch.nn.Linear(99, 99))
         class Data:
             @functools.cached_property
             def numbers(self):
@@ -182,4 +189,5 @@ def test_lines_that_calls_only_pass_through_are_nobodys(report: Any) -> None:
         Data().numbers
         torch.randint(0, 9, (1000,))
     """
-    assert "functools.py" not in report("--text", "train.py", script=script).stdout
+    told = report("--text", "train.py", script=script).stdout
+    assert "functools.py" not in told and "copy.py" not in told

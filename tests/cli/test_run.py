@@ -1,11 +1,14 @@
 """``rushlight run``: scripts written for PyTorch, as they are."""
 
+import pickle
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+
+import rushlight
 
 
 @pytest.fixture
@@ -235,7 +238,25 @@ def test_missing_things_can_be_asked_for(run) -> None:
     assert run(script=script).stdout == "False None\nNone True\nfalls back\n"
 
 
-def test_traceback_shows_the_script_only(run) -> None:
+def test_a_misspelt_name_is_answered_with_the_one_that_was_meant(run) -> None:
+    for line, meant in (
+        ("torch.rnd(3)", "rand"), ("torch.nn.Lienar(1)", "Linear"), ("torch.ones(1).summ()", "sum"), ("from torch.nn import Lienar", "Linear"),
+        ("import torch.nn.funktional", "functional"), ("torch.nn.Linear(1, 1).wieght", "weight"), ("torch.cuda.is_avalable()", "is_available"),
+    ):  # fmt: skip
+        told = run(script=f"import torch\n{line}\n", status=1).stderr.splitlines()[-2]
+        assert told.endswith(f"; did you mean {meant}?"), told
+    with pytest.raises(AttributeError, match="no attribute 'rnd'; did you mean 'rand'") as caught:
+        rushlight.rnd
+    assert pickle.loads(pickle.dumps(caught.value)).args == (str(caught.value),)
+
+
+def test_a_script_that_changes_its_folder_keeps_its_lines(run) -> None:
+    script = "import inspect, os\n\ndef f():\n    1 / 0\n\nos.chdir('/')\nprint(inspect.getsource(f))\nf()\n"
+    done = run(script=script, status=1)
+    assert done.stdout.startswith("def f():") and "    1 / 0" in done.stderr.splitlines()
+
+
+def test_traceback_shows_the_script_only(run, tmp_path: Path) -> None:
     script = """
         def fail():
             raise ValueError("of the script's own")
@@ -244,12 +265,12 @@ def test_traceback_shows_the_script_only(run) -> None:
     """
     lines = run(script=script, status=1).stderr.splitlines()
     assert lines[0] == "Traceback (most recent call last):"
-    assert lines[1].strip().startswith('File "train.py", line 5, in <module>')
+    assert lines[1].strip().startswith(f'File "{tmp_path}/train.py", line 5, in <module>')
     assert lines[-1] == "ValueError: of the script's own"
     assert not [line for line in lines if "rushlight" in line]
 
 
-def test_traceback_leaves_the_library_out_and_can_show_it(run, monkeypatch) -> None:
+def test_traceback_leaves_the_library_out_and_can_show_it(run, monkeypatch, tmp_path: Path) -> None:
     script = """
         import torch
 
@@ -264,7 +285,9 @@ def test_traceback_leaves_the_library_out_and_can_show_it(run, monkeypatch) -> N
     """
     told = run(script=script, status=1).stderr
     files = [line for line in told.splitlines() if line.strip().startswith("File")]
-    assert [line.strip().split(",")[:2] for line in files] == [['File "train.py"', f" line {n}"] for n in (9, 6, 11)]
+    assert [line.strip().split(",")[:2] for line in files] == [
+        [f'File "{tmp_path}/train.py"', f" line {n}"] for n in (9, 6, 11)
+    ]
     assert "frames inside rushlight left out: RUSHLIGHT_TRACEBACK=full" in told.splitlines()[0]
     assert told.splitlines()[-1] == "ValueError: of the script's own"
     monkeypatch.setenv("RUSHLIGHT_TRACEBACK", "full")

@@ -374,3 +374,17 @@ def test_exponential_families(name: str) -> None:
         for g, h in zip(*slopes, strict=True):
             np.testing.assert_allclose(g.numpy(), h.numpy(), rtol=1e-7, atol=1e-10)
     assert not bregman(pair(name)[0][0], pair(name, other=True)[0][0]).requires_grad
+
+
+def test_lkj_draws_what_pytorch_draws() -> None:
+    """Of two dimensions, for which the distributions are the same, and whatever is drawn afterwards."""
+    for dim in (2, 4):
+        drawn = []
+        for library in (rushlight, torch):
+            library.manual_seed(1)
+            factors = library.distributions.LKJCholesky(dim, library.tensor([0.5, 2.0])).sample((3,))
+            drawn.append((factors.numpy(), library.rand(2).numpy()))
+        (ours, after), (theirs, after_theirs) = drawn
+        np.testing.assert_array_equal(after, after_theirs)
+        if dim == 2:
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5)

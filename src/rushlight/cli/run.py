@@ -293,9 +293,9 @@ def _run_script(path: str, rest: list[str]) -> None:
         runpy.run_path(path, run_name="__main__")
         return
     _first_on_path(os.path.dirname(os.path.realpath(path)))
+    path = os.path.abspath(path)  # a script may change its folder: tracebacks still find its lines
     with open(path, "rb") as file:
         code = compile(file.read(), path, "exec", dont_inherit=True)
-    path = os.path.abspath(path)  # a script may change its folder and look beside itself afterwards
     _execute(code, path, SourceFileLoader("__main__", path))
 
 

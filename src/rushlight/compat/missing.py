@@ -2,12 +2,14 @@
 
 import os
 import re
+import sys
 import traceback
 from types import ModuleType, TracebackType
 
 import rushlight
 from rushlight.absent.reasons import why
 from rushlight.basics.errors import hint
+from rushlight.basics.spelling import nearest
 from rushlight.compat.aliases import public_name, real_name
 
 __all__ = ["explain", "place_of", "script_frames"]
@@ -35,7 +37,7 @@ def place_of(trace: TracebackType | None) -> str | None:
     frames = script_frames(trace)
     if not frames or frames[-1].filename.startswith(PACKAGE):
         return None
-    return f"{frames[-1].filename}:{frames[-1].lineno}"
+    return f"{frames[-1].filename.removeprefix(os.path.join(os.getcwd(), ''))}:{frames[-1].lineno}"
 
 
 def explain(error: BaseException) -> str | None:
@@ -44,8 +46,10 @@ def explain(error: BaseException) -> str | None:
     thing = _missing_thing(error)
     if thing is None or place is None:
         return None
-    said = why(*thing.rpartition(".")[::2]) or why(thing)
-    told = f"{thing} is not implemented by rushlight (asked for at {place})" + (f": {said}" if said else "")
+    owner, _, name = thing.rpartition(".")
+    said, near = why(owner, name) or why(thing), nearest(name, _names_beside(error))
+    told = f"{thing} is not implemented by rushlight (asked for at {place})"
+    told += (f": {said}" if said else "") + (f"; did you mean {near}?" if near else "")
     return f"{told}\n{hint('missing-name')}"
 
 
@@ -60,6 +64,17 @@ def _missing_thing(error: BaseException) -> str | None:
         if found and _ours(found["module"]):
             return f"{public_name(found['module'])}.{found['name']}"
     return None
+
+
+def _names_beside(error: BaseException) -> list[str]:
+    """The names that are where an error found none of that name."""
+    if isinstance(error, AttributeError):
+        return dir(error.obj)
+    if isinstance(error, ModuleNotFoundError):
+        beside = sys.modules.get(str(error.name).rpartition(".")[0])
+        return [name for name, found in vars(beside).items() if isinstance(found, ModuleType)] if beside else []
+    found = _CANNOT_IMPORT.search(str(error))
+    return dir(sys.modules[found["module"]]) if found and found["module"] in sys.modules else []
 
 
 def _attribute(owner: object, name: str) -> str | None:

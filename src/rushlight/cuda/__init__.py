@@ -190,4 +190,9 @@ def __getattr__(name: str) -> Any:
     if name == "CUDAGraph":
         return importlib.import_module("rushlight.compat.placeholders").CUDAGraph
     found = walls.room(f"rushlight.cuda.{name}")
-    return getattr(importlib.import_module("rushlight.compat.rooms.cuda_names"), name) if found is None else found
+    if found is not None:
+        return found
+    try:
+        return getattr(importlib.import_module("rushlight.compat.rooms.cuda_names"), name)
+    except AttributeError:  # of this module, which errors are to name
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None

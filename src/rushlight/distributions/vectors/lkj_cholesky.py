@@ -11,7 +11,7 @@ from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.continuous.beta import Beta
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import broadcast_all, functional, tiny_of
+from rushlight.distributions.utils import broadcast_all, tiny_of
 from rushlight.engine.modes import no_grad
 
 if TYPE_CHECKING:
@@ -39,25 +39,25 @@ class LKJCholesky(Distribution):
         (self.concentration,) = broadcast_all(concentration)
         super().__init__(self.concentration.size(), (dim, dim), validate_args=validate_args)
 
-    def _last(self) -> Tensor:
-        """concentration + (dim - 1 - i) / 2 for the rows i = 1, ..., dim - 1.  (*batch, dim - 1)"""
+    def _last(self, first_row: int = 1) -> Tensor:
+        """concentration + (dim - 1 - i) / 2 for the rows i = first_row, ..., dim - 1, of row 0 as of row 1.  (*batch, rows)"""
         c = self.concentration
-        rows = named.arange(1, self.dim, dtype=c.dtype, device=c.device)
+        rows = named.arange(first_row, self.dim, dtype=c.dtype, device=c.device).clamp(min=1)
         return c.unsqueeze(-1) + (self.dim - 1 - rows) / 2
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """The onion method (section 3.2): row i has i elements before the diagonal, in a uniform direction, whose squared
-        length is Beta(i / 2, concentration + (dim - 1 - i) / 2)."""
-        n, shape = self.dim, self._extended_shape(sample_shape)
+        length is Beta(i / 2, concentration + (dim - 1 - i) / 2).
+
+        Numbers are drawn for row 0 too, and not used: what a seed gives is then what it gives in PyTorch."""
         with no_grad():
-            second = self._last()
-            first = named.arange(1, n, dtype=second.dtype, device=second.device) / 2
-            y = Beta(first, second, validate_args=False).sample(sample_shape).unsqueeze(-1)  # (*, n - 1, 1)
-            noise = named.randn((*shape[:-2], n - 1, n), dtype=second.dtype, device=second.device).tril()
-            rows = y.sqrt() * noise / noise.norm(dim=-1, keepdim=True).clamp(min=tiny_of(noise))
-            below = functional.pad(rows, [0, 0, 1, 0])
-            diagonal = functional.pad((1 - y.squeeze(-1)).clamp(min=tiny_of(y)).sqrt(), [1, 0], value=1.0)
-            return below + named.diag_embed(diagonal)
+            second = self._last(first_row=0)
+            first = named.arange(self.dim, dtype=second.dtype, device=second.device).clamp(min=1) / 2
+            y = Beta(first, second, validate_args=False).sample(sample_shape)  # (*, dim)
+            y[..., 0] = 0
+            noise = named.randn(self._extended_shape(sample_shape), dtype=y.dtype, device=y.device).tril(-1)
+            below = y.sqrt().unsqueeze(-1) * noise / noise.norm(dim=-1, keepdim=True).clamp(min=tiny_of(noise))
+            return below + named.diag_embed((1 - y).clamp(min=tiny_of(y)).sqrt())
 
     def log_prob(self, value: Any) -> Tensor:
         """The density of the elements below the diagonal: the product over rows k of L_kk^(2 (c - 1) + dim - k), over the

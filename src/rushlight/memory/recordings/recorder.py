@@ -7,6 +7,7 @@ operator they were made in, and tells categories as the engine comes to know the
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import itertools
 import os
@@ -297,7 +298,7 @@ def is_ours(filename: str) -> bool:
 
 PACKAGE = __file__.rsplit("memory", 1)[0]
 NUMPY = os.path.join(os.path.dirname(np.__file__), "")  # what is called of it is no user's line
-PASSED = frozenset({contextlib.__file__, functools.__file__})
+PASSED = frozenset({contextlib.__file__, copy.__file__, functools.__file__})
 LAUNCHERS = tuple(os.path.join(PACKAGE, "cli", name) for name in ("__init__.py", "memory.py", "run.py", "record.py"))
 
 

@@ -249,17 +249,18 @@ def _parsed(data: bytes, name: str) -> object:
     try:
         return plain_pickles.loads(data)
     except plain_pickles.PlainError as error:
-        kind = _kind(data)
+        kind = _kind(data, name)
         raise explained(SnapshotError(f"{name}: no memory snapshot{kind}: {error}"), "not-a-snapshot") from None
 
 
-def _kind(data: bytes) -> str:
-    """What else a file may be, by its first bytes."""
+def _kind(data: bytes, name: str) -> str:
+    """What else a file may be, by its first bytes and its name."""
     begins = {b"PK\x03\x04": "a zip archive, perhaps a model's checkpoint", b"\x1f\x8b": "compressed with gzip: unpack it first",
               b"{": "JSON", b"<": "HTML or XML", b"\x89HDF": "HDF5"}  # fmt: skip
     found = next((kind for head, kind in begins.items() if data.startswith(head)), "")
     if not found and data[:1000].isascii() and b"\0" not in data[:1000]:
-        found = "text: what `rushlight memory report` is to run has a name in .py"
+        script = f"a script: `rushlight memory report {name}` runs it"
+        found = script if name.endswith(".py") else "text: what `rushlight memory report` is to run has a name in .py"
     return found and f" (it looks like {found})"
 
 

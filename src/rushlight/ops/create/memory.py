@@ -255,8 +255,8 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if known is not None:
         return known
     if not self.is_leaf:
-        raise explained(RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
-                           "at the moment: detach() or clone() this tensor, which an operator computed."), "copy-of-a-result")  # fmt: skip
+        raise explained(RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment: "
+                           f"detach() this tensor of shape {list(self.shape)}, which {self.grad_fn.name()} computed."), "copy-of-a-result")  # fmt: skip
     fresh = cloned(self) if without_values(self) else like_class(wrap(copied(self, memo)), self.__class__)
     fresh._storage = None if self._bits or without_values(self) else memo.get(-id(owner_of(self)))
     memo[id(self)] = fresh
