@@ -9,16 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import rushlight
 from rushlight import Tensor
+from rushlight.basics.arrays import Array
 from rushlight.compat.supplied import supplier
 from rushlight.library import Library
 
 # Functions of the package are attached when it is imported, so that their types are not known.
 torch: Any = rushlight
-Array = NDArray[Any]
 
 __all__ = ["ABOUT", "LIBRARY"]
 

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rushlight.basics.arrays import Array
 from rushlight.distributed import mpi
 from rushlight.distributed.meeting import link
-
-Array = NDArray[Any]
 
 
 class Received:

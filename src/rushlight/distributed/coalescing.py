@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.collectives import Call, ReduceOp, averaged, check, chosen, collecting, outside, run
 from rushlight.distributed.group import member
-from rushlight.distributed.wire import Array, Place, moved, readable
+from rushlight.distributed.wire import Place, moved, readable
 from rushlight.distributed.work import Work
 from rushlight.tensor import Tensor
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rushlight.basics.arrays import Array
 from rushlight.dispatch.options import values
 from rushlight.storage import bump, settle
 from rushlight.tensor import Tensor, wrap
 
-Array = NDArray[Any]
 # What MPI has no type for travels as integers of its size; where it is added up, in a wider type.
 MOVED = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 PLAIN = "biufc"

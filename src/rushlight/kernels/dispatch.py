@@ -5,9 +5,6 @@ calls it; without one (no compiler, or another dtype) it calls its NumPy twin in
 are computed in float32 and rounded once at the end.
 """
 
-# mypy: disable-error-code="no-any-return"
-# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
-
 from __future__ import annotations
 
 import math
@@ -16,17 +13,15 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rushlight.basics import eights
+from rushlight.basics.arrays import Array as Array
 from rushlight.kernels.native import loader
 from rushlight.kernels.pointwise.copies import cast, copied
 
 if TYPE_CHECKING:
     pass
 
-
-Array = NDArray[Any]
 
 FLOAT32 = np.dtype(np.float32)
 

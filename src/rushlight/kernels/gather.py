@@ -1,8 +1,5 @@
 """Rows added by index, elements at points of a grid, cross entropy from logits, dropout."""
 
-# mypy: disable-error-code="no-any-return"
-# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
-
 from __future__ import annotations
 
 import math

@@ -5,9 +5,6 @@ go from forward to backward; outputs and gradients have their input's dtype.  Gr
 ``needs`` are None.  Weights and biases may be None.
 """
 
-# mypy: disable-error-code="no-any-return"
-# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
-
 from __future__ import annotations
 
 import math

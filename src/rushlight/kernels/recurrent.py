@@ -6,9 +6,6 @@ step before, where that has one, and else from the first state.  Gates lie side 
 total: rows of all steps; B: rows of the first state; H: hidden units; P: H, or the size of an LSTM's projection.
 """
 
-# mypy: disable-error-code="no-any-return"
-# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
-
 from __future__ import annotations
 
 from typing import Any

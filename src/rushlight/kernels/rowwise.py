@@ -4,9 +4,6 @@ All take and return arrays of one shape, float16 to float64; results are C-conti
 with NaN or +inf among them, become NaN, as in PyTorch.
 """
 
-# mypy: disable-error-code="no-any-return"
-# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
-
 from __future__ import annotations
 
 import math

@@ -1,8 +1,5 @@
 """Sums, products and extrema over dimensions of arrays; sums whose long runs go on in float64."""
 
-# mypy: disable-error-code="no-any-return"
-# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
-
 from __future__ import annotations
 
 import math

@@ -1,8 +1,5 @@
 """Gated linear units: the first half of an array along a dimension times the sigmoid of the second (glu.cpp)."""
 
-# mypy: disable-error-code="no-any-return"
-# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
-
 from __future__ import annotations
 
 import math

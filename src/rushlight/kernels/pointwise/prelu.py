@@ -3,9 +3,6 @@
 Slopes are arrays that broadcast with the input, of which one dimension at most has more than one.
 """
 
-# mypy: disable-error-code="no-any-return"
-# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
-
 from __future__ import annotations
 
 import functools

@@ -3,9 +3,6 @@
 Arrays and results as in `rushlight.kernels.maps`.
 """
 
-# mypy: disable-error-code="no-any-return"
-# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
-
 from __future__ import annotations
 
 import math

@@ -6,9 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from rushlight.basics.arrays import Array
 
 
 def gather_along(x: Array, index: Array, dim: int) -> Array:

@@ -6,14 +6,10 @@ The same arguments as the native kernels: a mask is added, or bool and keeps the
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from rushlight.basics.arrays import Array
 from rushlight.kernels.dispatch import summed
-
-Array = NDArray[Any]
 
 
 def _masked(scores: Array, mask: Array | None, first: int, scale: float) -> None:

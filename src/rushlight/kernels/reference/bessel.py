@@ -7,14 +7,12 @@ of which derivatives are sums: the power series on [0, 8], the upward recurrence
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rushlight.basics.arrays import Array
 from rushlight.kernels.reference.series import chebyshev, in_float64
 
-Array = NDArray[Any]
 TERMS = 30  # of the power series, at most at 8
 
 _I0_NEAR = (

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rushlight.basics.arrays import Array
 from rushlight.kernels.reference.optim import lion_rule
-
-Array = NDArray[Any]
 
 BLOCK = 256  # elements that share a scale
 _MOST, _LEAST = np.finfo(np.float32).max, np.finfo(np.float32).tiny

@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from rushlight.basics.arrays import Array
 
 BLOCK = 1 << 17  # elements that are transformed together: NumPy computes float32 in copies in float64
 

@@ -7,15 +7,12 @@ lgamma near 1 and 2 by a Chebyshev series computed in 60 digits for this file.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rushlight.basics.arrays import Array
 from rushlight.kernels.reference.series import chebyshev, in_float64
 from rushlight.kernels.reference.special import horner
-
-Array = NDArray[Any]
 
 _LGAMMA = (
     0.41418612492156676, 0.16322170068760064, -0.008658972394126285, 0.0006727515726001485, -6.139556963628233e-05,

@@ -9,14 +9,11 @@ term) or by quadrature, above z by quadrature, each where all terms have one sig
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from rushlight.basics.arrays import Array
 from rushlight.kernels.reference.gamma import digamma
 
-Array = NDArray[Any]
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 _DEPTH = 45.0  # exp(-45) is below the last digit
 _SERIES_BELOW = 12.0  # of larger shapes the series is long, and the quadrature exact

@@ -1,8 +1,5 @@
 """Rows added by index, elements at points of a grid, cross entropy from logits, dropout, in NumPy.  See ``kernels.gather``."""
 
-# mypy: disable-error-code="no-any-return"
-# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
-
 from __future__ import annotations
 
 import itertools
@@ -11,12 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rushlight.basics.arrays import Array
 from rushlight.kernels.dispatch import is_half, widened
 from rushlight.kernels.reference import keys
-
-Array = NDArray[Any]
 
 BLOCK = 65536
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from rushlight.basics.arrays import Array
 
 
 def squares_of_each(x: Array) -> float:

@@ -8,15 +8,12 @@ coefficients computed in 60 digits for this file; erfinv and ndtri are Wichura's
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rushlight.basics.arrays import Array
 from rushlight.kernels.reference.series import chebyshev, in_float64
 from rushlight.kernels.reference.special import erf, horner
-
-Array = NDArray[Any]
 
 _ERFCX = (
     1.1775789345674017, -0.004590054580646478, -0.08424913336651792, 0.05920993999819189, -0.026658668435305753,

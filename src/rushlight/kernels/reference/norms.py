@@ -1,19 +1,14 @@
 """Layer, RMS, group and batch normalisation with gradients, in NumPy.  See ``kernels.norms``."""
 
-# mypy: disable-error-code="no-any-return"
-# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
-
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rushlight.basics.arrays import Array
 from rushlight.kernels.dispatch import summed
 
-Array = NDArray[Any]
 Maybe = Array | None
 Needs = tuple[bool, bool, bool]
 

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rushlight.basics.arrays import Array
 from rushlight.kernels.dispatch import rounded, widened
-
-Array = NDArray[Any]
 
 BLOCK = 65536
 

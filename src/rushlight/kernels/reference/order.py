@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from rushlight.basics.arrays import Array
 
 
 def order_of(x: Array, dim: int, descending: bool, stable: bool = True) -> Array:

@@ -5,12 +5,10 @@ Steps are lists of (first row, rows).  Sigmoids are computed as (1 + tanh(x / 2)
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from rushlight.basics.arrays import Array
+
 Steps = list[tuple[int, int]]
 
 

@@ -1,8 +1,5 @@
 """Linear maps of a few taps along dimensions, one dimension after the other, in plain NumPy."""
 
-# mypy: disable-error-code="no-any-return"
-# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
-
 from __future__ import annotations
 
 import functools

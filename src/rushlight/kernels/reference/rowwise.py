@@ -1,16 +1,10 @@
 """Softmax and its logarithm along an axis, in NumPy."""
 
-# mypy: disable-error-code="no-any-return"
-# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
-
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from rushlight.basics.arrays import Array
 
 
 def _shifted(x: Array, axis: int) -> Array:

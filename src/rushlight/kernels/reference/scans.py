@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from rushlight.basics.arrays import Array
+
 WIDER = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
 BLOCK = 1 << 16  # elements that are held in float64 at a time
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rushlight.basics.arrays import Array
 from rushlight.kernels.dispatch import room
 from rushlight.kernels.reference.special import in_blocks
-
-Array = NDArray[Any]
 
 
 def chebyshev(coefficients: Sequence[float], x: Array) -> Array:

@@ -8,15 +8,13 @@ else by the continued fraction of their ratios (Gautschi, Mathematics of Computa
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rushlight.basics.arrays import Array
 from rushlight.kernels.reference.normal import erfcx
 from rushlight.kernels.reference.series import in_float64
 
-Array = NDArray[Any]
 TERMS = 20  # of the series, at most at |t| = n + 3
 RATIOS = 60  # of the continued fraction, from 2 on
 

@@ -1,17 +1,12 @@
 """erf in NumPy: blockwise, so that its temporaries stay in cache."""
 
-# mypy: disable-error-code="no-any-return"
-# (arithmetic on NDArray[Any] is Any to NumPy's stubs)
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from rushlight.basics.arrays import Array
 
 BLOCK = 65536
 
