@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.kernels.reference import rules
+from rushlight.optim.on_lists import on_lists
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked
-from rushlight.optim.parts import stepped
 from rushlight.optim.stepper import Stepper
 from rushlight.tensor import Tensor
 
@@ -57,24 +57,9 @@ class Adadelta(Stepper):
         return *(group[name] for name in ("lr", "rho", "eps", "weight_decay")), sign
 
 
-def adadelta(
-    params: list[Tensor],
-    grads: list[Tensor],
-    square_avgs: list[Tensor],
-    acc_deltas: list[Tensor],
-    state_steps: list[Tensor],
-    capturable: bool = False,
-    foreach: bool | None = None,
-    differentiable: bool = False,
-    has_complex: bool = False,
-    *,
-    lr: float,
-    rho: float,
-    eps: float,
-    weight_decay: float,
-    maximize: bool,
-) -> None:
-    """A step of `Adadelta` on lists: parameters, states and counts are changed in place."""
-    states = {"step": state_steps, "square_avg": square_avgs, "acc_delta": acc_deltas}
-    stepped(Adadelta, params, grads, states, differentiable=differentiable, lr=lr, rho=rho, eps=eps, weight_decay=weight_decay,
-            maximize=maximize)  # fmt: skip
+adadelta = on_lists(
+    Adadelta,
+    "square_avgs acc_deltas state_steps",
+    "capturable foreach differentiable has_complex",
+    "lr rho eps weight_decay maximize",
+)

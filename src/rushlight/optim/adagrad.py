@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.kernels.steps import adagrad_numbers
+from rushlight.optim.on_lists import on_lists
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
-from rushlight.optim.parts import stepped
 from rushlight.optim.stepper import Stepper, advance, raw, regularized
 from rushlight.tensor import Tensor
 
@@ -104,26 +104,9 @@ class Adagrad(Stepper):
         return param - lr / (1 + (step - 1) * lr_decay) * grad / (xp.sqrt(total) + eps), total
 
 
-def adagrad(
-    params: list[Tensor],
-    grads: list[Tensor],
-    state_sums: list[Tensor],
-    state_steps: list[Tensor],
-    fused: bool | None = None,
-    grad_scale: Tensor | None = None,
-    found_inf: Tensor | None = None,
-    has_sparse_grad: bool = False,
-    foreach: bool | None = None,
-    differentiable: bool = False,
-    has_complex: bool = False,
-    *,
-    lr: float,
-    weight_decay: float,
-    lr_decay: float,
-    eps: float,
-    maximize: bool,
-) -> None:
-    """A step of `Adagrad` on lists: parameters, states and counts are changed in place."""
-    states = {"step": state_steps, "sum": state_sums}
-    stepped(Adagrad, params, grads, states, grad_scale, found_inf, differentiable=differentiable, lr=lr, weight_decay=weight_decay,
-            lr_decay=lr_decay, eps=eps, maximize=maximize)  # fmt: skip
+adagrad = on_lists(
+    Adagrad,
+    "state_sums state_steps",
+    "fused grad_scale found_inf has_sparse_grad foreach differentiable has_complex",
+    "lr weight_decay lr_decay eps maximize",
+)

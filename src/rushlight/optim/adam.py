@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from rushlight.dispatch import functions as ops
 from rushlight.kernels.steps import adam_numbers
+from rushlight.optim.on_lists import on_lists
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
-from rushlight.optim.parts import stepped
 from rushlight.optim.stepper import Stepper, advance, decayed, moments
 from rushlight.tensor import Tensor
 
@@ -179,52 +179,16 @@ def _check_tensors(lr: Tensor | float, betas: Any, lists: bool) -> None:
             raise ValueError(f"Tensor betas[{i}] must be 1-element")
 
 
-def adam(
-    params: list[Tensor],
-    grads: list[Tensor],
-    exp_avgs: list[Tensor],
-    exp_avg_sqs: list[Tensor],
-    max_exp_avg_sqs: list[Tensor],
-    state_steps: list[Tensor],
-    foreach: bool | None = None,
-    capturable: bool = False,
-    differentiable: bool = False,
-    fused: bool | None = None,
-    grad_scale: Tensor | None = None,
-    found_inf: Tensor | None = None,
-    has_complex: bool = False,
-    decoupled_weight_decay: bool = False,
-    *,
-    amsgrad: bool,
-    beta1: float,
-    beta2: float,
-    lr: float | Tensor,
-    weight_decay: float,
-    eps: float,
-    maximize: bool,
-) -> None:
-    """A step of `Adam` on lists: parameters, states and counts are changed in place."""
-    states = {"step": state_steps, "exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "max_exp_avg_sq": max_exp_avg_sqs}
-    stepped(Adam, params, grads, states, grad_scale, found_inf, differentiable=differentiable, decoupled_weight_decay=decoupled_weight_decay,
-            amsgrad=amsgrad, betas=(beta1, beta2), lr=lr, weight_decay=weight_decay, eps=eps, maximize=maximize)  # fmt: skip
+adam = on_lists(
+    Adam,
+    "exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps",
+    "foreach capturable differentiable fused grad_scale found_inf has_complex decoupled_weight_decay",
+    "amsgrad beta1 beta2 lr weight_decay eps maximize",
+)
 
-
-def adamw(
-    params: list[Tensor],
-    grads: list[Tensor],
-    exp_avgs: list[Tensor],
-    exp_avg_sqs: list[Tensor],
-    max_exp_avg_sqs: list[Tensor],
-    state_steps: list[Tensor],
-    foreach: bool | None = None,
-    capturable: bool = False,
-    differentiable: bool = False,
-    fused: bool | None = None,
-    grad_scale: Tensor | None = None,
-    found_inf: Tensor | None = None,
-    has_complex: bool = False,
-    **options: Any,
-) -> None:
-    """As `adam`, the weights decaying by themselves; the options are those of `adam`, by name."""
-    adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach, capturable, differentiable, fused, grad_scale, found_inf,
-         has_complex, True, **options)  # fmt: skip
+adamw = on_lists(
+    AdamW,
+    "exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps",
+    "foreach capturable differentiable fused grad_scale found_inf has_complex",
+    "amsgrad beta1 beta2 lr weight_decay eps maximize",
+)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.kernels.reference import rules
+from rushlight.optim.on_lists import on_lists
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked
-from rushlight.optim.parts import stepped
 from rushlight.optim.stepper import Stepper, advance
 from rushlight.tensor import Tensor
 
@@ -60,25 +60,9 @@ class Adamax(Stepper):
         return lr / (1 - beta1 ** advance(state)), beta1, beta2, eps, decay, -1.0 if maximize else 1.0
 
 
-def adamax(
-    params: list[Tensor],
-    grads: list[Tensor],
-    exp_avgs: list[Tensor],
-    exp_infs: list[Tensor],
-    state_steps: list[Tensor],
-    foreach: bool | None = None,
-    maximize: bool = False,
-    differentiable: bool = False,
-    capturable: bool = False,
-    has_complex: bool = False,
-    *,
-    eps: float,
-    beta1: float,
-    beta2: float,
-    lr: float,
-    weight_decay: float,
-) -> None:
-    """A step of `Adamax` on lists: parameters, states and counts are changed in place."""
-    states = {"step": state_steps, "exp_avg": exp_avgs, "exp_inf": exp_infs}
-    stepped(Adamax, params, grads, states, maximize=maximize, differentiable=differentiable, eps=eps, betas=(beta1, beta2), lr=lr,
-            weight_decay=weight_decay)  # fmt: skip
+adamax = on_lists(
+    Adamax,
+    "exp_avgs exp_infs state_steps",
+    "foreach maximize differentiable capturable has_complex",
+    "eps beta1 beta2 lr weight_decay",
+)

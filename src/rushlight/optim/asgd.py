@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.kernels.reference import rules
+from rushlight.optim.on_lists import on_lists
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
-from rushlight.optim.parts import stepped
 from rushlight.optim.stepper import Stepper, advance, scalar
 from rushlight.tensor import Tensor
 
@@ -78,26 +78,9 @@ class ASGD(Stepper):
         return eta, mu, 1 - lambd * eta, decay, -1.0 if maximize else 1.0
 
 
-def asgd(
-    params: list[Tensor],
-    grads: list[Tensor],
-    axs: list[Tensor],
-    mus: list[Tensor],
-    etas: list[Tensor],
-    state_steps: list[Tensor],
-    foreach: bool | None = None,
-    maximize: bool = False,
-    differentiable: bool = False,
-    capturable: bool = False,
-    has_complex: bool = False,
-    *,
-    lambd: float,
-    lr: float,
-    t0: float,
-    alpha: float,
-    weight_decay: float,
-) -> None:
-    """A step of `ASGD` on lists: parameters, states and counts are changed in place."""
-    states = {"step": state_steps, "ax": axs, "mu": mus, "eta": etas}
-    stepped(ASGD, params, grads, states, maximize=maximize, differentiable=differentiable, lambd=lambd, lr=lr, t0=t0, alpha=alpha,
-            weight_decay=weight_decay)  # fmt: skip
+asgd = on_lists(
+    ASGD,
+    "axs mus etas state_steps",
+    "foreach maximize differentiable capturable has_complex",
+    "lambd lr t0 alpha weight_decay",
+)

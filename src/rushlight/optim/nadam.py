@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.kernels.reference import rules
+from rushlight.optim.on_lists import on_lists
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked
-from rushlight.optim.parts import stepped
 from rushlight.optim.stepper import Stepper, advance, penalties, scalar
 from rushlight.tensor import Tensor
 
@@ -93,28 +93,9 @@ def multiplied(product: Tensor, mu: float) -> Tensor | float:
     return float(array)
 
 
-def nadam(
-    params: list[Tensor],
-    grads: list[Tensor],
-    exp_avgs: list[Tensor],
-    exp_avg_sqs: list[Tensor],
-    mu_products: list[Tensor],
-    state_steps: list[Tensor],
-    decoupled_weight_decay: bool = False,
-    foreach: bool | None = None,
-    capturable: bool = False,
-    differentiable: bool = False,
-    has_complex: bool = False,
-    maximize: bool = False,
-    *,
-    beta1: float,
-    beta2: float,
-    lr: float,
-    weight_decay: float,
-    momentum_decay: float,
-    eps: float,
-) -> None:
-    """A step of `NAdam` on lists: parameters, states and counts are changed in place."""
-    states = {"step": state_steps, "exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "mu_product": mu_products}
-    stepped(NAdam, params, grads, states, decoupled_weight_decay=decoupled_weight_decay, differentiable=differentiable, maximize=maximize,
-            betas=(beta1, beta2), lr=lr, weight_decay=weight_decay, momentum_decay=momentum_decay, eps=eps)  # fmt: skip
+nadam = on_lists(
+    NAdam,
+    "exp_avgs exp_avg_sqs mu_products state_steps",
+    "decoupled_weight_decay foreach capturable differentiable has_complex maximize",
+    "beta1 beta2 lr weight_decay momentum_decay eps",
+)

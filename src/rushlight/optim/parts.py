@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from rushlight.basics import dtypes
 from rushlight.basics.state import Setting
 from rushlight.dispatch.named import named as torch
 from rushlight.tensor import Tensor
-
-__all__ = ["stepped"]
 
 _params_doc = "params: parameters, dicts of groups of them, or pairs of a name and a parameter."
 _foreach_doc = "foreach: whether all parameters are stepped at once."
@@ -105,47 +103,3 @@ def _view_as_real(params: list[Any], *state_and_grads: list[Any]) -> None:
         if param.is_complex():
             for given in (params, *state_and_grads):
                 given[i] = torch.view_as_real(given[i])
-
-
-# Steps on lists of tensors: what the functions below PyTorch's optimizers do.
-
-Tensors = Sequence[Any]
-
-
-def stepped(kind: type[Any], params: Tensors, grads: Tensors, states: Mapping[str, Any], grad_scale: Any = None, found_inf: Any = None,
-            **options: Any) -> None:  # fmt: skip
-    """Change parameters, and the lists of their states, as one step of an optimizer of that class does.
-
-    states: for each name of a state one tensor, or None, for each parameter; they are changed in place, and what was None or
-    empty gets its first value.  grad_scale: what gradients are divided by; found_inf: whether nothing is to be done.
-    """
-    if found_inf is not None and bool(found_inf):
-        return
-    for name, kept in states.items():
-        if len(kept) not in (0, len(params)):
-            raise ValueError(f"{kind.__name__.lower()}: there are {len(params)} parameters, and {len(kept)} of {name}")
-    if not params:
-        return
-    differentiable = options.get("differentiable", False)
-    own = [p if differentiable else p.detach() for p in params]
-    optimizer = kind(own, **options)
-    for i, (p, grad) in enumerate(zip(own, grads, strict=True)):
-        p.grad = grad if grad_scale is None else grad / grad_scale
-        found = {name: kept[i] for name, kept in states.items() if len(kept) and kept[i] is not None}
-        optimizer.state[p] = found
-    optimizer.step()
-    for i, p in enumerate(own):
-        _kept(states, optimizer.state[p], i)
-
-
-def _kept(states: Mapping[str, Any], found: Mapping[str, Any], i: int) -> None:
-    """Put what a step left into the lists."""
-    for name, kept in states.items():
-        new = found.get(name)
-        if not len(kept) or new is None or new is kept[i]:
-            continue
-        if isinstance(kept[i], Tensor):
-            with Setting("grad", False):
-                kept[i].copy_(new)
-        else:
-            kept[i] = new

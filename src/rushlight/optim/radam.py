@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.kernels.reference import rules
+from rushlight.optim.on_lists import on_lists
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
-from rushlight.optim.parts import stepped
 from rushlight.optim.stepper import Stepper, advance, penalties
 from rushlight.tensor import Tensor
 
@@ -77,26 +77,9 @@ def _rectification(step: float, beta2: float) -> float | None:
     return float((up / ((longest - 4) * (longest - 2) * length)) ** 0.5)
 
 
-def radam(
-    params: list[Tensor],
-    grads: list[Tensor],
-    exp_avgs: list[Tensor],
-    exp_avg_sqs: list[Tensor],
-    state_steps: list[Tensor],
-    decoupled_weight_decay: bool = False,
-    foreach: bool | None = None,
-    differentiable: bool = False,
-    capturable: bool = False,
-    has_complex: bool = False,
-    maximize: bool = False,
-    *,
-    beta1: float,
-    beta2: float,
-    lr: float,
-    weight_decay: float,
-    eps: float,
-) -> None:
-    """A step of `RAdam` on lists: parameters, states and counts are changed in place."""
-    states = {"step": state_steps, "exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs}
-    stepped(RAdam, params, grads, states, decoupled_weight_decay=decoupled_weight_decay, differentiable=differentiable, maximize=maximize,
-            betas=(beta1, beta2), lr=lr, weight_decay=weight_decay, eps=eps)  # fmt: skip
+radam = on_lists(
+    RAdam,
+    "exp_avgs exp_avg_sqs state_steps",
+    "decoupled_weight_decay foreach differentiable capturable has_complex maximize",
+    "beta1 beta2 lr weight_decay eps",
+)

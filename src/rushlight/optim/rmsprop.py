@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from rushlight.optim.on_lists import on_lists
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import check, checked, number
-from rushlight.optim.parts import stepped
 from rushlight.optim.stepper import Stepper, lerp, regularized
 from rushlight.tensor import Tensor
 
@@ -90,32 +90,9 @@ class RMSprop(Stepper):
         return param - lr * change, *kept, *([mean] if centered else [])
 
 
-def rmsprop(
-    params: list[Tensor],
-    grads: list[Tensor],
-    square_avgs: list[Tensor],
-    grad_avgs: list[Tensor],
-    momentum_buffer_list: list[Tensor],
-    state_steps: list[Tensor],
-    foreach: bool | None = None,
-    maximize: bool = False,
-    differentiable: bool = False,
-    capturable: bool = False,
-    has_complex: bool = False,
-    *,
-    lr: float,
-    alpha: float,
-    eps: float,
-    weight_decay: float,
-    momentum: float,
-    centered: bool,
-) -> None:
-    """A step of `RMSprop` on lists: parameters, states and counts are changed in place."""
-    states = {
-        "step": state_steps,
-        "square_avg": square_avgs,
-        "grad_avg": grad_avgs,
-        "momentum_buffer": momentum_buffer_list,
-    }
-    stepped(RMSprop, params, grads, states, maximize=maximize, differentiable=differentiable, lr=lr, alpha=alpha, eps=eps,
-            weight_decay=weight_decay, momentum=momentum, centered=centered)  # fmt: skip
+rmsprop = on_lists(
+    RMSprop,
+    "square_avgs grad_avgs momentum_buffer_list state_steps",
+    "foreach maximize differentiable capturable has_complex",
+    "lr alpha eps weight_decay momentum centered",
+)

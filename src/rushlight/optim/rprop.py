@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.kernels.reference import rules
+from rushlight.optim.on_lists import on_lists
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
-from rushlight.optim.parts import stepped
 from rushlight.optim.stepper import Stepper, raw
 from rushlight.tensor import Tensor
 
@@ -60,24 +60,9 @@ class Rprop(Stepper):
         return *group["etas"], *group["step_sizes"], -1.0 if group["maximize"] else 1.0
 
 
-def rprop(
-    params: list[Tensor],
-    grads: list[Tensor],
-    prevs: list[Tensor],
-    step_sizes: list[Tensor],
-    state_steps: list[Tensor],
-    foreach: bool | None = None,
-    capturable: bool = False,
-    maximize: bool = False,
-    differentiable: bool = False,
-    has_complex: bool = False,
-    *,
-    step_size_min: float,
-    step_size_max: float,
-    etaminus: float,
-    etaplus: float,
-) -> None:
-    """A step of `Rprop` on lists: parameters, states and counts are changed in place."""
-    states = {"step": state_steps, "prev": prevs, "step_size": step_sizes}
-    stepped(Rprop, params, grads, states, maximize=maximize, differentiable=differentiable, etas=(etaminus, etaplus),
-            step_sizes=(step_size_min, step_size_max))  # fmt: skip
+rprop = on_lists(
+    Rprop,
+    "prevs step_sizes state_steps",
+    "foreach capturable maximize differentiable has_complex",
+    "step_size_min step_size_max etaminus etaplus",
+)

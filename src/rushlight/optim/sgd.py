@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from rushlight.kernels.steps import sgd_numbers
+from rushlight.optim.on_lists import on_lists
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
-from rushlight.optim.parts import stepped
 from rushlight.optim.stepper import Stepper, Together, refuse_complex, regularized, zeros
 from rushlight.tensor import Tensor
 
@@ -160,24 +160,10 @@ class SGD(Stepper):
         return param - lr * (grad + momentum * buffer if nesterov else buffer), buffer
 
 
-def sgd(
-    params: list[Tensor],
-    d_p_list: list[Tensor],
-    momentum_buffer_list: list[Tensor | None],
-    has_sparse_grad: bool = False,
-    foreach: bool | None = None,
-    fused: bool | None = None,
-    grad_scale: Tensor | None = None,
-    found_inf: Tensor | None = None,
-    *,
-    weight_decay: float,
-    momentum: float,
-    lr: float,
-    dampening: float,
-    nesterov: bool,
-    maximize: bool,
-) -> None:
-    """A step of `SGD` on lists: parameters and buffers are changed in place, a buffer that is None gets its first value."""
-    states = {"momentum_buffer": momentum_buffer_list}
-    stepped(SGD, params, d_p_list, states, grad_scale, found_inf, weight_decay=weight_decay, momentum=momentum, lr=lr, dampening=dampening,
-            nesterov=nesterov, maximize=maximize)  # fmt: skip
+sgd = on_lists(
+    SGD,
+    "momentum_buffer_list",
+    "has_sparse_grad foreach fused grad_scale found_inf",
+    "weight_decay momentum lr dampening nesterov maximize",
+    grads="d_p_list",
+)
