@@ -153,7 +153,7 @@ def test_complex(call: str) -> None:
 # Random ones, those in functions that run sample after sample, those of distributions, which are loaded later, and eigenvalues and
 # singular values alone, which are for tensors that no level owns.
 UNREACHED = {"alias", "binomial", "conj", "dropout_backward", "eigenvalues", "embedding_bag", "embedding_bag_max", "first_of", "grid_nearest", "grid_points",
-             "log_gamma_slope", "log_standard_gamma", "native_dropout", "neg_view", "no_gradient", "opaque", "pool_gather_op", "put_rows",
+             "log_gamma_slope", "log_standard_gamma", "native_dropout", "neg_view", "no_gradient", "opaque", "pool_gather", "put_rows",
              "random_", "resample_bytes", "singular_values", "stft_frames", "take_rows", "von_mises"}  # fmt: skip
 
 

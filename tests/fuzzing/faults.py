@@ -157,7 +157,7 @@ def a_kept_graph_is_freed() -> None:
 def a_mask_is_inverted_where_it_is_not_contiguous() -> None:
     from rushlight.dispatch.declare import OPS
 
-    op = OPS["where_op"] if "where_op" in OPS else OPS["where"]
+    op = OPS["where"]
     former = op.forward
     vars(op)["forward"] = lambda c, x, y: former(
         c if getattr(c, "flags", None) is None or c.flags.c_contiguous else ~c, x, y

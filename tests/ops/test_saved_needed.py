@@ -34,7 +34,7 @@ KEPT = {
     ("angle", "input"): "of complex numbers",
     ("sgn", "input"): "of complex numbers",
     ("sgn", "out"): "of complex numbers",
-    ("slogdet_op", "sign"): "of complex numbers",
+    ("slogdet", "sign"): "of complex numbers",
     ("pow", "other"): "0 to the power of something over 0",
     ("xlogy", "input"): "where it is 0",
     ("xlog1py", "input"): "where it is 0",
@@ -46,7 +46,7 @@ KEPT = {
     # One formula for several settings, of which some read less.
     ("cdist", "out"): "of other norms than the sum of distances",
     ("linalg_vector_norm", "out"): "of other norms than the sum of magnitudes",
-    ("lu_solve_op", "pivots"): "where the adjoint is solved, or of B",
+    ("lu_solve", "pivots"): "where the adjoint is solved, or of B",
     ("scatter_reduce", "index"): "not of all reductions",
     ("scatter_reduce", "input"): "not of all reductions",
     ("scatter_reduce", "src"): "not of all reductions",

@@ -159,7 +159,7 @@ class Op:
                  cost: Callable[..., Any] | None = None, **settings: object) -> None:  # fmt: skip
         """outputs: how many, or their names, or None if that varies; differentiable: positions of those that have gradients.
 
-        masks: names of tensors that are masks or indices, whose dtype is no matter of promotion. broadcasts: names of
+        name: that of the function without "_op" at its end, unless it is given. masks: names of tensors that are masks or indices, whose dtype is no matter of promotion. broadcasts: names of
         the tensors that are broadcast together, in the order in which the error for sizes that differ names them;
         all of them, of an elementwise operator. shape: its rule for shapes, one of `shapes`; one of its own is declared
         by `shape` below. cost: that for its floating-point operations, one of `costs`.
@@ -172,8 +172,9 @@ class Op:
             )
         record = vars(self)
         record.update(Op.SETTINGS, **settings)
-        record.update(name=name or fn.__name__, forward=fn, formulas=[], plans={}, __doc__=fn.__doc__)
-        record["shown"] = self.shown or self.name.removesuffix("_op")
+        record.update(forward=fn, formulas=[], plans={}, __doc__=fn.__doc__)
+        record["name"] = name or fn.__name__.removesuffix("_op")
+        record["shown"] = self.shown or self.name
         record["writes"] = f"{self.name.rstrip('_')}_"
         self._signature(fn)
         names = ("out",) if outputs in (1, None) else tuple(outputs)

@@ -99,27 +99,27 @@ pool_gather_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatte
 
 
 @op(linear=True, batch=families.images)
-def window_sum_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, ...]) -> Array:
+def pool_sum_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, ...]) -> Array:
     """Sums over windows.  input: (N, C, *S) -> (N, C, *L)"""
     made = backend.window_sum(input, geometry, out_size)
     return kept_order(made, input) if made.ndim == 4 and not input.flags.c_contiguous else made  # volumes are not
 
 
-@window_sum_op.shape
+@pool_sum_op.shape
 def _(input: Array, out_size: tuple[int, ...]) -> list[shapes.Made]:
     return [shapes.Made((*input.shape[: input.ndim - len(out_size)], *out_size), input.dtype)]
 
 
-window_sum_op.grad("input")(lambda g, input_shape, geometry: window_spread_op(g, input_shape, geometry))
+pool_sum_op.grad("input")(lambda g, input_shape, geometry: window_spread_op(g, input_shape, geometry))
 
 
 @op(linear=True, shape=shapes.sized, batch=families.images)
 def window_spread_op(input: Array, size: tuple[int, ...], geometry: tuple[Any, ...]) -> Array:
-    """The adjoint of window_sum.  input: (N, C, *L) -> size (N, C, *S)"""
+    """The adjoint of pool_sum.  input: (N, C, *L) -> size (N, C, *S)"""
     return backend.window_spread(input, size, geometry)
 
 
-window_spread_op.grad("input")(lambda g, input_shape, geometry: window_sum_op(g, geometry, input_shape[2:]))
+window_spread_op.grad("input")(lambda g, input_shape, geometry: pool_sum_op(g, geometry, input_shape[2:]))
 
 
 # Arguments -------------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def avg_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stri
         raise RuntimeError(f"{name}: divisor must be not zero")
     geometry, out = geometry_of(name, n, input, kernel, stride, padding, 1, ceil_mode)
     x, added = batched(input, n)
-    total = window_sum_op(x, geometry, out)
+    total = pool_sum_op(x, geometry, out)
     by = divisors(tuple(x.shape[2:]), geometry, out, count_include_pad, divisor_override, x)
     y = total.div(by, rounding_mode="trunc") if x._array.dtype.kind in "iu" else total / by
     return reshape_op(y, y.shape[1:]) if added else y

@@ -385,7 +385,6 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
 
 @op(
     aten=("alias(input)",),
-    name="alias",
     view=True,
     linear=True,
     grads={"input": lambda g: g},

@@ -86,7 +86,6 @@ def _(g: Tensor, input: Tensor, approximate: str) -> Tensor:
 @elementwise(
     aten_gradient="silu_backward(g, input)",
     ns=None,
-    name="silu",
     promote=None,
     half=None,
     cheap=True,
@@ -119,7 +118,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     return _silu_(input) if inplace else silu_op(input)
 
 
-@elementwise(aten_gradient="mish_backward(g, input)", ns=None, name="mish", promote=None, cheap=True, again=120)
+@elementwise(aten_gradient="mish_backward(g, input)", ns=None, promote=None, cheap=True, again=120)
 def mish_op(input: Array) -> Array:
     """input * tanh(softplus(input)).  (*) -> (*)"""
     require(input.dtype.kind == "f", "mish", input)
@@ -227,7 +226,7 @@ logsigmoid.grad("input", raw=_logsigmoid_raw)(lambda g, input: g * ops.sigmoid(-
 # softsign, tanhshrink ----------------------------------------------------------------------------------------
 
 
-@elementwise(ns=F, name="softsign", method=False, inplace=False, takes_out=False)
+@elementwise(ns=F, method=False, inplace=False, takes_out=False)
 def softsign(input: Array) -> Array:
     """input / (1 + |input|).  (*) -> (*)"""
     out = np.asarray(np.abs(input))
@@ -244,7 +243,7 @@ def _(g: Array | Tensor, input: Array | Tensor) -> Any:
     return g / (below * below)
 
 
-@elementwise(ns=F, name="tanhshrink", method=False, inplace=False, takes_out=False)
+@elementwise(ns=F, method=False, inplace=False, takes_out=False)
 def tanhshrink(input: Array) -> Array:
     """input - tanh(input).  (*) -> (*)"""
     out = backend.tanh(input)
@@ -269,7 +268,6 @@ def _halves(x: Array | Tensor, dim: int) -> tuple[Any, ...]:
 @op(
     aten=("glu(input, dim=-1)",),
     aten_gradient="glu_backward(g, input, dim)",
-    name="glu",
     half=None,
     repeatable=True,
     batch=families.shifted,

@@ -124,7 +124,7 @@ def add(input: Array, other: Array) -> Array:
 add.large(across(np.add))
 
 
-@elementwise(aten=("add.Tensor(input, other, *, alpha=1)",), linear=True, name="add_scaled", promote="arith", half=None, ns=None,
+@elementwise(aten=("add.Tensor(input, other, *, alpha=1)",), linear=True, promote="arith", half=None, ns=None,
              grads={"input": lambda g: g, "other": lambda g, alpha: by(g, conj(alpha))}, complex_half="widens")  # fmt: skip
 def add_scaled(input: Array, other: Array, alpha: int) -> Array:
     """input + alpha * other, broadcast.  (*), (*) -> (*)"""
@@ -364,7 +364,7 @@ mul.large(across(np.multiply))
 # Products and quotients that are added ---------------------------------------------------------------
 
 
-@elementwise(aten=("addcmul(input, tensor1, tensor2, *, value=1)",), name="addcmul", promote="arith", half=None, ns=None, strict=True, refuse="b",
+@elementwise(aten=("addcmul(input, tensor1, tensor2, *, value=1)",), promote="arith", half=None, ns=None, strict=True, refuse="b",
              grads={"input": lambda g: g,
                     "tensor1": lambda g, tensor2, value: g * conj(_scaled(tensor2, value)),
                     "tensor2": lambda g, tensor1, value: g * conj(_scaled(tensor1, value))}, complex_half="widens")  # fmt: skip
@@ -433,7 +433,7 @@ def addcmul_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *old: object, valu
 publish_inplace(addcmul_, "addcmul", "", ())
 
 
-@elementwise(aten=("addcdiv(input, tensor1, tensor2, *, value=1)",), name="addcdiv", promote="arith", half=None, ns=None, strict=True, refuse="b",
+@elementwise(aten=("addcdiv(input, tensor1, tensor2, *, value=1)",), promote="arith", half=None, ns=None, strict=True, refuse="b",
              grads={"input": lambda g: g, "tensor1": lambda g, tensor2, value: _scaled(g, conj(value)) / conj(tensor2),
                     "tensor2": lambda g, tensor1, tensor2, value: -g * conj(
                         _scaled(tensor1, value) / (tensor2 * tensor2))})  # fmt: skip

@@ -304,7 +304,7 @@ publish_inplace(clamp_max_, "clamp_max", "", ())
 # where -----------------------------------------------------------------------------------------------
 
 
-@elementwise(aten=("where.self",), promote=None, ns=None, name="where", half=None, masks=("condition",),
+@elementwise(aten=("where.self",), promote=None, ns=None, half=None, masks=("condition",),
              grads={"input": lambda g, condition: keep(g, condition),
                     "other": lambda g, condition: named.masked_fill(g, condition, 0)}, complex_half="moves")  # fmt: skip
 def where_op(condition: Array, input: Array, other: Array) -> Array:

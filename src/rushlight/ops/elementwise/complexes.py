@@ -174,7 +174,7 @@ def _whole(a: Array, b: Array) -> Array:
     return np.empty(shape, WHOLES[a.dtype])
 
 
-@elementwise(linear=True, promote="compare", half=None, ns=None, strict=True, name="complex",
+@elementwise(linear=True, promote="compare", half=None, ns=None, strict=True,
              grads={"real": lambda g: real(g), "imag": lambda g: imag(g)})  # fmt: skip
 def complex_op(real: Array, imag: Array) -> Array:
     """real + i imag, broadcast.  (*), (*) -> (*) complex"""
@@ -266,7 +266,6 @@ def conj_view(input: Array) -> Array:
 
 
 @op(
-    name="neg_view",
     view=True,
     linear=True,
     grads={"input": lambda g: -g},

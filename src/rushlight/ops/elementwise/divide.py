@@ -112,7 +112,7 @@ def refuse_zero(name: str, input: Array, other: Array | int) -> None:
                            "floating-point dtype for infinities, or replace the zeros")  # fmt: skip
 
 
-@elementwise(aten=("div.Tensor_mode(input, other, *, rounding_mode='floor')",), promote="arith", ns=None, name="div_floor", half=None, saved_as={"rounding_mode": always("floor")}, refuse="bc",
+@elementwise(aten=("div.Tensor_mode(input, other, *, rounding_mode='floor')",), promote="arith", ns=None, half=None, saved_as={"rounding_mode": always("floor")}, refuse="bc",
              grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)}, numbers=True, exact=True, integers=True)  # fmt: skip
 def div_floor(input: Array, other: Array) -> Array:
     """The quotient rounded down.  (*), (*) -> (*)"""
@@ -120,7 +120,7 @@ def div_floor(input: Array, other: Array) -> Array:
     return backend.floor_divide(input, other)
 
 
-@elementwise(aten=("div.Tensor_mode(input, other, *, rounding_mode='trunc')",), promote="arith", ns=None, name="div_trunc", saved_as={"rounding_mode": always("trunc")}, refuse="bc",
+@elementwise(aten=("div.Tensor_mode(input, other, *, rounding_mode='trunc')",), promote="arith", ns=None, saved_as={"rounding_mode": always("trunc")}, refuse="bc",
              grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)}, numbers=True, exact=True)  # fmt: skip
 def div_trunc(input: Array, other: Array) -> Array:
     """The quotient rounded toward zero.  (*), (*) -> (*)"""

@@ -37,7 +37,6 @@ def _elu_into(x: Array, alpha: float, scale: float, input_scale: float) -> None:
 @op(
     aten=("elu(input, alpha=1, scale=1, input_scale=1)",),
     aten_gradient="elu_backward(g, alpha, scale, input_scale, ''=False, input)",
-    name="elu",
     half=None,
     shape=shapes.same,
     repeatable=True,
@@ -61,7 +60,7 @@ def _(g: Tensor, out: Tensor, alpha: float, scale: float, input_scale: float) ->
     return ops.where(outside(out, -math.inf, 0.0), g * scale, falling)
 
 
-@op(name="elu_of_input", half=None, shape=shapes.same, repeatable=True, batch=families.targeted)
+@op(half=None, shape=shapes.same, repeatable=True, batch=families.targeted)
 def elu_of_input(input: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """`elu` whose result does not tell its slope: of alpha < 0 by its sign, of 16 bits by its digits.  (*) -> (*)"""
     return _elu(input, alpha, scale, input_scale)

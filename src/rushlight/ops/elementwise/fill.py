@@ -59,7 +59,6 @@ def fill_in_place(input: Array, value: float) -> Array:
 
 @op(
     aten=("fill.Tensor",),
-    name="fill_tensor",
     grads={"input": lambda g: zeros_like(g), "value": lambda g: sum_op(g)},
     complex_half="moves",
     shape=shapes.same,

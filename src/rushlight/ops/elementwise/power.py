@@ -294,7 +294,6 @@ def log_of(x: complex) -> complex:
     aten=("pow.Tensor_Tensor",),
     aten_call="power",
     promote="arith",
-    name="pow",
     saved_as={"exponent": "other"},
     ns=None,
     refuse="b",

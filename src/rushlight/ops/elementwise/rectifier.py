@@ -183,7 +183,7 @@ def _leaky(x: Array, slope: float, out: Array | None = None) -> Array:
     return backend.leaky_relu(x, slope, out=out)
 
 
-@op(aten=("leaky_relu(input, negative_slope=0.01)",), aten_gradient="leaky_relu_backward(g, input, negative_slope, ''=False)", name="leaky_relu",
+@op(aten=("leaky_relu(input, negative_slope=0.01)",), aten_gradient="leaky_relu_backward(g, input, negative_slope, ''=False)",
     grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)}, half=None, shape=shapes.same, repeatable=True, batch=families.targeted,
     again=15, behind="input", over=True, pointwise=True, gates=lambda x, slope: np.greater(x, 0))  # fmt: skip
 def leaky_relu_op(input: Array, negative_slope: float) -> Array:
@@ -191,8 +191,7 @@ def leaky_relu_op(input: Array, negative_slope: float) -> Array:
     return _leaky(input, negative_slope)
 
 
-@op(name="falling_leaky_relu",
-    grads={"input": lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope)}, half=None, shape=shapes.same, repeatable=True, batch=families.targeted)  # fmt: skip
+@op(grads={"input": lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope)}, half=None, shape=shapes.same, repeatable=True, batch=families.targeted)  # fmt: skip
 def falling_leaky_relu(input: Array, negative_slope: float) -> Array:
     """`leaky_relu` of a slope < 0, whose result does not tell the sign of the input.  (*) -> (*)"""
     return _leaky(input, negative_slope)
@@ -322,7 +321,6 @@ publish_inplace("rrelu_", rrelu_, "", F)
 @op(
     aten=("hardtanh(input, min_val=-1, max_val=1)",),
     aten_gradient="hardtanh_backward(g, input, min_val, max_val)",
-    name="hardtanh",
     half=None,
     shape=shapes.same,
     repeatable=True,
@@ -392,7 +390,7 @@ def _sixth(g: Array | Tensor, out: Array | Tensor) -> object:
     return gated(g, out if raw(out).dtype == bool else strictly(out, 0.0, 1.0)) * (1 / 6)  # see `gates`
 
 
-@elementwise(aten_gradient="hardsigmoid_backward(g, input)", ns=None, name="hardsigmoid", promote=None, grads={"input": _sixth},
+@elementwise(aten_gradient="hardsigmoid_backward(g, input)", ns=None, promote=None, grads={"input": _sixth},
              gates=lambda x: strictly.op.forward(x, 0.0, 1.0))  # fmt: skip
 def hardsigmoid_op(input: Array) -> Array:
     """min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
@@ -419,7 +417,6 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 @elementwise(
     aten_gradient="hardswish_backward(g, input)",
     ns=None,
-    name="hardswish",
     promote=None,
     half=None,
     cheap=True,
@@ -448,7 +445,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return _hardswish_(input) if inplace else hardswish_op(input)
 
 
-@op(aten=("threshold(input, threshold, value)",), aten_gradient="threshold_backward(g, input, threshold)", name="threshold", aux=("above",), planes=1, grads={"input": lambda g, above: gated(g, above)},
+@op(aten=("threshold(input, threshold, value)",), aten_gradient="threshold_backward(g, input, threshold)", aux=("above",), planes=1, grads={"input": lambda g, above: gated(g, above)},
     shape=shapes.same_and_mask, repeatable=True, batch=families.targeted, pointwise=True)  # fmt: skip
 def threshold_op(input: Array, threshold: float, value: float) -> tuple[Any, ...]:
     """input where over `threshold`, else `value`.  (*) -> (*)"""
@@ -486,7 +483,7 @@ def _not_0(x: Array, *limit: float) -> Array:
     return np.not_equal(x, 0)
 
 
-@op(aten=("hardshrink(input, lambd=0.5)",), aten_gradient="hardshrink_backward(g, input, lambd)", ns="", name="hardshrink", half=None, shape=shapes.same, repeatable=True, batch=families.targeted, pointwise=True, same_out=True,
+@op(aten=("hardshrink(input, lambd=0.5)",), aten_gradient="hardshrink_backward(g, input, lambd)", ns="", half=None, shape=shapes.same, repeatable=True, batch=families.targeted, pointwise=True, same_out=True,
     gates=_not_0)  # fmt: skip
 def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     """input where outside [-lambd, lambd], else 0.  (*) -> (*)"""
@@ -512,7 +509,6 @@ NAMESPACES[F]["hardshrink"] = hardshrink
 @op(
     aten=("softshrink(input, lambd=0.5)",),
     aten_gradient="softshrink_backward(g, input, lambd)",
-    name="softshrink",
     shape=shapes.same,
     repeatable=True,
     batch=families.targeted,

@@ -190,7 +190,6 @@ def frac(input: Array) -> Array:
     refuse="bc",
     half=None,
     ns=None,
-    name="round",
     grads={"input": lambda g: nothing(g)},
     foreach=True,
 )
@@ -290,7 +289,7 @@ heaviside.check(_same_kind)
 FREXP = named("frexp", "mantissa", "exponent")
 
 
-@op(name="frexp", outputs=("mantissa", "exponent"), half=None, differentiable=(0,), promote="arith",
+@op(outputs=("mantissa", "exponent"), half=None, differentiable=(0,), promote="arith",
     refuse="bic", refusal=lambda words: RuntimeError(f"torch.frexp() only supports floating-point dtypes: {words}"),
     batch=families.targeted)  # fmt: skip
 def frexp_op(input: Array) -> tuple[Array, ...]:
@@ -313,7 +312,7 @@ def frexp(input: Tensor) -> Any:
     return FREXP(*frexp_op(input))
 
 
-@elementwise(promote=None, ns=None, name="ldexp", masks=("other",))
+@elementwise(promote=None, ns=None, masks=("other",))
 def ldexp_op(input: Array, other: Array) -> Array:
     """input * 2^other of floating-point or complex numbers and integers, without forming the power.  (*), (*) -> (*)"""
     power = np.clip(other, -10000, 10000).astype(np.int32)

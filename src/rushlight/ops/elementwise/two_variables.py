@@ -138,7 +138,7 @@ def _between(x: Array, end: Array, weight: Array) -> Array:
     return np.where(near, x + step * weight, end - step * (1 - weight))
 
 
-@elementwise(aten=("lerp.Scalar", "lerp.Tensor"), promote="arith", half=None, ns=None, name="lerp", refuse="bi",
+@elementwise(aten=("lerp.Scalar", "lerp.Tensor"), promote="arith", half=None, ns=None, refuse="bi",
              grads={"input": lambda g, weight: by(g, conj(1 - weight)), "end": lambda g, weight: by(g, conj(weight)),
                     "weight": lambda g, input, end: g * conj(end - input)}, exact=True, takes_number=held_number)  # fmt: skip
 def lerp_op(input: Array, end: Array, weight: Array) -> Array:

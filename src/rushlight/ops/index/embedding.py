@@ -58,7 +58,6 @@ def rows_of(name: str, weight: Array, indices: Array) -> Array:
 @op(
     aten=("embedding(weight, indices, padding_idx=-1, by_freq=False, sparse=False)",),
     aten_gradient="embedding",
-    name="embedding",
     saved_as={"scale_grad_by_freq": "by_freq"},
     masks=("indices",),
     batch=families.embedding,

@@ -40,7 +40,6 @@ def place(index: Array | slice, dim: int) -> tuple[Any, ...]:
 
 @op(
     aten=("index_select(input, dim, index)",),
-    name="index_select",
     linear=True,
     masks=("index",),
     complex_half="moves",
@@ -112,7 +111,6 @@ def _add_into(out: Array, index: Array, source: Array, dim: int, alpha: int) -> 
 
 @op(
     aten=("index_add(input, dim, index, source, *, alpha=1)",),
-    name="index_add",
     half=None,
     linear=True,
     masks=("index",),
@@ -149,7 +147,6 @@ def _copy_into(out: Array, index: Array, source: Array, dim: int) -> None:
 
 @op(
     aten=("index_copy(input, dim, index, source)",),
-    name="index_copy",
     linear=True,
     masks=("index",),
     complex_half="moves",
@@ -171,7 +168,6 @@ index_copy_op.grad("source")(lambda g, index, dim: index_select_op(g, index, dim
 @op(
     aten=("index_fill.int_Tensor",),
     aten_call="index_fill",
-    name="index_fill",
     linear=True,
     masks=("index",),
     complex_half="moves",

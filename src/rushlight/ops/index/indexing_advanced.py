@@ -92,7 +92,6 @@ def explained(error: IndexError, shape: tuple[int, ...], slots: Slots, indices: 
 @op(
     aten=("index.Tensor",),
     aten_call="indexed",
-    name="index",
     linear=True,
     complex_half="moves",
     batch=families.index,
@@ -152,7 +151,6 @@ def add_at(out: Array, slots: Slots, indices: tuple[Any, ...], values: Array) ->
 @op(
     aten_call="put",
     linear=True,
-    name="index_put",
     half=None,
     complex_half="widens",
     shape=shapes.same,

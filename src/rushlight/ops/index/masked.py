@@ -43,7 +43,6 @@ def _fill_into(out: Array, mask: Array, value: Any) -> None:
 
 @op(
     aten=("masked_fill.Scalar",),
-    name="masked_fill",
     masks=("mask",),
     complex_half="moves",
     shape=_filled_shape,
@@ -62,7 +61,6 @@ masked_fill_op.grad("input")(lambda g, mask: masked_fill_op(g, mask, 0))
 
 @op(
     aten=("masked_fill.Tensor",),
-    name="masked_fill_tensor",
     linear=True,
     masks=("mask",),
     complex_half="moves",
@@ -86,7 +84,6 @@ def expanded(mask: Array | Tensor, like: Array | Tensor) -> Array | Tensor:
 
 
 @op(
-    name="masked_select",
     linear=True,
     masks=("mask",),
     complex_half="moves",
@@ -119,7 +116,6 @@ def _scatter_into(out: Array, source: Array, mask: Array) -> None:
 
 @op(
     aten=("masked_scatter(input, mask, source)",),
-    name="masked_scatter",
     half=None,
     linear=True,
     masks=("mask",),

@@ -26,7 +26,6 @@ from rushlight.tensor import Tensor, wrap
 
 @op(
     aten=("gather(input, dim, index)",),
-    name="gather",
     half=None,
     linear=True,
     masks=("index",),
@@ -87,7 +86,6 @@ def _scatter_into(out: Array, index: Array, src: Array, dim: int) -> None:
 @op(
     aten=("scatter.src(input, dim, index, src)",),
     linear=True,
-    name="scatter",
     half=None,
     masks=("index",),
     shape=shapes.same,
@@ -107,7 +105,6 @@ scatter_op.grad("src")(lambda g, index, src_shape, dim: _padded(gather_op(g, ind
 
 @op(
     aten=("scatter.value(input, dim, index, value)",),
-    name="scatter_value",
     half=None,
     masks=("index",),
     shape=shapes.same,
@@ -130,7 +127,6 @@ def _add_into(out: Array, index: Array, src: Array, dim: int) -> None:
 
 @op(
     aten=("scatter_add(input, dim, index, src)",),
-    name="scatter_add",
     half=None,
     linear=True,
     masks=("index",),

@@ -97,7 +97,6 @@ def average(out: Array, index: Array, dim: int, include_self: bool) -> None:
 @op(
     aten=("scatter_reduce.two(input, dim, index, src, reduce, *, include_self=True)",),
     aten_gradient="scattered",
-    name="scatter_reduce",
     half=None,
     masks=("index",),
     shape=shapes.same,

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 @op(
-    name="slice_scatter",
     saved_as=SLICE,
     linear=True,
     complex_half="moves",
@@ -42,7 +41,6 @@ slice_scatter_op.grad("src")(lambda g, index: slice_op(g, index))
 
 
 @op(
-    name="diagonal_scatter",
     linear=True,
     complex_half="moves",
     shape=shapes.same,

@@ -21,7 +21,7 @@ from rushlight.ops.shape.reshape import reshape_op
 from rushlight.tensor import Tensor
 
 
-@op(name="take", half=None, linear=True, masks=("index",), shape=shapes.indexed, batch=families.take)
+@op(half=None, linear=True, masks=("index",), shape=shapes.indexed, batch=families.take)
 def take_op(input: Array, index: Array) -> Array:
     """The elements at flat positions.  (*), (*) -> shape of index"""
     if not input.size and index.size:
@@ -54,7 +54,7 @@ def _put_into(out: Array, index: Array, source: Array, accumulate: bool) -> None
         out[...] = whole
 
 
-@op(name="put", half=None, linear=True, masks=("index",), shape=shapes.same, batch=families.put)
+@op(half=None, linear=True, masks=("index",), shape=shapes.same, batch=families.put)
 def put_op(input: Array, index: Array, source: Array, accumulate: bool) -> Array:
     """`input` with `source` at flat positions, put or added.  (*), (*), (*) -> (*)"""
     out = copied(input)

@@ -41,7 +41,7 @@ def euclidean(x1: Array, x2: Array) -> Array:
     return backend.sqrt(out, out=out)
 
 
-@op(autocast="float32", name="cdist", batch=families.distances)
+@op(autocast="float32", batch=families.distances)
 def cdist_op(x1: Array, x2: Array, p: float, product: bool) -> Array:
     """Distances of all pairs of rows.  (*, P, M), (*, R, M) -> (*, P, R)"""
     if x1.shape[-1] == 0 or 0 in x1.shape or 0 in x2.shape:

@@ -99,7 +99,7 @@ def slope_of(d: Array | Tensor, norm: Array | Tensor, p: float) -> Array | Tenso
     return ops.sign(d) * (ops.abs(zero) / safe) ** (p - 1)
 
 
-@op(name="pdist")
+@op()
 def pdist_op(input: Array, p: float) -> Array:
     """Distances of order `p` of the rows i < j of `input`, i by i.  (N, M) -> (N * (N - 1) / 2,)"""
     return backend.own_distances(input, p)

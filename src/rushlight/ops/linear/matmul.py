@@ -68,7 +68,7 @@ def strided_for_blas(x: Array) -> bool:
     return bool(x.itemsize in x.strides[-2:] or x.shape[-1] == 1 or x.shape[-2] == 1)
 
 
-@op(aten_gradient="of_products", autocast="lower", factors=(0, 1), name="mm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2: mm_op(g, adj(mat2)),
+@op(aten_gradient="of_products", autocast="lower", factors=(0, 1), half=None, linear=True, refuse="b", grads={"input": lambda g, mat2: mm_op(g, adj(mat2)),
                                              "mat2": lambda g, input: mm_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("mm", "mm"), batch=families.product, heavy=True, saver=rebuilt.keep_inputs)  # fmt: skip
 def mm_op(input: Array, mat2: Array) -> Array:
     """Matrix product.  (M, K), (K, N) -> (M, N)"""
@@ -101,7 +101,7 @@ def product_for(a: Array | Tensor, b: Array | Tensor, shape: tuple[int, ...]) ->
     return mm_op(reshape_op(left, (shape[0], math.prod(s) // shape[0])), reshape_op(b, (math.prod(t[:-1]), shape[1])))
 
 
-@op(factors=(0, 1), name="mv", linear=True, refuse="b", grads={"vec": lambda g, input: mv_op(adj(input), g),
+@op(factors=(0, 1), linear=True, refuse="b", grads={"vec": lambda g, input: mv_op(adj(input), g),
                                              "input": lambda g, vec: outer_op(g, conj(vec))}, batch=families.product)  # fmt: skip
 def mv_op(input: Array, vec: Array) -> Array:
     """Matrix times vector.  (M, K), (K) -> (M)"""
@@ -116,7 +116,7 @@ def _(input: Array) -> list[shapes.Made]:
     return [shapes.Made(input.shape[:1], input.dtype)]
 
 
-@op(factors=(0, 1), name="dot", saved_as={"tensor": "other"}, linear=True, refuse="b", grads={"input": lambda g, other: g * conj(other),
+@op(factors=(0, 1), saved_as={"tensor": "other"}, linear=True, refuse="b", grads={"input": lambda g, other: g * conj(other),
                                               "other": lambda g, input: g * conj(input)}, shape=shapes.number, batch=families.product)  # fmt: skip
 def dot_op(input: Array, other: Array) -> Array:
     """The sum of products.  (K), (K) -> ()"""
@@ -126,7 +126,7 @@ def dot_op(input: Array, other: Array) -> Array:
 dot_op.costs(lambda input: 2 * math.prod(input.shape))
 
 
-@op(factors=(0, 1), name="outer", linear=True, promote="arith", grads={"input": lambda g, vec2: mv_op(g, conj(vec2)),
+@op(factors=(0, 1), linear=True, promote="arith", grads={"input": lambda g, vec2: mv_op(g, conj(vec2)),
                                                                "vec2": lambda g, input: mv_op(transpose_op(g, 0, 1), conj(input))}, complex_half="widens", batch=families.outer)  # fmt: skip
 def outer_op(input: Array, vec2: Array) -> Array:
     """All products.  (M), (N) -> (M, N)"""
@@ -142,7 +142,6 @@ def _(input: Array, vec2: Array) -> list[shapes.Made]:
     autocast="lower",
     factors=(0, 1),
     added=2,
-    name="linear",
     half=None,
     linear=True,
     counted=costs.Counted("addmm", "mm", alone="mm"),
@@ -324,7 +323,6 @@ def products(input: Tensor, other: Tensor, s: tuple[int, ...], t: tuple[int, ...
     aten=("addmm(input, mat1, mat2, *, beta=1, alpha=1)",),
     aten_gradient="added_product",
     autocast="lower",
-    name="addmm",
     refuse="b",
     counted=costs.Counted("addmm", "mm"),
     batch=families.added,

@@ -224,7 +224,6 @@ def by_class(rows: Array, shape: tuple[int, ...]) -> Array:
 
 @op(
     autocast="float32",
-    name="cross_entropy",
     half=None,
     steady=True,
     aux=("lse", "total"),

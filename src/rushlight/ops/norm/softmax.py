@@ -25,7 +25,6 @@ F = "nn.functional"
 
 
 @op(
-    name="softmax",
     half=None,
     shape=shapes.dense,
     repeatable=True,
@@ -50,7 +49,6 @@ softmax_op.into(lambda x, dim: backend.softmax(x, dim, out=x))
 
 
 @op(
-    name="log_softmax",
     half=None,
     shape=shapes.dense,
     repeatable=True,

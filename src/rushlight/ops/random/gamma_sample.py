@@ -26,7 +26,7 @@ def _no_second(g: Array) -> object:
                               "implemented")  # fmt: skip
 
 
-@elementwise(ns=None, name="log_gamma_slope", refuse="bic",
+@elementwise(ns=None, refuse="bic",
              grads={"concentration": _no_second, "log_sample": _no_second})  # fmt: skip
 def log_gamma_slope(concentration: Array, log_sample: Array) -> Array:
     """The derivative of `log_sample`, the logarithm of a sample, by the shape `concentration`.  (*), (*) -> (*)
@@ -37,7 +37,7 @@ def log_gamma_slope(concentration: Array, log_sample: Array) -> Array:
     return gamma_sample.log_gamma_slope(a.ravel(), z.ravel()).reshape(a.shape).astype(log_sample.dtype)
 
 
-@op(name="log_standard_gamma", half=None, shape=lambda concentration: [shapes.packed(concentration)],
+@op(half=None, shape=lambda concentration: [shapes.packed(concentration)],
     batch=families.parametric,
     grads={"concentration": lambda g, concentration, out: g * log_gamma_slope(concentration, out)})  # fmt: skip
 def log_standard_gamma_op(concentration: Array, generator: Generator | None) -> Array:

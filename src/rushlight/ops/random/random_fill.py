@@ -335,7 +335,6 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
 
 @op(
     aten=("normal.Tensor_float",),
-    name="normal",
     half=None,
     grads={"mean": lambda g, mean: nothing(mean), "std": lambda g, std: nothing(std)},
     batch=families.parametric,
@@ -410,7 +409,6 @@ def normal_of(mean: Tensor, std: Tensor, generator: Generator | None) -> Tensor:
 
 
 @op(
-    name="poisson",
     half=None,
     grads={"input": lambda g: nothing(g)},
     shape=shapes.dense,
@@ -440,7 +438,6 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
 
 @op(
-    name="binomial",
     half=None,
     grads={"count": lambda g, count: nothing(count), "prob": lambda g, prob: nothing(prob)},
     shape=lambda count, prob: [shapes.Made(np.broadcast_shapes(count.shape, prob.shape), count.dtype)],

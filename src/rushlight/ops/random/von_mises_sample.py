@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
-@op(name="von_mises", half=None, grads={"loc": lambda g, loc: nothing(loc),
+@op(half=None, grads={"loc": lambda g, loc: nothing(loc),
                                                  "concentration": lambda g, concentration: nothing(concentration)})  # fmt: skip
 def von_mises_op(loc: Array, concentration: Array, generator: Generator | None) -> Array:
     """Angles in [-pi, pi).  (*), (*) -> (*)"""

@@ -130,14 +130,14 @@ def min_dim(input: Array, dim: int, keepdim: bool) -> tuple[Array, ...]:
     return pick("argmin", input, dim, keepdim)
 
 
-@op(aten=("amax(input, dim=None, keepdim=False)",), aten_gradient="extreme", half=None, name="amax",
+@op(aten=("amax(input, dim=None, keepdim=False)",), aten_gradient="extreme", half=None,
     grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.own_reduction, batch=families.shifted)  # fmt: skip
 def amax_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """The largest element over `dim`.  (*) -> (*)"""
     return fold(np.maximum, input, dim, keepdim)
 
 
-@op(aten=("amin(input, dim=None, keepdim=False)",), aten_gradient="extreme", half=None, name="amin",
+@op(aten=("amin(input, dim=None, keepdim=False)",), aten_gradient="extreme", half=None,
     grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.own_reduction, batch=families.shifted)  # fmt: skip
 def amin_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """The smallest element over `dim`.  (*) -> (*)"""
@@ -276,7 +276,6 @@ def amin(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = Fa
 
 @op(
     aten=("aminmax(input, *, dim=None, keepdim=False)",),
-    name="aminmax",
     half=None,
     outputs=("min", "max"),
     shape=shapes.two_reductions,

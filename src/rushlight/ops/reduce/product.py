@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     aten=("prod.dim_int(input, dim, keepdim=False)",),
     aten_gradient="product",
     autocast="float32",
-    name="prod",
     half=None,
     shape=shapes.own_reduction,
     batch=families.shifted,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 BLOCK, LINES = 1 << 17, 2048  # elements of which factors are made together, and lines
 
 
-@op(aten_call="running", name="cumsum", linear=True, shape=shapes.same, batch=families.shifted)
+@op(aten_call="running", linear=True, shape=shapes.same, batch=families.shifted)
 def cumsum_op(input: Array, dim: int, reverse: bool = False) -> Array:
     """Running sums along `dim`, from its end where `reverse`.  (*) -> (*)"""
     return backend.running(np.add, input, dim, reverse)
@@ -50,7 +50,6 @@ cumsum_op.grad("input")(lambda g, dim, reverse: cumsum_op(g, dim, not reverse))
 @op(
     aten_call="running",
     aten_gradient="running_product",
-    name="cumprod",
     shape=shapes.same,
     batch=families.shifted,
 )
@@ -86,7 +85,7 @@ def join(a: Array | Tensor, b: Array | Tensor, dim: int) -> Array | Tensor:
     return cat_op((a, b), dim)
 
 
-@op(name="recurrence", batch=families.shifted)
+@op(batch=families.shifted)
 def recurrence(input: Array, factor: Array, dim: int, reverse: bool) -> Array:
     """out[k] = input[k] + factor[k-1] * out[k-1] along `dim`; from its end: factor[k+1] * out[k+1].  (*), (*) -> (*)
 
@@ -121,7 +120,7 @@ def adjoint_recurrence(g: Array | Tensor, factor: Array | Tensor, dim: int, reve
     return recurrence(g, shift(factor, dim, 1 if reverse else -1), dim, reverse)
 
 
-@op(aten_gradient="running_logsumexp", name="logcumsumexp", shape=shapes.same, batch=families.shifted)
+@op(aten_gradient="running_logsumexp", shape=shapes.same, batch=families.shifted)
 def logcumsumexp_op(input: Array, dim: int) -> Array:
     """Logarithms of the running sums of exponentials along `dim`.  (*) -> (*)"""
     if input.dtype.kind != "c":
@@ -210,7 +209,6 @@ def _running_grad(g: Array | Tensor, indices: Array | Tensor, input_shape: tuple
 
 @op(
     aten=("cummax(input, dim)",),
-    name="cummax",
     outputs=("values", "indices"),
     differentiable=(0,),
     grads={"input": _running_grad},
@@ -224,7 +222,6 @@ def cummax_op(input: Array, dim: int) -> tuple[Array, ...]:
 
 @op(
     aten=("cummin(input, dim)",),
-    name="cummin",
     outputs=("values", "indices"),
     differentiable=(0,),
     grads={"input": _running_grad},

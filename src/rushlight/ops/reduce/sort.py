@@ -39,7 +39,7 @@ def placed(input: Array, dim: int, descending: bool, stable: bool) -> Array:
     return turned_back(order_of(input.transpose(order), order.index(dim), descending, stable), order)
 
 
-@op(aten_call="sort", name="sort", outputs=("values", "indices"), differentiable=(0,),
+@op(aten_call="sort", outputs=("values", "indices"), differentiable=(0,),
     grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)}, shape=shapes.with_indices, batch=families.shifted)  # fmt: skip
 def sort_op(input: Array, dim: int, descending: bool, stable: bool) -> tuple[Array, ...]:
     """The elements in order along `dim` and where they were.  (*) -> (*), (*)"""
@@ -51,7 +51,7 @@ def sort_op(input: Array, dim: int, descending: bool, stable: bool) -> tuple[Arr
     return gather_along(input, index, dim), index
 
 
-@op(aten=("topk(input, k, dim=-1, largest=True)",), name="topk", outputs=("values", "indices"), differentiable=(0,),
+@op(aten=("topk(input, k, dim=-1, largest=True)",), outputs=("values", "indices"), differentiable=(0,),
     grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)}, batch=families.shifted)  # fmt: skip
 def topk_op(input: Array, k: int, dim: int, largest: bool) -> tuple[Array, ...]:
     """The k largest or smallest elements along `dim`, in order, and where they are.  (*) -> (*), (*)"""
@@ -99,7 +99,6 @@ def nth(x: Array, dim: int, k: int | Array, keepdim: bool) -> tuple[Array, ...]:
 
 @op(
     aten=("kthvalue(input, k, dim=-1, keepdim=False)",),
-    name="kthvalue",
     outputs=("values", "indices"),
     differentiable=(0,),
     grads={"input": at_index},
@@ -115,7 +114,6 @@ def kthvalue_op(input: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, .
 
 @op(
     aten_call="median",
-    name="median",
     outputs=("values", "indices"),
     differentiable=(0,),
     grads={"input": at_index},
@@ -138,7 +136,7 @@ def median_op(input: Array, dim: int, keepdim: bool, skip_nan: bool) -> tuple[Ar
     return nth(input, dim, np.where(bad > 0, n - bad, (n - 1) // 2), keepdim)
 
 
-@op(aten=("median",), aten_call="median_all", name="median_all",
+@op(aten=("median",), aten_call="median_all",
     grads={"input": lambda g, input, out: alike(g, input, out)}, shape=shapes.number, batch=families.middle)  # fmt: skip
 def median_all(input: Array, skip_nan: bool) -> Array:
     """The lower median of all elements.  (*) -> ()"""
@@ -159,7 +157,6 @@ def _(input: Array) -> int:
 
 @op(
     aten=("mode(input, dim=-1, keepdim=False)",),
-    name="mode",
     outputs=("values", "indices"),
     differentiable=(0,),
     grads={"input": at_index},
@@ -203,7 +200,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
     return _sort(*sort_op(input, dim, bool(descending), bool(stable)))
 
 
-@op(aten_call="argsorted", name="argsort", batch=families.shifted)
+@op(aten_call="argsorted", batch=families.shifted)
 def argsort_op(input: Array, dim: int, descending: bool, stable: bool) -> Array:
     """The indices that sort along `dim`.  (*) -> (*) of int64"""
     return placed(input, dim, descending, stable) if input.ndim else np.zeros((), np.int64)

@@ -98,7 +98,6 @@ def divided(total: Array, shape: tuple[int, ...], dim: tuple[int, ...] | None, c
 @op(
     aten=("var.correction",),
     aten_gradient="variance",
-    name="var",
     shape=shapes.real_reduction,
     batch=families.shifted,
 )
@@ -156,7 +155,6 @@ def limits(x: object, dtype: dtype | None) -> Any:
 @op(
     aten=("std.correction",),
     aten_gradient="deviation",
-    name="std",
     shape=shapes.real_reduction,
     batch=families.shifted,
 )
@@ -203,7 +201,6 @@ def with_mean(
 
 @op(
     aten=("var_mean.correction",),
-    name="var_mean",
     outputs=("var", "mean"),
     shape=shapes.variance_and_mean,
     batch=families.shifted,
@@ -221,7 +218,6 @@ def _(gs: list[Any], input: Array | Tensor, dim: tuple[int, ...], correction: fl
 
 @op(
     aten=("std_mean.correction",),
-    name="std_mean",
     outputs=("result0", "mean"),
     shape=shapes.variance_and_mean,
     batch=families.shifted,
@@ -355,7 +351,6 @@ def _logsumexp_shape(input: Array, dim: tuple[int, ...], keepdim: bool) -> list[
 @op(
     aten=("logsumexp(input, dim, keepdim=False)",),
     aten_gradient="logsumexp",
-    name="logsumexp",
     promote="float",
     shape=_logsumexp_shape,
     batch=families.shifted,

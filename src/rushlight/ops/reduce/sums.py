@@ -177,7 +177,7 @@ def total(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     return fold(np.add, x, dim, keepdim, dtype=wide) if wide is not None else fold(np.add, x, dim, keepdim)
 
 
-@op(aten=("sum.dim_IntList",), aten_call="reduced", aten_gradient="total", name="sum", half=None, linear=True,
+@op(aten=("sum.dim_IntList",), aten_call="reduced", aten_gradient="total", half=None, linear=True,
     grads={"input": lambda g, input_shape, dim, keepdim: spread(g, input_shape, dim, keepdim)}, shape=shapes.reduction, batch=families.shifted)  # fmt: skip
 def sum_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = False) -> Array:
     """Sum over `dim` (a tuple, or None for all), of integers and bools in int64.  (*) -> (*)"""
@@ -189,7 +189,6 @@ def sum_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = Fal
     aten=("mean.dim",),
     aten_call="reduced",
     aten_gradient="mean",
-    name="mean",
     half=None,
     linear=True,
     shape=shapes.reduction,
@@ -375,7 +374,6 @@ def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = (), *, keepdim:
 @op(
     aten=("nansum(input, dim=None, keepdim=False)",),
     aten_gradient="nansum",
-    name="nansum",
     half=None,
     shape=shapes.reduction,
     batch=families.shifted,

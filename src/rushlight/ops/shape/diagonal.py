@@ -40,7 +40,6 @@ def diagonal_of(array: Array, offset: int, dim1: int, dim2: int) -> Array:
 
 @op(
     aten=("diagonal(input, offset=0, dim1=0, dim2=1)",),
-    name="diagonal",
     view=True,
     linear=True,
     batch=families.shifted,

@@ -83,7 +83,6 @@ RANKS = {4: channels_last, 5: channels_last_3d}
 
 @op(
     aten=("cat(tensors, dim=0)",),
-    name="cat",
     linear=True,
     complex_half="moves",
     batch=families.joined,
@@ -119,7 +118,6 @@ def _(g: Array | Tensor, tensors_shape: tuple[Any, ...], dim: int) -> tuple[Any,
 
 @op(
     aten=("stack(tensors, dim=0)",),
-    name="stack",
     linear=True,
     complex_half="moves",
     batch=families.joined,

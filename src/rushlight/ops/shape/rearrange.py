@@ -26,7 +26,6 @@ from rushlight.tensor import Tensor, wrap
 
 @op(
     aten=("repeat(input, repeats)",),
-    name="repeat",
     linear=True,
     complex_half="moves",
     batch=families.repeated,
@@ -96,7 +95,6 @@ ALL, BACK = slice(None), slice(None, None, -1)
 
 @op(
     aten=("flip(input, dims)",),
-    name="flip",
     linear=True,
     grads={"input": lambda g, dims: flip_op(g, dims)},
     complex_half="moves",
@@ -153,7 +151,6 @@ def flipud(input: Tensor) -> Tensor:
 
 @op(
     aten=("roll(input, shifts, dims=[])",),
-    name="roll",
     linear=True,
     complex_half="moves",
     shape=shapes.same,

@@ -194,21 +194,21 @@ def torch_reshape(input: Tensor, shape: Sequence[int]) -> Tensor:
 NAMESPACES[""]["reshape"] = known_as(torch_reshape, "reshape")
 
 
-@op(aten=("squeeze.dims",), aten_call="without_ones", name="squeeze", view=True, linear=True,
+@op(aten=("squeeze.dims",), aten_call="without_ones", view=True, linear=True,
     grads={"input": lambda g, input_shape: reshape_op(g, input_shape)}, batch=families.shifted)  # fmt: skip
 def squeeze_op(input: Array, shape: tuple[int, ...]) -> Array:
     """Without dimensions of size 1, so that `shape` is left: a view.  (*) -> shape"""
     return input.reshape(shape)
 
 
-@op(aten_call="with_one", aten_gradient="with_one", name="unsqueeze", saved_as={"dim": unsqueezed}, view=True, linear=True,
+@op(aten_call="with_one", aten_gradient="with_one", saved_as={"dim": unsqueezed}, view=True, linear=True,
     grads={"input": lambda g, input_shape: reshape_op(g, input_shape)}, batch=families.shifted)  # fmt: skip
 def unsqueeze_op(input: Array, shape: tuple[int, ...]) -> Array:
     """With dimensions of size 1, so that it has `shape`: a view.  (*) -> shape"""
     return input.reshape(shape)
 
 
-@op(aten_call="permuted", name="permute", view=True, linear=True, batch=families.permuted)
+@op(aten_call="permuted", view=True, linear=True, batch=families.permuted)
 def permute_op(input: Array, dims: tuple[int, ...]) -> Array:
     """The dimensions in another order, a view.  (*) -> (*)"""
     return input.transpose(dims)
@@ -222,7 +222,7 @@ def _(g: Array | Tensor, dims: tuple[int, ...]) -> Array | Tensor:
     return permute_op(g, tuple(back))
 
 
-@op(aten=("transpose.int",), aten_gradient="transposed", name="transpose", view=True, linear=True,
+@op(aten=("transpose.int",), aten_gradient="transposed", view=True, linear=True,
     grads={"input": lambda g, dim0, dim1: transpose_op(g, dim0, dim1)}, batch=families.shifted)  # fmt: skip
 def transpose_op(input: Array, dim0: int, dim1: int) -> Array:
     """Two dimensions exchanged, a view.  (*) -> (*)"""
@@ -233,7 +233,6 @@ def transpose_op(input: Array, dim0: int, dim1: int) -> Array:
     aten=("slice.Tensor",),
     aten_call="sliced",
     aten_gradient="part",
-    name="slice",
     saved_as=SLICE,
     view=True,
     linear=True,
@@ -248,7 +247,6 @@ def slice_op(input: Array, index: tuple[Any, ...]) -> Array:
     aten=("select.int",),
     aten_call="sliced",
     aten_gradient="part",
-    name="select",
     saved_as=SELECT,
     view=True,
     linear=True,

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 @op(
     aten=("split.Tensor",),
     aten_call="pieces",
-    name="split",
     saved_as={"split_size": first("sizes"), "split_sizes": "sizes"},
     view=True,
     linear=True,
@@ -62,7 +61,6 @@ def _(gs: list[Tensor], input_shape: tuple[int, ...], sizes: tuple[int, ...], di
 
 @op(
     aten=("unbind.int(input, dim=0)",),
-    name="unbind",
     view=True,
     linear=True,
     outputs=None,

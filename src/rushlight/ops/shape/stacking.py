@@ -201,7 +201,7 @@ def chosen(n: int, r: int, apart: int) -> Array:
 Tensor.combinations = combinations  # type: ignore[assignment, method-assign]
 
 
-@op(name="block_diag", linear=True, complex_half="moves", batch=families.on_the_diagonal)
+@op(linear=True, complex_half="moves", batch=families.on_the_diagonal)
 def block_diag_op(tensors: Arrays) -> Array:
     """The matrices on the diagonal of zeros.  [(M, N), ...] -> (*, *)"""
     out = np.zeros((sum(a.shape[0] for a in tensors), sum(a.shape[1] for a in tensors)), tensors[0].dtype)

@@ -40,7 +40,6 @@ def overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 @op(
     aten=("as_strided(input, size, stride, offset=0)",),
-    name="as_strided",
     view=True,
     linear=True,
     batch=families.strided,
@@ -190,7 +189,6 @@ Tensor.as_strided_scatter = as_strided_scatter  # type: ignore[assignment, metho
 
 
 @op(
-    name="as_strided_scatter",
     saved_as={"storage_offset": "offset"},
     linear=True,
     complex_half="moves",
@@ -246,7 +244,7 @@ NARROW = 16  # elements beside each other from which on they are added up togeth
 # Windows -------------------------------------------------------------------------------------------
 
 
-@op(name="unfold", saved_as={"dimension": "dim"}, view=True, linear=True, batch=families.shifted)
+@op(saved_as={"dimension": "dim"}, view=True, linear=True, batch=families.shifted)
 def unfold_op(input: Array, dim: int, size: int, step: int) -> Array:
     """Windows of `size` every `step` along `dim`, a new last dimension: a view.  (*) -> (*, size)"""
     n = (input.shape[dim] - size) // step + 1

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 
-@op(name="view_dtype", view=True, batch=families.targeted)
+@op(view=True, batch=families.targeted)
 def view_dtype_op(input: Array, dtype: np.dtype[Any]) -> Array:
     """The bytes of `input` read as another dtype.  (*) -> (*), the last size in proportion"""
     return input.view(dtype)

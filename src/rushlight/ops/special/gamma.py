@@ -40,7 +40,7 @@ def digamma(input: Array) -> Array:
     return backend.digamma(input)
 
 
-@elementwise(aten=("polygamma(n, input)",), refuse="c", ns=None, name="polygamma",
+@elementwise(aten=("polygamma(n, input)",), refuse="c", ns=None,
              grads={"input": lambda g, input, n: g * polygamma_op(input, n + 1)})  # fmt: skip
 def polygamma_op(input: Array, n: int) -> Array:
     """The n-th derivative of digamma.  (*) -> (*)"""
@@ -89,7 +89,7 @@ publish_inplace(polygamma_, "polygamma", "", ())
 # The multivariate log-gamma function -----------------------------------------------------------------
 
 
-@elementwise(refuse="c", ns=None, name="mvlgamma")
+@elementwise(refuse="c", ns=None)
 def mvlgamma_op(input: Array, p: int) -> Array:
     """log of the gamma function of dimension p.  (*) -> (*)"""
     total = np.full(input.shape, 0.25 * p * (p - 1) * math.log(math.pi))

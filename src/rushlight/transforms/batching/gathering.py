@@ -79,7 +79,7 @@ def index_fill(c: Given) -> Results:
         return c.run((c.full(0), c.values[1], value), (dim + 1, c["number"]))
     n, index = c.shapes[0][dim], c.full(1)
     numbers = reshape_op(index, (*index.shape, 1))
-    hit = c.run((c.run((numbers, wrap(np.arange(n))), (), OPS["eq"]),), ("logical_or", (1,), False), OPS["truth_op"])
+    hit = c.run((c.run((numbers, wrap(np.arange(n))), (), OPS["eq"]),), ("logical_or", (1,), False), OPS["truth"])
     hit = reshape_op(hit, (c.size, *[1] * dim, n, *[1] * (ndim - dim - 1)))
     return c.run((hit, value, c.full(0)), (), OPS["where"])
 

@@ -140,7 +140,7 @@ def on_the_diagonal(c: Given) -> Results:
     width, left, rows = sum(s[1] for s in c.shapes), 0, []
     for i, shape in enumerate(c.shapes):
         pads = ((0, 0), (0, 0), (left, width - left - shape[1]))
-        rows.append(c.run((c.full(i),), (pads, 0), OPS["pad_op"]))
+        rows.append(c.run((c.full(i),), (pads, 0), OPS["pad"]))
         left += shape[1]
     return c.run(rows, (1,), OPS["cat"])
 
