@@ -180,7 +180,7 @@ _FUNCTIONS |= dict.fromkeys(
 
 if TYPE_CHECKING:
     from rushlight.stubs import functions as _functions
-    from rushlight.stubs.functions import *  # type: ignore[no-redef]  # noqa: F403
+    from rushlight.stubs.functions import *  # type: ignore[no-redef]
 
 
 if not TYPE_CHECKING:  # to a checker, a name that is in no list is an error

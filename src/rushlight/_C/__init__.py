@@ -11,13 +11,13 @@ from rushlight import absent
 from rushlight._C import _build, _known
 from rushlight._C import _functorch as _functorch
 from rushlight._C import _nn as _nn
-from rushlight._C._bits import *  # noqa: F403
+from rushlight._C._bits import *
 from rushlight._C._runs import _current_autograd_node as _current_autograd_node
 from rushlight._C._runs import _current_graph_task_execution_order as _current_graph_task_execution_order
 from rushlight._C._runs import _current_graph_task_id as _current_graph_task_id
 from rushlight._C._runs import _will_engine_execute_node as _will_engine_execute_node
-from rushlight._C._stacks import *  # noqa: F403
-from rushlight._C._storages import *  # noqa: F403
+from rushlight._C._stacks import *
+from rushlight._C._storages import *
 from rushlight.basics.devices import CPU, device
 from rushlight.basics.dtypes import dtype as dtype
 from rushlight.basics.size import Size as Size

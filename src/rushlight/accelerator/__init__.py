@@ -5,18 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
-from rushlight.accelerator.memory import (
-    empty_cache,
-    empty_host_cache,
-    get_memory_info,
-    max_memory_allocated,
-    max_memory_reserved,
-    memory_allocated,
-    memory_reserved,
-    memory_stats,
-    reset_accumulated_memory_stats,
-    reset_peak_memory_stats,
-)
+from rushlight.accelerator.memory import *
 from rushlight.accelerator.memory import needs_one as _needs_one
 from rushlight.basics.devices import device
 

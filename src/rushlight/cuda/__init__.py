@@ -8,16 +8,7 @@ from typing import Any
 from rushlight.absent import walls
 from rushlight.basics import devices
 from rushlight.cuda import amp, profiler
-from rushlight.cuda.streams import (
-    AcceleratorError,
-    Event,
-    OutOfMemoryError,
-    Stream,
-    current_stream,
-    default_stream,
-    get_device_properties,
-    stream,
-)
+from rushlight.cuda.streams import *
 from rushlight.cuda.streams import (
     needs_device as _needs_device,
 )

@@ -7,25 +7,7 @@ from typing import Any
 from rushlight.absent import walls
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.coalescing import all_gather_coalesced, all_reduce_coalesced
-from rushlight.distributed.collectives import (
-    ReduceOp,
-    Work,
-    all_gather,
-    all_gather_into_tensor,
-    all_gather_single,
-    all_reduce,
-    all_to_all,
-    all_to_all_single,
-    barrier,
-    broadcast,
-    gather,
-    reduce,
-    reduce_op,
-    reduce_scatter,
-    reduce_scatter_single,
-    reduce_scatter_tensor,
-    scatter,
-)
+from rushlight.distributed.collectives import *
 from rushlight.distributed.debug import DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env
 from rushlight.distributed.group import (
     Backend,
@@ -57,14 +39,7 @@ from rushlight.distributed.group import (
 )
 from rushlight.distributed.messages import P2POp, batch_isend_irecv, irecv, isend, monitored_barrier, recv, send
 from rushlight.distributed.methods import ProcessGroupGloo
-from rushlight.distributed.objects import (
-    all_gather_object,
-    broadcast_object_list,
-    gather_object,
-    recv_object_list,
-    scatter_object_list,
-    send_object_list,
-)
+from rushlight.distributed.objects import *
 from rushlight.distributed.rendezvous import register_rendezvous_handler, rendezvous
 from rushlight.distributed.stores import FileStore, HashStore, PrefixStore, Store, TCPStore
 

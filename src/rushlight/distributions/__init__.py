@@ -49,28 +49,7 @@ from rushlight.distributions.independent import Independent
 from rushlight.distributions.kl import kl_divergence, register_kl
 from rushlight.distributions.mixture_same_family import MixtureSameFamily
 from rushlight.distributions.transformed_distribution import TransformedDistribution
-from rushlight.distributions.transforms import (
-    AbsTransform,
-    AffineTransform,
-    CatTransform,
-    ComposeTransform,
-    CorrCholeskyTransform,
-    CumulativeDistributionTransform,
-    ExpTransform,
-    IndependentTransform,
-    LowerCholeskyTransform,
-    PositiveDefiniteTransform,
-    PowerTransform,
-    ReshapeTransform,
-    SigmoidTransform,
-    SoftmaxTransform,
-    SoftplusTransform,
-    StackTransform,
-    StickBreakingTransform,
-    TanhTransform,
-    Transform,
-    identity_transform,
-)
+from rushlight.distributions.transforms import *
 from rushlight.distributions.vectors.dirichlet import Dirichlet
 from rushlight.distributions.vectors.lkj_cholesky import LKJCholesky
 from rushlight.distributions.vectors.logistic_normal import LogisticNormal

@@ -5,7 +5,7 @@ a tensor and a mask.
 """
 
 from rushlight.masked import _ops
-from rushlight.masked._ops import *  # noqa: F403
+from rushlight.masked._ops import *
 from rushlight.masked._ops import _combine_input_and_mask as _combine_input_and_mask
 from rushlight.masked._ops import _input_mask as _input_mask
 from rushlight.masked._ops import _output_mask as _output_mask

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import multiprocessing as _standard
 import os
-from multiprocessing import *  # noqa: F403
+from multiprocessing import *
 from typing import Any
 
 from rushlight.distributed import launch, mpi

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rushlight import absent
 from rushlight.ao.quantization import fake_quantize, observer, qconfig, quantize
-from rushlight.ao.quantization.fake_quantize import *  # noqa: F403
-from rushlight.ao.quantization.observer import *  # noqa: F403
-from rushlight.ao.quantization.qconfig import *  # noqa: F403
-from rushlight.ao.quantization.quantize import *  # noqa: F403
+from rushlight.ao.quantization.fake_quantize import *
+from rushlight.ao.quantization.observer import *
+from rushlight.ao.quantization.qconfig import *
+from rushlight.ao.quantization.quantize import *
 from rushlight.ao.quantization.stubs import DeQuantStub, QuantStub, QuantWrapper
 
 __all__ = ["DeQuantStub", "QuantStub", "QuantWrapper"]

@@ -2,13 +2,7 @@
 
 from rushlight.absent import walls
 from rushlight.distributed.checkpoint.api import Stateful, async_save, load, save
-from rushlight.distributed.checkpoint.files import (
-    CheckpointException,
-    FileSystemReader,
-    FileSystemWriter,
-    StorageReader,
-    StorageWriter,
-)
+from rushlight.distributed.checkpoint.files import *
 
 __all__ = ["CheckpointException", "FileSystemReader", "FileSystemWriter", "Stateful", "StorageReader", "StorageWriter", "async_save", "load",
            "save"]  # fmt: skip

@@ -2,15 +2,7 @@
 
 from rushlight.utils.benchmark.comparing import Colorize, Compare
 from rushlight.utils.benchmark.fuzzing import FuzzedParameter, FuzzedTensor, Fuzzer, ParameterAlias
-from rushlight.utils.benchmark.measurements import (
-    Measurement,
-    TaskSpec,
-    ordered_unique,
-    select_unit,
-    set_torch_threads,
-    trim_sigfig,
-    unit_to_english,
-)
+from rushlight.utils.benchmark.measurements import *
 from rushlight.utils.benchmark.timing import Language, Timer, timer
 
 __all__ = ["Colorize", "Compare", "FuzzedParameter", "FuzzedTensor", "Fuzzer", "Language", "Measurement", "ParameterAlias", "TaskSpec", "Timer", "ordered_unique", "select_unit", "set_torch_threads",

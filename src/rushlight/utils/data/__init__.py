@@ -15,25 +15,9 @@ from rushlight.utils.data.datapipes._decorator import (
     runtime_validation_disabled,
 )
 from rushlight.utils.data.datapipes.datapipe import DataChunk, DFIterDataPipe, IterDataPipe, MapDataPipe
-from rushlight.utils.data.dataset import (
-    ChainDataset,
-    ConcatDataset,
-    Dataset,
-    IterableDataset,
-    StackDataset,
-    Subset,
-    TensorDataset,
-    random_split,
-)
+from rushlight.utils.data.dataset import *
 from rushlight.utils.data.distributed import DistributedSampler
-from rushlight.utils.data.sampler import (
-    BatchSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-)
+from rushlight.utils.data.sampler import *
 
 __all__ = [
     "BatchSampler",
