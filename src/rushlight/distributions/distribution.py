@@ -107,8 +107,11 @@ class Distribution:
         """The same distributions, repeated to a larger batch_shape without copies of their parameters."""
         if self._batched is None:
             return self._lacks("expand")
-        owner = next(kind for kind in type(self).__mro__ if "_batched" in vars(kind))
-        return self._expanded(owner, batch_shape, _instance, *self._batched)
+        return self._expanded(self._family(), batch_shape, _instance, *self._batched)
+
+    def _family(self) -> type[Any]:
+        """The class that `expand` is for: subclasses of it with arguments of their own need one of their own."""
+        return next(kind for kind in type(self).__mro__ if "_batched" in vars(kind))
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Random draws without gradients.  -> (*sample_shape, *batch, *event)"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.basics.size import Size
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
@@ -32,6 +33,10 @@ class Independent(Distribution):
     """
 
     arg_constraints: Any = {}
+    has_rsample: bool = forwarded("base_dist.has_rsample", "As the base.")
+    mean: Tensor = forwarded("base_dist.mean")
+    mode: Tensor = forwarded("base_dist.mode")
+    variance: Tensor = forwarded("base_dist.variance")
 
     def __init__(self, base_distribution: Distribution, reinterpreted_batch_ndims: int,
                  validate_args: bool | None = None):  # fmt: skip
@@ -51,11 +56,6 @@ class Independent(Distribution):
         return self._finished(new, batch_shape)
 
     @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
-        """As the base."""
-        return self.base_dist.has_rsample
-
-    @property
     def has_enumerate_support(self) -> bool:  # type: ignore[override]
         """As the base, without dimensions that were reinterpreted."""
         return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
@@ -64,18 +64,6 @@ class Independent(Distribution):
     def support(self) -> _IndependentConstraint:
         base, ndims = self.base_dist.support, self.reinterpreted_batch_ndims
         return constraints.independent(base, ndims) if ndims else base
-
-    @property
-    def mean(self) -> Tensor:
-        return self.base_dist.mean
-
-    @property
-    def mode(self) -> Tensor:
-        return self.base_dist.mode
-
-    @property
-    def variance(self) -> Tensor:
-        return self.base_dist.variance
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.base_dist.sample(sample_shape)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.basics.size import Size
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
@@ -35,6 +36,8 @@ class MixtureSameFamily(Distribution):
     """
 
     arg_constraints: Any = {}
+    mixture_distribution: Categorical = forwarded("_mixture_distribution", "The distribution of the choice.")
+    component_distribution: Distribution = forwarded("_component_distribution", "The distributions to choose from.")
 
     def __init__(self, mixture_distribution: Categorical, component_distribution: Distribution,
                  validate_args: bool | None = None):  # fmt: skip
@@ -54,16 +57,6 @@ class MixtureSameFamily(Distribution):
     @constraints.dependent_property
     def support(self) -> MixtureSameFamilyConstraint:
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
-
-    @property
-    def mixture_distribution(self) -> Categorical:
-        """The distribution of the choice."""
-        return self._mixture_distribution
-
-    @property
-    def component_distribution(self) -> Distribution:
-        """The distributions to choose from."""
-        return self._component_distribution
 
     def _pad(self, x: Any) -> Tensor:
         """A dimension for the components, before those of the event."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.basics.size import Size
 
 if TYPE_CHECKING:
@@ -116,32 +117,15 @@ class Transform:
 class _InverseTransform(Transform):
     """The inverse of a map, by the map."""
 
+    domain: Any = forwarded("_inv.codomain", "The map's codomain.")
+    codomain: Any = forwarded("_inv.domain", "The map's domain.")
+    bijective: bool = forwarded("_inv.bijective", "As the map.")
+    sign: Any = forwarded("_inv.sign")
+    inv: Transform = forwarded("_inv")
+
     def __init__(self, transform: Transform):
         super().__init__(cache_size=transform._cache_size)
         self._inv: Transform = transform
-
-    @property
-    def domain(self) -> Any:
-        """The map's codomain."""
-        return self._inv.codomain
-
-    @property
-    def codomain(self) -> Any:
-        """The map's domain."""
-        return self._inv.domain
-
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        """As the map."""
-        return self._inv.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self._inv.sign
-
-    @property
-    def inv(self) -> Transform:
-        return self._inv
 
     def with_cache(self, cache_size: int = 1) -> Any:
         return self._inv.with_cache(cache_size).inv

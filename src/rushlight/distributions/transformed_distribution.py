@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.independent import Independent
@@ -52,6 +53,8 @@ class TransformedDistribution(Distribution):
     """
 
     arg_constraints: Any = {}
+    _batched = ("base_dist",)
+    has_rsample: bool = forwarded("base_dist.has_rsample", "As the base.")
 
     def __init__(self, base_distribution: Distribution, transforms: Any, validate_args: bool | None = None):
         self.transforms = _listed(transforms)
@@ -70,7 +73,7 @@ class TransformedDistribution(Distribution):
         super().__init__(forward[:split], forward[split:], validate_args=validate_args)
 
     def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
-        new = self._get_checked_instance(TransformedDistribution, _instance)
+        new = self._get_checked_instance(self._family(), _instance)
         new.transforms = self.transforms
         shape = ComposeTransform(self.transforms).inverse_shape((*batch_shape, *self._event_shape))
         new.base_dist = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
@@ -83,11 +86,6 @@ class TransformedDistribution(Distribution):
         support = self.transforms[-1].codomain
         more = len(self._event_shape) - support.event_dim
         return constraints.independent(support, more) if more > 0 else support
-
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
-        """As the base."""
-        return self.base_dist.has_rsample
 
     def _through(self, x: Tensor) -> Tensor:
         for transform in self.transforms:

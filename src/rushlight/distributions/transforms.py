@@ -18,6 +18,7 @@ from functools import reduce
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.basics.size import Size
 from rushlight.dispatch.named import linalg, named
 from rushlight.distributions import constraints
@@ -132,6 +133,9 @@ def _check_dims(transform: Transform, x: Tensor, side: Any) -> None:
 class IndependentTransform(Transform):
     """`base_transform` with `reinterpreted_batch_ndims` more dimensions in an event: its Jacobian is summed over them."""
 
+    bijective: bool = forwarded("base_transform.bijective", "As the base.")
+    sign: Any = forwarded("base_transform.sign")
+
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0):
         super().__init__(cache_size=cache_size)
         self.base_transform = base_transform.with_cache(cache_size)
@@ -146,15 +150,6 @@ class IndependentTransform(Transform):
     def codomain(self) -> Any:
         """The base's, of more dimensions."""
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
-
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        """As the base."""
-        return self.base_transform.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self.base_transform.sign
 
     def _call(self, x: Tensor) -> Tensor:
         _check_dims(self, x, self.domain)
@@ -347,6 +342,7 @@ class AffineTransform(Transform):
     """y = loc + scale x, elementwise; `event_dim` says how many dimensions make up one element."""
 
     bijective = True
+    event_dim: int = forwarded("_event_dim", "How many dimensions make up one element.")
 
     def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0):
         super().__init__(cache_size=cache_size)
@@ -358,11 +354,6 @@ class AffineTransform(Transform):
         return constraints.independent(constraints.real, self._event_dim) if self._event_dim else constraints.real
 
     codomain = domain
-
-    @property
-    def event_dim(self) -> int:
-        """How many dimensions make up one element."""
-        return self._event_dim
 
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, AffineTransform) and _equal(self.loc, other.loc)
@@ -534,15 +525,11 @@ class CumulativeDistributionTransform(Transform):
     """y = distribution.cdf(x)."""
 
     bijective, codomain, sign = True, constraints.unit_interval, +1
+    domain: Any = forwarded("distribution.support", "The support of the distribution.")
 
     def __init__(self, distribution: Any, cache_size: int = 0):
         super().__init__(cache_size=cache_size)
         self.distribution = distribution
-
-    @property
-    def domain(self) -> Any:
-        """The support of the distribution."""
-        return self.distribution.support
 
     def _call(self, x: Tensor) -> Tensor:
         return self.distribution.cdf(x)

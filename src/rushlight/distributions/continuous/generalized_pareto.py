@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
@@ -27,6 +28,7 @@ class GeneralizedPareto(Distribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
     has_rsample = True
     _batched = ("loc", "scale", "concentration")
+    mode: Tensor = forwarded("loc")
 
     def __init__(self, loc: Any, scale: Tensor, concentration: Tensor, validate_args: bool | None = None):
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
@@ -82,10 +84,6 @@ class GeneralizedPareto(Distribution):
         """NaN for concentrations of 1/2 and more."""
         c = self.concentration.masked_fill(self.concentration >= 0.5, math.nan)
         return self.scale.square() / ((1 - c).square() * (1 - 2 * c))
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     def entropy(self) -> Tensor:
         return self.scale.log() + self.concentration + 1

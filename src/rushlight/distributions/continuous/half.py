@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.transformed_distribution import TransformedDistribution
@@ -23,14 +24,10 @@ class Half(TransformedDistribution):
     support = constraints.nonnegative
     has_rsample = True
     base_dist: Any
+    scale: Tensor = forwarded("base_dist.scale", "That of the whole variable.  (*batch)")
 
     def __init__(self, whole: Any, validate_args: bool | None = None):
         super().__init__(whole, AbsTransform(), validate_args=validate_args)
-
-    @property
-    def scale(self) -> Tensor:
-        """That of the whole variable.  (*batch)"""
-        return self.base_dist.scale
 
     @property
     def mode(self) -> Tensor:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.distributions import constraints
 from rushlight.distributions.continuous.gamma import Gamma
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import PowerTransform
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from rushlight.tensor import Tensor
 
 __all__ = ["InverseGamma"]
@@ -25,24 +23,14 @@ class InverseGamma(TransformedDistribution):
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    _batched = ("base_dist",)
     base_dist: Gamma
+    concentration: Tensor = forwarded("base_dist.concentration", "That of the gamma variable.  (*batch)")
+    rate: Tensor = forwarded("base_dist.rate", "That of the gamma variable, and the scale of this one.  (*batch)")
 
     def __init__(self, concentration: Tensor | float, rate: Tensor | float, validate_args: bool | None = None):
         base = Gamma(concentration, rate, validate_args=validate_args)
         super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
-        return super().expand(batch_shape, self._get_checked_instance(InverseGamma, _instance))
-
-    @property
-    def concentration(self) -> Tensor:
-        """That of the gamma variable.  (*batch)"""
-        return self.base_dist.concentration
-
-    @property
-    def rate(self) -> Tensor:
-        """That of the gamma variable, and the scale of this one.  (*batch)"""
-        return self.base_dist.rate
 
     @property
     def mean(self) -> Tensor:

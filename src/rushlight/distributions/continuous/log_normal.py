@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.distributions import constraints
 from rushlight.distributions.continuous.normal import Normal
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import ExpTransform
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from rushlight.tensor import Tensor
 
 __all__ = ["LogNormal"]
@@ -24,23 +22,13 @@ class LogNormal(TransformedDistribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    _batched = ("base_dist",)
     base_dist: Normal
+    loc: Tensor = forwarded("base_dist.loc", "The mean of the logarithm.  (*batch)")
+    scale: Tensor = forwarded("base_dist.scale", "The standard deviation of the logarithm.  (*batch)")
 
     def __init__(self, loc: Any, scale: Tensor | float, validate_args: bool | None = None):
         super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
-        return super().expand(batch_shape, self._get_checked_instance(LogNormal, _instance))
-
-    @property
-    def loc(self) -> Tensor:
-        """The mean of the logarithm.  (*batch)"""
-        return self.base_dist.loc
-
-    @property
-    def scale(self) -> Tensor:
-        """The standard deviation of the logarithm.  (*batch)"""
-        return self.base_dist.scale
 
     @property
     def mean(self) -> Tensor:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.distributions.continuous.loc_scale import LocScale
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import standard_normal
@@ -26,10 +27,7 @@ class Normal(LocScale, ExponentialFamily):
 
     _mean_carrier_measure = 0
     _batched = ("loc", "scale")
-
-    @property
-    def stddev(self) -> Tensor:
-        return self.scale
+    stddev: Tensor = forwarded("scale")
 
     @property
     def variance(self) -> Tensor:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.distributions import constraints
 from rushlight.distributions.continuous.exponential import Exponential
 from rushlight.distributions.transformed_distribution import TransformedDistribution
@@ -25,6 +26,7 @@ class Pareto(TransformedDistribution):
     """From `scale` on, with a tail that falls as x^-(alpha + 1); the parameters broadcast."""
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
+    mode: Tensor = forwarded("scale")
 
     def __init__(self, scale: Any, alpha: complex, validate_args: bool | None = None):
         self.scale, self.alpha = broadcast_all(scale, alpha)
@@ -47,10 +49,6 @@ class Pareto(TransformedDistribution):
         """Infinite for alpha up to 1."""
         alpha = self.alpha.clamp(min=1)
         return alpha * self.scale / (alpha - 1)
-
-    @property
-    def mode(self) -> Tensor:
-        return self.scale
 
     @property
     def variance(self) -> Tensor:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all, standard_normal, tiny_of
@@ -24,6 +25,7 @@ class StudentT(Distribution):
     support = constraints.real
     has_rsample = True
     _batched = ("df", "loc", "scale")
+    mode: Tensor = forwarded("loc")
 
     def __init__(
         self, df: Any, loc: Tensor | float = 0.0, scale: Tensor | float = 1.0, validate_args: bool | None = None
@@ -34,10 +36,6 @@ class StudentT(Distribution):
     @property
     def mean(self) -> Tensor:
         return self.loc.masked_fill(self.df <= 1, math.nan)
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

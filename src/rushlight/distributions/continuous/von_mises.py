@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all, special
@@ -28,6 +29,8 @@ class VonMises(Distribution):
     support = constraints.real
     has_rsample = False
     _batched = ("loc", "concentration")
+    mean: Tensor = forwarded("loc", "The direction of the mean on the circle.")
+    mode: Tensor = forwarded("loc")
 
     def __init__(self, loc: Any, concentration: Tensor, validate_args: bool | None = None):
         self.loc, self.concentration = broadcast_all(loc, concentration)
@@ -43,15 +46,6 @@ class VonMises(Distribution):
         shape = self._extended_shape(sample_shape)
         with no_grad():
             return von_mises(self.loc.expand(shape), self.concentration.expand(shape))
-
-    @property
-    def mean(self) -> Tensor:
-        """The direction of the mean on the circle."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.discrete.by_probs import ByProbs
@@ -26,13 +27,10 @@ class Bernoulli(ByProbs, ExponentialFamily):
     has_enumerate_support = True
     _mean_carrier_measure = 0
     _batched = ("probs", "logits")
+    mean: Tensor = forwarded("probs")
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         super().__init__(self._take(probs, logits).size(), validate_args=validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.probs
 
     @property
     def mode(self) -> Tensor:

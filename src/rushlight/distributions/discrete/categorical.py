@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.dtypes import finfo
+from rushlight.basics.forwarding import forwarded
 from rushlight.basics.size import Size
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
@@ -37,6 +38,7 @@ class Categorical(ByOneOf):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
+    variance: Tensor = forwarded("mean")
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         name = "probs" if one_of(probs, logits) else "logits"
@@ -72,10 +74,6 @@ class Categorical(ByOneOf):
     def mode(self) -> Tensor:
         return self.probs.argmax(-1)
 
-    @property
-    def variance(self) -> Tensor:
-        return self.mean
-
     def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
         new = self._get_checked_instance(Categorical, _instance)
         for name in ("probs", "logits"):
@@ -109,24 +107,12 @@ class ByCategorical(Distribution):
     """A distribution of vectors with an element for each of the K values of a `Categorical`, which is in it."""
 
     _categorical: Categorical
+    probs: Tensor = forwarded("_categorical.probs", "Probabilities that sum to 1.  (*batch, K)")
+    logits: Tensor = forwarded("_categorical.logits", "Their logarithms.  (*batch, K)")
+    param_shape: Size = forwarded("_categorical.param_shape", "(*batch, K)")
 
     def _take(self, probs: Any, logits: Any) -> tuple[Size, Size]:
         """Keep the categorical distribution; the shapes of the batch and of a draw."""
         self._categorical = Categorical(probs, logits)
         shape = self._categorical.param_shape
         return shape[:-1], shape[-1:]
-
-    @property
-    def probs(self) -> Tensor:
-        """Probabilities that sum to 1.  (*batch, K)"""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """Their logarithms.  (*batch, K)"""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Size:
-        """(*batch, K)"""
-        return self._categorical.param_shape

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.discrete.categorical import ByCategorical
@@ -23,17 +24,11 @@ class OneHotCategorical(ByCategorical):
     support = constraints.one_hot
     has_enumerate_support = True
     _batched = ("_categorical",)
+    _param: Tensor = forwarded("_categorical._param")
+    mean: Tensor = forwarded("probs")
 
     def __init__(self, probs: Any = None, logits: Tensor | None = None, validate_args: bool | None = None):
         super().__init__(*self._take(probs, logits), validate_args=validate_args)
-
-    @property
-    def _param(self) -> Tensor:
-        return self._categorical._param
-
-    @property
-    def mean(self) -> Tensor:
-        return self.probs
 
     @property
     def mode(self) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.discrete.by_probs import ByProbs
@@ -13,8 +14,6 @@ from rushlight.distributions.transforms import SigmoidTransform
 from rushlight.distributions.utils import broadcast_all, clamp_probs, functional
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from rushlight.tensor import Tensor
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
@@ -61,7 +60,11 @@ class RelaxedBernoulli(TransformedDistribution):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
     has_rsample = True
+    _batched = ("base_dist",)
     base_dist: LogitRelaxedBernoulli
+    temperature: Tensor = forwarded("base_dist.temperature", "How far samples are from 0 and 1.")
+    logits: Tensor = forwarded("base_dist.logits", "log(p / (1 - p)).  (*batch)")
+    probs: Tensor = forwarded("base_dist.probs", "(*batch)")
 
     def __init__(
         self,
@@ -72,21 +75,3 @@ class RelaxedBernoulli(TransformedDistribution):
     ):
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
-        return super().expand(batch_shape, self._get_checked_instance(RelaxedBernoulli, _instance))
-
-    @property
-    def temperature(self) -> Tensor:
-        """How far samples are from 0 and 1."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """log(p / (1 - p)).  (*batch)"""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """(*batch)"""
-        return self.base_dist.probs

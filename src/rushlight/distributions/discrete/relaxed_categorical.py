@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.discrete.categorical import ByCategorical
@@ -14,8 +15,6 @@ from rushlight.distributions.transforms import ExpTransform
 from rushlight.distributions.utils import broadcast_all, clamp_probs
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from rushlight.tensor import Tensor
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
@@ -64,7 +63,11 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
     has_rsample = True
+    _batched = ("base_dist",)
     base_dist: ExpRelaxedCategorical
+    temperature: Tensor = forwarded("base_dist.temperature", "How far samples are from one-hot vectors.")
+    logits: Tensor = forwarded("base_dist.logits", "Logarithms of the probabilities.  (*batch, K)")
+    probs: Tensor = forwarded("base_dist.probs", "Probabilities that sum to 1.  (*batch, K)")
 
     def __init__(
         self,
@@ -75,21 +78,3 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     ):
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Self | None = None) -> Any:
-        return super().expand(batch_shape, self._get_checked_instance(RelaxedOneHotCategorical, _instance))
-
-    @property
-    def temperature(self) -> Tensor:
-        """How far samples are from one-hot vectors."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """Logarithms of the probabilities.  (*batch, K)"""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """Probabilities that sum to 1.  (*batch, K)"""
-        return self.base_dist.probs

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.basics.size import Size
 from rushlight.dispatch.named import linalg, named
 from rushlight.distributions import constraints
@@ -37,6 +38,8 @@ class LowRankMultivariateNormal(Distribution):
                        "cov_diag": constraints.independent(constraints.positive, 1)}  # fmt: skip
     support = constraints.real_vector
     has_rsample = True
+    mean: Tensor = forwarded("loc")
+    mode: Tensor = forwarded("loc")
 
     def __init__(self, loc: Any, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None):
         event = _check_shapes(loc, cov_factor, cov_diag)
@@ -61,14 +64,6 @@ class LowRankMultivariateNormal(Distribution):
         for name in ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril"):
             new.__dict__[name] = self.__dict__[name]
         return self._finished(new, batch_shape)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @lazy_property
     def variance(self) -> Tensor:

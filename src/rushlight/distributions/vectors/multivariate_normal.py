@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.forwarding import forwarded
 from rushlight.dispatch.named import linalg, named
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
@@ -106,6 +107,8 @@ class MultivariateNormal(OfCovariance, Distribution):
                        "scale_tril": constraints.lower_cholesky}  # fmt: skip
     support = constraints.real_vector
     has_rsample = True
+    mean: Tensor = forwarded("loc")
+    mode: Tensor = forwarded("loc")
 
     def __init__(self, loc: Any, covariance_matrix: Tensor | None = None, precision_matrix: Tensor | None = None, scale_tril: Tensor | None = None,
                  validate_args: bool | None = None):  # fmt: skip
@@ -128,14 +131,6 @@ class MultivariateNormal(OfCovariance, Distribution):
         new.loc = self.loc.expand((*batch_shape, -1))
         new._take_from(self, batch_shape)
         return self._finished(new, batch_shape)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

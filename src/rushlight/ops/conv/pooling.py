@@ -98,7 +98,7 @@ def _(input: Array, which: Array) -> list[shapes.Made]:
 pool_gather_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatter_op(g, which, input_shape, geometry))
 
 
-@op(linear=True, batch=families.images)
+@op(shown="window_sum", linear=True, batch=families.images)
 def pool_sum_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, ...]) -> Array:
     """Sums over windows.  input: (N, C, *S) -> (N, C, *L)"""
     made = backend.window_sum(input, geometry, out_size)
