@@ -25,7 +25,7 @@ OPERATORS = {
     "gelu": (),
     "var": (),
     "layer_norm": ("native_layer_norm",),
-    "conv2d": ("conv", "conv_input", "conv_weight", "convolution"),
+    "conv2d": ("convolution_op", "conv_input_op", "conv_weight_op", "convolution"),
 }
 # What PyTorch calls modules at its top.
 THEIRS = frozenset(

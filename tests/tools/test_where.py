@@ -13,7 +13,7 @@ def test_named_and_used() -> None:
     assert where.knows(ast.parse("TABLE = {'relu gelu': 1}"), "gelu") == {"named"}
     assert where.knows(ast.parse("y = F.gelu(x)"), "gelu") == {"used"}
     assert where.knows(ast.parse("def f():\n    '''gelu'''  # gelu\n    gelu_of = 1"), "gelu") == set()
-    assert where.knows(ast.parse("from ops import conv_op"), "conv2d") == {"named"}
+    assert where.knows(ast.parse("from ops import convolution_op"), "conv2d") == {"named"}
 
 
 def test_shares_of_any() -> None:

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from rushlight.dispatch import functions as ops
 from rushlight.kernels.steps import adam_numbers
-from rushlight.optim.on_lists import on_lists
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
+from rushlight.optim.parts import on_lists
 from rushlight.optim.stepper import Stepper, advance, decayed, moments
 from rushlight.tensor import Tensor
 

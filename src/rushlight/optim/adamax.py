@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.kernels.reference import rules
-from rushlight.optim.on_lists import on_lists
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked
+from rushlight.optim.parts import on_lists
 from rushlight.optim.stepper import Stepper, advance
 from rushlight.tensor import Tensor
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from rushlight.optim.on_lists import on_lists
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import check, checked, number
+from rushlight.optim.parts import on_lists
 from rushlight.optim.stepper import Stepper, lerp, regularized
 from rushlight.tensor import Tensor
 

@@ -10,9 +10,9 @@ import numpy as np
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import enable_grad, no_grad
 from rushlight.kernels.reference.optim import BLOCK
-from rushlight.optim.on_lists import stepped
 from rushlight.optim.optimizer import Optimizer, ParamsT
 from rushlight.optim.options import check, check_betas, check_lr, given, number
+from rushlight.optim.parts import stepped
 from rushlight.optim.stepper import zeros
 from rushlight.tensor import Tensor, wrap
 

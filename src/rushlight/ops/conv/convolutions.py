@@ -51,7 +51,6 @@ def _channel_sum(g: Array | Tensor) -> Array | Tensor:
     autocast="lower",
     factors=(0, 1),
     added=2,
-    shown="convolution",
     counted=costs.Counted("convolution", "convolution_backward"),
     aten=("convolution",),
     aten_call="windowed",
@@ -62,7 +61,7 @@ def _channel_sum(g: Array | Tensor) -> Array | Tensor:
     saver=rebuilt.keep_inputs,
     added_at=1,
 )
-def conv_op(input: Array, weight: Array, bias: Array | None, stride: tuple[int, ...], padding: tuple[int, ...],
+def convolution_op(input: Array, weight: Array, bias: Array | None, stride: tuple[int, ...], padding: tuple[int, ...],
             dilation: tuple[int, ...], groups: int) -> Array:  # fmt: skip
     """Cross-correlation.  input: (N, C, *S), weight: (O, C/G, *K), bias: (O) -> (N, O, *L)"""
     y = backend.conv(input, weight, stride, padding, dilation, groups)
@@ -78,7 +77,7 @@ def windows(
     return out_sizes(tuple(input.shape[2:]), (tuple(weight.shape[2:]), tuple(stride), tuple(padding), tuple(dilation)))
 
 
-@conv_op.shape
+@convolution_op.shape
 def _(
     input: Array, weight: Array, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]
 ) -> list[shapes.Made]:
@@ -86,7 +85,7 @@ def _(
     return [shapes.Made((input.shape[0], weight.shape[0], *out), input.dtype)]
 
 
-@conv_op.costs
+@convolution_op.costs
 def _(input: Array, weight: Array, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]) -> int:
     places = windows(input, weight, stride, padding, dilation)
     return int(2 * input.shape[0] * math.prod(places) * math.prod(weight.shape))
@@ -97,7 +96,7 @@ def _copies(*operands: Array) -> int:
     return sum(0 if a.flags.c_contiguous else a.nbytes for a in operands)
 
 
-@conv_op.work
+@convolution_op.work
 def _(
     input: Array,
     weight: Array,
@@ -112,17 +111,17 @@ def _(
 
 
 # The weight first, for it is what may need its input computed again, which is then gone before the other is made.
-conv_op.grad("weight")(
+convolution_op.grad("weight")(
     lambda g, input, weight_shape, stride, padding, dilation, groups: conv_weight_op(
         g, conj(input), weight_shape, stride, padding, dilation, groups
     )
 )
-conv_op.grad("input")(
+convolution_op.grad("input")(
     lambda g, input_shape, weight, stride, padding, dilation, groups: conv_input_op(
         g, conj(weight), input_shape, stride, padding, dilation, groups
     )
 )
-conv_op.grad("bias")(lambda g: _channel_sum(g))
+convolution_op.grad("bias")(lambda g: _channel_sum(g))
 
 
 @op(
@@ -173,7 +172,7 @@ def conv_to(
     groups: int,
 ) -> Array | Tensor:
     """The convolution of x and w, cut to `shape`."""
-    y = conv_op(x, w, None, stride, padding, dilation, groups)
+    y = convolution_op(x, w, None, stride, padding, dilation, groups)
     # An output padding as large as the stride makes room for windows that the operand never had.
     return y if tuple(y.shape) == tuple(shape) else slice_op(y, tuple(slice(n) for n in shape))
 
@@ -321,7 +320,7 @@ def convolve(name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor | No
         hashed(stride), hashed(padding), hashed(dilation), groups)  # fmt: skip
     check_dtypes(name, input, weight, bias, False)
     input, added = batched(input, n)
-    y = conv_op(input, weight, bias, stride, padding, dilation, groups)
+    y = convolution_op(input, weight, bias, stride, padding, dilation, groups)
     return reshape_op(y, y.shape[1:]) if added else y
 
 
