@@ -257,6 +257,7 @@ late.backward()
 assert two.module.b.grad[0] == mean and not two.zero_grad()
 with two.no_sync(): two(r + 1., True).backward()
 assert two.module.b.grad[0] == r + 1
+two(r + 1., True).backward()
 two.module.b.grad = mine.clone()
 two(r + 1., False).backward()
 assert torch.equal(two.module.b.grad, mine) and mine[0] == mean + r + 1  # no process used it: as it was

@@ -31,7 +31,7 @@ def begins(prof, word):
     return [e.time_range.start for e in prof.function_events if word in e.name]
 
 ddp = step(DistributedDataParallel(net(), bucket_cap_mb=64 * 65 * 4 / 2**20))
-layers, messages = begins(ddp, "evaluate_function: Linear"), begins(ddp, "mpi:all_reduce")
+layers, messages = begins(ddp, "evaluate_function: Linear"), begins(ddp, "gloo:all_reduce")
 assert len(layers) == 4 == len(messages)  # one for each layer
 # The bucket of a layer is sent before the gradients of the layer before it are computed.
 assert all(a < b for a, b in zip(messages, layers[1:])) and all(a < b for a, b in zip(layers, messages))
@@ -45,10 +45,10 @@ forward = begins(shard, "aten::linear")
 gathers = begins(shard, "mpi:fully_shard: gather")
 assert gathers[0] < forward[0] and gathers[1] < forward[0] < forward[1]  # the next block's while one computes
 
-messages = [e for e in ddp.function_events if e.name == "mpi:all_reduce"]
+messages = [e for e in ddp.function_events if e.name == "gloo:all_reduce"]
 assert all(e.is_async and e.self_cpu_time_total == 0 and e.cpu_parent is None and not e.cpu_children for e in messages)
 ddp.export_chrome_trace(f"trace{r}.json")
-traced = [e for e in json.load(open(f"trace{r}.json"))["traceEvents"] if e["name"] == "mpi:all_reduce"]
+traced = [e for e in json.load(open(f"trace{r}.json"))["traceEvents"] if e["name"] == "gloo:all_reduce"]
 assert sorted(e["ph"] for e in traced) == ["b"] * 4 + ["e"] * 4 and len({e["id"] for e in traced}) == 4
 print("well")
 """) == ["well"] * 2  # fmt: skip

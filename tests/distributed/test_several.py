@@ -287,7 +287,7 @@ def test_who_is_late_is_named(tmp_path):
         "import torch", "import datetime, torch"
     )
     done = run(tmp_path, script + "import time\nif r == 0: dist.monitored_barrier()\nelse: time.sleep(20)\n")
-    assert done.returncode == 1 and "monitored_barrier: rank 1 did not come within 1 s" in done.stderr
+    assert done.returncode == 1 and "Rank 1 failed to pass monitoredBarrier within 1 s" in done.stderr
 
 
 SPAWN = """\

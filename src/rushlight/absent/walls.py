@@ -74,9 +74,7 @@ WALLS = {
                               "allow_in_pre_dispatch_graph": lambda function: function}),
     "_dynamo.testing": Wall("nothing is compiled here", "CompileCounter CompileCounterWithBackend EagerAndRecordGraphs", "normalize_gm rand_strided same"),
     "distributed._tensor.experimental": Wall(_SHARDS, "", "context_parallel implicit_replication local_map"),
-    "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": Wall(_ONE, "PostLocalSGDState", "post_localSGD_hook"),
-    "distributed.algorithms.model_averaging": Wall(_ONE),
-    "distributed.algorithms.model_averaging.averagers": Wall(_ONE, "ModelAverager PeriodicModelAverager"),
+    "distributed.algorithms.ddp_comm_hooks.ddp_zero_hook": Wall(_ONE, "", "hook_with_zero_step hook_with_zero_step_interleaved"),
     "distributed.autograd": Wall(_CALLS, "DistAutogradContext context", "backward get_gradients"),
     "distributed.checkpoint._consolidate_hf_safetensors": Wall(_FILES, "", "consolidate_safetensors_files"),
     "distributed.checkpoint.default_planner": Wall(_FILES, _PLANS),
@@ -150,7 +148,6 @@ WALLS = {
     "jit.frontend": Wall(_SCRIPT, "FrontendError FrontendTypeError NotSupportedError UnsupportedNodeError", "get_jit_class_def get_jit_def"),
     "jit.quantized": Wall(_SCRIPT, "QuantizedGRU QuantizedGRUCell QuantizedLSTM QuantizedLSTMCell QuantizedLinear QuantizedRNNCell"),
     "sparse._triton_ops_meta": Wall(_GPU, "", "get_meta minimize update"),
-    "distributed.utils": Wall(_ONE, "", "_sync_module_states _sync_params_and_buffers"),
 }  # fmt: skip
 
 # Modules of the package that lack names which theirs in PyTorch have.

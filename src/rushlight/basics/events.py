@@ -15,7 +15,7 @@ One that is not passive, and does nothing with results and gradients that would 
 What goes on beside the thread that began it, a message among processes, is told at its end to observers that have a method for
 it, in whichever thread sees the end:
 
-    message(what, start, stop)
+    message(what, start, stop, shapes)
 
 Operators that are not the package's own run through observers that have a method for it, which returns what `run()` does:
 
@@ -91,8 +91,8 @@ def observed(
         end(tokens, kind, what, inputs, statics, result)
 
 
-def message(what: str) -> Callable[[], None] | None:
-    """A message begins: what is to be called when it is seen to be done, None where nobody wants to know."""
+def message(what: str, shapes: list[list[int]]) -> Callable[[], None] | None:
+    """A message begins: what is to be called when it is seen to be done, None where nobody wants to know.  shapes: of its tensors"""
     told = [watcher.message for watcher in observers() if hasattr(watcher, "message")]
     if not told:
         return None
@@ -100,7 +100,7 @@ def message(what: str) -> Callable[[], None] | None:
 
     def done() -> None:
         for tell in told:
-            tell(what, start, clock())
+            tell(what, start, clock(), shapes)
 
     return done
 

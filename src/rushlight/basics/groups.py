@@ -5,6 +5,7 @@ Kept here, below ``torch.distributed``, because samplers and modules ask for it.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,12 +20,14 @@ class ProcessGroup:
     """Processes that take part in collectives together.
 
     channel: carries arrays between them, see ``distributed.channel``; ranks: their numbers among all; timeout: seconds; store: by
-    which they met, if they did.
+    which they met, if they did; group_name: by which all of them know it; group_desc: what it is for.
     """
 
-    def __init__(self, backend: str, channel: Any, ranks: Sequence[int] = (0,), timeout: float | None = None, store: Any = None) -> None:  # fmt: skip
+    def __init__(self, backend: str, channel: Any, ranks: Sequence[int] = (0,), timeout: float | None = None, store: Any = None, group_name: str = "",
+                 group_desc: str = "undefined") -> None:  # fmt: skip
         self.backend, self.channel, self.ranks, self.timeout = backend, channel, tuple(ranks), timeout
-        self.store = store
+        self.store, self.group_name, self.group_desc = store, group_name, group_desc
+        named[group_name] = self
 
     def rank(self) -> int:
         """The number of this process within the group."""
@@ -56,6 +59,7 @@ class ProcessGroup:
 # What averages gradients over a group of several, by name; put here by ``torch.distributed``, which lies above modules.
 averaging: dict[str, Any] = {}
 _world: list[ProcessGroup] = []
+named: weakref.WeakValueDictionary[str, ProcessGroup] = weakref.WeakValueDictionary()  # groups by their names
 
 
 def world() -> ProcessGroup | None:

@@ -56,12 +56,13 @@ __all__ = ["Backend", "DebugLevel", "FileStore", "GroupMember", "HashStore", "P2
            "set_debug_level_from_env", "split_group"]  # fmt: skip
 
 _MODULES = ("_composable", "_functional_collectives", "_tensor", "algorithms", "checkpoint", "constants", "device_mesh", "distributed_c10d", "elastic", "fsdp", "nn", "optim", "run",
-            "tensor")  # fmt: skip
+            "tensor", "utils")  # fmt: skip
 _FROM = {"default_pg_timeout": "constants", "supports_complex": "collectives", "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "_rank_not_in_group": "distributed_c10d",
          "_get_default_group": "distributed_c10d", "_coalescing_manager": "coalescing", "_all_gather_base": "distributed_c10d",
          "_reduce_scatter_base": "distributed_c10d"}  # fmt: skip
 _HERE = "rushlight.distributed"
-_FROM_HERE = {"GradBucket": "reducer"}
+_FROM_HERE = {"BuiltinCommHookType": "reducer", "GradBucket": "reducer"}
+_DEFAULT_FIRST_BUCKET_BYTES = 2**20  # as DistributedDataParallel has it
 _OPTIONS = ("AllToAllOptions", "AllgatherOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "BarrierOptions", "BroadcastOptions",
             "GatherOptions", "ReduceOptions", "ReduceScatterOptions", "ScatterOptions")  # fmt: skip
 _FROM_HERE |= dict.fromkeys(_OPTIONS, "methods")

@@ -10,9 +10,14 @@ import numpy as np
 
 from rushlight.basics.arrays import Array
 from rushlight.basics.groups import ProcessGroup
-from rushlight.distributed.collectives import Call, ReduceOp, averaged, check, chosen, collecting, outside, run
+from rushlight.distributed.collectives import Call, ReduceOp, averaged, check, chosen, collecting, outside
 from rushlight.distributed.group import member
+<<<<<<< HEAD
 from rushlight.distributed.wire import Place, moved, readable
+=======
+from rushlight.distributed.running import run
+from rushlight.distributed.wire import Array, Place, moved, readable
+>>>>>>> 07b2ec24 (DistributedDataParallel: the forward decides whether gradients are averaged, and options do what they say)
 from rushlight.distributed.work import Work
 from rushlight.tensor import Tensor
 
@@ -23,7 +28,7 @@ def same_dtype(name: str, tensors: Any) -> list[Tensor]:
     """Tensors of a list.  Raises TypeError for what is none, ValueError where there is none or dtypes differ."""
     found = list(tensors)
     check(name, *found)
-    if not found or any(t.dtype is not found[0].dtype for t in found):
+    if len({t.dtype.to_real() for t in found}) != 1:
         kinds = ", ".join(str(t.dtype) for t in found)
         raise ValueError(f"{name}: expected tensors of one dtype, got {kinds or 'none'}")
     return found
@@ -32,7 +37,7 @@ def same_dtype(name: str, tensors: Any) -> list[Tensor]:
 def all_reduce_coalesced(
     tensors: Sequence[Tensor], op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
-    """As `all_reduce` of each tensor, in one message.  Raises ValueError unless all have one dtype.
+    """As `all_reduce` of each tensor, in one message.  Raises ValueError unless all have one dtype, or are complex numbers of such.
 
     >>> import rushlight as torch
     >>> torch.distributed.init_process_group("gloo", world_size=1, rank=0)
@@ -42,20 +47,26 @@ def all_reduce_coalesced(
     if outside(group):
         return None
     found, used = same_dtype("all_reduce_coalesced", tensors), member(group)
-    how, places = chosen("all_reduce_coalesced", op, found[0].dtype), [Place(t, sums=True) for t in found]
-    flat = np.concatenate([place.array.reshape(-1) for place in places])
+    hows, places = {chosen("all_reduce", op, t.dtype) for t in found}, [Place(t, sums=True) for t in found]
+    flat = np.concatenate([reals(place.array) for place in places])
 
     def after() -> None:
         averaged(flat, op, used)
         dealt(flat, places)
 
-    return run("all_reduce_coalesced", used, lambda way: way.all_reduce(flat, how), after, async_op, *found, op.name)
+    return run("all_reduce", used, lambda way: way.all_reduce(flat, *hows), after, async_op, *found, op.name)
+
+
+def reals(array: Array) -> Array:
+    """A contiguous array in one dimension, a complex one as twice as many real numbers: on its memory."""
+    return array.reshape(-1).view(array.real.dtype) if array.dtype.kind == "c" else array.reshape(-1)
 
 
 def dealt(flat: Array, places: Sequence[Place]) -> None:
     """Bring parts of an array into the tensors that they are for.  flat: (sum of elements,)"""
-    for place, at in zip(places, parts([place.array for place in places]), strict=True):
-        place.array[...] = flat[at].reshape(place.array.shape)
+    views = [reals(place.array) for place in places]
+    for place, view, at in zip(places, views, parts(views), strict=True):
+        view[...] = flat[at]
         place.put()
 
 
@@ -183,7 +194,7 @@ def _scattered(calls: Sequence[Call], group: ProcessGroup) -> Work | None:
     """Reduce tensors and keep a part of each: what process k keeps of all stands together."""
     op, outputs = calls[0].op, [Place(call.output, sums=True) for call in calls]
     how = chosen("reduce_scatter_tensor", op, calls[0].output.dtype)
-    given = np.concatenate([Place(call.input, True).array.reshape(group.size(), -1) for call in calls], axis=1)
+    given = np.concatenate([reals(Place(call.input, True).array).reshape(group.size(), -1) for call in calls], axis=1)
     found = np.empty(given.shape[1], given.dtype)
 
     def after() -> None:

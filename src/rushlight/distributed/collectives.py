@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rushlight.basics.groups import ProcessGroup
-from rushlight.distributed.debug import compared
 from rushlight.distributed.group import GroupMember, member
+from rushlight.distributed.running import nothing, run
+from rushlight.distributed.sparse import summed
 from rushlight.distributed.wire import Place, moved, readable
 from rushlight.distributed.work import Work
 from rushlight.tensor import Tensor
@@ -55,11 +56,13 @@ def chosen(name: str, op: ReduceOp, dtype: dtype) -> str:
     """
     if not isinstance(op, ReduceOp):
         raise TypeError(f"{name}: expected a ReduceOp, got {op!r}")
-    if (op in (ReduceOp.MIN, ReduceOp.MAX) and dtype.is_complex) or (
-        op in BITS and (dtype.is_floating_point or dtype.is_complex)
-    ):
-        raise (ValueError if dtype.is_complex else RuntimeError)(
-            f"{name}: {op.name} of {dtype} is not defined: convert the tensor, or choose another ReduceOp"
+    if dtype.is_complex and op not in (ReduceOp.SUM, ReduceOp.AVG):
+        raise ValueError(
+            f"{name} does not support {op.name} of {dtype}: convert the tensor, or choose another ReduceOp"
+        )
+    if op in BITS and dtype.is_floating_point:
+        raise RuntimeError(
+            f"{name}: {op.name} of {dtype} is not defined: Invalid scalar type: convert the tensor, or choose another ReduceOp"
         )
     if op is ReduceOp.AVG and not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"{name}: AVG of {dtype} is not defined: convert the tensor to a floating-point dtype")
@@ -92,24 +95,6 @@ def one_of(name: str, rank: int | None, within: int | None, asked: bool) -> None
         raise ValueError(f"{name}: Can't specify both group_rank and global_rank, got {within} and {rank}")
     if asked and rank is None and within is None:
         raise ValueError(f"{name}: Must specify global_rank or group_rank")
-
-
-def run(
-    name: str,
-    group: ProcessGroup,
-    begin: Callable[[Any], Any],
-    after: Callable[[], None],
-    async_op: bool,
-    *shown: object,
-) -> Work | None:
-    """Begin an operation on the group's channel, and wait for it unless it is asynchronous."""
-    compared(name, group, shown)
-    work = Work(begin(group.channel), after, name, group.timeout)
-    if async_op:
-        work.tensors = [x for x in shown if isinstance(x, Tensor)]
-        return work
-    work.wait()
-    return None
 
 
 class Call(NamedTuple):
@@ -152,10 +137,6 @@ def barrier(
     return run("barrier", member(group), lambda way: way.barrier(), nothing, async_op)
 
 
-def nothing() -> None:
-    """What is done after operations that bring nothing."""
-
-
 def all_reduce(
     tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
@@ -181,7 +162,10 @@ def all_reduce(
 def _reduced(
     name: str, tensor: Tensor, op: ReduceOp, group: ProcessGroup, root: int | None, async_op: bool
 ) -> Work | None:
-    how, place = chosen(name, op, tensor.dtype), Place(tensor, sums=True)
+    how = chosen(name, op, tensor.dtype)
+    if tensor.is_sparse:
+        return summed(name, tensor, how, group, op is ReduceOp.AVG, root, async_op)
+    place = Place(tensor, sums=True)
 
     def after() -> None:
         if root is None or root == group.rank():

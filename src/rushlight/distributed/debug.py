@@ -93,7 +93,7 @@ def told(group: ProcessGroup, mine: Any) -> dict[int, Any]:
     except DistBackendError:
         missing = ", ".join(str(group.ranks[r]) for r, work in coming.items() if not work.poll())
         raise DistBackendError(
-            f"{written(mine[0])} at {mine[1]}: rank {missing} did not come to any collective within {group.timeout:g} s"
+            f"{written(mine[0])} at {mine[1]}: rank {missing} failed to pass monitoredBarrier: it did not come to any collective within {group.timeout:g} s"
         ) from None
     for work in leaving:
         work.wait()

@@ -32,6 +32,18 @@ def _get_default_store() -> Any:
     return groups.required().store
 
 
+def _get_pg_config(group: ProcessGroup | None = None) -> dict[str, Any]:
+    """What a group is, by name: its backend, its size and its processes' numbers among all."""
+    used = groups.required() if group is None else group
+    return {
+        "pg_name": used.group_name,
+        "pg_desc": used.group_desc,
+        "backend_config": str(used.backend),
+        "pg_size": used.size(),
+        "ranks": list(used.ranks),
+    }
+
+
 def _get_global_rank(group: ProcessGroup, rank: int) -> int:
     """`get_global_rank` by its older name, with a FutureWarning."""
     caller.warn(

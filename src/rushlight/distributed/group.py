@@ -136,7 +136,7 @@ def init_process_group(
         way: Any = _launched(world_size, rank)
     else:
         way, store = _met(init_method, store, rank, world_size, limit)
-    groups.join(ProcessGroup(name, way, range(way.size), limit.total_seconds(), store))
+    groups.join(ProcessGroup(name, way, range(way.size), limit.total_seconds(), store, str(next(_made)), "default_pg"))
     if way.size > 1:
         faults.watch(way.rank)
         for module in ("reducer", "algorithms.join"):  # which modules find in `groups.averaging`
@@ -183,6 +183,8 @@ def _joined(way: Any) -> None:
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """Forget the default group, or give back another.  Raises AssertionError where there is none."""
+    if group is GroupMember.NON_GROUP_MEMBER:
+        return
     if not is_initialized():
         raise AssertionError("Process group cannot be None")
     gone = groups.required() if group is None else group
@@ -275,7 +277,7 @@ def new_group(
         )
     # Processes make a group by a number that they all have: they count alike those that all of them make.
     tag = 30_000 + zlib.crc32(repr(chosen).encode()) % 2000 if use_local_synchronization else next(_made) % 30_000
-    return _part(default, chosen, chosen, tag, timeout, backend) or GroupMember.NON_GROUP_MEMBER
+    return _part(default, chosen, chosen, tag, timeout, backend, group_desc) or GroupMember.NON_GROUP_MEMBER
 
 
 def _part(
@@ -285,13 +287,22 @@ def _part(
     tag: int,
     timeout: timedelta | None,
     backend: str | None,
+    desc: str | None,
 ) -> ProcessGroup | None:
     """A group of some processes of another; None outside of it.  numbers: theirs in the other, ranks: among all"""
     way = parent.channel.part(numbers, tag)
     if way is None:
         return None
     seconds = parent.timeout if timeout is None else timeout.total_seconds()
-    return ProcessGroup(parent.backend if backend is None else Backend(backend), way, ranks, seconds)
+    return ProcessGroup(
+        parent.backend if backend is None else Backend(backend),
+        way,
+        ranks,
+        seconds,
+        None,
+        str(tag),
+        desc or "undefined",
+    )
 
 
 def split_group(parent_pg: ProcessGroup | None = None, split_ranks: Sequence[Sequence[int]] | None = None, timeout: timedelta | None = None, pg_options: object = None,
@@ -308,7 +319,11 @@ def split_group(parent_pg: ProcessGroup | None = None, split_ranks: Sequence[Seq
         raise ValueError(f"split_group: expected lists of different numbers below {parent.size()}, got {split_ranks!r}")
     tag = next(_made) % 30_000
     mine = next((sorted(some) for some in lists if parent.rank() in some), None)
-    return None if mine is None else _part(parent, mine, [parent.ranks[r] for r in mine], tag, timeout, backend)
+    return (
+        None
+        if mine is None
+        else _part(parent, mine, [parent.ranks[r] for r in mine], tag, timeout, backend, group_desc)
+    )
 
 
 def new_subgroups_by_enumeration(ranks_per_subgroup_list: Sequence[Sequence[int]], timeout: timedelta | None = None, backend: str | None = None,
@@ -323,7 +338,7 @@ def new_subgroups_by_enumeration(ranks_per_subgroup_list: Sequence[Sequence[int]
         raise ValueError(
             f"new_subgroups_by_enumeration: expected lists of different ranks, got {ranks_per_subgroup_list!r}"
         )
-    found = [new_group(some, timeout, backend) for some in lists]
+    found = [new_group(some, timeout, backend, group_desc=group_desc) for some in lists]
     return next((g for g, some in zip(found, lists, strict=True) if get_rank() in some), None), found
 
 
@@ -339,7 +354,9 @@ def new_subgroups(group_size: int | None = None, group: ProcessGroup | None = No
     if group_size <= 0 or used.size() % group_size:
         raise ValueError(f"new_subgroups: expected a group_size that divides {used.size()} processes, got {group_size}")
     starts = range(0, used.size(), group_size)
-    return new_subgroups_by_enumeration([used.ranks[k : k + group_size] for k in starts], timeout, backend)
+    return new_subgroups_by_enumeration(
+        [used.ranks[k : k + group_size] for k in starts], timeout, backend, group_desc=group_desc
+    )
 
 
 class _Group:

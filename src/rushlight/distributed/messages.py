@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
 from rushlight.basics.groups import ProcessGroup
-from rushlight.distributed.collectives import check, nothing, one_of, outside
+from rushlight.distributed.collectives import check, one_of, outside
 from rushlight.distributed.errors import DistBackendError
 from rushlight.distributed.group import member
+from rushlight.distributed.running import nothing, told
 from rushlight.distributed.wire import Place, moved, readable
 from rushlight.distributed.work import Work, finish
 from rushlight.tensor import Tensor
@@ -42,7 +45,8 @@ def isend(
     check("isend", tensor)
     used = member(group)
     peer, given = peer_of("send", used, dst, group_dst, "destination"), moved(readable(tensor))
-    return Work(used.channel.send(given, peer, tag), lambda: hold(given), f"send to {peer}", used.timeout)
+    event = told("send", used, [tensor])
+    return Work(used.channel.send(given, peer, tag), lambda: hold(given), f"send to {peer}", used.timeout, event=event)
 
 
 def hold(given: object) -> None:
@@ -60,7 +64,10 @@ def irecv(
     free = src is None and group_src is None and used.size() > 1
     peer = None if free else peer_of("recv", used, src, group_src, "source")
     place, shown = Place(tensor), "recv from any process" if peer is None else f"recv from {peer}"
-    return Work(used.channel.receive(place.wire(), peer, tag), place.put, shown, used.timeout, used.channel.status())
+    event = told("recvAnySource" if peer is None else "recv", used, [tensor])
+    return Work(
+        used.channel.receive(place.wire(), peer, tag), place.put, shown, used.timeout, used.channel.status(), event
+    )
 
 
 def send(tensor: Tensor, dst: int | None = None, group: ProcessGroup | None = None, tag: int = 0,
@@ -119,32 +126,65 @@ def batch_isend_irecv(p2p_op_list: Any) -> list[Work]:
 
 
 def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-    """Wait until all processes are here; raises DistBackendError that names those that are not within the timeout."""
+    """Wait until all processes are here; raises DistBackendError that names those that are not within the timeout.
+
+    timeout: a timedelta or seconds, that of the group by default; wait_all_ranks: name all that are missing, not the first alone.
+    """
     if outside(group):
         return
     used = member(group)
     if used.size() == 1:
         return
-    limit = used.timeout if timeout is None else timeout.total_seconds()
-    mark = np.zeros(1, np.uint8)
-    way = used.channel
-    if used.rank() != 0:
-        here = Work(way.send(mark, 0, BARRIER), nothing, "monitored_barrier", limit)
-        here.wait()
-        Work(way.receive(mark, 0, BARRIER), nothing, "monitored_barrier: rank 0", limit).wait()
+    limit = used.timeout if timeout is None else seconds(timeout)
+    if used.rank() == 0:
+        missing = _gathered(used, limit)
+        if missing:
+            some = missing if wait_all_ranks else missing[:1]
+            raise DistBackendError(
+                f"Rank{'s' * (len(some) > 1)} {', '.join(map(str, some))} failed to pass monitoredBarrier within {limit:g} s"
+            )
+        for r in range(1, used.size()):
+            Work(used.channel.send(np.zeros(1, np.uint8), r, BARRIER), nothing, "monitored_barrier", limit).wait()
         return
-    waiting = {
-        r: Work(way.receive(np.zeros(1, np.uint8), r, BARRIER), nothing, "", limit) for r in range(1, used.size())
-    }
+    mark = np.zeros(1, np.uint8)
+    Work(used.channel.send(mark, 0, BARRIER), nothing, "monitored_barrier", limit).wait()
+    answer = Work(used.channel.receive(mark, 0, BARRIER), nothing, "monitored_barrier", limit)
+    try:
+        answer.wait()
+    except DistBackendError as error:
+        answer.cancel()
+        raise DistBackendError(
+            f"Rank {used.ranks[used.rank()]} successfully reached monitoredBarrier, but received errors while waiting for send/recv "
+            f"from rank {used.ranks[0]}: it, or one that it waits for, has not come. ({error})"
+        ) from None
+
+
+def seconds(timeout: Any) -> float:
+    """A time in seconds, which is a timedelta or says seconds."""
+    return float(timeout.total_seconds() if isinstance(timeout, timedelta) else timeout)
+
+
+def _gathered(group: ProcessGroup, limit: float | None) -> list[int]:
+    """Wait for the other processes of a group: the numbers among all of those that do not come.  Raises DistBackendError for no time at all."""
+    if limit is not None and limit <= 0:
+        raise DistBackendError(f"Rank {group.ranks[0]} timed out in monitoredBarrier after {limit:g} s")
+    way, marks = group.channel, {r: np.zeros(1, np.uint8) for r in range(1, group.size())}
+    waiting = {r: Work(way.receive(mark, r, BARRIER), nothing, "", limit) for r, mark in marks.items()}
     try:
         finish(lambda: all(work.poll() for work in waiting.values()), "monitored_barrier", limit)
     except DistBackendError:
-        missing = [used.ranks[r] for r, work in waiting.items() if not work.poll()]
-        raise DistBackendError(
-            f"monitored_barrier: rank {', '.join(map(str, missing))} did not come within {limit:g} s"
-        ) from None
-    for r in range(1, used.size()):
-        Work(way.send(mark, r, BARRIER), nothing, "monitored_barrier", limit).wait()
+        missing = [r for r, work in waiting.items() if not here(work)]
+        for r in missing:
+            waiting[r].cancel()
+        return [group.ranks[r] for r in missing]
+    return []
+
+
+def here(work: Work) -> bool:
+    """Whether a message has come; not so where its sender has ended."""
+    with contextlib.suppress(DistBackendError):
+        return work.poll()
+    return False
 
 
 BARRIER = 32_000  # the tag of its messages

@@ -202,6 +202,10 @@ class _Methods:
             collectives.barrier(self, True), timeout or (opts.timeout if isinstance(opts, _Options) else opts)
         )
 
+    def monitored_barrier(self: Any, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
+        """As ``torch.distributed.monitored_barrier``."""
+        messages.monitored_barrier(self, timeout, wait_all_ranks)
+
     def send(self: Any, tensors: Any, dstRank: int, tag: int = 0) -> Work:
         """As ``torch.distributed.isend``."""
         return _begun(messages.isend(_one("send", tensors), None, self, tag, dstRank), None)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.groups import ProcessGroup
-from rushlight.distributed.collectives import nothing, outside, root_of, run
+from rushlight.distributed.collectives import outside, root_of
 from rushlight.distributed.group import member
 from rushlight.distributed.messages import recv, send
+from rushlight.distributed.running import nothing, run
 from rushlight.tensor import wrap
 
 if TYPE_CHECKING:
@@ -96,6 +97,10 @@ def scatter_object_list(
         return
     used = member(group)
     root = root_of("scatter_object_list", used, src, group_src)
+    if not isinstance(output, list) or not output:
+        raise ValueError(
+            "scatter_object_list: Expected argument scatter_object_output_list to be a list of size at least 1."
+        )
     if root == used.rank() and (input is None or len(input) != used.size()):
         raise ValueError(f"scatter_object_list: expected a list with one element for each process, {used.size()}")
     output[0] = _sent("scatter_object_list", input, used, root)[used.rank()]

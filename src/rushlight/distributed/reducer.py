@@ -9,8 +9,10 @@ PyTorch Distributed: Experiences on Accelerating Data Parallel Training, VLDB 20
 
 from __future__ import annotations
 
+import enum
+import importlib
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,12 +23,11 @@ from rushlight.distributed.collectives import ReduceOp, all_reduce, broadcast
 from rushlight.distributed.objects import broadcast_object_list
 from rushlight.engine.accumulate import LATER, post_hook, resumed
 from rushlight.engine.run import queue_callback
+from rushlight.sparse import construct
 from rushlight.storage import bump, settle
 from rushlight.tensor import Tensor, wrap
 
-__all__ = ["GradBucket", "Ready", "Reducer"]
-
-FIRST = 2**20  # bytes of the first bucket, which is sent soonest
+__all__ = ["BuiltinCommHookType", "GradBucket", "Ready", "Reducer"]
 
 
 class GradBucket:
@@ -71,6 +72,15 @@ class Bucket:
         self.size, self.came = ends[-1], set[int]()
         self.flat: Any = None
         self.arrived: Any = None  # waits for the mean and returns it
+        self.narrow = self.params[0].itemsize == 2  # then sums are divided, not what is added
+
+    def buffer(self) -> Tensor:
+        """The gradients as a tensor."""
+        return wrap(self.flat)
+
+    def zero(self) -> None:
+        """Have gradients of 0."""
+        self.flat = np.zeros(self.size, self.params[0]._held.dtype)
 
     def take(self, param: Tensor, count: int, came: bool, move: bool) -> None:
         """Collect the gradient of a parameter divided by `count`, or 0 where it has none.
@@ -105,22 +115,49 @@ class Bucket:
         self.flat = self.arrived = None
 
 
+class SparseBucket(Bucket):
+    """One parameter whose gradients are sparse, which travel as such."""
+
+    def __init__(self, index: int, params: Sequence[Tensor]) -> None:
+        super().__init__(index, params)
+        self.narrow = False
+
+    def buffer(self) -> Tensor:
+        found: Tensor = self.flat
+        return found
+
+    def zero(self) -> None:
+        self.flat = construct.sparse_coo_tensor(size=self.params[0].shape, dtype=self.params[0].dtype)
+
+    def take(self, param: Tensor, count: int, came: bool, move: bool) -> None:
+        """Keep the gradient divided by `count`, or nothing at no place."""
+        self.came.add(id(param))
+        grad: Any = param._grad
+        if grad is None:
+            self.zero()
+        else:
+            self.flat = grad.coalesce() / count
+
+
 def replaceable(param: Tensor) -> bool:
     """Whether nobody would see that another tensor takes the place of a gradient: the engine has just made it."""
     return param._fresh and param._held.flags.c_contiguous
 
 
-def dealt(params: Sequence[Tensor], cap: int) -> list[Bucket]:
-    """Buckets of at most `cap` bytes (the first of at most 1 MiB), each of one dtype, in the order of the parameters."""
+def dealt(params: Sequence[Tensor], caps: Sequence[int], sparse: Collection[int] = ()) -> list[Bucket]:
+    """Buckets of one dtype each, in the order of the parameters.
+
+    caps: bytes of the first, and of those that follow it; sparse: parameters with sparse gradients, by id, which travel alone.
+    """
     lists: list[list[Tensor]] = []
     room = 0
     for p in params:
-        if not lists or p.nbytes > room or p.dtype is not lists[-1][0].dtype:
+        if not lists or p.nbytes > room or p.dtype is not lists[-1][0].dtype or id(p) in sparse:
+            room = max(caps[min(len(lists), len(caps) - 1)], p.nbytes)
             lists.append([])
-            room = max(min(cap, FIRST) if len(lists) == 1 else cap, p.nbytes)
         lists[-1].append(p)
-        room -= p.nbytes
-    return [Bucket(i, some) for i, some in enumerate(lists)]
+        room = 0 if id(p) in sparse else room - p.nbytes
+    return [(SparseBucket if id(some[0]) in sparse else Bucket)(i, some) for i, some in enumerate(lists)]
 
 
 class Ready:
@@ -140,17 +177,19 @@ class Ready:
 class Reducer:
     """Averages the gradients of `params` (by name) over a group, from hooks of theirs.
 
-    cap: bytes of a bucket; unused: whether parameters may get no gradient on some processes; views: whether `.grad` becomes a
-    view of its bucket.
+    caps: bytes of buckets, see `dealt`; unused: whether parameters may get no gradient on some processes; views: whether `.grad` becomes a
+    view of its bucket; sparse: parameters whose gradients are sparse, by id.
     """
 
     def __init__(
-        self, named: Sequence[tuple[str, Tensor]], group: ProcessGroup, cap: int, unused: bool, views: bool
-    ) -> None:
+        self, named: Sequence[tuple[str, Tensor]], group: ProcessGroup, caps: Sequence[int], unused: bool, views: bool,
+        sparse: Collection[int] = (),
+    ) -> None:  # fmt: skip
         self.names = {id(p): name for name, p in named}
-        self.group, self.cap, self.unused, self.views = group, cap, unused, views
+        self.group, self.caps, self.unused, self.views, self.sparse = group, caps, unused, views, sparse
         self.active = True  # not so within no_sync
         self.running = False  # whether a backward pass is under way that is averaged
+        self.earlier: set[int] = set()  # parameters that got gradients since the last that was
         self.hook: Callable[[Any, GradBucket], Any] | None = None
         self.state: Any = None
         self.count: int | None = None  # what sums are divided by, where not by the number of processes
@@ -163,7 +202,7 @@ class Reducer:
 
     def deal(self, params: Sequence[Tensor]) -> None:
         """Make the buckets anew."""
-        self.buckets = dealt(params, self.cap)
+        self.buckets = dealt(params, self.caps, self.sparse)
         self.of = {id(p): bucket for bucket in self.buckets for p in bucket.params}
         self.begun = self.ended = 0  # how many buckets have been sent, and have arrived
 
@@ -174,12 +213,18 @@ class Reducer:
     def ready(self, param: Tensor) -> Any:
         """The hook: a gradient has been accumulated.  The parameter's other hooks run when the mean is there."""
         if not self.active:
+            self.earlier.add(id(param))
             return None
         if not self.running:
             self.running = True
             queue_callback(self.finish, outermost=True)
-        settle(param._grad._held)
         bucket = self.of[id(param)]
+        if param._grad.is_sparse is not isinstance(bucket, SparseBucket):
+            raise RuntimeError(
+                f"DistributedDataParallel: the gradient of {self.names[id(param)]} is sparse, and its module is no Embedding with sparse=True"
+            )
+        if not param._grad.is_sparse:
+            settle(param._grad._held)
         bucket.take(param, self.divisor(bucket), True, self.views or replaceable(param))
         if not self.settled:
             self.order.append(param)
@@ -200,20 +245,20 @@ class Reducer:
 
     def divisor(self, bucket: Bucket) -> int:
         """What gradients are divided by before they are sent; those of 16 bits are when they have been added up, in float32."""
-        if self.hook is not None or bucket.params[0].itemsize == 2:
+        if self.hook is not None or bucket.narrow:
             return 1
         return self.count or self.group.size()
 
     def begin(self, bucket: Bucket) -> None:
         """Send a bucket on its way."""
-        buffer = wrap(bucket.flat)
+        buffer = bucket.buffer()
         if self.hook is not None:
             sent = GradBucket(bucket.index, buffer, bucket.params, bucket.index == len(self.buckets) - 1)
             future = self.hook(self.state, sent)
             bucket.arrived = lambda wait: first(future.wait()) if wait or future.done() else None
             return
         later = self.count if self.divisor(bucket) == 1 else None  # what sums are divided by when they are there
-        narrow = bucket.params[0].itemsize == 2
+        narrow = bucket.narrow
         work = all_reduce(buffer, ReduceOp.AVG if narrow and later is None else ReduceOp.SUM, self.group, async_op=True)
         assert work is not None
 
@@ -232,12 +277,15 @@ class Reducer:
         assert bucket.arrived is not None
         mean, places, params = bucket.arrived(wait=True), bucket.places, bucket.params
         self.ended += 1
-        flat = mean._array.reshape(-1)
+        flat = None if mean.is_sparse else mean._array.reshape(-1)
         bucket.clear()
         for p in params:
             if id(p) in self.idle:
                 continue
-            self.put(p, flat[places[id(p)]].reshape(p.shape))
+            if flat is None:
+                p._grad = mean
+            else:
+                self.put(p, flat[places[id(p)]].reshape(p.shape))
             resumed(p, self.at_parameters)
 
     idle: frozenset[int] | set[int] = frozenset()  # parameters that no process used: their gradients stay as they are
@@ -250,6 +298,7 @@ class Reducer:
         elif grad is None or self.views:
             param._grad = wrap(mean)
         else:
+            settle(grad._held)
             grad._held[...] = mean
             bump(grad)
 
@@ -284,6 +333,7 @@ class Reducer:
             bucket.clear()
         self.begun = self.ended = 0
         self.idle = frozenset()
+        self.earlier.clear()
         if not self.settled:
             self.settled = True
             numbers = {key: i for i, key in enumerate(self.names)}
@@ -298,21 +348,25 @@ class Reducer:
     def shadow(self, keep: bool) -> None:
         """Take part in a backward pass of other processes, with gradients of 0.  keep: whether gradients become the means."""
         for bucket in self.buckets:
-            bucket.flat = np.zeros(bucket.size, bucket.params[0]._held.dtype)
+            bucket.zero()
             self.begin(bucket)
         params = [p for bucket in self.buckets for p in bucket.params]
         self.idle = self.unused_everywhere(params)
         for bucket in self.buckets:
-            flat = bucket.arrived(wait=True)._array.reshape(-1)
+            mean = bucket.arrived(wait=True)
             for p in bucket.params if keep else ():
-                p._grad = wrap(flat[bucket.places[id(p)]].reshape(p.shape).copy())
+                p._grad = (
+                    mean
+                    if mean.is_sparse
+                    else wrap(mean._array.reshape(-1)[bucket.places[id(p)]].reshape(p.shape).copy())
+                )
         self.reset()
 
     def unused_everywhere(self, missing: Sequence[Tensor]) -> set[int]:
         """The parameters, by id, that no process has a gradient of."""
         if not self.unused:
             return set()
-        absent = {id(p) for p in missing}
+        absent = {id(p) for p in missing} - self.earlier
         used = wrap(np.array([key not in absent for key in self.names], np.uint8))
         all_reduce(used, ReduceOp.MAX, self.group)
         return {key for key, here in zip(self.names, used._array, strict=True) if not here}
@@ -321,6 +375,18 @@ class Reducer:
 def first(found: object) -> Any:
     """The tensor that a communication hook's future gives."""
     return found[0] if isinstance(found, (list, tuple)) else found
+
+
+class BuiltinCommHookType(enum.Enum):
+    """Communication hooks that `_register_builtin_comm_hook` takes."""
+
+    ALLREDUCE, FP16_COMPRESS = range(2)
+
+
+def builtin(kind: BuiltinCommHookType) -> Any:
+    """A communication hook by its name."""
+    hooks = importlib.import_module("rushlight.distributed.algorithms.ddp_comm_hooks.default_hooks")
+    return hooks.fp16_compress_hook if kind is BuiltinCommHookType.FP16_COMPRESS else hooks.allreduce_hook
 
 
 def same_everywhere(named: Sequence[tuple[str, Tensor]], buffers: Sequence[Tensor], group: ProcessGroup) -> None:
@@ -340,4 +406,4 @@ def same_everywhere(named: Sequence[tuple[str, Tensor]], buffers: Sequence[Tenso
         broadcast(tensor, group=group, group_src=0)
 
 
-groups.averaging.update(Reducer=Reducer, same_everywhere=same_everywhere, broadcast=broadcast)
+groups.averaging.update(Reducer=Reducer, same_everywhere=same_everywhere, broadcast=broadcast, builtin=builtin)

@@ -24,15 +24,15 @@ PAUSE = 0.0001  # seconds between questions after that
 class Pending:
     """A request that is asked whether it is done, by whoever waits and by the thread that sees to progress.
 
-    It holds nothing but the request, and that what it reads and writes until it is done.  what: the name, for who observes
+    It holds nothing but the request, and that what it reads and writes until it is done.  event: a name and shapes, for who observes
     """
 
     __slots__ = ("done", "error", "lock", "request", "status", "tell")
 
-    def __init__(self, request: Any, status: Any, what: str) -> None:
+    def __init__(self, request: Any, status: Any, event: tuple[str, list[list[int]]] | None) -> None:
         self.request, self.status, self.lock, self.done = request, status, threading.Lock(), request is None
         self.error: DistBackendError | None = None
-        self.tell = events.message(what) if special.observing and what and not self.done else None
+        self.tell = events.message(*event) if special.observing and event is not None and not self.done else None
 
     def poll(self) -> bool:
         """Whether it is done.  Raises DistBackendError where it never will be."""
@@ -54,18 +54,25 @@ class Pending:
             if self.tell is not None:
                 self.tell()
 
+    def cancel(self) -> None:
+        """Have it be done without its message."""
+        with self.lock:
+            if not self.done and self.request is not None:
+                self.request.Cancel()
+                self.done, self.request = True, None
+
 
 class Work:
     """The handle of an operation with ``async_op=True``: what it writes is there after `wait`.
 
     request: of MPI, None where it is done; after: brings the result into the tensors; what: its name, for errors; status:
-    where MPI says from whom a message came.
+    where MPI says from whom a message came; event: the name and the shapes that profiles have of it, else "mpi:" and `what`.
     """
 
     def __init__(self, request: Any = None, after: Callable[[], None] | None = None, what: str = "",
-                 timeout: float | None = None, status: Any = None) -> None:  # fmt: skip
+                 timeout: float | None = None, status: Any = None, event: tuple[str, list[list[int]]] | None = None) -> None:  # fmt: skip
         self._after, self._what, self._timeout, self._status = after, what, timeout, status
-        self._pending = Pending(request, status, what)
+        self._pending = Pending(request, status, event or ((f"mpi:{what}", []) if what else None))
         if request is None:
             self._end()
         else:
@@ -87,6 +94,10 @@ class Work:
         self._end()
         return True
 
+    def cancel(self) -> None:
+        """Give up waiting for a message, which is for another one then."""
+        self._pending.cancel()
+
     def is_completed(self) -> bool:
         """Whether it is done."""
         return self.poll()
@@ -94,6 +105,8 @@ class Work:
     def source(self) -> int:
         """The process within its group that a message came from."""
         return int(self._status.Get_source())
+
+    _source_rank = source
 
     def is_success(self) -> bool:
         """Whether it is done and worked."""
@@ -154,8 +167,8 @@ def finish(done: Callable[[], Any], what: str, timeout: float | None) -> None:
         waited = time.monotonic() - begin
         if timeout is not None and waited > timeout:
             raise DistBackendError(
-                f"{what}: not every process of the group has called it within {timeout:g} s. A process that is behind, or took "
-                "another way through the program, is waited for: monitored_barrier() says which, and "
+                f"{what}: Timed out after {timeout:g} s: not every process of the group has called it. A process that is behind, or "
+                "took another way through the program, is waited for: monitored_barrier() says which, and "
                 "RUSHLIGHT_DISTRIBUTED_DEBUG=1 compares what the processes call"
             )
         time.sleep(0 if waited < BUSY else PAUSE)

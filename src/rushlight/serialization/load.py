@@ -7,6 +7,7 @@ import io
 import os
 import pickle
 import pickletools
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, Any
@@ -235,6 +236,8 @@ class Finding:
             here = importlib.import_module("rushlight.compat.aliases").real_name(module)
             return getattr(importlib.import_module(here), name)
         except (ImportError, AttributeError):
+            if sys.modules.get("torch") is sys.modules["rushlight"] and hasattr(sys.modules.get(module), name):
+                return getattr(sys.modules[module], name)  # of a module that somebody else put below torch
             raise pickle.UnpicklingError(f"the file asks for {module}.{name}, which rushlight does not have") from None
 
 

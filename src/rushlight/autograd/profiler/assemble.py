@@ -29,8 +29,6 @@ def name_of(kind: int, what: Any) -> str:
         return f"{EVALUATE_FUNCTION}{what}"
     if kind == MARK:
         return str(what[0])
-    if kind == MESSAGE:
-        return f"mpi:{what}"
     return {ROOT: "torch::autograd::GraphRoot", EVALUATE_LEAF: EVALUATE_FUNCTION + ACCUMULATE,
             LEAF: ACCUMULATE}.get(kind) or str(what)  # fmt: skip
 

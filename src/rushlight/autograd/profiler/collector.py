@@ -103,11 +103,15 @@ class Collector:
         """Note a stretch of time that ends now."""
         self.note(kind, what, inputs, statics, start, clock(), result)
 
-    def message(self, what: str, start: int, stop: int) -> None:
+    def message(self, what: str, start: int, stop: int, shapes: list[list[int]]) -> None:
         """Note a message, from its beginning until it was seen to be done."""
         if self.active:
             self.threads[MESSAGES] = "messages"
-            self.rows.append((MESSAGE, what, start, stop, -1, MESSAGES, None))
+            self.rows.append((MESSAGE, what, start, stop, -1, MESSAGES, self.told(shapes)))
+
+    def told(self, shapes: list[list[int]]) -> Details | None:
+        """What is noted of a message besides its time."""
+        return None
 
     def note(self, kind: int, what: Any, inputs: object, statics: object, start: int, stop: int, result: Any) -> None:
         """Note a stretch of time."""
@@ -163,6 +167,12 @@ class DetailedCollector(Collector):
         else:
             what, seq, _ = self.identify(kind, what, result)
         self.rows.append((kind, what, start, stop, seq, self.here(), details))
+
+    def told(self, shapes: list[list[int]]) -> Details | None:
+        details = Details()
+        if self.shapes:
+            details.shapes, details.concrete = shapes, [None] * len(shapes)
+        return details
 
 
 def shape_of(x: Tensor) -> Any:

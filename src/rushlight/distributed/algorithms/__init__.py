@@ -6,4 +6,4 @@ from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
 __all__ = ["Join", "JoinHook", "Joinable"]
 
 
-__getattr__ = walls.lacking(__name__, "_checkpoint", "ddp_comm_hooks", "join")
+__getattr__ = walls.lacking(__name__, "_checkpoint", "ddp_comm_hooks", "join", "model_averaging")

@@ -15,8 +15,9 @@ import numpy as np
 
 from rushlight.basics import groups
 from rushlight.basics.groups import ProcessGroup
-from rushlight.distributed.collectives import broadcast, nothing, run
+from rushlight.distributed.collectives import broadcast
 from rushlight.distributed.group import get_rank
+from rushlight.distributed.running import nothing, run
 from rushlight.nn.parallel.distributed import DistributedDataParallel
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ class AveragingHook(JoinHook):
     def main_hook(self) -> None:
         """Take the buffers of who has a batch, and give gradients of 0."""
         if self.model.broadcast_buffers and self.model.require_forward_param_sync:
-            for buffer in self.model.module.buffers():
+            for buffer in self.model._buffers_kept():
                 broadcast(buffer, group=self.join.group, group_src=self.join.active[0])
         self.model.require_forward_param_sync = self.join.sync
         if not self.join.sync:

@@ -186,6 +186,11 @@ class Watched:
     def __init__(self, request: Any, link: Link, peers: Iterable[int]) -> None:
         self.request, self.link, self.peers = request, link, peers
 
+    def Cancel(self) -> None:
+        """Give up waiting for it."""
+        self.request.Cancel()
+        self.request.Free()
+
     def Test(self, status: object = None) -> bool:
         """Whether it is done.  Raises DistBackendError where it never will be."""
         return bool(self.request.Test(status)) or self.link.lost(self.peers)

@@ -7,10 +7,12 @@ from rushlight.distributed.optim.apply_optimizer_in_backward import (
     _apply_optimizer_in_backward,
     _get_in_backward_optimizers,
 )
+from rushlight.distributed.optim.post_localSGD_optimizer import PostLocalSGDOptimizer
 from rushlight.distributed.optim.utils import as_functional_optim
 from rushlight.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
 
 __all__ = [
+    "PostLocalSGDOptimizer",
     "ZeroRedundancyOptimizer",
     "_apply_optimizer_in_backward",
     "_get_in_backward_optimizers",
@@ -18,4 +20,4 @@ __all__ = [
 ]
 
 _WHY = "ZeroRedundancyOptimizer and fsdp.fully_shard deal optimizer state to processes"
-absent.names(globals(), _WHY, "DistributedOptimizer PostLocalSGDOptimizer")
+absent.names(globals(), _WHY, "DistributedOptimizer")

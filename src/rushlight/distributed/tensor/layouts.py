@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.groups import ProcessGroup
-from rushlight.distributed.collectives import nothing, run
 from rushlight.distributed.device_mesh import DeviceMesh
+from rushlight.distributed.running import nothing, run
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Shard, parts
 from rushlight.distributed.wire import moved, plain
 
