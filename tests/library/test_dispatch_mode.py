@@ -145,9 +145,7 @@ def test_gradients_are_those_at_the_operands_that_were_handed() -> None:
 
 def test_operators_that_pytorch_has_not_are_copied_by_name_too() -> None:
     own = overload_of(OPS["pool_scatter"])
-    assert str(own) == "rushlight.pool_scatter.default" and copy.deepcopy(own) is own is pickle.loads(
-        pickle.dumps(own)
-    )
+    assert str(own) == "rushlight.pool_scatter.default" and copy.deepcopy(own) is own is pickle.loads(pickle.dumps(own))
     with pytest.raises(TypeError, match="missing required argument 'input'"):
         own()
 

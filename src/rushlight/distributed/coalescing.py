@@ -12,12 +12,8 @@ from rushlight.basics.arrays import Array
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.collectives import Call, ReduceOp, averaged, check, chosen, collecting, outside
 from rushlight.distributed.group import member
-<<<<<<< HEAD
-from rushlight.distributed.wire import Place, moved, readable
-=======
 from rushlight.distributed.running import run
-from rushlight.distributed.wire import Array, Place, moved, readable
->>>>>>> 07b2ec24 (DistributedDataParallel: the forward decides whether gradients are averaged, and options do what they say)
+from rushlight.distributed.wire import Place, moved, readable
 from rushlight.distributed.work import Work
 from rushlight.tensor import Tensor
 
