@@ -256,6 +256,11 @@ def test_a_script_that_changes_its_folder_keeps_its_lines(run) -> None:
     assert done.stdout.startswith("def f():") and "    1 / 0" in done.stderr.splitlines()
 
 
+def test_what_to_do_without_memory_is_said(run) -> None:
+    told = run(script="import torch\nx = torch.ones(1).expand(10**9)\nx[:, None] * x\n", status=1).stderr
+    assert told.splitlines()[-1] == "[rushlight explain out-of-memory]" and "(1000000000, 1000000000)" in told
+
+
 def test_traceback_shows_the_script_only(run, tmp_path: Path) -> None:
     script = """
         def fail():

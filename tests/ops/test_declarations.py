@@ -218,6 +218,23 @@ def test_a_record_is_closed() -> None:
     assert not exp.cheap
 
 
+def test_a_formula_for_no_tensor_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"forward_of_one: a formula is for 'inpt', which is none of .*\['input'\]"):
+
+        @op(grads={"inpt": lambda g: g})
+        def forward_of_one(input: Array) -> Array:
+            return input
+
+
+def test_annotations_that_are_no_words_are_refused() -> None:
+    def forward(input: Any) -> Any:
+        return input
+
+    forward.__annotations__ = {"input": Array}
+    with pytest.raises(TypeError, match=r"operator forward: .* `from __future__ import annotations`"):
+        op(grads={"input": lambda g: g})(forward)
+
+
 def test_a_declaration_says_nothing_that_is_unknown() -> None:
     def forward(input: Any) -> Any:
         return input

@@ -12,6 +12,7 @@ from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
 from typing import NamedTuple
 
+from rushlight.basics.errors import hint
 from rushlight.cli import frames
 from rushlight.cli.parsers import Parser
 from rushlight.compat import devices, imports, missing
@@ -357,6 +358,8 @@ def _guarded(begin: Callable[[], None]) -> int:
         _report(stop, None)
         return 128 + signal.SIGINT
     except Exception as error:
+        if isinstance(error, MemoryError) and not getattr(error, "__notes__", ()):
+            error.add_note(hint("out-of-memory"))  # NumPy's error
         message = missing.explain(error)
         _report(error, message)
         return 1

@@ -217,6 +217,9 @@ class Op:
         """Read the parameters: tensors, the sequence among them, statics and their defaults."""
         code, notes = fn.__code__, fn.__annotations__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        if not all(isinstance(note, str) for note in notes.values()):
+            raise TypeError(f"operator {fn.__name__}: annotations are read as they are written: its file begins with "
+                            "`from __future__ import annotations`")  # fmt: skip
         tensors = tuple(n for n in names if str(notes.get(n, "")).startswith("Array"))
         if names[: len(tensors)] != tensors:
             raise TypeError(f"operator {fn.__name__}: tensors come before static parameters, got {names}")
@@ -275,6 +278,9 @@ class Op:
             formula.shapes = shapes
             for request in set(arguments(shapes)) - {*formula.raw_requests, "make"}:
                 raise TypeError(f"operator {self.name}: the shapes of a twin ask for {request!r}, which it does not")
+        for target in set(formula.targets).difference(self.tensors):
+            raise TypeError(f"operator {self.name}: a formula is for {target!r}, which is none of the parameters annotated "
+                            f"Array: {[*self.tensors]}")  # fmt: skip
         self.formulas.append(formula)
         targets = self.targets | {self.tensors.index(t) for t in formula.targets}
         mask = sum(1 << i for i in targets)

@@ -223,7 +223,7 @@ def as_index(part: Tensor) -> Tensor:
         words = "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices"
         raise IndexError(f"{words} (got {kind_of(given)})")
     if kind not in "biu":
-        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {part.dtype}")
     if part is given and part._array.ndim and part._array.dtype not in INDICES and part._array.dtype != np.uint8:
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors: convert it with .long()")
     if part._array.dtype == np.uint8:
