@@ -6,6 +6,7 @@ reason.  It is made when it is first asked for, as an attribute or by an import,
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from dataclasses import dataclass, field
@@ -94,9 +95,29 @@ WALLS = {
         "build_stage pipe_split pipeline"),
     "distributed.rpc": Wall(
         _CALLS, "BackendType PyRRef RRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo",
-        "get_worker_info init_rpc remote rpc_async rpc_sync shutdown"),
+        "_get_debug_info _rref_context_get_debug_info get_worker_info init_rpc remote rpc_async rpc_sync shutdown"),
     "distributed.rpc.api": Wall(
-        _CALLS, "", "_all_gather get_worker_info remote rpc_async rpc_sync shutdown"),
+        _CALLS, "", "_all_gather _delete_all_user_and_unforked_owner_rrefs _use_rpc_pickler _wait_all get_worker_info remote rpc_async rpc_sync shutdown"),
+    "distributed._local_tensor": Wall(_SHARDS, "LocalIntNode LocalTensor LocalTensorMode", "local_tensor_mode",
+                                      {"maybe_disable_local_tensor_mode": contextlib.nullcontext, "maybe_run_for_local_tensor": lambda function: function}),
+    "distributed._mesh_layout": Wall(_SHARDS, "_MeshLayout"),
+    "distributed._shard": Wall(_SHARDS, "", "_shard_tensor load_with_process_group shard_module shard_parameter"),
+    "distributed._shard.sharded_tensor": Wall(_SHARDS, "Shard ShardedTensor ShardedTensorMetadata TensorProperties", "init_from_local_shards"),
+    "distributed._shard.sharding_spec": Wall(_SHARDS, "ChunkShardingSpec EnumerableShardingSpec ShardMetadata ShardingSpec"),
+    "distributed._sharded_tensor": Wall(_SHARDS, "ShardedTensor"),
+    "distributed._state_dict_utils": Wall(_FILES, "", "_create_cpu_state_dict _gather_state_dict _offload_state_dict_to_cpu"),
+    "distributed.checkpoint._extension": Wall(_FILES, "Extension ExtensionRegistry StreamTransformExtension ZStandard"),
+    "distributed.fsdp._fully_shard": Wall(_SHARDS),
+    "distributed.fsdp._fully_shard._fsdp_param_group": Wall(_SHARDS, "FSDPParamGroup RegisterPostBackwardFunction"),
+    "distributed.fsdp._init_utils": Wall(_SHARDS, "", "", {"NO_RESHARD_AFTER_FORWARD_STRATEGIES": frozenset()}),
+    "distributed.tensor._collective_utils": Wall(_SHARDS, "", "mesh_broadcast mesh_scatter redistribute_cost unpad_tensor"),
+    "distributed.tensor._dtensor_spec": Wall(_SHARDS, "DTensorSpec ShardOrderEntry TensorMeta"),
+    "distributed.tensor._ops": Wall(_SHARDS),
+    "distributed.tensor._ops.utils": Wall(_SHARDS, "", "register_op_strategy"),
+    "distributed.tensor._random": Wall(_SHARDS, "OffsetBasedRNGTracker", "is_rng_supported_mesh manual_seed"),
+    "distributed.tensor._redistribute": Wall(_SHARDS, "", "redistribute_local_tensor"),
+    "distributed.tensor._sharding_prop": Wall(_SHARDS, "ShardingPropagator"),
+    "distributed.tensor.debug": Wall(_SHARDS, "CommDebugMode", "_clear_sharding_prop_cache visualize_sharding"),
     "distributed.tensor._utils": Wall(_SHARDS, "", "compute_local_shape_and_global_offset"),
     "distributed.tensor.experimental": Wall(_SHARDS, "", "context_parallel implicit_replication local_map register_sharding"),
     "distributed.tensor.experimental._attention": Wall(_SHARDS, "", "context_parallel context_parallel_unshard set_rotate_method"),

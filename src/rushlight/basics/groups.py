@@ -41,6 +41,12 @@ class ProcessGroup:
         """The name of what carries messages."""
         return self.backend
 
+    _get_backend_name = name
+
+    def get_group_store(self) -> Any:
+        """The store by which its processes met, None where a launcher joined them."""
+        return self.store
+
     @property
     def bound_device_id(self) -> None:
         """The device that the group is for: none alone."""

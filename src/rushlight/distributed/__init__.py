@@ -57,7 +57,7 @@ __all__ = ["Backend", "DebugLevel", "FileStore", "GroupMember", "HashStore", "P2
 
 _MODULES = ("_composable", "_functional_collectives", "_tensor", "algorithms", "checkpoint", "constants", "device_mesh", "distributed_c10d", "elastic", "fsdp", "nn", "optim", "run",
             "tensor", "utils")  # fmt: skip
-_FROM = {"default_pg_timeout": "constants", "supports_complex": "collectives", "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "_rank_not_in_group": "distributed_c10d",
+_FROM = {"default_pg_timeout": "constants", "supports_complex": "collectives", "_make_nccl_premul_sum": "collectives", "get_backend_config": "distributed_c10d", "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "_rank_not_in_group": "distributed_c10d",
          "_get_default_group": "distributed_c10d", "_coalescing_manager": "coalescing", "_all_gather_base": "distributed_c10d",
          "_reduce_scatter_base": "distributed_c10d"}  # fmt: skip
 _HERE = "rushlight.distributed"

@@ -12,6 +12,7 @@ from typing import Any
 import rushlight.distributed as dist
 from rushlight import absent
 from rushlight.autograd.function import Function
+from rushlight.basics import groups
 from rushlight.basics.groups import ProcessGroup
 from rushlight.dispatch.functions import cat
 from rushlight.distributed.collectives import ReduceOp
@@ -36,6 +37,8 @@ def group_of(group: Any) -> ProcessGroup:
     """The process group that is meant.  Raises ValueError for numbers of some processes alone, TypeError for others."""
     if group is None or isinstance(group, ProcessGroup):
         return member(group)
+    if isinstance(group, str) and group in groups.named:
+        return groups.named[group]
     if isinstance(group, DeviceMesh):
         return member(group.get_group())
     if isinstance(group, tuple) and len(group) == 2 and isinstance(group[0], DeviceMesh):

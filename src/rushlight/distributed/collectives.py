@@ -32,7 +32,7 @@ __all__ = ["ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_gath
 class ReduceOp(enum.Enum):
     """How the tensors of several processes become one."""
 
-    SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR = range(8)
+    SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM, UNUSED = range(10)
 
 
 ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # PyTorch's members are of a class inside
@@ -41,8 +41,7 @@ IN_MPI = {"AVG": "SUM", "PRODUCT": "PROD"}
 
 
 def check(name: str, *tensors: object) -> None:
-    """Raises ValueError without a group, TypeError for what is no tensor."""
-    member(None)
+    """Raises TypeError for what is no tensor."""
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{name}: Invalid function argument. Expected parameter `tensor` of type torch.Tensor but got {type(tensor)} "
@@ -56,6 +55,8 @@ def chosen(name: str, op: ReduceOp, dtype: dtype) -> str:
     """
     if not isinstance(op, ReduceOp):
         raise TypeError(f"{name}: expected a ReduceOp, got {op!r}")
+    if op in (ReduceOp.PREMUL_SUM, ReduceOp.UNUSED):
+        raise RuntimeError(f"{name}: {op.name} is not here: multiply the tensor before it is added")
     if dtype.is_complex and op not in (ReduceOp.SUM, ReduceOp.AVG):
         raise ValueError(
             f"{name} does not support {op.name} of {dtype}: convert the tensor, or choose another ReduceOp"
@@ -67,6 +68,11 @@ def chosen(name: str, op: ReduceOp, dtype: dtype) -> str:
     if op is ReduceOp.AVG and not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"{name}: AVG of {dtype} is not defined: convert the tensor to a floating-point dtype")
     return IN_MPI.get(op.name, op.name)
+
+
+def _make_nccl_premul_sum(factor: object) -> ReduceOp:
+    """PyTorch's sum of multiples, by name alone: no collective takes it, as with gloo."""
+    return ReduceOp.PREMUL_SUM
 
 
 def supports_complex(reduceOp: ReduceOp) -> bool:
@@ -200,13 +206,17 @@ def broadcast(tensor: Tensor, src: int | None = None, group: ProcessGroup | None
     return run("broadcast", used, lambda way: way.broadcast(place.wire(), root), after, async_op, tensor, root)
 
 
+def _alike(name: str, *tensors: Tensor) -> None:
+    """Raise ValueError unless all have one dtype."""
+    kinds = dict.fromkeys(str(t.dtype) for t in tensors)
+    if len(kinds) > 1:
+        raise ValueError(f"{name}: Invalid usage of tensors with different dtypes: found {' and '.join(kinds)}")
+
+
 def _fits(name: str, output: Tensor, input: Tensor, times: int = 1) -> None:
     """Raise ValueError unless `output` has `times` as many elements as `input`, of its dtype."""
-    if output.dtype is not input.dtype:
-        raise ValueError(
-            f"{name}: Invalid usage of tensors with different dtypes: found {output.dtype} and {input.dtype}"
-        )
-    if output.numel() != input.numel() * times or output.dtype is not input.dtype:
+    _alike(name, output, input)
+    if output.numel() != input.numel() * times:
         raise ValueError(f"{name}: expected an output of {input.numel() * times} elements of {input.dtype}, got "
                          f"{output.numel()} of {output.dtype}")  # fmt: skip
 
@@ -259,7 +269,7 @@ def all_gather(
     used = member(group)
     outputs, given = _one_each("all_gather", tensor_list, used, tensor), moved(readable(tensor))
     found, after = _parts(outputs, given, used.size())
-    return run("all_gather", used, lambda way: way.all_gather(found, given), after, async_op, tensor)
+    return run("all_gather", used, lambda way: way.all_gather(found, given), after, async_op, tensor, results=outputs)
 
 
 def _parts(outputs: Sequence[Tensor], like: Array, count: int) -> tuple[Any, Callable[[], None]]:
@@ -298,7 +308,10 @@ def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | N
         raise ValueError(
             f"gather: Argument ``gather_list`` must NOT be specified on non-destination ranks: this is {used.rank()}"
         )
-    return run("gather", used, lambda way: way.gather(found, given, root), after, async_op, tensor, root)
+    written = gather_list if root == used.rank() else ()
+    return run(
+        "gather", used, lambda way: way.gather(found, given, root), after, async_op, tensor, root, results=written
+    )
 
 
 def scatter(tensor: Tensor, scatter_list: Sequence[Tensor] | None = None, src: int | None = None, group: ProcessGroup | None = None, async_op: bool = False,
@@ -383,6 +396,7 @@ def all_to_all(
     used = member(group)
     outputs = _one_each("all_to_all", output_tensor_list, used)
     inputs = _one_each("all_to_all", input_tensor_list, used)
+    _alike("all_to_all", *inputs, *outputs)
     counts, expected = [t.numel() for t in inputs], [t.numel() for t in outputs]
     given = np.concatenate([moved(readable(t)).reshape(-1) for t in inputs])
     found = np.empty(sum(expected), given.dtype)
@@ -392,7 +406,13 @@ def all_to_all(
             put(output, part)
 
     return run(
-        "all_to_all", used, lambda way: way.all_to_all(found, given, expected, counts), after, async_op, inputs[0].dtype
+        "all_to_all",
+        used,
+        lambda way: way.all_to_all(found, given, expected, counts),
+        after,
+        async_op,
+        inputs[0].dtype,
+        results=outputs,
     )
 
 
@@ -402,6 +422,7 @@ def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: Sequenc
     if outside(group):
         return None
     check("all_to_all_single", output, input)
+    _alike("all_to_all_single", output, input)
     used = member(group)
     counts = _split("all_to_all_single", input, input_split_sizes, used.size())
     expected = _split("all_to_all_single", output, output_split_sizes, used.size())
@@ -409,7 +430,7 @@ def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: Sequenc
         _fits("all_to_all_single", output, input)
     place, given = Place(output, read=False), moved(readable(input))
     return run("all_to_all_single", used, lambda way: way.all_to_all(place.wire(), given, expected, counts), place.put, async_op,
-               input.dtype)  # fmt: skip
+               input.dtype, results=[output])  # fmt: skip
 
 
 def _split(name: str, tensor: Tensor, sizes: Sequence[int] | None, count: int) -> list[int]:

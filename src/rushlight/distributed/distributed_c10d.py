@@ -19,6 +19,38 @@ __all__ += ["_CoalescingManager", "_all_gather_base", "_coalescing_manager", "_g
             "_reduce_scatter_base", "default_pg_timeout"]  # fmt: skip
 
 _TORCHCOMM_AVAILABLE = False  # nor another package that carries messages
+
+
+class _Groups:
+    """The groups of this process."""
+
+    @property
+    def default_pg(self) -> ProcessGroup | None:
+        """The default one, None before it is made."""
+        return groups.world()
+
+    @property
+    def pg_map(self) -> dict[ProcessGroup, tuple[str, Any]]:
+        """For each its backend and its store."""
+        return {group: (str(group.backend), group.store) for group in groups.named.values()}
+
+    @property
+    def pg_names(self) -> dict[ProcessGroup, str]:
+        """Their names."""
+        return {group: name for name, group in groups.named.items()}
+
+    @property
+    def pg_group_ranks(self) -> dict[ProcessGroup, dict[int, int]]:
+        """For each the numbers of its processes, by their numbers among all."""
+        return {group: {rank: i for i, rank in enumerate(group.ranks)} for group in groups.named.values()}
+
+    @property
+    def group_count(self) -> int:
+        """How many there are."""
+        return len(groups.named)
+
+
+_world = _Groups()
 _pg_map: dict[ProcessGroup, tuple[str, None]] = {}
 
 
@@ -38,10 +70,58 @@ def _get_pg_config(group: ProcessGroup | None = None) -> dict[str, Any]:
     return {
         "pg_name": used.group_name,
         "pg_desc": used.group_desc,
-        "backend_config": str(used.backend),
+        "backend_config": get_backend_config(used),
         "pg_size": used.size(),
         "ranks": list(used.ranks),
     }
+
+
+class BackendConfig:
+    """Which backend is for which kind of device, of a backend's name or of a text as "cpu:gloo,cuda:nccl".
+
+    Raises ValueError for a kind that occurs twice, and for parts that are no pairs.
+    """
+
+    def __init__(self, backend: Any) -> None:
+        name = str(backend)
+        pairs = [part.split(":") for part in name.split(",")] if ":" in name else [["cpu", name], ["cuda", name]]
+        if name == "undefined":
+            pairs = [["cpu", "gloo"]]
+        bad = next((pair for pair in pairs if len(pair) != 2), None)
+        if bad is not None:
+            raise ValueError(
+                f"Invalid device:backend pairing: {':'.join(bad)!r} in {name!r}: expected something like cpu:gloo,cuda:nccl"
+            )
+        self.device_backend_map: dict[str, Backend] = {}  # noqa: F405
+        for device, kind in pairs:
+            if device in self.device_backend_map:
+                raise ValueError(f"Duplicate device type {device} in backend string {name!r}")
+            self.device_backend_map[device] = Backend(kind)  # noqa: F405
+
+    def get_device_backend_map(self) -> dict[str, Any]:
+        """The backends by kind of device."""
+        return self.device_backend_map
+
+    def __repr__(self) -> str:
+        return ",".join(f"{device}:{kind}" for device, kind in self.device_backend_map.items())
+
+
+def get_backend_config(group: ProcessGroup | None = None) -> str:
+    """The backends of a group by kind of device: "cpu:gloo,cuda:gloo".  Raises ValueError before `init_process_group`."""
+    return repr(BackendConfig(groups.required().backend if group is None else group.backend))
+
+
+def _resolve_process_group(group_name: str) -> ProcessGroup:
+    """The group of a name.  Raises RuntimeError where there is none."""
+    found = groups.named.get(group_name)
+    if found is None:
+        raise RuntimeError(f"Could not resolve the process group registered under the name {group_name}")
+    return found
+
+
+def _get_process_group_name(pg: ProcessGroup) -> str:
+    """The name by which all processes know a group."""
+    return pg.group_name
 
 
 def _get_global_rank(group: ProcessGroup, rank: int) -> int:

@@ -129,18 +129,26 @@ def init_process_group(
     name = Backend("undefined" if backend is None else backend)
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
+    if timeout is not None and not isinstance(timeout, timedelta):
+        raise TypeError(
+            f"init_process_group: Expected timeout argument to be of type datetime.timedelta, got {timeout}"
+        )
     if store is not None and init_method is not None:
         raise AssertionError("Cannot specify both init_method and store.")
     limit = default_pg_timeout if timeout is None else timeout
-    if mpi.launched():
-        way: Any = _launched(world_size, rank)
-    else:
-        way, store = _met(init_method, store, rank, world_size, limit)
+    way, store = reached(init_method, store, rank, world_size, limit)
     groups.join(ProcessGroup(name, way, range(way.size), limit.total_seconds(), store, str(next(_made)), "default_pg"))
     if way.size > 1:
         faults.watch(way.rank)
         for module in ("reducer", "algorithms.join"):  # which modules find in `groups.averaging`
             importlib.import_module(f"rushlight.distributed.{module}")
+
+
+def reached(init_method: str | None, store: Any, rank: int, size: int, timeout: timedelta) -> tuple[Any, Any]:
+    """The channel among all processes, and the store that they met by where no launcher joined them."""
+    if mpi.launched():
+        return _launched(size, rank), store
+    return met(init_method, store, rank, size, timeout)
 
 
 def _launched(world_size: int, rank: int) -> channel.Several:
@@ -155,7 +163,7 @@ def _launched(world_size: int, rank: int) -> channel.Several:
     return way
 
 
-def _met(init_method: str | None, store: Any, rank: int, size: int, timeout: timedelta) -> tuple[Any, Any]:
+def met(init_method: str | None, store: Any, rank: int, size: int, timeout: timedelta) -> tuple[Any, Any]:
     """The channel among processes that were started one by one, and the store that they met by."""
     if store is None:
         store, rank, size = next(rendezvous(init_method or "env://", rank, size, timeout=timeout))
@@ -188,6 +196,8 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     if not is_initialized():
         raise AssertionError("Process group cannot be None")
     gone = groups.required() if group is None else group
+    if not isinstance(gone, ProcessGroup):
+        raise ValueError(f"destroy_process_group: Invalid process group specified: {gone!r}")
     if gone is groups.world():
         groups.leave()
     gone.channel.close()
@@ -195,8 +205,10 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
 
 def member(group: ProcessGroup | None) -> ProcessGroup:
     """A group, the default one for None.  Raises ValueError before `init_process_group`."""
+    if isinstance(group, ProcessGroup):
+        return group
     default = groups.required()
-    if group is not None and group is not GroupMember.NON_GROUP_MEMBER and not isinstance(group, ProcessGroup):
+    if group is not None and group is not GroupMember.NON_GROUP_MEMBER:
         raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
     return default if group is None else group
 
@@ -236,6 +248,8 @@ def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
 def get_global_rank(group: ProcessGroup | None, group_rank: int) -> int:
     """The number among all processes of a group's process.  Raises ValueError where it has none such."""
     ranks = member(group).ranks
+    if group is groups.world():
+        return group_rank
     if not 0 <= group_rank < len(ranks):
         raise ValueError(f"Group rank {group_rank} is not part of group {group}")
     return ranks[group_rank]
@@ -271,9 +285,13 @@ def new_group(
         raise ValueError(
             f"new_group: ranks list must not contain duplicate entries, got {list(chosen)}: expected different ranks below {default.size()}"
         )
+    if len(chosen) > default.size():
+        raise ValueError(
+            f"new_group: the new group's world size should be less or equal to the world size set by init_process_group, got {len(chosen)} and {default.size()}"
+        )
     if not set(chosen) <= set(default.ranks):
         raise ValueError(
-            f"new_group: a rank is out of range: expected different ranks below {default.size()}, got {list(chosen)}"
+            f"new_group: a rank is out of range: the new group's rank should be within the world_size: expected different ranks below {default.size()}, got {list(chosen)}"
         )
     # Processes make a group by a number that they all have: they count alike those that all of them make.
     tag = 30_000 + zlib.crc32(repr(chosen).encode()) % 2000 if use_local_synchronization else next(_made) % 30_000
@@ -334,9 +352,13 @@ def new_subgroups_by_enumeration(ranks_per_subgroup_list: Sequence[Sequence[int]
     """
     lists = [[int(r) for r in some] for some in ranks_per_subgroup_list or ()]
     flat = [r for some in lists for r in some]
-    if not flat or len(set(flat)) != len(flat):
+    if not flat:
+        raise ValueError("new_subgroups_by_enumeration: The arg 'ranks_per_subgroup_list' cannot be empty")
+    twice = next((r for r in flat if flat.count(r) > 1), None)
+    if twice is not None:
+        first, second = [some for some in lists if twice in some][:2]
         raise ValueError(
-            f"new_subgroups_by_enumeration: expected lists of different ranks, got {ranks_per_subgroup_list!r}"
+            f"new_subgroups_by_enumeration: Rank {twice} has appeared in both subgroup {first} and {second}"
         )
     found = [new_group(some, timeout, backend, group_desc=group_desc) for some in lists]
     return next((g for g, some in zip(found, lists, strict=True) if get_rank() in some), None), found
@@ -351,8 +373,14 @@ def new_subgroups(group_size: int | None = None, group: ProcessGroup | None = No
     used = member(group)
     if group_size is None:
         raise ValueError("new_subgroups: expected group_size: by default it is the number of GPUs, and there is none")
-    if group_size <= 0 or used.size() % group_size:
-        raise ValueError(f"new_subgroups: expected a group_size that divides {used.size()} processes, got {group_size}")
+    if group_size <= 0:
+        raise ValueError(f"new_subgroups: The arg 'group_size' ({group_size}) must be positive")
+    if group_size > used.size():
+        raise ValueError(
+            f"new_subgroups: The arg 'group_size' ({group_size}) must not exceed the world size ({used.size()})"
+        )
+    if used.size() % group_size:
+        raise ValueError(f"new_subgroups: the world size ({used.size()}) must be divisible by group_size={group_size}")
     starts = range(0, used.size(), group_size)
     return new_subgroups_by_enumeration(
         [used.ranks[k : k + group_size] for k in starts], timeout, backend, group_desc=group_desc

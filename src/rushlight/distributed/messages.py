@@ -114,11 +114,22 @@ class P2POp:
             group_peer,
         )
 
+    def __repr__(self) -> str:
+        sends, used = self.op is isend, member(self.group)
+        peer = used.within(int(self.peer)) if self.group_peer is None and self.peer is not None else self.group_peer
+        ends = (used.rank(), peer) if sends else (peer, used.rank())
+        return (
+            f"P2POp({'isend' if sends else 'irecv'} pg={used.group_name}, group_src={ends[0]}, group_dst={ends[1]}, "
+            f"{tuple(self.tensor.shape)}, {self.tensor.dtype})"
+        )
+
 
 def batch_isend_irecv(p2p_op_list: Any) -> list[Work]:
-    """Begin several messages; what is received is there after `wait()` of each.  Raises ValueError for what is no `P2POp`."""
+    """Begin several messages of one group; what is received is there after `wait()` of each.  Raises ValueError for what is no `P2POp`, and for several groups."""
     if not all(isinstance(message, P2POp) for message in p2p_op_list):
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to be of type ``torch.distributed.P2POp``.")
+    if len({member(message.group) for message in p2p_op_list}) > 1:
+        raise ValueError("batch_isend_irecv: All ops need to use the same group.")
     return [
         message.op(message.tensor, message.peer, message.group, message.tag, message.group_peer)
         for message in p2p_op_list

@@ -58,7 +58,10 @@ def gather_object(obj: object, object_gather_list: list[Any] | None = None, dst:
     used = member(group)
     root = root_of("gather_object", used, dst, group_dst)
     if root == used.rank() and (object_gather_list is None or len(object_gather_list) != used.size()):
-        raise ValueError(f"gather_object: expected a list with one element for each process, {used.size()}")
+        raise ValueError(
+            "gather_object: Argument ``gather_list`` must be specified on destination rank: expected a list with one element for "
+            f"each process, {used.size()}"
+        )
     found = exchanged("gather_object", obj, used)
     if root == used.rank() and object_gather_list is not None:
         object_gather_list[:] = found
@@ -80,9 +83,10 @@ def broadcast_object_list(object_list: list[Any], src: int | None = None, group:
     if outside(group):
         return
     used = member(group)
-    object_list[:] = _sent(
-        "broadcast_object_list", object_list, used, root_of("broadcast_object_list", used, src, group_src)
-    )
+    root = root_of("broadcast_object_list", used, src, group_src)
+    found = _sent("broadcast_object_list", object_list, used, root)
+    if root != used.rank():
+        object_list[:] = found
 
 
 def scatter_object_list(

@@ -20,12 +20,16 @@ def run(
     after: Callable[[], None],
     async_op: bool,
     *shown: object,
+    results: Sequence[Tensor] | None = None,
 ) -> Work | None:
-    """Begin an operation on the group's channel, and wait for it unless it is asynchronous."""
+    """Begin an operation on the group's channel, and wait for it unless it is asynchronous.
+
+    shown: what is the same on all processes; results: the tensors that are written, those shown if None.
+    """
     compared(name, group, shown)
     work = Work(begin(group.channel), after, name, group.timeout, event=told(name, group, shown))
     if async_op:
-        work.tensors = [x for x in shown if isinstance(x, Tensor)]
+        work.tensors = [x for x in shown if isinstance(x, Tensor)] if results is None else list(results)
         return work
     work.wait()
     return None

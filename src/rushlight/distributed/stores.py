@@ -184,6 +184,7 @@ class TCPStore(Store):
         from rushlight.distributed.meeting import remote
 
         self.host, self.timeout = host_name, timeout
+        self.libuvBackend = use_libuv  # accepted: there is one kind of server
         seconds = timeout.total_seconds()
         if is_master:
             self._server = server = remote.served(host_name, port, multi_tenant, master_listen_fd)
@@ -257,5 +258,13 @@ class PrefixStore(Store):
     """The keys of another store that begin with a prefix and a slash."""
 
     def __init__(self, prefix: str, store: Store) -> None:
+        if store is None:
+            raise ValueError("PrefixStore: store argument cannot be None")
         self.underlying_store, self._table, self.timeout = store, store._table, store.timeout
         self.prefix = f"{store.prefix}{prefix}/"
+
+    @property
+    def _underlying_non_prefix_store(self) -> Store:
+        """The store below all prefixes."""
+        below = self.underlying_store
+        return below._underlying_non_prefix_store if isinstance(below, PrefixStore) else below

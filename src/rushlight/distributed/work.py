@@ -83,6 +83,20 @@ class Work:
         if after is not None:
             after()
 
+    def later(self, step: Callable[[], None]) -> None:
+        """Have something done after the result has come, before `wait` returns."""
+        before = self._after
+        if before is None and self._pending.done:
+            step()
+            return
+
+        def both() -> None:
+            if before is not None:
+                before()
+            step()
+
+        self._after = both
+
     def poll(self) -> bool:
         """Whether it is done, as far as MPI is concerned."""
         return self._pending.poll()

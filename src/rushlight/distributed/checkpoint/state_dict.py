@@ -20,6 +20,8 @@ from rushlight.optim.optimizer import Optimizer
 from rushlight.optim.stepper import Stepper
 from rushlight.tensor import Tensor, wrap
 
+_PG, _STATE = "param_groups", "state"  # what an optimizer's state dict has
+
 __all__ = ["StateDictOptions", "get_model_state_dict", "get_optimizer_state_dict", "get_state_dict", "set_model_state_dict",
            "set_optimizer_state_dict", "set_state_dict"]  # fmt: skip
 

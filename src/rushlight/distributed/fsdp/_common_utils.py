@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight import absent
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 
@@ -19,3 +20,6 @@ def _get_param_to_fqns(model: Module, dedup_shared_params: bool = True) -> dict[
     for name, parameter in model.named_parameters(remove_duplicate=dedup_shared_params):
         found.setdefault(parameter, []).append(name)
     return found
+
+
+absent.names(globals(), "fsdp.fully_shard keeps no such state", "TrainingState")
