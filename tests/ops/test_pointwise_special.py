@@ -121,7 +121,7 @@ def test_missing_scipy_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "scipy", None)
-    with pytest.raises(ImportError, match=r"special.bessel_j0\(\) needs SciPy: pip install rushlight\[scipy\]"):
+    with pytest.raises(ImportError, match=r"special.bessel_j0\(\) needs SciPy: pip install 'rushlight\[scipy\]"):
         torch.special.bessel_j0(torch.tensor([1.0]))
 
 

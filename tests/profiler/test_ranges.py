@@ -114,7 +114,7 @@ def test_itt(ittapi: list[str]) -> None:
 @pytest.mark.parametrize("emit, package", [(profiler.emit_nvtx, "nvtx"), (profiler.emit_itt, "ittapi")])
 def test_without_the_package(emit: type, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=rf"pip install rushlight\[{package}\]"), emit():
+    with pytest.raises(ImportError, match=rf"pip install 'rushlight\[{package}\]"), emit():
         pass
     with emit(enabled=False) as nothing:
         assert nothing is None

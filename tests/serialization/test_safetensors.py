@@ -38,5 +38,5 @@ def test_refusals(tmp_path):
 def test_without_the_library(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "safetensors", None)
     monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install rushlight\[safetensors\]"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'rushlight\[safetensors\]"):
         load_file(tmp_path / "x.safetensors")

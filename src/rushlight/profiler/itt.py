@@ -23,7 +23,7 @@ def _module() -> ModuleType:
     try:
         return importlib.import_module("ittapi")
     except ImportError as error:
-        raise explained(ImportError("torch.profiler.itt needs the package ittapi: pip install rushlight[ittapi]",
+        raise explained(ImportError("torch.profiler.itt needs the package ittapi: pip install 'rushlight[ittapi]'",
                           name="ittapi"), "missing-extra") from error  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Files of the safetensors format, by the library of that name (`pip install rushlight[safetensors]`)."""
+"""Files of the safetensors format, by the library of that name (`pip install 'rushlight[safetensors]'`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _library() -> ModuleType:
     except ModuleNotFoundError as error:
         raise explained(
             ModuleNotFoundError(
-                "safetensors files need the library safetensors: pip install rushlight[safetensors]",
+                "safetensors files need the library safetensors: pip install 'rushlight[safetensors]'",
                 name=error.name,
             ),
             "missing-extra",

@@ -78,7 +78,7 @@ class _Emitter:
         except ImportError as error:
             raise explained(
                 ImportError(
-                    f"{type(self).__name__}() needs the package {self.package}: pip install rushlight[{self.package}]",
+                    f"{type(self).__name__}() needs the package {self.package}: pip install 'rushlight[{self.package}]'",
                     name=self.package,
                 ),
                 "missing-extra",

@@ -12,5 +12,7 @@ def scipy_special(name: str) -> ModuleType:
     try:
         from scipy import special
     except ImportError as error:
-        raise explained(ImportError(f"{name}() needs SciPy: pip install rushlight[scipy]"), "missing-extra") from error
+        raise explained(
+            ImportError(f"{name}() needs SciPy: pip install 'rushlight[scipy]'"), "missing-extra"
+        ) from error
     return special
