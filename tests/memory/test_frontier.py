@@ -182,6 +182,9 @@ def test_pictures(tmp_path: Path) -> None:
     found.save(tmp_path / "curve.html")
     page = (tmp_path / "curve.html").read_text()
     assert "<svg" in page and "c (other gradients)" in page and "no &lt;room&gt;" in page
+    assert "prefers-color-scheme:dark" in page and page.count("not on the curve") == bool(
+        len(found.points) - len(found.curve)
+    )
     assert "<svg" in found._repr_html_()
 
 

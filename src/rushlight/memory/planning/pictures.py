@@ -143,7 +143,7 @@ def svg(found: Frontier, title: str = "") -> str:
 
 def dot(mark: str, point: Point, x: float, y: float, on_curve: bool) -> list[str]:
     """A point with its mark, its figures where the mouse rests."""
-    fill = "#3b6fb6" if on_curve else "#b8bec8"
+    fill = "#3b6fb6" if on_curve else "#727a87"
     told = html.escape(f"{point}{': ' + point.code if point.code else ''}")
     return [
         f'<g><title>{told}</title><circle cx="{x:.1f}" cy="{y:.1f}" r="9" fill="{fill}" stroke="#fff"/>'
@@ -169,23 +169,34 @@ def axes(most: float, longest: float) -> list[str]:
 
 def html_table(found: Frontier) -> str:
     """The table of the points."""
-    head = "".join(f"<th>{name}</th>" for name in ("", "way", "peak", "a step", "", "code"))
-    body = "".join(
+    head = "".join(f"<th>{name}</th>" for name in ("", "way", "peak", "a step", "times", "code"))
+    lines = [
         "<tr>" + "".join(f"<td>{f'<code>{html.escape(cell)}</code>' if k == 5 and cell else html.escape(cell)}</td>"
                          for k, cell in enumerate(row)) + "</tr>"
         for row in rows(found)
-    )  # fmt: skip
+    ]  # fmt: skip
+    if len(lines) > len(found.curve):
+        lines.insert(len(found.curve), '<tr><td></td><td colspan="5"><i>not on the curve</i></td></tr>')
+    body = "".join(lines)
     failed = "".join(f"<li>{html.escape(names)}: {html.escape(why)}</li>" for names, why in lost(found))
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{html.escape(said(found))}</p>" + (
         f"<p>Not possible:</p><ul>{failed}</ul>" if failed else ""
     )
 
 
+STYLE = (
+    ":root{color-scheme:light dark}body{font-family:system-ui,sans-serif;margin:2rem;max-width:64rem}"
+    "table{border-collapse:collapse;display:block;overflow-x:auto}td,th{padding:.2rem .7rem;border-bottom:1px solid #e4e7ec;text-align:left}"
+    "td:nth-child(n+3):nth-child(-n+5){text-align:right;white-space:nowrap}svg{max-width:100%;height:auto}"
+    "@media(prefers-color-scheme:dark){td,th{border-color:#3a4048}svg>rect{fill:none}svg>path{stroke:#59616e}"
+    "svg>path[stroke='#e4e7ec']{stroke:#2c323a}svg>text{fill:#c9cfd8}}"
+)
+
+
 def page(found: Frontier, title: str = "") -> str:
     """Picture and table as a page that needs no network."""
+    named = html.escape(title or "memory frontier")
     return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title or "memory frontier")}</title>'
-        "<style>body{font-family:system-ui,sans-serif;margin:2rem;max-width:64rem}table{border-collapse:collapse}"
-        "td,th{padding:.2rem .7rem;border-bottom:1px solid #e4e7ec;text-align:left}svg{max-width:100%;height:auto}</style>"
-        f"<body>{svg(found, title)}{html_table(found)}</body></html>\n"
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{named}</title>'
+        f"<style>{STYLE}</style><body><h1>{named}</h1>{svg(found)}{html_table(found)}</body></html>\n"
     )
