@@ -586,3 +586,81 @@ def test_options_that_are_changed_after_backward_are_refused():
         with pytest.raises(RuntimeError, match=r"'lr' of group 0 is 0.4.*with 0.3"):
             optimizer.step()
         optimizer.step()
+
+
+@pytest.mark.parametrize("who", ["optimizer", "model"])
+@pytest.mark.parametrize("clip", [None, 0.5])
+@pytest.mark.parametrize(
+    "name, options", [("AdamW", {}), ("SGD", {"momentum": 0.9}), ("RMSprop", {"weight_decay": 0.1})]
+)
+def test_gradients_of_zeros_step_what_no_other_comes_for(name, options, clip, who):
+    """`zero_grad(set_to_none=False)` leaves zeros where there was a gradient; momentum and decay go on."""
+
+    def trained(inside):
+        torch.manual_seed(0)
+        model = torch.nn.ModuleList([torch.nn.Linear(3, 3) for _ in range(3)])
+        optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.1, **options)
+        handle = torch.optim.in_backward(optimizer, clip_grad_norm=clip) if inside else None
+        for i in range(9):
+            (optimizer if who == "optimizer" else model).zero_grad(set_to_none=i in (3, 7))
+            if i == 5:
+                model[2].requires_grad_(False)
+            x = torch.ones(2, 3)
+            if i != 6:  # a step with zeros alone
+                sum(layer(x).square().sum() for layer in (model[i % 2], model[2])).backward()
+            if clip is not None and not inside:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+            optimizer.step()
+        assert handle is None or handle.steps == 9
+        return [p.detach().numpy().tobytes() for p in model.parameters()], [
+            float(s["step"]) for s in optimizer.state.values() if "step" in s
+        ]
+
+    assert trained(True) == trained(False)
+
+
+def test_rows_of_zeros_count_as_steps():
+    def trained(inside):
+        torch.manual_seed(0)
+        tables = torch.nn.ModuleList([torch.nn.Embedding(5, 3, sparse=True) for _ in range(2)])
+        optimizer = torch.optim.SparseAdam(list(tables.parameters()), lr=0.1)
+        handle = torch.optim.in_backward(optimizer) if inside else None
+        for i in range(5):
+            optimizer.zero_grad(set_to_none=False)
+            tables[i % 2](torch.tensor([i % 3, 1])).square().sum().backward()
+            optimizer.step()
+        return handle and handle.steps, [p.detach().numpy().tobytes() for p in tables.parameters()]
+
+    assert trained(True)[1] == trained(False)[1]
+
+
+def test_a_step_that_the_loop_leaves_out_is_told_of_by_all_who_could_lose_it():
+    def trained():
+        model = torch.nn.Linear(3, 2)
+        optimizer = torch.optim.Adam(model.parameters())
+        handle = torch.optim.in_backward(optimizer)
+        for _ in range(2):
+            model(torch.ones(1, 3)).sum().backward()
+            optimizer.step()
+        model(torch.ones(1, 3)).sum().backward()  # of which sensitivities are wanted, say
+        return model, optimizer, handle
+
+    model, _, _ = trained()
+    with pytest.raises(RuntimeError, match=r"zero_grad\(\): backward was called without step"):
+        model.zero_grad()
+    _, optimizer, _ = trained()
+    with pytest.raises(RuntimeError, match=r"state_dict\(\): backward was called without step"):
+        optimizer.state_dict()
+    _, _, handle = trained()
+    with pytest.warns(UserWarning, match=r"without step\(\) of Adam after it"):
+        handle.remove()
+
+
+def test_a_model_that_drops_its_gradients_drops_the_step_at_hand():
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with torch.optim.in_backward(optimizer, accumulate=2) as handle:
+        model(torch.ones(1, 3)).sum().backward()
+        model.zero_grad()
+        model(torch.ones(1, 3)).sum().backward()
+        assert (handle.steps, handle.backward_calls) == (0, 1)

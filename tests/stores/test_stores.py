@@ -61,6 +61,30 @@ def test_one_memory_is_stored_once(which: int, tmp_path: Path) -> None:
     assert torch.allclose(x.grad, z.grad * 1.5)
 
 
+@pytest.mark.parametrize("which", range(3))
+def test_memory_comes_back_with_its_axes_in_their_order(which: int, tmp_path: Path) -> None:
+    store, x = every(tmp_path)[which], leaf(6, 40, 30)
+    with store:
+        h = x.transpose(1, 2) * 1.5  # an array whose own axes lie so
+        y = h.sin()
+    assert y.grad_fn._saved_self.stride() == h.stride() == (1200, 1, 30)
+
+
+@pytest.mark.parametrize("make", [stores.cpu, stores.disk, stores.recompute])
+def test_logits_whose_classes_lie_innermost_have_the_same_gradients(make: Any) -> None:
+    def gradients(around: Any) -> list[bytes]:
+        torch.manual_seed(0)
+        layer, x, y = nn.Linear(20, 30), torch.randn(16, 10, 20), torch.randint(0, 30, (16, 10))
+        with around:
+            loss = nn.functional.cross_entropy(layer(x).transpose(1, 2), y)
+        loss.backward()
+        return [p.grad.numpy().tobytes() for p in layer.parameters()]
+
+    store = make(min_bytes=1)
+    store.warned = True
+    assert gradients(store) == gradients(nullcontext())
+
+
 def test_a_small_part_is_stored_without_the_rest(tmp_path: Path) -> None:
     x = leaf(400, 100)
     with stores.disk(tmp_path, min_bytes=0) as store:

@@ -285,6 +285,13 @@ class Launcher:
         self.orphans = [WeakIdRef(p) for p in orphans]
         special.launcher = self if self.orphans or self.entries else None
 
+    def cleared(self, params: Any, set_to_none: bool) -> None:
+        """Gradients of parameters were dropped: all of an optimizer's, as by its own `zero_grad`, or some."""
+        ids = {id(p) for p in params}
+        for fusion, owner in self.living():
+            if all(id(p) in ids for group in owner.param_groups for p in group["params"]):
+                fusion.cleared(owner, set_to_none)
+
     def owner_of(self, params: Any) -> Any:
         """The first fused optimizer that has any of these parameters, or None."""
         ids = {id(p) for p in params}

@@ -43,6 +43,8 @@ class Fusion:
         self.folded = WeakTensorKeyDictionary()  # parameters with a part of the step at hand in their moments
         self.interrupted: tuple[Any, ...] = ()  # weak references to what a step had changed when it failed
         self.untried = [WeakIdRef(p) for group in optimizer.param_groups for p in group["params"]]  # empty after a step
+        self.stepped: frozenset[int] = frozenset()  # ids of the parameters of the last step
+        self.zeroed = WeakTensorKeyDictionary()  # of these, whose gradients would be zeros now
 
     @property
     def total(self) -> int:
@@ -67,7 +69,7 @@ class Fusion:
             self.check_options(optimizer)
             self.calls_step = self.calls_step or self.seen > 0
             turn = Turn(self, optimizer)
-            if self.folded or any(turn.waiting()):
+            if self.folded or any(turn.waiting()) or (self.zeroed and self.steps == self.counted):
                 turn.alone()
             self.seen, self.counted = 0, self.steps
         return None
@@ -98,21 +100,26 @@ class Fusion:
                         f"backward with {then[name]!r}. Set options before backward, or after step()."
                     )
 
-    def check_skipped(self) -> None:
+    @property
+    def skipped(self) -> bool:
+        """Whether parameters were stepped in backward, in a loop that calls `step`, and has not done so since."""
+        return self.calls_step and self.steps > self.counted
+
+    def check_skipped(self, call: str) -> None:
         """Raise RuntimeError where gradients are dropped that have been stepped with, in a loop that calls `step` for those it wants."""
-        if self.calls_step and self.steps > self.counted:
+        if self.skipped:
             self.counted = self.steps
             raise RuntimeError(
-                "zero_grad(): backward was called without step() after it, and parameters have been stepped in it already "
+                f"{call}: backward was called without step() after it, and parameters have been stepped in it already "
                 "(optim.in_backward): a step that is to be skipped, or a loss whose gradients are not to train them. Decide before "
                 "backward, take gradients of such a loss with torch.autograd.grad or backward(inputs=...), or remove() the handle."
             )
 
-    def cleared(self) -> None:
+    def cleared(self, optimizer: Optimizer, set_to_none: bool) -> None:
         """The gradients were dropped, and with them the step at hand."""
         if self.turn is not None:
             return
-        self.check_skipped()
+        self.check_skipped("zero_grad()")
         if self.folded:
             raise RuntimeError(
                 f"zero_grad(): {self.calls} of {self.total} backward calls of a step have been added to the optimizer's "
@@ -120,9 +127,19 @@ class Fusion:
                 "complete this one with step()."
             )
         self.calls = self.seen = 0
+        self.note_zeros(optimizer, set_to_none)
+
+    def note_zeros(self, optimizer: Optimizer, set_to_none: bool) -> None:
+        """Note whose gradients would be zeros now: with those an ordinary optimizer steps parameters that no gradient comes for."""
+        if set_to_none:
+            self.zeroed.clear()
+            return
+        for group in optimizer.param_groups:
+            self.zeroed.update((p, None) for p in group["params"] if id(p) in self.stepped)
 
     def check_state_dict(self, optimizer: Optimizer) -> None:
-        """Raise RuntimeError where moments hold a part of a step."""
+        """Raise RuntimeError where moments hold a part of a step, or a step was taken that the loop has not asked for yet."""
+        self.check_skipped("state_dict()")
         if self.folded:
             raise RuntimeError(
                 f"{type(optimizer).__name__}.state_dict(): {self.calls} of {self.total} backward calls of a step are in the "
@@ -130,7 +147,8 @@ class Fusion:
             )
 
     def loaded(self) -> None:
-        """Another state was loaded: what was added to the moments before is none of it."""
+        """Another state was loaded: what was added to the moments before is none of it, and a loop begins anew."""
+        self.seen, self.counted, self.calls_step = 0, self.steps, False
         if self.folded:
             self.folded.clear()
             self.calls = 0
@@ -143,9 +161,11 @@ class Fusion:
             self.begun = True
             run_pre_hooks(optimizer)
 
-    def end(self, optimizer: Any, norm: Tensor | list[Tensor] | None) -> None:
+    def end(self, optimizer: Any, norm: Tensor | list[Tensor] | None, stepped: frozenset[int]) -> None:
         """After the last parameter."""
         self.begin(optimizer)
+        self.stepped = stepped
+        self.zeroed.clear()
         self.norm, self.interrupted, self.begun, self.calls = norm, (), False, 0
         self.steps += 1
         self.untried.clear()
@@ -396,7 +416,18 @@ class Turn:
         else:
             for p, i in list(self.waiting()):
                 self.step(p, i)
-        fusion.end(self.optimizer, self.norm())
+        self.step_zeros()
+        fusion.end(self.optimizer, self.norm(), frozenset(self.done))
+
+    def step_zeros(self) -> None:
+        """Step those parameters by zeros whose gradients zero_grad(set_to_none=False) left, and that no other came for."""
+        for p in list(self.fusion.zeroed):
+            if id(p) in self.places and id(p) not in self.done:
+                p._grad = self.optimizer._zeros(p)
+                try:
+                    self.changed(p, self.optimizer.step_param, p, self.optimizer.param_groups[self.places[id(p)][1]])
+                finally:
+                    p._grad = None
 
     def norm(self) -> Any:
         """The norms that were found: one, or a list with one for each group or parameter."""

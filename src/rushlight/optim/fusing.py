@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
+from rushlight.basics.caller import warn
 from rushlight.optim import moments
 from rushlight.optim.clipping import Clipping
 from rushlight.optim.fused_run import launcher
@@ -58,7 +59,8 @@ class InBackward:
     def remove(self) -> None:
         """Have the optimizer step when `step` is called, as ever; harmless when it does so already.
 
-        Gradients that were accumulated for a step remain where an ordinary optimizer finds them.  Raises RuntimeError
+        Gradients that were accumulated for a step remain where an ordinary optimizer finds them.  Warns where parameters were
+        stepped in a backward without a `step` after it, in a loop that calls it.  Raises RuntimeError
         where a part of a step is in the moments: complete it with `optimizer.step()` before.
         """
         if not self.active:
@@ -70,6 +72,12 @@ class InBackward:
             )
         self.optimizer._in_backward = None
         launcher.drop(id(self._fusion), False)
+        if self._fusion.skipped:
+            warn(
+                f"in_backward: backward was called without step() of {type(self.optimizer).__name__} after it, in a loop that calls "
+                "it, and parameters have been stepped in it. Take gradients that are not to train with torch.autograd.grad, or "
+                "remove() the handle before."
+            )
 
     def __enter__(self) -> InBackward:
         return self
@@ -77,6 +85,7 @@ class InBackward:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if error is not None:
             self._fusion.folded.clear()
+            self._fusion.counted = self._fusion.steps
         self.remove()
 
     def __repr__(self) -> str:

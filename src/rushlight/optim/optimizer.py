@@ -6,7 +6,9 @@ import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
 
 from rushlight.basics.caller import warn
 from rushlight.basics.errors import explained
@@ -37,10 +39,6 @@ from rushlight.optim.parts import (  # noqa: F401  optimizers of others take the
 )  # fmt: skip
 from rushlight.storage import settle
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    import numpy as np
-
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
@@ -283,7 +281,7 @@ class Optimizer:
     def _clear(self, set_to_none: bool) -> None:
         """As `zero_grad`, unobserved."""
         if self._in_backward is not None:
-            self._in_backward.cleared()
+            self._in_backward.cleared(self, set_to_none)
         for group in self.param_groups:
             for p in group["params"]:
                 if set_to_none:
@@ -306,6 +304,10 @@ class Optimizer:
             getattr(step, "__wrapped__", step)(self)  # without the hooks of a whole step
         finally:
             self.param_groups = groups
+
+    def _zeros(self, param: Tensor) -> Tensor:
+        """The gradient that `zero_grad(set_to_none=False)` leaves of a parameter that was stepped."""
+        return wrap(np.zeros_like(param._array))
 
     # What estimates ask ------------------------------------------------------------------------------
 

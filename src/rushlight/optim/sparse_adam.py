@@ -58,6 +58,9 @@ class SparseAdam(Optimizer):
         if complexes:
             raise ValueError(f"Complex params at indices {complexes}: SparseAdam does not support complex parameters")
 
+    def _zeros(self, param: Tensor) -> Tensor:
+        return super()._zeros(param).to_sparse(1)  # of no element
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient.
 

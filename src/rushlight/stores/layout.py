@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Layout(NamedTuple):
     """A stretch of memory, [start, stop) in bytes of the owning array, and a view of it.
 
-    compact: the view has gaps and is small beside its owner, so that a copy of its elements stands for the stretch.
+    compact: the view has gaps and is small beside its owner, so that a copy of its elements, in the order in which they lie,
+    stands for the stretch.
     """
 
     start: int
@@ -32,6 +33,11 @@ class Layout(NamedTuple):
     def nbytes(self) -> int:
         """Bytes that are stored."""
         return math.prod(self.shape) * int(self.dtype.itemsize) if self.compact else self.stop - self.start
+
+    @property
+    def order(self) -> list[int]:
+        """The axes of the view as they lie in memory, outermost first."""
+        return sorted(range(len(self.shape)), key=lambda d: -abs(self.strides[d]))
 
     def within(self, start: int) -> Layout:
         """The same view of a stretch that begins at `start`."""
@@ -61,7 +67,7 @@ def layout_of(array: Array) -> Layout:
     low, high = extremes(array)
     first = bytes_before(array)
     start, stop = first + low, first + high
-    dense = root.flags.forc and (stop - start) % dtype.itemsize == 0
+    dense = gapless(root) and (stop - start) % dtype.itemsize == 0
     if dense and stop - start <= array.nbytes:
         return Layout(start, stop, -low, shape, array.strides, dtype)
     if dense and 4 * array.nbytes >= root.nbytes and root.dtype == dtype:
@@ -69,10 +75,15 @@ def layout_of(array: Array) -> Layout:
     return Layout(start, stop, 0, shape, array.strides, dtype, True)
 
 
+def gapless(root: Array) -> bool:
+    """Whether the elements of an owner, whose axes may lie in any order, are all of its memory."""
+    return bool(root.flags.forc or (root.flags.owndata and extremes(root) == (0, root.nbytes)))
+
+
 def stretch(array: Array, layout: Layout) -> Any:
     """The memory of a layout as a flat array of its dtype: no copy, unless the layout is compact."""
     if layout.compact:
-        return np.ascontiguousarray(array).reshape(-1)
+        return np.ascontiguousarray(array.transpose(layout.order)).reshape(-1)
     return memory_of(root_of(array))[layout.start : layout.stop].view(layout.dtype)
 
 
@@ -97,6 +108,22 @@ def memory_of(root: Array) -> Array:
 
 def viewed(flat: Array, layout: Layout) -> Array:
     """The view that a layout describes, of the flat array of its stretch."""
-    if layout.compact:
-        return flat.reshape(layout.shape)
-    return np.ndarray(layout.shape, layout.dtype, flat.view(np.uint8), layout.offset, layout.strides)
+    if not layout.compact:
+        return np.ndarray(layout.shape, layout.dtype, flat.view(np.uint8), layout.offset, layout.strides)
+    if flat.shape == layout.shape and flat.strides == layout.strides:  # the memory itself
+        return flat
+    made, order = spaced(layout), layout.order
+    made.transpose(order)[...] = flat.reshape([layout.shape[d] for d in order])
+    return made
+
+
+def spaced(layout: Layout) -> Array:
+    """Memory for the elements of a view, with gaps between them where the view has some: sums of what lies otherwise are added
+    up in another order, and so rounded otherwise."""
+    item = int(layout.dtype.itemsize)
+    steps, reach, theirs = [item] * len(layout.shape), item, item
+    for d in reversed(layout.order):
+        if layout.shape[d] > 1:
+            steps[d] = reach if abs(layout.strides[d]) == theirs else reach + item
+            reach, theirs = steps[d] * layout.shape[d], abs(layout.strides[d]) * layout.shape[d]
+    return np.ndarray(layout.shape, layout.dtype, np.empty(reach // item, layout.dtype), 0, tuple(steps))

@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
+from rushlight.basics.state import special
 from rushlight.nn.base.registry import Registry
 from rushlight.nn.parameter import Parameter, is_lazy
 from rushlight.tensor import Tensor
@@ -169,6 +170,8 @@ class Tree(Registry):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Free the gradients of all parameters or, with `set_to_none=False`, fill them with zeros."""
+        if special.launcher is not None:
+            special.launcher.cleared(self.parameters(), set_to_none)
         for parameter in self.parameters():
             gradient = parameter._grad if set_to_none else parameter.grad
             if gradient is None:
