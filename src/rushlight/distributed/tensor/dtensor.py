@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.autograd.function import Function
 from rushlight.basics import groups
 from rushlight.basics.size import Size
 from rushlight.basics.state import modes
@@ -35,7 +36,8 @@ class DTensor(Tensor):
 
     Made by `distribute_tensor`, `DTensor.from_local` and ``fully_shard``.  Operators on each element work on the parts,
     norms, sums, means and extremes of all elements over all processes; others raise NotImplementedError: `full_tensor()` gives
-    the whole, `to_local()` this process's part.  No gradients pass through any of it.
+    the whole, `to_local()` this process's part.  Gradients pass through these two, `from_local` and `redistribute`, and through
+    no operator.
     """
 
     _spread = True
@@ -61,7 +63,7 @@ class DTensor(Tensor):
         if spec.local_shape() != tuple(local_tensor.shape):
             raise ValueError(f"DTensor.from_local: of a tensor of shape {list(spec.shape)} rank {get_rank()} has the part "
                              f"{list(spec.local_shape())}, got {list(local_tensor.shape)}: pass shape=")  # fmt: skip
-        return spread(local_tensor, spec)  # type: ignore[no-any-return]
+        return _FromLocal.apply(local_tensor, spec)  # type: ignore[no-any-return]
 
     @property
     def shape(self) -> Size:
@@ -122,11 +124,13 @@ class DTensor(Tensor):
         return spread(local, self._spec)  # type: ignore[no-any-return]
 
     def to_local(self, *, grad_placements: object = None) -> Tensor:
-        """This process's part, on the same memory, outside the graph."""
-        return alias(self)  # type: ignore[no-any-return]
+        """This process's part, on the same memory."""
+        return _ToLocal.apply(self) if differentiable(self) else alias(self)  # type: ignore[no-any-return]
 
     def full_tensor(self, *, grad_placements: object = None) -> Tensor:
-        """The whole, on every process, which all call this; outside the graph."""
+        """The whole, on every process, which all call this."""
+        if differentiable(self):
+            return self.redistribute(placements=[Replicate()] * self._spec.mesh.ndim).to_local()
         return wrap(self._spec.whole(self._array))
 
     def redistribute(self, device_mesh: DeviceMesh | None = None, placements: Sequence[Placement] | None = None, *,
@@ -143,8 +147,17 @@ class DTensor(Tensor):
                 "DTensor.redistribute: a tensor that is whole cannot become Partial(): use Shard(dim) or Replicate()"
             )
         spec = Spec(mesh, where, self._spec.shape)
-        local = self._array if spec == self._spec else spec.cut(self._spec.whole(self._array))
-        return spread(wrap(local if forward_dtype is None else local.astype(forward_dtype.numpy)), spec)  # type: ignore[no-any-return]
+        return _Redistributed.apply(self, spec, forward_dtype)  # type: ignore[no-any-return]
+
+    @property
+    def _grad(self) -> Any:
+        return self.__dict__.get("_grad")
+
+    @_grad.setter
+    def _grad(self, value: Any) -> None:
+        # Where a gradient comes through `to_local` and its like it is a part, which lies as this does.
+        plain = value is not None and not value._spread and value._held.shape == self._held.shape
+        self.__dict__["_grad"] = spread(value, self._spec) if plain else value
 
     @classmethod
     def __torch_function__(cls, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...] = (),
@@ -170,6 +183,50 @@ class DTensor(Tensor):
             known = memo[id(self)] = spread(wrap(self._array.copy()), self._spec, type(self))
             known.requires_grad_(self._edge is not None)
         return known
+
+
+def differentiable(x: DTensor) -> bool:
+    """Whether gradients have to find their way to a DTensor."""
+    return bool(modes.grad and x._edge is not None)
+
+
+class _FromLocal(Function):
+    """A part as a DTensor: its gradient is a part."""
+
+    @staticmethod
+    def forward(ctx: Any, local: Tensor, spec: Spec) -> Any:
+        return spread(twin(local), spec)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return local_of(grad), None
+
+
+class _ToLocal(Function):
+    """A DTensor's part: its gradient is a part of that of the whole."""
+
+    @staticmethod
+    def forward(ctx: Any, x: DTensor) -> Any:
+        return twin(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad
+
+
+class _Redistributed(Function):
+    """A DTensor that lies in another way: its gradient is brought back to where that of the first lies."""
+
+    @staticmethod
+    def forward(ctx: Any, x: DTensor, spec: Spec, to: dtype | None) -> Any:
+        ctx.given, ctx.made, ctx.dtype = x._spec.of_gradients(), spec.of_gradients(), x.dtype
+        local = x._array if spec == x._spec else x._spec.brought(x._array, spec)
+        return spread(wrap(local if to is None else local.astype(to.numpy)), spec)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        local = local_of(grad)._array.astype(ctx.dtype.numpy)
+        return wrap(local if ctx.made == ctx.given else ctx.made.brought(local, ctx.given)), None, None
 
 
 _set_data: Any = Tensor.__dict__["data"].fset

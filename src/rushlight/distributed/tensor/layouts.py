@@ -12,7 +12,7 @@ import numpy as np
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.running import nothing, run
-from rushlight.distributed.tensor.placement_types import Partial, Placement, Shard, parts
+from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard, parts
 from rushlight.distributed.wire import moved, plain
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Spec:
 
     def whole(self, local: Any) -> Any:
         """The whole array, on every process, which all call this.  (local_shape) -> (shape)"""
-        array = np.ascontiguousarray(local)
+        array = np.asarray(local, order="C")
         for d in reversed(range(self.mesh.ndim)):
             one, group = self.placements[d], self.mesh.get_group(d)
             if isinstance(one, Shard):
@@ -67,6 +67,17 @@ class Spec:
             elif isinstance(one, Partial):
                 array = reduced(array, one.reduce_op, group)
         return array
+
+    def brought(self, local: Array, other: Spec) -> Array:
+        """The part of this process as another layout has it, which all call.  (local_shape) -> (other.local_shape)"""
+        whole = self.whole(local)
+        own = not np.may_share_memory(whole, local) and all(isinstance(one, Replicate) for one in other.placements)
+        return whole if own else other.cut(whole)  # type: ignore[no-any-return]
+
+    def of_gradients(self) -> Spec:
+        """How a gradient lies, of which each process has all where it has a term of the tensor."""
+        where = tuple(Replicate() if isinstance(one, Partial) else one for one in self.placements)
+        return Spec(self.mesh, where, self.shape)
 
     def _lengths(self, dim: int, before: int) -> list[int]:
         """Lengths along a dimension of the parts that the processes along dimension `before` of the mesh have."""

@@ -54,6 +54,9 @@ class Partial(Placement):
 
     reduce_op: str = "sum"
 
+    def __repr__(self) -> str:
+        return f"Partial({self.reduce_op})"
+
     def __str__(self) -> str:
         return f"P({self.reduce_op})"
 

@@ -187,7 +187,7 @@ def filled(x: Any, array: Array) -> Any:
 def copied(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``x.copy_(y)``: of a DTensor, or of a whole tensor that every process has."""
     x, y = args[0], args[1] if len(args) > 1 else kwargs["src" if "src" in kwargs else "other"]
-    no_gradient_lost("copy_", [x])
+    no_gradient_lost("copy_", [x, y])
     if not isinstance(x, DTensor):
         raise NotImplementedError(f"copy_ of {described(y)} into a tensor: give it full_tensor() or to_local()")
     if not isinstance(y, DTensor):
