@@ -27,6 +27,21 @@ def root_of(array: Any) -> Any:
     return array
 
 
+def in_order(array: Any) -> Any:
+    """An array with its axes as they lie in memory, outermost first."""
+    return array.transpose(sorted(range(array.ndim), key=lambda i: -abs(array.strides[i])))
+
+
+def memory_of(root: Array) -> Array:
+    """All bytes of an owner, in the order in which they lie, whatever the order of its axes: no copy."""
+    if not root.flags.c_contiguous:
+        root = in_order(root)
+    if not root.flags.c_contiguous:  # another library's, with gaps
+        low, high = np.lib.array_utils.byte_bounds(root)
+        root = np.lib.stride_tricks.as_strided(root, ((high - low) // root.itemsize,), (root.itemsize,))
+    return root.reshape(-1).view(np.uint8)
+
+
 def _bytes_of(given: Any, device: object) -> object:
     """So many bytes, or those of a sequence of numbers.  uint8 (n)"""
     if device is not None and str(device) != "cpu":
@@ -127,7 +142,7 @@ class Storage:
 
     def bytes(self) -> Any:
         """The bytes as an array on this memory.  uint8 (nbytes)"""
-        return self.root.reshape(-1, order="A").view(np.uint8)
+        return memory_of(self.root)
 
     def __getitem__(self, index: Any) -> Any:
         """A byte, or for a slice the storage of a part of the bytes, on the same memory."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -312,3 +313,32 @@ def test_the_pager_forgets_tensors_that_died() -> None:
             b.pager.scan()
             counts.append(len(b.pager.tensors))
         assert counts[-1] <= counts[0]
+
+
+def test_what_lies_in_another_order_of_axes_is_movable() -> None:
+    """Weights with channels last and their state; results of what was transposed."""
+
+    def trained(around: Any) -> tuple[Any, list[Any], int]:
+        torch.manual_seed(0)
+        model = nn.Conv2d(64, 128, 3).to(memory_format=torch.channels_last)
+        optimizer = torch.optim.Adam(model.parameters())
+        x = torch.randn(2, 64, 12, 12)
+        with around or nullcontext() as b:
+            for _ in range(2):
+                y = (model(x).flatten(2).view(2, 4, 32, 100).transpose(1, 2) * 1.5).sin().mean()
+                y.backward()
+                before = memory.current()
+                if b is not None:
+                    b.pager.scan()
+                    b.pager.free(0, False)
+                    b.pager.spill.flush()
+                sent = before - memory.current()
+                optimizer.step()
+                optimizer.zero_grad()
+        return model.weight.stride(), values(model, optimizer), sent
+
+    plain, found = trained(None), trained(awake())
+    assert found[0] == plain[0] == (576, 1, 192, 64)
+    assert_equal(found[1], plain[1])
+    weight = 64 * 128 * 9 * 4
+    assert found[2] >= 4 * weight  # its gradient and both moments too

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -342,6 +343,30 @@ def draws() -> None:
         optimizer.zero_grad()
         model(torch.ones(2, 300)).square().mean().backward()
         optimizer.step()
+
+
+def looks_first() -> None:
+    """A program whose model, and parts of it, run before there is an optimizer."""
+    torch.manual_seed(0)
+    layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(300, 300))
+    model = torch.nn.Sequential(layer, torch.nn.Tanh(), torch.nn.LazyLinear(10))
+    with contextlib.suppress(RuntimeError):
+        model(torch.ones(2, 3))
+    model(torch.ones(2, 300))
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(4):
+        optimizer.zero_grad()
+        model(torch.ones(2, 300)).square().mean().backward()
+        optimizer.step()
+
+
+@counted
+def test_a_way_begins_once_there_is_an_optimizer() -> None:
+    plain = scripts.Plain(looks_first, 4, str)
+    assert 0 < plain.measured(ways.FUSED).peak < plain.found.peak
+    with scripts.taken(ways.FUSED) as models:
+        looks_first()
+    assert [type(model).__name__ for model in models] == ["Sequential"]
 
 
 @counted

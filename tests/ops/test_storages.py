@@ -54,3 +54,14 @@ def test_bytes_of_a_tensor() -> None:
         storage[::2]
     part = x.view(2, 1).t().untyped_storage()
     assert part.data_ptr() == storage.data_ptr()
+
+
+def test_bytes_lie_in_a_storage_as_they_lie_in_memory() -> None:
+    x = torch.arange(24, dtype=torch.uint8).reshape(2, 3, 2, 2)
+    t = x.permute(0, 2, 3, 1) * 1  # with axes in an order that is neither C nor Fortran
+    storage = t.untyped_storage()
+    assert t.stride() == (12, 2, 1, 4) and storage.tolist() == list(range(24)) and storage[4:7].tolist() == [4, 5, 6]
+    storage[1] = 99
+    assert t[0, 0, 1, 0].item() == 99
+    storage.fill_(3)
+    assert t.unique().tolist() == [3]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rushlight.storage import bytes_before, root_of
+from rushlight.storage import bytes_before, memory_of, root_of
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
@@ -94,16 +94,6 @@ def remaining(root: Array, layout: Layout) -> Array:
         return found
     low = sum((n - 1) * step for n, step in zip(layout.shape, layout.strides, strict=True) if step < 0)
     return np.ndarray(layout.shape, layout.dtype, memory_of(root), layout.start - low, layout.strides)
-
-
-def memory_of(root: Array) -> Array:
-    """All bytes of an owner, in the order in which they lie, whatever the order of its axes: no copy."""
-    if not root.flags.c_contiguous:
-        root = root.transpose(sorted(range(root.ndim), key=lambda i: -root.strides[i]))
-    if not root.flags.c_contiguous:  # another library's, with gaps
-        _, span = extremes(root)
-        root = np.lib.stride_tricks.as_strided(root, (span // root.itemsize,), (root.itemsize,))
-    return root.reshape(-1).view(np.uint8)
 
 
 def viewed(flat: Array, layout: Layout) -> Array:

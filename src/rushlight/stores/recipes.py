@@ -9,9 +9,9 @@ import numpy as np
 
 from rushlight.basics.state import modes
 from rushlight.dispatch.compute import compute
-from rushlight.storage import bytes_before, depend, independent, is_shown, storage_of
+from rushlight.storage import bytes_before, depend, independent, is_shown, memory_of, storage_of
 from rushlight.stores.chain import is_parameter
-from rushlight.stores.layout import Layout, extremes, layout_of, memory_of, stretch, viewed
+from rushlight.stores.layout import Layout, extremes, layout_of, stretch, viewed
 from rushlight.stores.region import Region, Watch
 from rushlight.tensor import Tensor
 

@@ -7,17 +7,18 @@ nothing that could not be sent away.
 
 from __future__ import annotations
 
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.dispatch.keeping.unmade import place_of
 from rushlight.memory.budgets import pages
-from rushlight.memory.budgets.pages import Page, whole
+from rushlight.memory.budgets.pages import Page, gapless, whole
 from rushlight.nn.parameter import Parameter
 from rushlight.overrides.protocol import switched_off
 from rushlight.signs import signed
-from rushlight.storage import Counted, Storage, storage_of
+from rushlight.storage import Counted, Storage, root_of, storage_of
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class PagedStorage(Storage):
     @property
     def root(self) -> Any:
         held = _ROOT.__get__(self)
-        return held.get() if held.__class__ is Page else held
+        return root_of(held.get()) if held.__class__ is Page else held
 
     @root.setter
     def root(self, value: object) -> None:
@@ -214,13 +215,17 @@ def adopt(tensor: Tensor, kind: str, pager: Pager) -> bool:
         page.belong(kind, pager)
         return True
     array = _ARRAY.__get__(tensor)
-    if array.__class__ is not np.ndarray or tensor._view is not None or array.nbytes < pages.SMALL or not whole(array):
+    if array.__class__ is not np.ndarray or tensor._view is not None or array.nbytes < pages.SMALL or not covers(array):
         return False
     storage = storage_of(tensor)
     if storage.page is not None and storage.page.data is array:  # another tensor on this memory was adopted
         page = storage.page
         page.belong(kind, pager)
-    elif getattr(type(storage), "ordinary", type(storage)) not in PAGED_STORAGE or storage.root is not array:
+    elif (
+        storage.page is not None
+        or getattr(type(storage), "ordinary", type(storage)) not in PAGED_STORAGE
+        or storage.root is not root_of(array)
+    ):
         return False
     else:
         page = Page(array, kind, True, pager)
@@ -229,6 +234,15 @@ def adopt(tensor: Tensor, kind: str, pager: Pager) -> bool:
     _ARRAY.__set__(tensor, page)
     _set_class(tensor, PAGED.get(type(tensor), type(tensor)))
     return True
+
+
+def covers(array: Any) -> bool:
+    """Whether an array is all of its memory, perhaps with its axes in another order than its owner, which nobody else has."""
+    root = root_of(array)
+    if array is root:
+        return whole(root)
+    mine = getrefcount(root) <= 4  # the base of the array, the storage, our variable, and the argument of getrefcount
+    return mine and whole(root) and array.nbytes == root.nbytes and gapless(array)
 
 
 def in_memory(tensor: Tensor) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from rushlight.dispatch.keeping import gates
 from rushlight.engine.saved import Packed
 from rushlight.signs import turn
-from rushlight.storage import counter_of, depend, independent, root_of, storage_of
+from rushlight.storage import counter_of, depend, in_order, independent, memory_of, root_of, storage_of
 from rushlight.stores.region import Elsewhere
 from rushlight.tensor import wrap
 
@@ -36,14 +36,14 @@ class Page:
     """An array, in memory or in a spill, or nowhere: to be computed again.
 
     data: the array while it is in memory. kind: what it is for. mutable: whether the array may change once it is back. piece:
-    what is on disk. then: the page that was brought back after this one the last time, outside of backward and in it.
+    what is on disk. axes: as they lie in memory, None for C order. then: the page that was brought back after this one the last time, outside of backward and in it.
     """
 
     __slots__ = (
         "__weakref__",
+        "axes",
         "data",
         "dtype",
-        "fortran",
         "kind",
         "mutable",
         "nbytes",
@@ -58,7 +58,9 @@ class Page:
     def __init__(self, array: Any, kind: str, mutable: bool, pager: Any):
         self.data, self.kind, self.mutable, self.pager = array, kind, mutable, pager
         self.nbytes, self.dtype, self.shape, self.strides = array.nbytes, array.dtype, array.shape, array.strides
-        self.fortran = not array.flags.c_contiguous
+        self.axes = (
+            None if array.flags.c_contiguous else sorted(range(array.ndim), key=lambda i: -abs(array.strides[i]))
+        )
         self.piece: Any = None
         self.waiting: list[Any] = []  # while it is away: who computes from it
         self.then: list[Any] = [_nobody, _nobody]
@@ -74,7 +76,11 @@ class Page:
 
     def put(self, spill: Spill) -> Piece:
         """What a spill makes of the array: of its elements in the order in which they lie."""
-        return spill.put(self.data.T if self.fortran else self.data)
+        return spill.put(self.lying(self.data))
+
+    def lying(self, array: Any) -> Any:
+        """The array with its axes as they lie in memory: C-contiguous."""
+        return array if self.axes is None else array.transpose(self.axes)
 
     def read(self) -> Any:
         """The array from disk, in memory that the allocator counts and that is its own."""
@@ -83,10 +89,14 @@ class Page:
             found = piece.get()
             root = root_of(found)
             same = root.shape == self.shape and root.strides == self.strides and root.dtype == self.dtype
-            return root if same else found.T if self.fortran else found
-        out = np.empty(self.shape, self.dtype, order="F" if self.fortran else "C")
-        piece.get(out=out.T if self.fortran else out)
+            return root if same else self.standing(found)
+        out = np.empty_like(self.outline())
+        piece.get(out=self.lying(out))
         return out
+
+    def standing(self, array: Any) -> Any:
+        """The inverse of `lying`."""
+        return array if self.axes is None else array.transpose(np.argsort(self.axes))
 
     def belong(self, kind: str, pager: Any) -> None:
         """Be for something else, or of another pager: the one that was there has ended."""
@@ -103,7 +113,7 @@ class Page:
         """Whether the array is what is on disk, where something is: told by a digest of 64 bits."""
         if self.piece is None or not self.mutable:
             return self.piece is not None
-        return bool(self.piece.holds(self.data.T if self.fortran else self.data))
+        return bool(self.piece.holds(self.lying(self.data)))
 
     @property
     def idle(self) -> bool:
@@ -218,8 +228,7 @@ class SavedPage(Page):
 
     def computed(self) -> Any:
         """The memory, computed again."""
-        flat = self.again.decoded()
-        return flat.reshape(self.shape[::-1]).T if self.fortran else flat.reshape(self.shape)
+        return self.standing(self.again.decoded().reshape([self.shape[i] for i in self.axes or range(len(self.shape))]))
 
     @property
     def stop(self) -> int:
@@ -253,7 +262,12 @@ def sources_of(again: Any) -> Iterator[SavedPage]:
 
 def whole(array: Array) -> bool:
     """Whether an array is its memory, the whole of it and nothing else."""
-    return bool(array.flags.owndata and array.flags.forc and array.flags.writeable)
+    return bool(array.flags.owndata and gapless(array) and array.flags.writeable)
+
+
+def gapless(array: Array) -> bool:
+    """Whether an array's elements, whose axes may lie in any order, follow each other in memory."""
+    return bool(array.flags.forc or in_order(array).flags.c_contiguous)
 
 
 class View:
@@ -268,7 +282,7 @@ class View:
 
     def of(self, root: Any) -> Any:
         """The view of an array with the layout of the first one's root."""
-        return np.ndarray(self.shape, self.dtype, root.reshape(-1, order="A").view(np.uint8), self.offset, self.strides)
+        return np.ndarray(self.shape, self.dtype, memory_of(root), self.offset, self.strides)
 
 
 class Kept:

@@ -57,22 +57,36 @@ class Enough(SystemExit):
 
 @contextmanager
 def taken(way: Way) -> Iterator[list[Module]]:
-    """Whatever is trained within is trained one way, from the first forward with gradients of an outermost module on, which is
-    put into the list."""
+    """Whatever is trained within is trained one way, from the first forward with gradients of an outermost module on that has
+    an optimizer, which is put into the list."""
     models: list[Module] = []
     with ExitStack() as stack:
+        untrained: list[Module] = []  # that runs: it has no optimizer yet, nor have those within
 
         def begins(module: Module, args: tuple[Any, ...]) -> None:
-            if not modes.grad or not any(p.requires_grad for p in module.parameters()):
+            if untrained or not modes.grad or not any(p.requires_grad for p in module.parameters()):
                 return
-            handle.remove()
+            optimizers = optimizers_of(module)
+            if not optimizers:
+                untrained.append(module)
+                return
+            for handle in handles:
+                handle.remove()
             models.append(module)
             if account.is_counted():
                 account.reset_peak()
-            stack.enter_context(way.apply(module, optimizers_of(module)))
+            stack.enter_context(way.apply(module, optimizers))
 
-        handle = nn_module.register_module_forward_pre_hook(begins)
-        stack.callback(handle.remove)
+        def ends(module: Module, *_: object) -> None:
+            if untrained and untrained[0] is module:
+                untrained.clear()
+
+        handles = [
+            nn_module.register_module_forward_pre_hook(begins),
+            nn_module.register_module_forward_hook(ends, always_call=True),
+        ]
+        for handle in handles:
+            stack.callback(handle.remove)
         yield models
 
 
