@@ -16,7 +16,8 @@ NUMBERS: dict[str, tuple[float, ...]] = {
     "gelu": (1,), "gelu_backward": (0,), "softplus": (2.0, 3.0), "softplus_backward": (2.0, 3.0), "elu": (1.5, 2.0, 0.5),
     "elu_backward": (1.5, 2.0, 0.5), "elu_backward_of_input": (1.5, 2.0, 0.5), "logit_backward": (0.25, 0.75, np.nan),
     "clamp": (-0.5, 0.75), "between_backward": (-0.5, 0.75), "leaky_relu": (0.25,), "leaky_relu_backward": (0.25,),
-    "huber": (0.5, 2.0), "huber_slope": (0.5, 2.0), "lerp": (0.75,), "scaled_sum": (0.75,), "hardshrink": (0.5,), "finite": (1.0, 2.0, -2.0),
+    "huber": (0.5, 2.0), "huber_slope": (0.5, 2.0), "lerp": (0.75,), "scaled_sum": (0.75,), "hardshrink": (0.5,), "softshrink": (0.5,),
+    "whole_power": (-2,), "whole_power_backward": (6,), "finite": (1.0, 2.0, -2.0),
 }  # fmt: skip
 NAMES = sorted(name for name in MAPS if name != "relu_backward_mask")
 

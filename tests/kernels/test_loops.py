@@ -98,6 +98,24 @@ def test_singles(name: str, kind: Any) -> None:
             np.testing.assert_array_equal(bits(np.asarray(getattr(np, name)(a))), bits(np.asarray(wanted(name, a))))
 
 
+def test_copies_of_bfloat16() -> None:
+    loader.tables()
+    x = numbers(0, (37, 530), bfloat16)
+    words = x.view(np.uint16)
+    for at in (np.s_[:], np.s_[::2, ::3], np.s_[::-1, ::-1], np.s_[:, :1], np.s_[3, 7]):
+        np.testing.assert_array_equal(x[at].copy().view(np.uint16), words[at])
+        np.testing.assert_array_equal(np.ascontiguousarray(x[at].T).view(np.uint16), words[at].T)
+        np.testing.assert_array_equal(np.full_like(x, x[3, 7]).view(np.uint16), np.full_like(words, words[3, 7]))
+        np.testing.assert_array_equal(x[at].byteswap().view(np.uint16), words[at].byteswap())
+    for to, of in ((np.s_[1:], np.s_[:-1]), (np.s_[:, 1:], np.s_[:, :-1]), (np.s_[::-1], np.s_[:])):
+        moved, wanted = x.copy(), words.copy()
+        moved[to], wanted[to] = moved[of], wanted[of]
+        np.testing.assert_array_equal(moved.view(np.uint16), wanted)
+    swapped = x.copy()
+    assert swapped.byteswap(inplace=True) is swapped
+    np.testing.assert_array_equal(swapped.view(np.uint16), words.byteswap())
+
+
 @EACH
 @pytest.mark.parametrize("name", ufuncs.FUNCTIONS)
 @WARNS

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 from rushlight import kernels as K
 from rushlight.kernels.reference import order as reference
@@ -61,6 +62,20 @@ def test_the_first_extreme_is_that_of_argmax(
             np.testing.assert_array_equal(values, np.take_along_axis(x, wanted, dim))
             np.testing.assert_array_equal(np.signbit(values), np.signbit(np.take_along_axis(x, wanted, dim)))
             assert index.dtype == np.int64
+
+
+@pytest.mark.parametrize("kind", [np.float16, bfloat16])
+@pytest.mark.parametrize("shape", [(300, 70), (3, 70, 257), (5000, 2), (40, 3, 5, 17)])
+def test_the_first_extreme_of_16_bits(path: str, rng: np.random.Generator, shape: Any, kind: Any) -> None:
+    wide = np.where(rng.random(shape) < 0.01, np.nan, rng.integers(-3, 3, shape)).astype("f4")
+    for x in (wide, -0.0 * wide, np.asfortranarray(wide), wide[::-1]):
+        for dim in range(len(shape)):
+            for least in (False, True):
+                values, index = K.first_extreme(x.astype(kind), dim, least)
+                wanted = K.first_extreme(x, dim, least)
+                np.testing.assert_array_equal(index, wanted[1])
+                np.testing.assert_array_equal(values.astype("f4"), wanted[0])
+                assert values.dtype == kind
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])

@@ -36,12 +36,6 @@ def test_the_public_functions_go_by_it(dtype) -> None:
     assert torch.equal(torch.where(a > 0, a, b), torch.tensor(np.where(x > 0, x, laid)))
 
 
-def test_a_column_of_bfloat16_stands_for_rows() -> None:
-    x, column = numbers((400, 333), bfloat16), numbers((400, 1), bfloat16)
-    found = by_rows(np.add, (x, column))
-    assert found is not None and np.array_equal(found, x + column)
-
-
 def test_what_numpy_does_as_well_is_left_to_it() -> None:
     x = numbers((400, 333), np.float32)
     repeated = np.broadcast_to(x[:, :1], x.shape), np.broadcast_to(np.float32(3), x.shape)

@@ -29,8 +29,22 @@ NUMBERS: dict[str, tuple[tuple[float, ...], ...]] = {
     "finite": ((0.0, 9.0, -8.0), (nan, inf, inf)),
     "angle_of_real": ((),),
     "not_0_backward": ((),),
+    "hardsigmoid": ((),),
+    "softshrink": ((0.5,), (0.0,)),
+    "softsign": ((),),
 }
-ONE = ("sign", "hardswish", "clamp", "leaky_relu", "hardshrink", "finite", "angle_of_real")
+ONE = (
+    "sign",
+    "hardswish",
+    "clamp",
+    "leaky_relu",
+    "hardshrink",
+    "finite",
+    "angle_of_real",
+    "hardsigmoid",
+    "softshrink",
+    "softsign",
+)
 CASES = [(name, numbers) for name, all_numbers in NUMBERS.items() for numbers in all_numbers]
 
 
@@ -74,7 +88,8 @@ def torch_function(name: str) -> Callable[..., Any]:
     F = torch.nn.functional
     table: dict[str, Callable[..., Any]] = {
         "sign": torch.sign, "hardswish": F.hardswish, "leaky_relu": F.leaky_relu, "lerp": torch.lerp,
-        "hardshrink": F.hardshrink, "finite": torch.nan_to_num, "angle_of_real": torch.angle,
+        "hardshrink": F.hardshrink, "hardsigmoid": F.hardsigmoid, "softshrink": F.softshrink, "softsign": F.softsign,
+        "finite": torch.nan_to_num, "angle_of_real": torch.angle,
         "not_0_backward": lambda g, y: torch.where(y == 0, torch.zeros(()), g),
         "clamp": lambda x, low, high: torch.clamp(x, low, high),
         "huber": lambda x, y, delta, scale: F.huber_loss(x, y, reduction="none", delta=delta) * scale,

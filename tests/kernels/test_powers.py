@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 import rushlight as torch
 from rushlight import kernels as K
@@ -27,6 +28,24 @@ def test_both_ways_give_the_same_bits(dtype: str, exponent: int, rng: np.random.
             wanted = kernel.reference(*arrays, exponent)
         np.testing.assert_array_equal(kernel(*arrays, exponent), wanted)
         np.testing.assert_array_equal(np.signbit(kernel(*arrays, exponent)[:-6]), np.signbit(wanted[:-6]))
+
+
+@pytest.mark.parametrize("kind", [np.float16, bfloat16])
+@pytest.mark.parametrize("exponent", EXPONENTS)
+def test_of_16_bits_they_are_those_of_float32_rounded_once(kind: Any, exponent: int, path: str) -> None:
+    rng = np.random.default_rng(0)
+    with np.errstate(all="ignore"):
+        x, g = _numbers("float32", rng).astype(kind), rng.standard_normal(9010).astype(kind)
+        for kernel, arrays in ((K.whole_power, [x]), (K.whole_power_backward, [g, x])):
+            for some in (arrays, [a[::2] for a in arrays]):
+                wanted = kernel.reference(*[a.astype("f4") for a in some], exponent).astype(kind)
+                np.testing.assert_array_equal(kernel(*some, exponent).astype("f4"), wanted.astype("f4"))
+        found = (
+            torch.from_numpy(x[:9000].astype("f4")).to(torch.bfloat16 if kind is bfloat16 else torch.float16)
+            ** exponent
+        ).float()
+        wanted = (x[:9000].astype("f8") ** exponent).astype("f4").astype(kind).astype("f4")
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=2**-7 if kind is bfloat16 else 2**-10)
 
 
 @pytest.mark.parametrize("size", [5, 9000])

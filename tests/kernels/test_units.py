@@ -130,6 +130,25 @@ def test_slopes_of_channels(
     )
 
 
+@pytest.mark.parametrize("kind", [np.float16, bfloat16])
+@pytest.mark.parametrize(("shape", "slopes"), SLOPES)
+def test_slopes_of_16_bits(path: str, rng: np.random.Generator, shape: Any, slopes: Any, kind: Any) -> None:
+    x, g = rng.standard_normal((2, *shape)).astype(kind)
+    weight = rng.uniform(-1, 1, slopes).astype(kind)
+    wide = [a.astype("f4") for a in (x, g, weight)]
+    np.testing.assert_array_equal(K.prelu(x, weight), K.prelu(wide[0], wide[2]).astype(kind))
+    over = tuple(d for d, n in enumerate((1,) * (len(shape) - len(slopes)) + slopes) if n == 1)
+    for given in (g, g[..., :1] + np.zeros_like(g), np.broadcast_to(g.reshape(-1)[0], shape)):
+        to_input, to_slopes = K.prelu_backward(given, x, weight, True, True)
+        want, steep = K.prelu_backward(given.astype("f4"), wide[0], wide[2], True, True)
+        np.testing.assert_array_equal(to_input, want.astype(kind))
+        assert to_input.dtype == to_slopes.dtype == kind
+        found, steep = (
+            (np.sum(a.astype("f4"), over, keepdims=True) if a.shape == shape else a) for a in (to_slopes, steep)
+        )
+        np.testing.assert_allclose(found.astype("f4").reshape(steep.shape), steep, rtol=2e-2, atol=0.1)
+
+
 def _alike(shape: tuple[int, ...], kind: type, rng: np.random.Generator) -> list[np.ndarray]:
     x, a, b = (rng.standard_normal(shape).astype("f4").astype(kind) for _ in range(3))
     x.reshape(-1)[:3], a.reshape(-1)[2:5], b.reshape(-1)[4:7] = (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Set
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -27,6 +28,7 @@ ndarray = np.ndarray
 HALVES = dtypes.HALVES
 BFLOAT16 = dtypes.bfloat16.numpy.num  # NumPy's own dtypes have smaller numbers, others of ml_dtypes greater ones
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+LARGE_HALVES = 1 << 15  # bytes from which on arrays of 16 bits may be better gone through in blocks
 COMPLEX64, COMPLEX32 = np.dtype(np.complex64), dtypes.complex32.numpy
 
 
@@ -305,6 +307,24 @@ def in_blocks(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> Array | No
         if pair is not None:
             return pair
     return in_float32_blocks(lambda *blocks: op.forward(*blocks, *statics), *arrays)
+
+
+def halves_of(op: Op) -> Set[np.dtype[Any]]:
+    """The dtypes of 16 bits that the forward of a closed record takes as they are; of NumPy's functions those for which there are loops of ours."""
+    if op.ufunc is not None:
+        return ufuncs.DTYPES[op.ufunc]
+    return frozenset(HALVES if op.half is None else ())
+
+
+@lru_cache(maxsize=256)
+def held(dtype: np.dtype[Any], number: float) -> Array | None:
+    """A number as an array without dimensions; None where the dtype does not hold it, so that it has to be computed with in float32."""
+    with np.errstate(all="ignore"):
+        try:
+            found = np.asarray(np.float32(number)).astype(dtype)
+        except OverflowError:
+            return None
+    return found if float(found) == number else None
 
 
 def check_broadcast(name: str, arrays: list[Any] | tuple[Any, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Changes in place in the usual case: of a float32 or float64 tensor, in no unusual mode."""
+"""Changes in place in the usual case: of a float32 or float64 tensor, or of 16 bits as they are, in no unusual mode."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
+from rushlight.basics.dtypes import HALVES
 from rushlight.basics.state import RECORDED, special, unkept, way_of
+from rushlight.dispatch.compute import held
 from rushlight.engine import inplace
 from rushlight.engine.node import Severed, edge_of, next_seq
 from rushlight.engine.saved import Constant
+from rushlight.kernels.native.ufuncs import DTYPES
 from rushlight.kernels.rows import LARGE
 from rushlight.storage import dependents
 from rushlight.tensor import Tensor
@@ -39,7 +42,7 @@ def written_at_once(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -
         else:
             return False
     x = arrays[0]
-    if (x.dtype is not F32 and x.dtype is not F64) or 0 in x.strides:
+    if (x.dtype is not F32 and x.dtype is not F64 and not (op.half is None and x.dtype in HALVES)) or 0 in x.strides:
         return False
     if op.aux and op.planes:
         unkept(op.into, *arrays, *statics)
@@ -60,9 +63,10 @@ def changed_at_once(op: Op, ufunc: str, target: Tensor, other: Any) -> bool:
     x, tensor = target._array, isinstance(other, Tensor)
     dtype, y = x.dtype, other._array if tensor else other
     number = y.__class__ is float or y.__class__ is int
-    floats, alike = dtype is F32 or dtype is F64, getattr(y, "dtype", None) is dtype
+    floats, alike = dtype is F32 or dtype is F64 or dtype in DTYPES[ufunc], getattr(y, "dtype", None) is dtype
+    by = held(dtype, y) if number and dtype.itemsize == 2 else y
     whole = dtype is I64 and op.promote == "arith" and "i" not in op.refuse and (alike or is_int64(y))
-    if not (whole or (floats and (number or alike))) or 0 in x.strides:
+    if not (whole or (floats and (number or alike))) or by is None or 0 in x.strides:
         return False
     node = None
     if way is RECORDED:
@@ -75,7 +79,7 @@ def changed_at_once(op: Op, ufunc: str, target: Tensor, other: Any) -> bool:
             if node is None:
                 return False
     try:
-        (op.large if op.large is not None and x.nbytes >= LARGE else getattr(backend, ufunc))(x, y, out=x)
+        (op.large if op.large is not None and x.nbytes >= LARGE else getattr(backend, ufunc))(x, by, out=x)
     except ValueError:  # the sizes do not fit: the general path raises
         return False
     inplace.written(target, op.writes)

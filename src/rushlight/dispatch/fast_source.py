@@ -1,12 +1,13 @@
 """The public functions of operators, written out as source for each: what `fast` says in general, without its loops.
 
 An operator's function is written at its first call, since most operators of a program are never called.  What the source
-says is the usual case: no mode is unusual, the tensors are float32 or float64.  The rest goes to `fast.slow`.
+says is the usual case: no mode is unusual, the tensors are float32 or float64, or small ones of 16 bits that the forward takes
+as they are.  The rest goes to `fast.slow`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from rushlight.basics.makers import maker
 from rushlight.basics.state import UNRECORDED, modes, special, unkept
 from rushlight.dispatch import fast
 from rushlight.dispatch.call import apply, record, shape_of
-from rushlight.dispatch.compute import check_broadcast
+from rushlight.dispatch.compute import LARGE_HALVES, check_broadcast, halves_of, held
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.keeping.sides import keep_sides
 from rushlight.dispatch.plan import OpNode, Plan
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
 
 NAMES: dict[str, Any] = {
-    "BEYOND": 1 << 63, "BOOL": np.dtype(bool), "Constant": Constant, "I64": np.dtype(np.int64), "F32": fast.F32, "F64": fast.F64, "LEAF": LEAF, "Tensor": Tensor, "asarray": np.asarray,
-    "check_broadcast": check_broadcast, "completed": fast.completed, "edge_of": edge_of, "fitting": fitting, "keep_rest": fast.keep_rest,
-    "keep_sides": keep_sides,
+    "BEYOND": 1 << 63, "BOOL": np.dtype(bool), "Constant": Constant, "I64": np.dtype(np.int64), "F16": np.dtype(np.float16), "F32": fast.F32, "F64": fast.F64, "LEAF": LEAF, "Tensor": Tensor, "asarray": np.asarray,
+    "check_broadcast": check_broadcast, "completed": fast.completed, "edge_of": edge_of, "fitting": fitting, "held": held, "keep_rest": fast.keep_rest,
+    "keep_sides": keep_sides, "LARGE_HALVES": LARGE_HALVES,
     "ndarray": np.ndarray, "bare": bare, "next_seq": next_seq, "note_view": fast.note_view, "Severed": Severed,
     "record": fast.record, "record_all": record, "rebuilt": rebuilt, "shape_of": shape_of, "slow": fast.slow, "special": special,
     "PLAIN": (Tensor, float, int), "UNRECORDED": UNRECORDED, "general": partial(fast.slow, run=apply), "modes": modes,
@@ -122,7 +123,7 @@ def call(input, other, *, out=None):
         x = None  # what a tensor with bits shows is held once
         return slow(op, (input, other), out)
     if isinstance(other, Tensor):
-        y = other._array
+        y = w = other._array
         if y.dtype is not d:
             return slow(op, (input, other), out)
         ey = other._edge
@@ -131,9 +132,15 @@ def call(input, other, *, out=None):
             if ey.__class__ is Severed:  # see `call.make_node`
                 return slow(op, (input, other), out)
     elif {numbers}:
-        y, ey = other, None
+        y = w = other
+        ey = None
+        if d.itemsize == 2:
+            w = {held}
+            if w is None:
+                return slow(op, (input, other), out)
     else:
         return slow(op, (input, other), out)
+    {checked}
     try:
         result = {result}
     except ValueError:
@@ -214,9 +221,10 @@ def node_source(op: Op, scope: dict[str, Any], mask: int, number: bool = False) 
 
 def unary_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
     """Source of an elementwise operator on one tensor."""
+    scope["halves"] = unchecked(op)
     plain = "if ex is None:\n    t._edge = None\n    return t\n"
     here = unrecorded_here(" and out is None", 8)
-    unusual = "d is not F32 and d is not F64"
+    unusual = "d is not F32 and d is not F64 and d not in halves"
     if of_integers(op):
         unusual = "d is not I64 and d is not BOOL" if "f" in op.refuse else f"{unusual} and d is not I64"
     return UNARY.format(
@@ -226,15 +234,39 @@ def unary_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
 
 def binary_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
     """Source of an elementwise operator on two tensors, or a tensor and a number."""
+    scope["halves"] = halves_of(op)
     numbers = "False" if op.strict else "other.__class__ is float or other.__class__ is int"
-    result = "run(x, y)"
+    result = "run(x, w)"
     if op.large is not None:
         scope["large"], scope["LARGE"] = op.large, LARGE
-        result = "run(x, y) if x.nbytes < LARGE else large(x, y)"
+        result = "run(x, w) if x.nbytes < LARGE else large(x, w)"
     lines = binary_lines(op, scope) if recorded else PLAIN
     here = unrecorded_here(" and out is None and isinstance(input, Tensor) and isinstance(other, PLAIN)", 8)
+    checked = "" if op.check is None or op.ufunc is not None else "if d.itemsize == 2:\n        op.check((x, w))"
     return BINARY.format(
-        unusual=unusual(op), unrecorded=here, numbers=numbers, result=result, recorded=indented(lines, 4)
+        unusual=unusual(op),
+        unrecorded=here,
+        numbers=numbers,
+        held=number_source(op),
+        checked=checked,
+        result=result,
+        recorded=indented(lines, 4),
+    )
+
+
+def unchecked(op: Op) -> Set[np.dtype[Any]]:
+    """Dtypes of 16 bits as `halves_of` says, where nothing else is asked of the arrays."""
+    return halves_of(op) if op.check is None or op.ufunc is not None else frozenset()
+
+
+def number_source(op: Op) -> str:
+    """A Python number as the general path has it beside 16 bits; None where it does more about it."""
+    if op.exact:
+        return "None"
+    return (
+        "other if other.__class__ is float and d is not F16 else held(d, other)"
+        if op.knows_numbers
+        else "held(d, other)"
     )
 
 
@@ -243,7 +275,7 @@ def unusual(op: Op) -> str:
     whole = "isinstance(other, Tensor) or (other.__class__ is int and -BEYOND <= other < BEYOND)"
     if "f" in op.refuse:
         return f"(d is not BOOL or not isinstance(other, Tensor)) and (d is not I64 or not ({whole}))"
-    floats = "d is not F32 and d is not F64"
+    floats = "d is not F32 and d is not F64 and (d not in halves or x.nbytes > LARGE_HALVES)"
     return f"{floats} and (d is not I64 or not ({whole}))" if of_integers(op) else floats
 
 
@@ -325,7 +357,7 @@ DTYPE = """
     if x{i} is not None:
         d = x{i}.dtype
         if d is not kind:
-            if (d is not F32 and d is not F64{plain}){unlike}:
+            if (d is not F32 and d is not F64 and (d not in halves{large}){plain}){unlike}:
                 {forget}
                 return slow(op, {inputs}, None, {statics})
             kind = d
@@ -364,12 +396,14 @@ SIZES = "if error.__class__ is ValueError:\n        check_broadcast(op.name, ({a
 
 def fixed_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
     """Source of an operator on a fixed number of tensors, with statics."""
+    scope["halves"] = unchecked(op)
     n, count = len(op.tensors), len(op.names)
     names = [f"a{i}" for i in range(count)]
     inputs, statics = (f"({''.join(f'{a}, ' for a in part)})" for part in (names[:n], names[n:]))
     forget = " = ".join([*(f"x{i}" for i in range(n)), "None"])
     same = " or kind is not None" if op.promote is not None else ""
     plain = ' and d.kind not in "biu"' if takes_all(op) else " and d is not I64" if op.integers else ""
+    large = " or x{i}.nbytes > LARGE_HALVES" if op.broadcasts else ""
     arrays = ", ".join(f"x{i}" for i in range(n))
     compared = ", ".join(f"x{i}" for i in op.broadcasts)
     values = ", ".join([arrays, *names[n:]])
@@ -393,7 +427,9 @@ def fixed_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:
             i=i, unrecorded=unrecorded_here("", 12), bit=1 << i, inputs=inputs, statics=statics, memory=memory
         )
         if not op.free >> i & 1:
-            source += DTYPE.format(i=i, unlike=same, plain=plain, inputs=inputs, statics=statics, forget=forget)
+            source += DTYPE.format(
+                i=i, unlike=same, plain=plain, large=large.format(i=i), inputs=inputs, statics=statics, forget=forget
+            )
     if several:
         source += SEVERAL.format(result=indented(result, 4), count=op.out_count)
         if op.formulas and recorded:

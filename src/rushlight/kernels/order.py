@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, contiguous, dense, native
-from rushlight.kernels.native.signatures import exports
+from rushlight.kernels.dispatch import Array, bits, contiguous, dense, is_half, native, rounded, rows_of, up
+from rushlight.kernels.native.signatures import exports, exports_of_rows
 from rushlight.kernels.reference import order as reference
 
 __all__ = ["first_extreme", "has_short_rows", "of_rank", "search", "short_rows_in_order", "top_k"]
@@ -15,14 +15,16 @@ __all__ = ["first_extreme", "has_short_rows", "of_rank", "search", "short_rows_i
 exports(
     # order.cpp: input, values, indices, rows, elements of each, how many, whether the largest
     top_k="aaannni",
-    # extrema.cpp: input, values, indices; elements before, in and behind the dimension; whether the smallest
-    first_extreme="aaannni",
     # search.cpp: sorted rows, values, places; rows, elements and values of each; whether behind equal ones
     search="aaannni",
     # select.cpp: input, ranks or None, values, indices; rows, elements of each, the rank of all
     select="aaaannn",
     # input, values, indices; elements of a row; whether from the largest on
     short_order="aaani",
+)
+exports_of_rows(
+    # extrema.cpp: input, values, indices; elements before, in and behind the dimension; whether the smallest
+    first_extreme="aaannni",
 )
 
 SHORT_ROW = 64  # elements of a row up to which NumPy's vectors gain nothing
@@ -38,13 +40,18 @@ def first_extreme(x: Array, dim: int, least: bool) -> tuple[Array, Array]:
     """
     outer, count, inner = math.prod(x.shape[:dim]), x.shape[dim], math.prod(x.shape[dim + 1 :])
     by_rows = inner == 1 and count <= SHORT_ROW
-    table = native(x.dtype) if (by_rows or inner > 1) and count < 1 << 31 and dense(x) else None
+    table = rows_of(x.dtype) if (by_rows or inner > 1) and count < 1 << 31 and dense(x) else None
     if table is None:
-        return reference.first_extreme(x, dim, least)
+        return _found_by_numpy(x, dim, least)
     shape = (*x.shape[:dim], 1, *x.shape[dim + 1 :])
     values, index = np.empty(shape, x.dtype), np.empty(shape, np.int64)
-    table.first_extreme(x, values, index, outer, count, inner, int(least))
+    table.first_extreme(bits(x), bits(values), index, outer, count, inner, int(least))
     return values, index
+
+
+def _found_by_numpy(x: Array, dim: int, least: bool) -> tuple[Array, Array]:
+    values, index = reference.first_extreme(up(x)[0], dim, least)
+    return (rounded(values, x.dtype) if is_half(x.dtype) else values), index
 
 
 def top_k(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:

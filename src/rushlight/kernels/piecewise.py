@@ -39,6 +39,7 @@ __all__ = [
     "angle_of_real",
     "finite",
     "hardshrink",
+    "hardsigmoid",
     "hardswish",
     "hardswish_backward",
     "huber",
@@ -50,6 +51,8 @@ __all__ = [
     "not_0_backward",
     "scaled_sum",
     "sign",
+    "softshrink",
+    "softsign",
     "triangle",
 ]
 
@@ -140,6 +143,28 @@ def hardshrink(x: Array, limit: float) -> Array:
     inside = np.asarray(x >= -limit)
     inside &= x <= limit
     return np.where(inside, x.dtype.type(0), x)
+
+
+@each()
+def hardsigmoid(x: Array) -> Array:
+    """min(max(x + 3, 0), 6) / 6."""
+    out = np.asarray(x + 3)
+    return np.divide(np.clip(out, 0, 6, out=out), 6, out=out)
+
+
+@each()
+def softshrink(x: Array, limit: float) -> Array:
+    """x moved towards 0 by ``limit``, 0 in between."""
+    out = np.asarray(np.clip(x, -limit, limit))
+    return np.subtract(x, out, out=out)
+
+
+@each()
+def softsign(x: Array) -> Array:
+    """x / (1 + |x|)."""
+    out = np.asarray(np.absolute(x))
+    out += 1
+    return np.divide(x, out, out=out)
 
 
 @each()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, bits, dense, memory_order, native, rounded, rows_of, summed_in
+from rushlight.kernels.dispatch import Array, bits, dense, memory_order, rounded, rows_of, summed_in
 from rushlight.kernels.native import loader
 from rushlight.kernels.native.signatures import exports_of_rows
 from rushlight.kernels.reference.scans import WIDER
@@ -78,8 +78,10 @@ def joined(
     """
     if axes == ():
         return None
+    wanted = x.dtype if dtype is None else dtype
     if x.size <= SMALL:
-        return _of_few(kernel, x, axes, keepdims) if dtype is None or dtype is x.dtype else None
+        found = _of_few(kernel, x, axes, keepdims) if wanted in (x.dtype, summed_in(x.dtype)) else None
+        return found if found is None or found.dtype == wanted else rounded(found, wanted)
     table = rows_of(x.dtype)
     extents = None if table is None else _extents(x, axes)
     if extents is None:
@@ -89,7 +91,6 @@ def joined(
     shape = [1 if d in covered else n for d, n in enumerate(x.shape) if keepdims or d not in covered]
     out = np.empty(shape, summed_in(x.dtype))
     getattr(table, kernel)(bits(x if dense(x) else x.T), out, *extents)
-    wanted = x.dtype if dtype is None else dtype
     return out if out.dtype == wanted else rounded(out, wanted)
 
 
@@ -145,20 +146,20 @@ def counted(x: Array, axes: Axes, keepdims: bool = False) -> Array | None:
 
 def _of_few(kernel: str, x: Array, axes: Axes, keepdims: bool) -> Array | None:
     """The same of few numbers over one dimension, or over all."""
-    shape, size, table = x.shape, x.size, native(x.dtype)
+    shape, size, table, kind = x.shape, x.size, rows_of(x.dtype), summed_in(x.dtype)
     if table is None or not size or not dense(x):
         return None
     if axes is None:
-        out, outer, inner = np.empty((1,) * len(shape) if keepdims else (), x.dtype), 1, 1
+        out, outer, inner = np.empty((1,) * len(shape) if keepdims else (), kind), 1, 1
         count = size
     elif len(axes) == 1 and len(shape) > 1:
         d = axes[0] % len(shape)
         count, after = shape[d], shape[d + 1 :]
-        out, inner = np.empty((*shape[:d], 1, *after) if keepdims else shape[:d] + after, x.dtype), math.prod(after)
+        out, inner = np.empty((*shape[:d], 1, *after) if keepdims else shape[:d] + after, kind), math.prod(after)
         outer = size // (count * inner)
     else:
         return None
-    getattr(table, kernel)(x, out, outer, count, inner)
+    getattr(table, kernel)(bits(x), out, outer, count, inner)
     return out
 
 

@@ -41,6 +41,14 @@ template <class U, class T = WideOf<U>> void of_rows(const U *x, T *o, long oute
         return;
     }
     parallel_for(outer, row_grain(4 * count), [=](long begin, long end) {
+        if (!kPlain<U> && count <= kRun) {  // which are converted once
+            Part<U, kRun> part;
+            for (long r = begin; r < end; ++r) {
+                const T *row = part(x + r * count, count);
+                o[r] = of_row<T>(count, [=](auto f) { return row_sum(row, count, f); });
+            }
+            return;
+        }
         for (long r = begin; r < end; ++r)
             o[r] = of_row<T>(count, [=](auto f) { return row_sum(x + r * count, count, f); });
     });

@@ -98,7 +98,16 @@ template <class T> RL_INLINE T quotient(T x, T y, T rest) {
         U *o = call.pair_out<U>("out", o_, n);                                                             \
         call.run([=] { rl::divided(x, (const U *)nullptr, (T)y, o, n, [](T a, T b, T r) { return rl::F(a, b, r); }); }); \
     }
+#define TRUNCATED(U, S)                                                                                    \
+    RL_EXPORT void rl_truncated_quotient_##S(Array *x_, Array *y_, Array *o_, long n) {                    \
+        rl::Call call("truncated_quotient");                                                               \
+        using T = rl::WideOf<U>;                                                                           \
+        const U *x = call.pair_in<U>("input", x_, n), *y = call.pair_in<U>("other", y_, n);                \
+        U *o = call.pair_out<U>("out", o_, n);                                                             \
+        call.run([=] { rl::map2(x, y, o, n, [](T a, T b) { return std::trunc(a / b); }); });               \
+    }
 #define ALL(U, S)                           \
+    TRUNCATED(U, S)                         \
     DIVISION(fmod, truncated, U, S)         \
     DIVISION(remainder, floored, U, S)      \
     DIVISION(floor_divide, quotient, U, S)

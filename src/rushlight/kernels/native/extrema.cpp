@@ -115,11 +115,13 @@ template <> struct PlaceOf<double> {
 };
 
 // The first of the largest or smallest of each of `w` columns of `count` rows `pitch` apart, and where it is; the first NaN is both.
-template <class T, bool kLeast, class Place> void first_extremes_of_columns(const T *from, T *best, Place *at, long count, long pitch, long w) {
-    std::memcpy(best, from, w * sizeof(T));
+template <class U, bool kLeast, class T, class Place>
+void first_extremes_of_columns(const U *from, T *best, Place *at, long count, long pitch, long w) {
+    Part<U, kUnit> part;
+    std::memcpy(best, part(from, w), w * sizeof(T));
     std::fill_n(at, w, Place(0));
     for (long r = 1; r < count; ++r) {
-        const T *row = from + r * pitch;
+        const T *row = part(from + r * pitch, w);
 #pragma omp simd
         for (long c = 0; c < w; ++c) {
             const T v = row[c], had = best[c];
@@ -131,23 +133,26 @@ template <class T, bool kLeast, class Place> void first_extremes_of_columns(cons
 }
 
 // The same of `count` rows of few elements, or of columns.
-template <class T, bool kLeast> void first_extremes(const T *x, T *out, int64_t *where, long outer, long count, long inner) {
-    using Place = typename PlaceOf<T>::type;  // as wide as an element
+template <class U, bool kLeast> void first_extremes(const U *x, U *out, int64_t *where, long outer, long count, long inner) {
+    using Place = typename PlaceOf<U>::type;  // as wide as what is compared
     const bool rows = inner == 1;
     if (rows) inner = outer, outer = 1;
     const long units = ceil_div(inner, kUnit);
     parallel_for(outer * units, kGrain / (count * kUnit) + 1, [=](long begin, long end) {
-        T room[kUnit * kMost], best[kUnit];
+        U room[kUnit * kMost];
+        WideOf<U> best[kUnit];
         Place at[kUnit];
         for (long u = begin; u < end; ++u) {
             const long first = u % units * kUnit, some = std::min(kUnit, inner - first);
             if (rows) {
                 put_as_columns(x + first * count, room, some, count);
-                first_extremes_of_columns<T, kLeast>(room, best, at, count, filled(some), filled(some));
+                first_extremes_of_columns<U, kLeast>(room, best, at, count, filled(some), filled(some));
             } else {
-                first_extremes_of_columns<T, kLeast>(x + u / units * count * inner + first, best, at, count, inner, some);
+                first_extremes_of_columns<U, kLeast>(x + u / units * count * inner + first, best, at, count, inner, some);
             }
-            std::memcpy(out + u / units * inner + first, best, some * sizeof(T));
+            U *to = out + u / units * inner + first;
+            if constexpr (kPlain<U>) std::memcpy(to, best, some * sizeof(U));
+            else narrow(best, to, some);
             for (long c = 0; c < some; ++c) where[u / units * inner + first + c] = at[c];
         }
     });
@@ -184,4 +189,4 @@ RL_ALL(ALL)
             else rl::first_extremes<T, false>(x, out, where, outer, count, inner);                         \
         });                                                                                                \
     }
-RL_BOTH(FIRST)
+RL_ALL(FIRST)

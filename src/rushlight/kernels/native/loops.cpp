@@ -1,8 +1,10 @@
 // Loops of NumPy's ufuncs over bfloat16 and float16 numbers, as NumPy calls them: addresses, how many, and their distances in bytes.
 // Computed in float32 and rounded once, as those that they stand in for.
+#include <algorithm>
 #include <atomic>
 #include <cfenv>
 #include <cmath>
+#include <cstring>
 
 #include "loops.h"
 #include "maps.h"
@@ -24,10 +26,10 @@ template <class S, class F> bool pairs_together(char **args, Size n, const Size 
     if (sx == kSize && sy == kSize) {
         map2(a, b, to, n, f);
     } else if (sx == kSize && sy == 0) {
-        const float one = widened(*b);
+        const auto one = widened(*b);
         map1(a, to, n, [=](auto v) -> decltype(f(v, v)) { return f(v, like(v, one)); });
     } else if (sx == 0 && sy == kSize) {
-        const float one = widened(*a);
+        const auto one = widened(*a);
         map1(b, to, n, [=](auto v) -> decltype(f(v, v)) { return f(like(v, one), v); });
     } else {
         return false;
@@ -137,6 +139,18 @@ template <class S, class F> void kinds(char **args, const Size *count, const Siz
     });
 }
 
+// Elements of two bytes as NumPy has a dtype copy its own, in the order of their bytes or in the other; without `from` those that are there.
+inline void copied(char *to, Size by, const char *from, Size step, Size n, bool swap) {
+    constexpr Size kBytes = sizeof(uint16_t);
+    if (!from) from = to, step = by;
+    if (!swap && by == kBytes && step == kBytes) return void(std::memmove(to, from, n * kBytes));
+    if (!swap && by == kBytes && step == 0) return void(std::fill_n(reinterpret_cast<uint16_t *>(to), n, at<uint16_t>(const_cast<char *>(from), 0)));
+    for (Size i = 0; i < n; ++i) {
+        const uint16_t bits = at<uint16_t>(const_cast<char *>(from), i * step);
+        at<uint16_t>(to, i * by) = swap ? (uint16_t)(bits << 8 | bits >> 8) : bits;
+    }
+}
+
 // A NaN wins, the first of two; in two steps, of which compilers make SIMD code.
 // Of zeros of both signs the second of bfloat16, as of float32, and the first of float16, as NumPy has it.
 template <class S, class V> RL_INLINE V larger(V x, V y) {
@@ -213,6 +227,14 @@ template <class S> void neighbours(char **args, const Size *count, const Size *s
     }
 #define QUIET(NAME, KIND, PARAMETERS, EXPR) LOOPS(NAME, KIND, PARAMETERS, EXPR, std::feclearexcept(FE_INVALID))
 #define LOOP(NAME, KIND, PARAMETERS, EXPR) LOOPS(NAME, KIND, PARAMETERS, EXPR, )
+// What has the same bits in both.
+#define BITS(NAME, KIND, PARAMETERS, EXPR)                                                                    \
+    RL_EXPORT void rl_loop_##NAME##_bf16(char **args, const intptr_t *n, const intptr_t *step, void *) {      \
+        rl::KIND<uint16_t>(args, n, step, [] PARAMETERS { return EXPR; });                                    \
+    }                                                                                                         \
+    RL_EXPORT void rl_loop_##NAME##_f16(char **args, const intptr_t *n, const intptr_t *step, void *) {       \
+        rl::KIND<uint16_t>(args, n, step, [] PARAMETERS { return EXPR; });                                    \
+    }
 // For each a place for the loop that NumPy had for float16, which is called for sums of rows.
 #define SUMS(NAME, EXPR)                                                                                      \
     extern "C" {                                                                                              \
@@ -232,9 +254,9 @@ SUMS(multiply, x * y)
 SUMS(true_divide, x / y)
 QUIET(maximum, extremes, (auto x, auto y), rl::larger<S>(x, y))
 QUIET(minimum, extremes, (auto x, auto y), rl::smaller<S>(x, y))
-LOOP(copysign, pairs, (float x, float y), std::copysign(x, y))
-LOOP(negative, singles, (auto x), -x)
-LOOP(absolute, singles, (auto x), rl::magnitude(x))
+BITS(copysign, pairs, (auto x, auto y), (uint16_t)((x & 0x7fff) | (y & 0x8000)))
+BITS(negative, singles, (auto x), (uint16_t)(x ^ 0x8000))
+BITS(absolute, singles, (auto x), (uint16_t)(x & 0x7fff))
 LOOP(square, singles, (auto x), x * x)
 LOOP(sqrt, singles, (float x), std::sqrt(x))
 LOOP(reciprocal, singles, (auto x), 1.0f / x)
@@ -258,3 +280,6 @@ QUIET(logical_or, truths, (float x, float y), (x != 0) | (y != 0))
 QUIET(logical_xor, truths, (float x, float y), (x != 0) != (y != 0))
 RL_EXPORT void rl_loop_nextafter_bf16(char **args, const intptr_t *n, const intptr_t *step, void *) { rl::neighbours<rl::Bf16>(args, n, step); }
 RL_EXPORT void rl_loop_nextafter_f16(char **args, const intptr_t *n, const intptr_t *step, void *) { rl::neighbours<rl::F16>(args, n, step); }
+RL_EXPORT void rl_loop_copies(char *to, intptr_t by, const char *from, intptr_t step, intptr_t n, int swap, void *) {
+    rl::copied(to, by, from, step, n, swap);
+}

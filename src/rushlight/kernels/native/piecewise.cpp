@@ -76,6 +76,8 @@ template <class T> RL_INLINE T leaky(T sign, T v, T slope) {
 
 UNARY(sign, T((v > 0) - (v < 0)))
 UNARY(hardswish, v * rl::clamp(v + 3, T(0), T(6)) * T(1.0 / 6))
+UNARY(hardsigmoid, rl::clamp(v + 3, T(0), T(6)) / 6)
+UNARY(softsign, v / (1 + (v < 0 ? -v : v)))
 UNARY(angle_of_real, v != v ? v : v < 0 ? T(3.14159265358979323846) : T(0))
 BINARY(not_0_backward, v == 0 ? T(0) : g)
 BINARY(hardswish_backward, rl::hardswish_slope(g, v))
@@ -149,6 +151,14 @@ BINARY(hardswish_backward, rl::hardswish_slope(g, v))
         U *o = call.pair_out<U>("out", o_, n);                                                              \
         const T a = (T)limit;                                                                               \
         call.run([=] { rl::map1(x, o, n, [=](T v) { return (v >= -a) & (v <= a) ? T(0) : v; }); });         \
+    }                                                                                                       \
+    RL_EXPORT void rl_softshrink_##S(Array *x_, Array *o_, long n, double limit) {                          \
+        rl::Call call("softshrink");                                                                        \
+        using T = rl::WideOf<U>;                                                                            \
+        const U *x = call.pair_in<U>("input", x_, n);                                                       \
+        U *o = call.pair_out<U>("out", o_, n);                                                              \
+        const T a = (T)limit;                                                                               \
+        call.run([=] { rl::map1(x, o, n, [=](T v) { return v - rl::clamp(v, -a, a); }); });                 \
     }                                                                                                       \
     RL_EXPORT void rl_finite_##S(Array *x_, Array *o_, long n, double nan, double above, double below) {    \
         rl::Call call("finite");                                                                            \

@@ -47,19 +47,39 @@ template <class F> void by_blocks(long n, F f) {
     });
 }
 
-template <class T> void power(const T *x, T *o, long n, long exponent) {
-    by_blocks(n, [=](long at, long some) { power_of_some(x + at, o + at, some, exponent); });
+// Some numbers where they go, or on their way to 16 bits.
+template <class U> struct Made {
+    alignas(64) float room[kPlain<U> ? 1 : kBlock];
+    WideOf<U> *at(U *o) {
+        if constexpr (kPlain<U>) return o;
+        else return room;
+    }
+    void put(U *o, long n) const {
+        if constexpr (!kPlain<U>) narrow(room, o, n);
+    }
+};
+
+template <class U> void power(const U *x, U *o, long n, long exponent) {
+    by_blocks(n, [=](long at, long some) {
+        Part<U, kBlock> part;
+        Made<U> made;
+        power_of_some(part(x + at, some), made.at(o + at), some, exponent);
+        made.put(o + at, some);
+    });
 }
 
 // g * (x^(exponent - 1) * exponent)
-template <class T> void power_backward(const T *g, const T *x, T *o, long n, long exponent) {
+template <class U, class T = WideOf<U>> void power_backward(const U *g, const U *x, U *o, long n, long exponent) {
     by_blocks(n, [=](long at, long some) {
         T slope[kBlock];
-        power_of_some(x + at, slope, some, exponent - 1);
-        const T *from = g + at;
-        T *to = o + at;
+        Part<U, kBlock> part, given;
+        Made<U> made;
+        power_of_some(part(x + at, some), slope, some, exponent - 1);
+        const T *from = given(g + at, some);
+        T *to = made.at(o + at);
 #pragma omp simd
         for (long i = 0; i < some; ++i) to[i] = from[i] * (slope[i] * (T)exponent);
+        made.put(o + at, some);
     });
 }
 
@@ -79,4 +99,4 @@ template <class T> void power_backward(const T *g, const T *x, T *o, long n, lon
         T *o = call.pair_out<T>("out", o_, n);                                                           \
         call.run([=] { rl::power_backward(g, x, o, n, exponent); });                                     \
     }
-RL_BOTH(ALL)
+RL_ALL(ALL)

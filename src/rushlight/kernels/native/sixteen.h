@@ -46,6 +46,7 @@ RL_INLINE float of_bits(uint32_t x) {
     return out;
 }
 
+RL_INLINE uint16_t widened(uint16_t x) { return x; }  // bits
 RL_INLINE float widened(float x) { return x; }
 RL_INLINE double widened(double x) { return x; }
 RL_INLINE float widened(Bf16 x) { return of_bits((uint32_t)x.bits << 16); }
@@ -173,6 +174,7 @@ template <class F, class... X> constexpr bool kOfLanes = false;
 #endif
 
 // A number as a vector has it, and the sizes of numbers: of single ones, and of vectors.
+RL_INLINE uint16_t like(uint16_t, uint16_t one) { return one; }
 RL_INLINE float like(float, float one) { return one; }
 RL_INLINE float magnitude(float x) { return of_bits(bits_of(x) & 0x7fffffffu); }
 #if defined(RL_SIXTEEN)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,9 @@ FUNCTIONS_OF_TWO = (
 BORROWED = FUNCTIONS + FUNCTIONS_OF_TWO
 
 BFLOAT16, FLOAT16, BOOL = (np.dtype(t).num for t in (bfloat16, np.float16, np.bool_))
+KINDS_OF_16 = {dtype.num: dtype for dtype in (np.dtype(bfloat16), np.dtype(np.float16))}
 TAKEN: set[tuple[str, int]] = set()  # the ufuncs that have them, and of which dtype
+DTYPES: dict[str, set[np.dtype[Any]]] = defaultdict(set)  # the same by name
 
 REGISTER, REPLACE = 2, 30  # the places of both functions in the table of NumPy's interface for ufuncs
 
@@ -55,7 +58,27 @@ def install(lib: Any) -> bool:
                 if not give(lib, name, kinds):
                     return False
                 TAKEN.add((name, number))
+                DTYPES[name].add(KINDS_OF_16[number])
+        _copying(lib)
     return bool(TAKEN)
+
+
+# The place in NumPy's C interface for arrays of the function that tells how a dtype is handled, and in what that returns, behind
+# 21 conversions, reading and writing of one, the place of the function that copies elements.
+FUNCTIONS_OF_DTYPE, COPIES = 365, 23
+LAYOUT = 2 << 24  # the version of NumPy's interface that this holds of, told by the function at its first place
+
+
+def _copying(lib: Any) -> None:
+    """Have NumPy copy bfloat16 numbers by a function of a library: those that are broadcast are copied before a ufunc takes them."""
+    import ctypes
+
+    table = interface("_ARRAY_API")
+    if ctypes.CFUNCTYPE(ctypes.c_uint)(table[0] or 0)() != LAYOUT:
+        return
+    functions = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(table[FUNCTIONS_OF_DTYPE] or 0)
+    place = (ctypes.c_void_p * (COPIES + 1)).from_address(functions(np.dtype(bfloat16)))
+    place[COPIES] = ctypes.cast(lib.rl_loop_copies, ctypes.c_void_p).value
 
 
 def _signatures(number: int) -> list[tuple[str, list[int]]]:
@@ -65,14 +88,14 @@ def _signatures(number: int) -> list[tuple[str, list[int]]]:
     return [(name, kinds) for names, kinds in shapes for name in names]
 
 
-def interface() -> Any:
-    """The table of NumPy's C interface for ufuncs."""
+def interface(name: str = "_UFUNC_API") -> Any:
+    """The table of NumPy's C interface for ufuncs, or of another."""
     import ctypes
 
     inner: Any = importlib.import_module("numpy._core._multiarray_umath")
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return ctypes.cast(pointer(inner._UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))
+    return ctypes.cast(pointer(getattr(inner, name), None), ctypes.POINTER(ctypes.c_void_p))
 
 
 def _lend(lib: Any, name: str) -> bool:

@@ -49,13 +49,11 @@ def in_one_order(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _lies_otherwise(x: Array, shape: tuple[int, ...]) -> bool:
-    """Whether elements that are neighbours in C order are none in `x`; of NumPy's own dtypes one that stands for a row is no matter."""
+    """Whether elements that are neighbours in C order are none in `x`; one that stands for a row is no matter."""
     if x.itemsize < 2 or x.itemsize not in WORDS or x.dtype.hasobject or not x.flags.aligned or x.ndim < 2:
         return False
     step = x.strides[-1]
-    if x.shape == shape and (step or x.dtype.kind == "V"):
-        return bool(step != x.itemsize and not x.flags.c_contiguous and x.shape[-1] > 1)
-    return bool(x.dtype.kind == "V" and x.shape[-1] == 1 < shape[-1] and x.size > 1)
+    return bool(step and x.shape == shape and step != x.itemsize and not x.flags.c_contiguous and x.shape[-1] > 1)
 
 
 def _fits(arrays: Sequence[Any], shape: tuple[int, ...]) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rushlight.kernels.dispatch import FLOAT32, Array
+from rushlight.kernels.dispatch import FLOAT32, Array, summed_in
 from rushlight.kernels.elementwise import quiet
 from rushlight.kernels.maps import each
 
@@ -18,8 +18,8 @@ _MOST = 64
 
 
 def has_whole_power(dtype: np.dtype[np.floating], exponent: float) -> bool:
-    """Whether products of elements are as exact as a power: of float32, whose factors are double, and where there are few."""
-    return exponent in _FEW or (dtype == FLOAT32 and 0 < abs(exponent) <= _MOST)
+    """Whether products of elements are as exact as a power: of float32 and 16 bits, whose factors are double, and where there are few."""
+    return exponent in _FEW or (summed_in(dtype) == FLOAT32 and 0 < abs(exponent) <= _MOST)
 
 
 def _by_squares(x: Array, exponent: int) -> Array:
@@ -33,7 +33,7 @@ def _by_squares(x: Array, exponent: int) -> Array:
     return np.asarray(1 / found if exponent < 0 else found).astype(x.dtype)
 
 
-@each(sixteen=False)
+@each()
 def whole_power(x: Array, exponent: int) -> Array:
     """x^exponent, where `has_whole_power` says so."""
     with quiet():
@@ -44,7 +44,7 @@ def whole_power(x: Array, exponent: int) -> Array:
         return np.asarray(np.true_divide(1, power) if exponent < 0 else power)
 
 
-@each(sixteen=False)
+@each()
 def whole_power_backward(g: Array, x: Array, exponent: int) -> Array:
     """g * (x^(exponent - 1) * exponent), where `has_whole_power` says so of that power."""
     with quiet():

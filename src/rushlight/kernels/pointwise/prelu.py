@@ -11,13 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, dense, memory_order, native
-from rushlight.kernels.native.signatures import exports
+from rushlight.kernels.dispatch import (
+    Array,
+    bits,
+    dense,
+    is_half,
+    memory_order,
+    rounded,
+    rows_of,
+    summed_in,
+    through_float32,
+)
+from rushlight.kernels.native.signatures import exports_of_rows
 from rushlight.kernels.sums import add_up
 
 __all__ = ["prelu", "prelu_backward"]
 
-exports(
+exports_of_rows(
     # prelu.cpp: what the slopes are for, input, slopes, result; elements before, in and behind the dimension of the slopes
     prelu="aaaannn",
     # gradient, input, parts of the slopes' gradient
@@ -35,9 +45,9 @@ def prelu(x: Array, weight: Array) -> Array:
         return prelu(x.transpose(order), _turned(weight, order)).transpose(np.argsort(order))
     table, sizes = _native(x, weight)
     if table is None:
-        return _plain(x, weight)
+        return through_float32(_plain, x.dtype, x, weight) if is_half(x.dtype) else _plain(x, weight)
     out = np.empty_like(x)
-    table.prelu(x, x, weight.reshape(-1), out, *sizes)
+    table.prelu(bits(x), bits(x), bits(weight.reshape(-1)), bits(out), *sizes)
     return out
 
 
@@ -50,7 +60,9 @@ def prelu_backward(g: Array, x: Array, weight: Array, of_input: bool, of_weight:
         back = np.argsort(order)
         return tuple(None if to is None else to.transpose(back) for to in (to_input, to_weight))
     if _native(x, weight)[0] is None or g.dtype != x.dtype or g.shape != x.shape:
-        return _plain_backward(g, x, weight, of_input, of_weight)
+        half = x.dtype if is_half(x.dtype) else None
+        given = g, x, weight, of_input, of_weight
+        return _plain_backward(*given) if half is None else through_float32(_plain_backward, half, *given)
     to_input = np.empty_like(x) if of_input else None
     return to_input, _backward(g, x, weight, to_input, of_weight)
 
@@ -61,13 +73,13 @@ def _backward(g: Array, x: Array, weight: Array, to_input: Array | None, of_weig
         return _by_parts(g, x, weight, to_input, of_weight)
     table, sizes = _native(x, weight)
     if to_input is not None:
-        table.prelu(g, x, weight.reshape(-1), to_input, *sizes)
+        table.prelu(bits(g), bits(x), bits(weight.reshape(-1)), bits(to_input), *sizes)
     if not of_weight:
         return None
     outer, channels, inner = sizes
-    parts = np.empty((-(-outer // ROWS) if inner == 1 else outer, channels), x.dtype)
-    table.prelu_parts(g, x, parts, *sizes)
-    return add_up(parts, (0,)).reshape(weight.shape)
+    parts = np.empty((-(-outer // ROWS) if inner == 1 else outer, channels), summed_in(x.dtype))
+    table.prelu_parts(bits(g), bits(x), parts, *sizes)
+    return rounded(add_up(parts, (0,)), x.dtype).reshape(weight.shape)
 
 
 def _by_parts(g: Array, x: Array, weight: Array, to_input: Array | None, of_weight: bool) -> Any:
@@ -103,7 +115,7 @@ def _turned(weight: Array, order: list[int]) -> Array:
 def _native(x: Array, weight: Array) -> tuple[Any, tuple[int, int, int]]:
     """The native kernels, and the elements before, in and behind the dimension of slopes; None where there is no such."""
     none = (0, 0, 0)
-    table = native(x.dtype) if x.size > SMALL and dense(x) and dense(weight) and weight.dtype == x.dtype else None
+    table = rows_of(x.dtype) if x.size > SMALL and dense(x) and dense(weight) and weight.dtype == x.dtype else None
     if table is None or weight.ndim > x.ndim:
         return None, none
     shape = (1,) * (x.ndim - weight.ndim) + weight.shape

@@ -226,12 +226,10 @@ logsigmoid.grad("input", raw=_logsigmoid_raw)(lambda g, input: g * ops.sigmoid(-
 # softsign, tanhshrink ----------------------------------------------------------------------------------------
 
 
-@elementwise(ns=F, method=False, inplace=False, takes_out=False)
+@elementwise(ns=F, half=None, method=False, inplace=False, takes_out=False)
 def softsign(input: Array) -> Array:
     """input / (1 + |input|).  (*) -> (*)"""
-    out = np.asarray(np.abs(input))
-    out += 1
-    return np.divide(input, out, out=out if out.dtype == input.dtype else None)
+    return input / (np.abs(input) + 1) if input.dtype.kind == "c" else backend.softsign(input)
 
 
 @softsign.grad("input")

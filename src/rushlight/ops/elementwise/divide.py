@@ -120,15 +120,14 @@ def div_floor(input: Array, other: Array) -> Array:
     return backend.floor_divide(input, other)
 
 
-@elementwise(aten=("div.Tensor_mode(input, other, *, rounding_mode='trunc')",), promote="arith", ns=None, saved_as={"rounding_mode": always("trunc")}, refuse="bc",
+@elementwise(aten=("div.Tensor_mode(input, other, *, rounding_mode='trunc')",), promote="arith", ns=None, half=None, saved_as={"rounding_mode": always("trunc")}, refuse="bc",
              grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)}, numbers=True, exact=True)  # fmt: skip
 def div_trunc(input: Array, other: Array) -> Array:
     """The quotient rounded toward zero.  (*), (*) -> (*)"""
     refuse_zero("div", input, other)
     if input.dtype.kind in "iu":
         return np.floor_divide(input - np.fmod(input, other), other)
-    quotient = np.asarray(backend.true_divide(input, other))
-    return backend.trunc(quotient, out=quotient)
+    return backend.truncated_quotient(input, other)
 
 
 def _refused(name: str) -> Callable[..., Any]:

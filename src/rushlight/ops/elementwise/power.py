@@ -146,6 +146,8 @@ def _power_of_halves(x: Array, exponent: Array | float) -> Array:
     by: Any = exponent.item() if exponent.__class__ is ndarray and not np.ndim(exponent) else exponent
     if by.__class__ is not ndarray and by in ONCE:
         return np.asarray(QUICK[by](x)).astype(x.dtype, copy=False)
+    if by.__class__ is not ndarray and by == by // 1 and kernels.has_whole_power(x.dtype, by):
+        return kernels.whole_power(x, int(by))
     number = exponent.__class__ is not ndarray
     if number and by in HALF_ROOTS:
         return np.asarray(HALF_ROOTS[by](x))

@@ -24,7 +24,6 @@ from rushlight.dispatch.operands import check_tensor, raw
 from rushlight.dispatch.options import made
 from rushlight.dispatch.registry import NAMESPACES, elementwise, function, inplace_of, known_as, op
 from rushlight.generator import default_generator
-from rushlight.kernels.dispatch import up
 from rushlight.ops.elementwise.floats import is_float, is_real, require
 from rushlight.ops.elementwise.shared import limited, recording
 from rushlight.ops.random.random import source
@@ -219,7 +218,14 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 publish_inplace("leaky_relu_", leaky_relu_, F)
 
 
-@op(aten=("_prelu_kernel",), name="prelu_kernel", shape=shapes.dense, repeatable=True, batch=families.targeted)
+@op(
+    aten=("_prelu_kernel",),
+    name="prelu_kernel",
+    half=None,
+    shape=shapes.dense,
+    repeatable=True,
+    batch=families.targeted,
+)
 def prelu_op(input: Array, weight: Array) -> Array:
     """input where over 0, else weight * input, broadcast.  (*), (*) -> (*)"""
     if weight.size == 1 and weight.dtype == input.dtype and weight.ndim <= input.ndim:
@@ -228,7 +234,7 @@ def prelu_op(input: Array, weight: Array) -> Array:
 
 
 def _prelu_raw(g: Array, input: Array, weight: Array, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-    return backend.prelu_backward(*up(g, input, weight), *needs)
+    return backend.prelu_backward(g, input, weight, *needs)
 
 
 @prelu_op.grad("input", "weight", raw=_prelu_raw, uses={"input": "input weight", "weight": "input"})
@@ -390,21 +396,15 @@ def _sixth(g: Array | Tensor, out: Array | Tensor) -> object:
     return gated(g, out if raw(out).dtype == bool else strictly(out, 0.0, 1.0)) * (1 / 6)  # see `gates`
 
 
-@elementwise(aten_gradient="hardsigmoid_backward(g, input)", ns=None, promote=None, grads={"input": _sixth},
+@elementwise(aten_gradient="hardsigmoid_backward(g, input)", ns=None, half=None, promote=None, grads={"input": _sixth},
              gates=lambda x: strictly.op.forward(x, 0.0, 1.0))  # fmt: skip
 def hardsigmoid_op(input: Array) -> Array:
     """min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
-    require(input.dtype.kind == "f", "hardsigmoid", input)
-    return _hardsigmoid(input, np.empty_like(input))
+    require(is_float(input.dtype), "hardsigmoid", input)
+    return backend.hardsigmoid(input)
 
 
-def _hardsigmoid(x: Array, out: Array) -> Array:
-    np.add(x, 3, out=out)
-    np.clip(out, 0, 6, out=out)
-    return np.divide(out, 6, out=out)
-
-
-hardsigmoid_op.into(lambda x: _hardsigmoid(x, x))
+hardsigmoid_op.into(lambda x: backend.hardsigmoid(x, out=x))
 _hardsigmoid_ = inplace_of(hardsigmoid_op.op)
 
 
@@ -509,6 +509,7 @@ NAMESPACES[F]["hardshrink"] = hardshrink
 @op(
     aten=("softshrink(input, lambd=0.5)",),
     aten_gradient="softshrink_backward(g, input, lambd)",
+    half=None,
     shape=shapes.same,
     repeatable=True,
     batch=families.targeted,
@@ -517,8 +518,7 @@ NAMESPACES[F]["hardshrink"] = hardshrink
 )
 def softshrink_op(input: Array, lambd: float) -> Array:
     """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*)"""
-    out = np.clip(input, -lambd, lambd, out=np.empty_like(input))
-    return np.subtract(input, out, out=out)
+    return backend.softshrink(input, lambd)
 
 
 softshrink_op.grad("input", raw=lambda g, out, lambd: _shrunk_raw(g, out, 0.0))(

@@ -111,9 +111,8 @@ def _in_one_pass(input: Array, dim: int | None) -> bool:
 
 
 def _found_at_once(input: Array, dim: int, function_name: str) -> tuple[Array, Array]:
-    wide = widened(input) if is_half(input.dtype) else input
-    values, index = backend.first_extreme(wide, dim, function_name == "argmin")
-    return (rounded(values, input.dtype) if wide is not input else values), index
+    values, index = backend.first_extreme(input, dim, function_name == "argmin")
+    return values, index
 
 
 @op(aten=("max.dim(input, dim, keepdim=False)",), half=None, name="max", outputs=("values", "indices"), differentiable=(0,),

@@ -75,11 +75,12 @@ def fold(ufunc: Any, x: Array, dim: Any, keepdim: bool = False, **options: Any) 
             return COUNTS[ufunc](known, count(x.shape, dim))
     if ufunc is np.add and not options and is_small(x):
         return total(x, dim, keepdim)
-    if ufunc is np.add and x.size > BLOCK and x.dtype in HALVES and options == {"dtype": FLOAT32}:
+    if ufunc is np.add and x.dtype in HALVES and options == {"dtype": FLOAT32}:
         found = joined("sum", x, dim, keepdim, FLOAT32)
         if found is not None:
             return found
-        return fold_of(ufunc, widened, x, dim, keepdim)
+        if x.size > BLOCK:
+            return fold_of(ufunc, widened, x, dim, keepdim)
     if ufunc in FOLDS and x.dtype in HALVES and (ufunc is np.multiply or (ufunc.__name__, x.dtype.num) not in TAKEN):
         return recast(fold(ufunc, widened(x), dim, keepdim, **options), x.dtype)
     if ufunc is np.add and x.size > SMALL and "where" not in options:

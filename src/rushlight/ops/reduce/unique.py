@@ -17,6 +17,7 @@ from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import made, on_meta_alone, shape_alone
 from rushlight.dispatch.registry import function, op
+from rushlight.kernels.dispatch import is_half
 from rushlight.levels.batch import everything, of_one_shape
 from rushlight.ops.reduce.extrema import ordered
 from rushlight.ops.reduce.sums import tensor_argument
@@ -162,7 +163,7 @@ def place_values(name: str, sequence: Array, values: Array, right: bool, sorter:
     """Where values belong in each row of sequences of one or more dimensions."""
     kind = np.int32 if int32 else np.int64
     sequence, values = (x.astype(np.uint8) if x.dtype.kind == "b" else x for x in (sequence, values))
-    if sequence.dtype.kind == "V":
+    if is_half(sequence.dtype) and (sequence.dtype == values.dtype or sequence.dtype.kind == "V"):
         sequence, values = sequence.astype(np.float32), np.asarray(values).astype(np.float32)
     if sequence.ndim > 1 and sequence.shape[:-1] != values.shape[:-1]:
         raise RuntimeError(f"{name}: boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
