@@ -182,6 +182,12 @@ TECHNIQUES: dict[str, tuple[Technique, str, str, snippets.Snippet]] = {
         "Gradients stay until the next forward; calling zero_grad() after step() frees them before it.",
         snippets.zero_grad,
     ),
+    "no_grad": (
+        techniques.without_gradients,
+        "Evaluate under torch.no_grad()",
+        "{share} of the peak ({bytes}) was saved for a backward that never came, most of it by {what}.",
+        snippets.no_grad,
+    ),
     "checkpoint": (
         techniques.checkpointed,
         "Recompute {what} in backward",

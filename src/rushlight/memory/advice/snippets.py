@@ -49,6 +49,11 @@ def zero_grad(what: Applied, peak: int) -> str:
     return "optimizer.step()\noptimizer.zero_grad()  # here, not before the next backward"
 
 
+def no_grad(what: Applied, peak: int) -> str:
+    """A forward that records nothing."""
+    return "with torch.no_grad():  # around what no backward follows\n    output = model(x)"
+
+
 def checkpoint(what: Applied, peak: int) -> str:
     """The parts wrapped in a store that computes again."""
     names = re.split(r"\.", what.what) if re.fullmatch(r"[\w.*]+", what.what) else ["*"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import NamedTuple
 
@@ -167,6 +168,98 @@ def saved(run: Run) -> np.ndarray:
     blocks = blocks[(run.phase_of(birth[blocks]) == "forward") & (run.phase_of(death[blocks]) == "backward")]
     found: np.ndarray = blocks[np.argsort(birth[blocks], kind="stable")]
     return found
+
+
+def without_gradients(run: Run) -> Applied | None:
+    """What a forward saved and no backward came for dies as soon as the model has gone on, as where nothing is recorded.
+
+    When the script lets go of it is not known.  What is made where the script comes by again (`x = relu(layer(x))` in a loop)
+    is taken to stay until it has; of what a part of the model saves ("layers.3") the last as long as it did, since others may
+    use it, and the rest until the part ends; what is the only one until the part after it ends.
+    """
+    blocks = passed_by(run)
+    if not len(blocks):
+        return None
+    death = run.lives.death[blocks]
+    begins, names = stretches(run)
+    place = np.searchsorted(begins, run.lives.birth[blocks], side="right") - 1
+    whole = np.append(begins, [run.end, run.end])
+    again, after = come_by_again(names), parts_after(names)
+    words = [name.partition(".")[0] for name in names]
+    wide = np.cumsum([0, *(one != other for one, other in itertools.pairwise(words))])[place]
+    stops = np.where(is_alone(place), whole[after[place]], whole[place + 1])
+    stops[(is_last(place) & ~is_alone(place)) | (is_last(wide) & ~is_alone(wide))] = run.end
+    repeated = whole[again[place]] < death
+    stops[repeated] = whole[again[place] + 1][repeated]
+    gone = changes(blocks, stops, death, run.size[blocks])
+    return Applied(gone, at_peak(run, blocks), place_of(run, int(blocks[run.size[blocks].argmax()])), len(blocks))
+
+
+def stretches(run: Run) -> tuple[np.ndarray, list[str]]:
+    """Where forward goes from one part of the model to another, and the names of the parts."""
+    birth = run.lives.birth
+    made = np.flatnonzero(run.phase_of(birth) == "forward")
+    made = made[np.argsort(birth[made], kind="stable")]
+    parts = [part_of(name) for name in [*run.recording.modules, ""]]
+    names = [parts[at] for at in run.recording.module[made].tolist()]
+    first = [i for i, name in enumerate(names) if i == 0 or name != names[i - 1]]
+    return birth[made][first], [names[i] for i in first]
+
+
+def is_alone(groups: np.ndarray) -> np.ndarray:
+    """Of a row of numbers that do not fall, whether each is the only one of its kind."""
+    found: np.ndarray = np.bincount(groups)[groups] == 1
+    return found
+
+
+def is_last(groups: np.ndarray) -> np.ndarray:
+    """Of such a row, whether each is the last of its kind."""
+    return np.append(groups[1:] != groups[:-1], True)
+
+
+def come_by_again(names: list[str]) -> np.ndarray:
+    """For each of a row of names the place where it is met next, or that behind the last."""
+    found, met = np.full(len(names), len(names), np.int64), dict[str, int]()
+    for place in reversed(range(len(names))):
+        found[place] = met.get(names[place], len(names))
+        met[names[place]] = place
+    return found
+
+
+def parts_after(names: list[str]) -> np.ndarray:
+    """For each of a row of parts the place behind the one that follows it: behind all of "u1.0", "u1.1" after "d1"."""
+    found = np.arange(len(names), dtype=np.int64) + 2
+    for place in reversed(range(len(names) - 1)):
+        word, following = (name.partition(".")[0] for name in names[place : place + 2])
+        if word != following:
+            end = place + 2
+            while end < len(names) and names[end].partition(".")[0] == following:
+                end += 1
+            found[place] = end
+    return found
+
+
+def passed_by(run: Run) -> np.ndarray:
+    """Activations that are freed before any backward begins, in the order of their births.
+
+    Not those of a forward that has saved what a backward frees: some results are given up there for a bit of each element.
+    """
+    birth, death = run.lives
+    blocks = run.of(ACTIVATION)
+    blocks = blocks[run.phase_of(birth[blocks]) == "forward"]
+    backward = np.concatenate([[-1], run.starts("backward"), [run.end]])
+    place = np.searchsorted(backward, birth[blocks])
+    used = np.sort(birth[saved(run)])
+    training = np.searchsorted(used, death[blocks]) > np.searchsorted(used, backward[place - 1])
+    blocks = blocks[(death[blocks] < backward[place]) & ~training]
+    found: np.ndarray = blocks[np.argsort(birth[blocks], kind="stable")]
+    return found
+
+
+def part_of(module: str) -> str:
+    """The part of the model that a module is in: up to the first number in its name, or its first word."""
+    found = re.match(r"(.*?(?:^|\.)\d+)(?:\.|$)", module)
+    return found[1] if found else module.partition(".")[0]
 
 
 def offloaded(run: Run) -> Applied | None:
