@@ -240,18 +240,23 @@ def parts_after(names: list[str]) -> np.ndarray:
 
 
 def passed_by(run: Run) -> np.ndarray:
-    """Activations that are freed before any backward begins, in the order of their births.
+    """Activations that no backward came for, in the order of their births: freed before the next one begins, or, of the last
+    batch of an evaluation, which a variable keeps, in a later forward.
 
     Not those of a forward that has saved what a backward frees: some results are given up there for a bit of each element.
     """
     birth, death = run.lives
     blocks = run.of(ACTIVATION)
-    blocks = blocks[run.phase_of(birth[blocks]) == "forward"]
+    blocks = blocks[(run.phase_of(birth[blocks]) == "forward") & (death[blocks] < run.end)]
     backward = np.concatenate([[-1], run.starts("backward"), [run.end]])
     place = np.searchsorted(backward, birth[blocks])
+    former, following = backward[place - 1], backward[place]
+    before = death[blocks] < following
     used = np.sort(birth[saved(run)])
-    training = np.searchsorted(used, death[blocks]) > np.searchsorted(used, backward[place - 1])
-    blocks = blocks[(death[blocks] < backward[place]) & ~training]
+    training = np.searchsorted(used, np.where(before, death[blocks], birth[blocks])) > np.searchsorted(used, former)
+    trains_after = np.searchsorted(used, following) > np.searchsorted(used, birth[blocks])
+    kept_on = trains_after & (run.phase_of(death[blocks]) == "forward")
+    blocks = blocks[~training & (before | kept_on)]
     found: np.ndarray = blocks[np.argsort(birth[blocks], kind="stable")]
     return found
 
