@@ -143,3 +143,44 @@ def test_sizes_of_buckets() -> None:
         _BucketCapacityConfig.create(None, [1], use_python_reducer=True)
     with pytest.raises(NotImplementedError, match=r"grad|supported"):
         torch.distributed.algorithms.model_averaging.utils.get_params_to_average([1])
+
+
+@several
+def test_what_does_not_fit_is_said_on_all_processes(tmp_path: Path) -> None:
+    assert lines(tmp_path, HEAD + """\
+from torch.distributed.algorithms.join import Join, Joinable, JoinHook
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.distributed.optim.zero_redundancy_optimizer import _broadcast_object
+refused(RuntimeError, "rank 1 has the parameter weight", lambda: DDP(nn.Linear(2, 2 + r)))
+refused(RuntimeError, "rank 1 has 3 parameters, rank 0 2", lambda: DDP(nn.ParameterList([torch.ones(1)] * (2 + r))))
+model = DDP(Two()); assert (model.device, model.device_type) == (torch.device("cpu"), "cpu")
+model.register_comm_hook(None, lambda state, bucket: bucket.buffer()); refused(TypeError, "returns a torch.futures.Future", model(1.).backward)
+def wrong(state: object, bucket: dist.GradBucket) -> int: ...
+refused(ValueError, "return annotation", lambda: DDP(Two()).register_comm_hook(None, wrong))
+class Counts(Joinable):
+    def __init__(self): self.seen, self.last = [], None
+    def step(self):
+        Join.notify_join_context(self); x = torch.ones(1); dist.all_reduce(x); self.seen.append(x.item())
+    def join_hook(self, **options):
+        hook, owner = JoinHook(), self
+        hook.main_hook = lambda: dist.all_reduce(torch.zeros(1))
+        hook.post_hook = lambda last: setattr(owner, "last", last)
+        return hook
+    join_device, join_process_group = torch.device("cpu"), dist.group.WORLD
+counts = Counts()
+with Join([counts]):
+    for _ in range(2 + 2 * r): counts.step()
+assert counts.seen == [2, 2, 1, 1][:2 + 2 * r] and counts.last == (r == 1) and isinstance(model, Joinable)
+refused(TypeError, "abstract", Joinable)
+def ends():
+    with Join([counts], throw_on_early_termination=True):
+        for _ in range(2 + 2 * r): counts.step()
+refused(RuntimeError, "Detected at least one rank" if r else "Rank 0 exhausted all inputs", ends)
+optimizer = ZeroRedundancyOptimizer([nn.Parameter(torch.ones(k)) for k in (9, 7, 5, 3)], torch.optim.SGD, lr=.1)
+assert [[p.numel() for p in groups[0]["params"]] for groups in optimizer._partition_parameters()] == [[9, 3], [7, 5]]
+refused(ValueError, "dense", lambda: ZeroRedundancyOptimizer([torch.sparse_coo_tensor(size=(2, 3))], torch.optim.SGD, lr=.1))
+assert _broadcast_object(r, 1) == 1
+refused(ValueError, "do not implement forward", lambda: fully_shard(nn.ModuleList([nn.Linear(2, 2)])))
+print("well"); dist.destroy_process_group()
+""") == ["well", "well"]  # fmt: skip

@@ -20,9 +20,10 @@ import numpy as np
 from rushlight.basics import groups
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.collectives import ReduceOp, all_reduce, broadcast
-from rushlight.distributed.objects import broadcast_object_list
+from rushlight.distributed.objects import all_gather_object, broadcast_object_list
 from rushlight.engine.accumulate import LATER, post_hook, resumed
 from rushlight.engine.run import queue_callback
+from rushlight.futures import Future
 from rushlight.sparse import construct
 from rushlight.storage import bump, settle
 from rushlight.tensor import Tensor, wrap
@@ -255,6 +256,10 @@ class Reducer:
         if self.hook is not None:
             sent = GradBucket(bucket.index, buffer, bucket.params, bucket.index == len(self.buckets) - 1)
             future = self.hook(self.state, sent)
+            if not isinstance(future, Future):
+                raise TypeError(
+                    f"DistributedDataParallel: a communication hook returns a torch.futures.Future of the tensor, got {type(future).__name__}"
+                )
             bucket.arrived = lambda wait: first(future.wait()) if wait or future.done() else None
             return
         later = self.count if self.divisor(bucket) == 1 else None  # what sums are divided by when they are there
@@ -390,20 +395,29 @@ def builtin(kind: BuiltinCommHookType) -> Any:
 
 
 def same_everywhere(named: Sequence[tuple[str, Tensor]], buffers: Sequence[Tensor], group: ProcessGroup) -> None:
-    """Give all processes the parameters and buffers of the first.  Raises RuntimeError where a process has others."""
+    """Give all processes the parameters and buffers of the first.  Raises RuntimeError, on all, where a process has others."""
     mine = [(name, tuple(p.shape), str(p.dtype)) for name, p in named]
     theirs: list[Any] = [mine]
     broadcast_object_list(theirs, group_src=0, group=group)
-    for (name, *own), (other, *its) in zip(mine, theirs[0], strict=False):
-        if (name, own) != (other, its):
-            raise RuntimeError(f"DistributedDataParallel: rank {group.rank()} has the parameter {name} {own} where rank 0 has "
-                               f"{other} {its}: build the same module on all processes")  # fmt: skip
-    if len(mine) != len(theirs[0]):
+    found: list[Any] = [None] * group.size()
+    all_gather_object(found, difference(mine, theirs[0]), group)
+    other = next((rank for rank, words in enumerate(found) if words), None)
+    if other is not None:
         raise RuntimeError(
-            f"DistributedDataParallel: rank {group.rank()} has {len(mine)} parameters, rank 0 {len(theirs[0])}"
+            f"DistributedDataParallel: rank {other} has {found[other]}: build the same module on all processes"
         )
     for tensor in (*(p for _, p in named), *buffers):
         broadcast(tensor, group=group, group_src=0)
+
+
+def difference(mine: Sequence[tuple[Any, ...]], first: Sequence[tuple[Any, ...]]) -> str:
+    """In what the parameters of a process are others than those of the first: nothing where they are not."""
+    if len(mine) != len(first):
+        return f"{len(mine)} parameters, rank 0 {len(first)}"
+    for (name, *own), (other, *its) in zip(mine, first, strict=True):
+        if (name, own) != (other, its):
+            return f"the parameter {name} {own} where rank 0 has {other} {its}"
+    return ""
 
 
 groups.averaging.update(Reducer=Reducer, same_everywhere=same_everywhere, broadcast=broadcast, builtin=builtin)

@@ -20,10 +20,11 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     for name, usual in (("nnodes", "1"), ("node-rank", "0"), ("master-addr", "localhost"),
                         ("master-port", "29500"), ("rdzv-id", "none"), ("rdzv-backend", ""), ("rdzv-endpoint", ""),
                         ("rdzv-conf", ""), ("max-restarts", "0"), ("monitor-interval", "0.1"), ("start-method", "spawn"),
-                        ("role", "default"), ("log-dir", ""), ("redirects", "0"), ("tee", "0")):  # fmt: skip
+                        ("role", "default"), ("log-dir", ""), ("redirects", "0"), ("tee", "0"), ("local-ranks-filter", "")):  # fmt: skip
         parser.add_argument(f"--{name}", f"--{name.replace('-', '_')}", default=usual)
     parser.add_argument("--standalone", action="store_true", help="on this machine alone")
     parser.add_argument("-m", "--module", action="store_true", help="the script is the name of a module")
+    parser.add_argument("--run-path", "--run_path", action="store_true", help="as without: scripts run as __main__")
     parser.add_argument("--use-env", "--use_env", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--no-python", "--no_python", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("training_script")
@@ -53,7 +54,7 @@ def main(argv: Sequence[str] | None = None, local_rank: bool = False) -> int:
     """
     given = parsed(argv)
     given.local_rank = local_rank and not given.use_env
-    os.environ.update(TORCHELASTIC_RUN_ID=given.rdzv_id, GROUP_RANK="0")
+    os.environ.update(TORCHELASTIC_RUN_ID=given.rdzv_id, GROUP_RANK="0", GROUP_WORLD_SIZE="1", ROLE_NAME=given.role)
     if given.nodes == 1 and mpi.told():  # the processes are there already: `rushlight run -n 4 torchrun ...`
         launch.environment()
     elif given.nodes > 1 or given.count > 1:

@@ -7,6 +7,7 @@ nobody has any; then all take what belongs to the last.
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -36,22 +37,25 @@ class JoinHook:
         """When nobody has a batch any more.  is_last_joiner: whether this process was among the last that had one."""
 
 
-class Joinable:
+class Joinable(ABC):
     """What takes part in training with different numbers of batches: it calls ``Join.notify_join_context(self)`` in each step."""
 
+    @abstractmethod
     def join_hook(self, **kwargs: object) -> JoinHook:
         """What a process without batches does for this."""
-        raise NotImplementedError(f"{type(self).__name__}.join_hook")
 
     @property
+    @abstractmethod
     def join_device(self) -> Any:
         """Where its tensors are."""
-        raise NotImplementedError(f"{type(self).__name__}.join_device")
 
     @property
+    @abstractmethod
     def join_process_group(self) -> Any:
         """The processes that it has."""
-        raise NotImplementedError(f"{type(self).__name__}.join_process_group")
+
+
+Joinable.register(DistributedDataParallel)
 
 
 class Join:
@@ -114,9 +118,9 @@ class Join:
 
     def stop(self) -> None:
         """Raise RuntimeError on all processes."""
-        raise RuntimeError(
-            f"Join: Rank {get_rank()} or another exhausted all inputs, and throw_on_early_termination=True makes that an error on all"
-        )
+        mine = self.group.rank() not in self.active
+        who = f"Rank {get_rank()} exhausted all inputs" if mine else "Detected at least one rank that exhausted inputs"
+        raise RuntimeError(f"Join: {who}, and throw_on_early_termination=True makes that an error on all")
 
     @staticmethod
     def notify_join_context(joinable: object) -> None:

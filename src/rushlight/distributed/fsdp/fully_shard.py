@@ -12,6 +12,7 @@ from rushlight.distributed.fsdp.units import Unit
 from rushlight.distributed.tensor.dtensor import ShardedParameter
 from rushlight.distributed.tensor.layouts import Spec
 from rushlight.distributed.tensor.placement_types import Placement, Replicate, Shard
+from rushlight.nn.modules.container import ModuleDict, ModuleList
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 
@@ -90,6 +91,10 @@ def check_modules(modules: Sequence[Any], reshard_after_forward: object) -> None
     for each in modules:
         if not isinstance(each, Module):
             raise ValueError(f"fully_shard: expected a module or a list of them, got {type(each).__name__}")
+        if isinstance(each, ModuleList | ModuleDict):
+            raise ValueError(
+                f"fully_shard does not support containers that do not implement forward, got a {type(each).__name__}: shard what is in it"
+            )
         if isinstance(each, FSDPModule):
             raise ValueError(f"fully_shard was called for this {type(each).__name__} before")
     if not isinstance(reshard_after_forward, (bool, type(None))):

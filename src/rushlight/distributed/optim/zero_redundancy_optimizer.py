@@ -13,11 +13,18 @@ from rushlight.distributed.algorithms.join import Joinable, JoinHook
 from rushlight.distributed.collectives import broadcast
 from rushlight.distributed.group import member, new_group
 from rushlight.distributed.messages import recv, send
-from rushlight.distributed.objects import packed
+from rushlight.distributed.objects import broadcast_object_list, packed
 from rushlight.optim.optimizer import Optimizer
 from rushlight.tensor import Tensor, wrap
 
 __all__ = ["ZeroRedundancyOptimizer"]
+
+
+def _broadcast_object(obj: Any, src_rank: int, group: Any = None, device: object = None) -> Any:
+    """The object of process `src_rank`, on all processes."""
+    found = [obj]
+    broadcast_object_list(found, src_rank, group)
+    return found[0]
 
 
 class ZeroRedundancyOptimizer(Optimizer, Joinable):
@@ -35,7 +42,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         overlap_with_ddp: refused: `optim.in_backward` steps while DistributedDataParallel averages.
         defaults: options of the optimizer.
 
-    Raises ValueError before ``torch.distributed.init_process_group``, NotImplementedError for `overlap_with_ddp`.
+    Raises ValueError before ``torch.distributed.init_process_group`` and for sparse parameters, NotImplementedError for `overlap_with_ddp`.
 
     >>> import rushlight as torch
     >>> from rushlight.distributed.optim import ZeroRedundancyOptimizer
@@ -80,6 +87,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group; the largest parameters go to who has least, one after the other."""
         super().add_param_group(param_group)
+        if any(p.is_sparse for p in self.param_groups[-1]["params"]):
+            raise ValueError("ZeroRedundancyOptimizer only supports dense parameters, got a sparse one")
         for p in sorted(self.param_groups[-1]["params"], key=lambda p: -p.numel()):
             if id(p) not in self._owners:
                 least = int(np.argmin(self._load))
@@ -88,9 +97,18 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         if self.optim is not None:
             self.optim.add_param_group(self._own(self.param_groups[-1]))
 
-    def _own(self, group: dict[str, Any]) -> dict[str, Any]:
-        """The part of a group that this process steps."""
-        chosen = [i for i, p in enumerate(group["params"]) if self._owners[id(p)] == self.rank]
+    def _partition_parameters(self, params_per_rank: list[list[Tensor]] | None = None) -> list[list[dict[str, Any]]]:
+        """For each process the groups with the parameters that it steps.  Raises ValueError for another deal: this one is made once."""
+        if params_per_rank is not None:
+            raise ValueError(
+                "ZeroRedundancyOptimizer: parameters are dealt when they are given, and stay where they are"
+            )
+        return [[self._own(group, rank) for group in self.param_groups] for rank in range(self.world_size)]
+
+    def _own(self, group: dict[str, Any], rank: int | None = None) -> dict[str, Any]:
+        """The part of a group that this process steps, or another."""
+        who = self.rank if rank is None else rank
+        chosen = [i for i, p in enumerate(group["params"]) if self._owners[id(p)] == who]
         names = {"param_names": [group["param_names"][i] for i in chosen]} if "param_names" in group else {}
         return {**group, **names, "params": [group["params"][i] for i in chosen]}
 

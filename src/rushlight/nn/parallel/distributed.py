@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -93,6 +94,7 @@ class DistributedDataParallel(Module):
                                "gradient.")  # fmt: skip
         self.module, self.dim, self.output_device = module, dim, output_device
         self.device_ids = list(device_ids) if device_ids else None
+        self.device, self.device_type, self.is_multi_device_module = named[0][1].device, named[0][1].device.type, False
         at_first = broadcast_buffers is not False or forward_sync_buffers is not None
         self.broadcast_buffers = (
             broadcast_buffers is not False if forward_sync_buffers is None else forward_sync_buffers
@@ -290,3 +292,8 @@ def check_hook(hook: Any) -> None:
     kind = inspect.Parameter.empty if bucket is None else bucket.annotation
     if kind is not inspect.Parameter.empty and getattr(kind, "__name__", str(kind).rpartition(".")[2]) != "GradBucket":
         raise ValueError(f"Communication hook: bucket annotation should be dist.GradBucket, got {kind}")
+    back = signature.return_annotation
+    if back is not inspect.Signature.empty and not {"Any", "Future"} & set(re.findall(r"\w+", str(back))):
+        raise ValueError(
+            f"Communication hook: return annotation should be torch.futures.Future[torch.Tensor], got {back}"
+        )
