@@ -8,8 +8,11 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
 import weakref
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -367,6 +370,62 @@ def test_a_way_begins_once_there_is_an_optimizer() -> None:
     with scripts.taken(ways.FUSED) as models:
         looks_first()
     assert [type(model).__name__ for model in models] == ["Sequential"]
+
+
+def forks() -> None:
+    """A program that steps in processes of its own too, one of which fails, and one of which comes to the end of the program."""
+    for number in range(2):
+        if not os.fork():
+            for _ in range(9):
+                looks_first()
+            if number:
+                raise OSError
+            return
+        os.wait()
+    looks_first()
+
+
+@counted
+def test_processes_that_a_program_forks_do_not_answer_for_it() -> None:
+    found = scripts.Plain(forks, 4, str).found
+    assert found.peak > 0 and found.digest is not None
+
+
+def test_threads_that_begin_to_train_at_once_begin_a_way_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    models = [torch.nn.Linear(3, 3) for _ in range(3)]
+    optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in models]
+    together, find, applied = threading.Barrier(3), scripts.optimizers_of, list[Any]()
+
+    def slowly(module: Any) -> Any:
+        time.sleep(0.02)
+        return find(module)
+
+    def train(model: Any) -> None:
+        together.wait()
+        model(torch.ones(1, 3))
+
+    monkeypatch.setattr(scripts, "optimizers_of", slowly)
+    way = replace(ways.PLAIN, apply=lambda model, found: contextlib.nullcontext(applied.append(found)))
+    with scripts.taken(way) as begun:
+        threads = [threading.Thread(target=train, args=(model,)) for model in models]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(begun) == len(applied) == 1 and applied[0][0] in optimizers
+
+
+@pytest.mark.parametrize("way", [ways.FUSED, ways.both(ways.FUSED, ways.SAVING[0]), ways.within(1 << 40, True)])
+def test_optimizers_that_a_program_drops_step_no_more(way: Way) -> None:
+    model = torch.nn.Linear(3, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with scripts.taken(way):
+        model(torch.ones(1, 3)).sum().backward()
+        optimizer.step()
+        assert model.weight.grad is None
+        del optimizer
+        model(torch.ones(1, 3)).sum().backward()
+        assert model.weight.grad is not None
 
 
 @counted

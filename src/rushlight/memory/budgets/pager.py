@@ -309,7 +309,9 @@ class Pager:
         """Send pages away until no more than `goal` bytes are in use; note how many are, if they cannot be moved."""
         self.asked += 1
         self.note_demand(self.limit - goal)
-        self.wake()
+        wake = self.wake
+        if wake is not None:  # the budget may have ended meanwhile, in another thread
+            wake()
         if not self.reach(goal):
             self.scan()
             if not self.reach(goal):

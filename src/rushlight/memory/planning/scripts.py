@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -62,11 +64,16 @@ def taken(way: Way) -> Iterator[list[Module]]:
     models: list[Module] = []
     with ExitStack() as stack:
         untrained: list[Module] = []  # that runs: it has no optimizer yet, nor have those within
+        lock = threading.Lock()
 
         def begins(module: Module, args: tuple[Any, ...]) -> None:
             if untrained or not modes.grad or not any(p.requires_grad for p in module.parameters()):
                 return
-            optimizers = optimizers_of(module)
+            with lock:  # threads may train several models
+                if not models:
+                    begin(module, optimizers_of(module))
+
+        def begin(module: Module, optimizers: list[Any]) -> None:
             if not optimizers:
                 untrained.append(module)
                 return
@@ -106,8 +113,11 @@ def stopped_after(count: int, models: list[Module]) -> Iterator[list[float]]:
     """Raises Enough after so many steps of the optimizer that steps first; the moments of its steps."""
     moments: list[float] = []
     first: list[Any] = []
+    process = os.getpid()
 
     def stepped(optimizer: object, args: Sequence[Any], kwargs: dict[str, Any] | None) -> None:
+        if os.getpid() != process:  # one that the program forked
+            return
         first.append(optimizer)
         if optimizer is first[0]:
             moments.append(perf_counter())

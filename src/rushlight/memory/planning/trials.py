@@ -98,7 +98,8 @@ def _failure(error: str, least: int) -> TrialFailed:
 
 
 def _answer(call: Callable[[], Any], write: int) -> None:
-    """Call, write what that gives, and end this process."""
+    """Call, write what that gives, and end this process, or one that it forked."""
+    process = os.getpid()
     try:
         null = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
@@ -111,7 +112,7 @@ def _answer(call: Callable[[], Any], write: int) -> None:
         except BaseException as error:
             kind = "" if isinstance(error, TrialFailed) else f"{type(error).__name__}: "
             told = {"error": f"{kind}{error}".splitlines()[0], "least": getattr(error, "least", 0)}
-        data = json.dumps(told).encode()
+        data = json.dumps(told).encode() if os.getpid() == process else b""  # one process answers
         while data:
             data = data[os.write(write, data) :]
     finally:

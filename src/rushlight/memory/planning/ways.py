@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from rushlight.memory.budgets.budget import budget
 from rushlight.memory.counting.account import human
 from rushlight.memory.estimates import rehearsals
 from rushlight.memory.estimates.rehearsal import Rehearsal
+from rushlight.optim.fusing import InBackward
 
 if TYPE_CHECKING:
     from rushlight.nn.modules.module import Module
@@ -65,14 +67,21 @@ def quiet(store: Any) -> Any:
 
 @contextmanager
 def _fused(model: Module, optimizer: Optimizer) -> Iterator[None]:
-    """optimizer: one, or several."""
+    """optimizer: one, or several, which are not kept alive: what a program has dropped steps no more."""
     several = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
     if not several or several[0] is None:
         raise RuntimeError("there is no optimizer that could step in backward")
     with ExitStack() as stack:
-        for one in several:
-            stack.callback(optim.in_backward(one).remove)
+        while several:
+            stack.callback(_separated, weakref.ref(several[0]), weakref.ref(optim.in_backward(several.pop(0))._fusion))
+        del optimizer
         yield
+
+
+def _separated(optimizer: Any, fusion: Any) -> None:
+    """Have an optimizer step outside of backward again, if it still exists; both are weak references."""
+    if optimizer() is not None and fusion() is not None:
+        InBackward(optimizer(), fusion()).remove()
 
 
 PLAIN = Way("plain", "", None, lambda model, optimizer: nullcontext())
@@ -114,7 +123,10 @@ def both(one: Way, other: Way) -> Way:
 
     @contextmanager
     def apply(model: Module, optimizer: Optimizer) -> Iterator[None]:
-        with one.apply(model, optimizer), other.apply(model, optimizer):
+        with ExitStack() as stack:
+            for way in (one, other):
+                stack.enter_context(way.apply(model, optimizer))
+            del optimizer  # as in `_fused`
             yield
 
     return Way(f"{one.name}, {other.name}", f"{one.code}; {other.code}", rehearse, apply, one.exact and other.exact)
@@ -123,8 +135,13 @@ def both(one: Way, other: Way) -> Way:
 def within(limit: int, fused: bool, spill: object = None) -> Way:
     """A budget of so many bytes for all that the step takes; with the optimizer in backward where there is one to fuse."""
 
-    def apply(model: Module, optimizer: Optimizer) -> Any:
-        return budget(limit, spill, optimizer=optimizer if fused else None)
+    @contextmanager
+    def apply(model: Module, optimizer: Optimizer) -> Iterator[Any]:
+        with ExitStack() as stack:
+            if fused:
+                stack.enter_context(_fused(model, optimizer))
+            del optimizer
+            yield stack.enter_context(budget(limit, spill))
 
     code = f"with memory.budget({limit:_}{', optimizer=optimizer' if fused else ''}):"
     return Way(f"budget of {human(limit)}", code, rehearsals.in_backward if fused else None, apply, True, limit, spill)
