@@ -84,7 +84,7 @@ def test_a_grid_has_groups_along_each_dimension(tmp_path: Path) -> None:
     assert lines(tmp_path, START + """\
 mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "model"))
 row, column = divmod(r, 2)
-assert mesh.get_coordinate() == [row, column] and mesh.get_local_rank("data") == row and mesh["model"].get_local_rank() == column
+assert mesh.get_coordinate() == (row, column) and mesh.get_local_rank("data") == row and mesh["model"].get_local_rank() == column
 assert dist.get_process_group_ranks(mesh.get_group("data")) == [column, column + 2] and mesh["model"].mesh.tolist() == [2 * row, 2 * row + 1]
 x = torch.tensor(float(r)); dist.all_reduce(x, group=mesh.get_group("model")); assert x.item() == 4 * row + 1
 flat = mesh["data", "model"]._flatten("all"); assert flat.size() == 4 and flat.get_local_rank() == r and mesh["all"] is flat

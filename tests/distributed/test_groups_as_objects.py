@@ -118,3 +118,43 @@ def test_stores_below_prefixes() -> None:
     with pytest.raises(ValueError, match="cannot be None"):
         dist.PrefixStore("a", None)  # type: ignore[arg-type]
     assert torch.distributed.TCPStore("localhost", 0, 1, True).libuvBackend
+
+
+def test_others_that_are_imagined() -> None:
+    dist.init_process_group("fake", rank=1, world_size=4, store=dist.HashStore())
+    try:
+        x, five = torch.arange(4.0), torch.full((1,), 5.0)
+        assert (dist.get_rank(), dist.get_world_size(), dist.get_backend()) == (1, 4, "fake")
+        dist.all_reduce(x)
+        assert x.tolist() == [0, 1, 2, 3]
+        out = [torch.zeros(1) for _ in range(4)]
+        dist.all_gather(out, five)
+        assert [t.item() for t in out] == [5] * 4
+        whole, part = torch.zeros(4), torch.zeros(1)
+        dist.all_gather_into_tensor(whole, five)
+        dist.reduce_scatter_tensor(part, x)
+        assert whole.tolist() == [5] * 4 and part.item() == 1
+        dist.broadcast(part, 0)
+        dist.scatter(part, None, src=0)
+        dist.gather(part, None, dst=0)
+        dist.all_to_all_single(whole, x)
+        dist.all_to_all(out, [five] * 4)
+        dist.send(five, 2)
+        assert part.item() == 1 and dist.recv(part, 2) == 2 and dist.all_reduce(x, async_op=True).wait()
+        assert dist.get_rank(dist.new_group([0, 1])) == 1 and dist.get_rank(dist.new_group([0, 2])) == -1
+        assert dist.init_device_mesh("cpu", (2, 2)).get_coordinate() == (0, 1)
+        said = [5]
+        dist.broadcast_object_list(said, src=0)
+        assert said == [5]
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+        model(torch.ones(1, 2)).sum().backward()
+        assert model.module.bias.grad.item() == 0.25
+        for way in (dist.group.WORLD.channel,):
+            room = x.numpy().copy()
+            way.all_gather_v(room, x.numpy()[:2], [1, 2, 1, 0])
+            assert room.tolist() == [0, 0, 1, 3]
+            way.reduce_scatter_v(room[:2], x.numpy(), [1, 2, 1, 0], "SUM")
+            assert room[:2].tolist() == [1, 2]
+        dist.barrier()
+    finally:
+        dist.destroy_process_group()

@@ -93,6 +93,66 @@ class Alone:
         """Give back what it holds."""
 
 
+class Imagined(Alone):
+    """The channel of a process that is told of others which are not there: nothing is sent, sums are what this one gives, and where
+    things are gathered all have what it has."""
+
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank, self.size, self._sender = rank, size, 0
+
+    def all_gather(self, out: Array, x: Array) -> Any:
+        """As `Alone.all_gather`: the same of each."""
+        out.reshape(self.size, -1)[:] = x.reshape(-1)
+
+    def gather(self, out: Array | None, x: Array, root: int) -> Any:
+        """As `Alone.gather`."""
+        if out is not None:
+            self.all_gather(out, x)
+
+    def scatter(self, out: Array, x: Array | None, root: int) -> Any:
+        """As `Alone.scatter`; what no process gives is as it was."""
+        if x is not None:
+            out.reshape(-1)[:] = x.reshape(self.size, -1)[self.rank]
+
+    def reduce_scatter(self, out: Array, x: Array, op: str) -> Any:
+        """As `Alone.reduce_scatter`: this process's part."""
+        out.reshape(-1)[:] = x.reshape(self.size, -1)[self.rank]
+
+    def all_gather_v(self, out: Array, x: Array, counts: Sequence[int]) -> Any:
+        """As `Alone.all_gather_v`: the places of others stay as they are."""
+        start = sum(counts[: self.rank])
+        out.reshape(-1)[start : start + counts[self.rank]] = x.reshape(-1)
+
+    def reduce_scatter_v(self, out: Array, x: Array, counts: Sequence[int], op: str) -> Any:
+        """As `Alone.reduce_scatter_v`: this process's part."""
+        start = sum(counts[: self.rank])
+        out.reshape(-1)[:] = x.reshape(-1)[start : start + counts[self.rank]]
+
+    def all_to_all(self, out: Array, x: Array, out_counts: Sequence[int], counts: Sequence[int]) -> Any:
+        """As `Alone.all_to_all`: each place has as much of what this process gives as there is room."""
+        flat = out.reshape(-1)
+        flat[:] = np.resize(x.reshape(-1), flat.size) if x.size else flat
+
+    def send(self, x: Array, peer: int, tag: int) -> Any:
+        """Nothing."""
+
+    def receive(self, x: Array, peer: int | None, tag: int) -> Any:
+        """Nothing: the array stays as it is."""
+        self._sender = 0 if peer is None else peer
+
+    def status(self) -> Any:
+        """Of the last message."""
+        return self
+
+    def Get_source(self) -> int:
+        """Whose message it was to be."""
+        return self._sender
+
+    def part(self, ranks: Sequence[int], tag: int) -> Any:
+        """As `Alone.part`."""
+        return Imagined(list(ranks).index(self.rank), len(ranks)) if self.rank in ranks else None
+
+
 class Several:
     """The channel of a group of processes that an MPI communicator joins."""
 

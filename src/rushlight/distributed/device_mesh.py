@@ -74,9 +74,9 @@ class DeviceMesh:
         """The number of this process among all."""
         return get_rank()
 
-    def get_coordinate(self) -> list[int] | None:
+    def get_coordinate(self) -> tuple[int, ...] | None:
         """Where this process stands in the grid; None outside of it."""
-        return None if self._place is None else list(self._place)
+        return None if self._place is None else tuple(self._place)
 
     def _dim(self, mesh_dim: int | str | None, what: str) -> int:
         if mesh_dim is None:

@@ -74,7 +74,7 @@ def _sent(name: str, obj: object, group: ProcessGroup, root: int) -> Any:
     run(name, group, lambda way: way.broadcast(length, root), nothing, False)
     room = data if group.rank() == root else np.empty(int(length[0]), np.uint8)
     run(name, group, lambda way: way.broadcast(room, root), nothing, False)
-    return obj if group.rank() == root else pickle.loads(room.tobytes())
+    return obj if group.rank() == root or not room.size else pickle.loads(room.tobytes())
 
 
 def broadcast_object_list(object_list: list[Any], src: int | None = None, group: Any = None, device: device | str | int | None = None,

@@ -49,7 +49,7 @@ class Spec:
     def cut(self, whole: Array) -> Any:
         """This process's part of an array, as a copy; of a sum the first process along it has all.  (shape) -> (local_shape)"""
         found = np.array(whole[self.box()], order="C")
-        at = self.mesh.get_coordinate() or []
+        at = self.mesh.get_coordinate() or ()
         if any(
             isinstance(one, Partial) and one.reduce_op == "sum" and k
             for one, k in zip(self.placements, at, strict=False)
@@ -81,7 +81,7 @@ class Spec:
 
     def _lengths(self, dim: int, before: int) -> list[int]:
         """Lengths along a dimension of the parts that the processes along dimension `before` of the mesh have."""
-        length, at = self.shape[dim], self.mesh.get_coordinate() or [0] * self.mesh.ndim
+        length, at = self.shape[dim], self.mesh.get_coordinate() or (0,) * self.mesh.ndim
         for one, size, k in zip(self.placements[:before], self.mesh.shape, at, strict=False):
             if isinstance(one, Shard) and one.dim == dim:
                 length = len(parts(length, size)[k])
