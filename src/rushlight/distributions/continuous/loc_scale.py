@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.forwarding import forwarded
+from rushlight.basics.signatures import name_init
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all
@@ -23,6 +24,11 @@ class LocScale(Distribution):
     has_rsample = True
     mean: Any = forwarded("loc")
     mode: Tensor = forwarded("loc")
+
+    def __init_subclass__(cls, **options: object) -> None:
+        """Have errors about arguments name the class."""
+        super().__init_subclass__(**options)
+        name_init(cls)
 
     def __init__(self, loc: Any, scale: Tensor | float, validate_args: bool | None = None):
         self.loc, self.scale = broadcast_all(loc, scale)

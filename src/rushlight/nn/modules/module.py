@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
+from rushlight.basics.signatures import name_init
 from rushlight.dispatch.registry import is_public
 from rushlight.nn.base import global_hooks
 from rushlight.nn.base.hooks import (
@@ -70,6 +71,7 @@ class Module(Hooked):
     def __init_subclass__(cls, **options: object) -> None:
         """Have operators as attributes of a class stay functions: PyTorch's are of compiled code, which no class makes methods."""
         super().__init_subclass__(**options)
+        name_init(cls)
         if not cls.__module__.startswith("rushlight."):
             for name, value in [*vars(cls).items()]:
                 if isinstance(value, FunctionType) and is_public(value):

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rushlight.basics.caller import warn
+from rushlight.basics.signatures import name_init
 from rushlight.basics.state import Setting
 from rushlight.optim.optimizer import Optimizer
 from rushlight.tensor import Tensor
@@ -109,6 +110,11 @@ class LRScheduler:
 
     optimizer: Optimizer
     _get_lr_called_within_step: bool
+
+    def __init_subclass__(cls, **options: object) -> None:
+        """Have errors about arguments name the class."""
+        super().__init_subclass__(**options)
+        name_init(cls)
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         check_optimizer(optimizer)
