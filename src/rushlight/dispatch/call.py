@@ -343,7 +343,7 @@ def save_outputs(node: OpNode, results: tuple[Tensor, ...]) -> list[Packed | Sav
 def apply_inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], watched: bool = True) -> Tensor:
     """Run `op` and store its result in its first input."""
     if special.observing and watched:
-        return observed.inplace(op, inputs, statics)  # type: ignore[no-any-return]
+        return observed.inplace(op, inputs, statics)
     target = inputs[0]
     if not isinstance(target, Tensor):
         raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {kind_of(target)}")
@@ -355,12 +355,12 @@ def apply_inplace(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], wat
         return target
     flat = flatten(op, inputs)
     if special.meta is not None and special.meta.owns(flat):
-        return special.meta.apply_inplace(op, flat, statics)  # type: ignore[no-any-return]
+        return special.meta.apply_inplace(op, flat, statics)
     arrays, _ = arrays_of(op, flat)
     if modes.levels:
         for level in reversed(modes.levels):
             if level.owns(flat):
-                return level.apply_inplace(op, flat, statics)  # type: ignore[no-any-return]
+                return level.apply_inplace(op, flat, statics)
     return changed(op, flat, statics, lambda: stored(op, target, arrays, statics))
 
 
@@ -397,7 +397,7 @@ def changed(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], run: Callab
         node.outs = save_outputs(node, (target,))
         if dependents and op.again:
             note_written(node, target._held)
-    return target  # type: ignore[no-any-return]
+    return target
 
 
 def store(op: Op, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -36,13 +36,13 @@ def made_view(op: Op, of: Tensor, array: Array, statics: tuple[Any, ...]) -> Ten
     grad, kind = True, ""
     if special.count:
         if special.observing:
-            return call.observed.view(op, of, array, statics)  # type: ignore[no-any-return]
+            return call.observed.view(op, of, array, statics)
         if modes.levels or modes.anomaly is not None:
-            return apply(op, (of,), statics)  # type: ignore[no-any-return]
+            return apply(op, (of,), statics)
         grad = modes.grad
         kind = "" if grad else unrecorded()
     if of._unusual:
-        return apply(op, (of,), statics)  # type: ignore[no-any-return]
+        return apply(op, (of,), statics)
     storage = of._storage
     if storage is None:
         storage = of._storage = Storage(of._held)
@@ -156,7 +156,7 @@ def made_copy(op: Op, of: Tensor, array: Array, statics: tuple[Any, ...]) -> Ten
     """As `made_view`, where the operator had to copy."""
     way = way_of((of,)) if special.count else RECORDED
     if not way or special.observing or of._unusual:
-        return apply(op, (of,), statics)  # type: ignore[no-any-return]
+        return apply(op, (of,), statics)
     t = bare()
     t._array = array
     t._edge = t._storage = t._view = None

@@ -94,8 +94,7 @@ class OnMeta:
 
     @property
     def _array(self) -> Array:
-        found: Array = self._held.view(Nowhere)
-        return found
+        return self._held.view(Nowhere)
 
     @_array.setter
     def _array(self, value: Array) -> None:

@@ -71,8 +71,7 @@ def numpy_dtype(name: str, dtype: object, default: dtypes.dtype | None = None) -
     elif isinstance(dtype, type):
         dtype = dtypes.PYTHON.get(dtype, dtype)
     if isinstance(dtype, dtypes.dtype):
-        found: np.dtype[Any] = dtype.numpy
-        return found
+        return dtype.numpy
     raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {kind_of(dtype)}")
 
 
@@ -160,8 +159,7 @@ def values(name: str, tensor: Tensor) -> Array:
     """The array of a tensor, for what NumPy copies without asking.  Refused on the device meta."""
     if tensor._meta:
         refuse(name)
-    array: Array = tensor._array
-    return array
+    return tensor._array
 
 
 def check_count(shape: Sequence[int]) -> None:
@@ -184,8 +182,7 @@ def blank(make: Callable[..., Array], shape: tuple[int, ...], dtype: np.dtype[An
     if special.count:
         for level in modes.levels:
             if getattr(level, "dry", False):
-                found: Array = level.blank(make, shape, dtype)
-                return found
+                return level.blank(make, shape, dtype)
     try:
         return make(shape, dtype)
     except ValueError:
@@ -313,7 +310,7 @@ def filled(name: str, out: Tensor | None, t: Tensor, by_count: bool = False) -> 
         from rushlight.dispatch.meta import placed
 
         t = placed(t, META)
-    return write_out(name, out, t, warns=name == "arange")  # type: ignore[no-any-return]
+    return write_out(name, out, t, warns=name == "arange")
 
 
 def strides_of(array: Array) -> tuple[int, ...]:

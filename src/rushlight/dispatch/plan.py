@@ -170,8 +170,7 @@ def input_array(node: OpNode, i: int) -> Array:
         expected = 0 if node.versions is None else node.versions[i]
         if storage.version != expected:
             stale(node, f"argument {node.argument(i)!r}", x._array.shape, storage.version, expected, storage, x._edge)
-    found: Array = x._array
-    return found
+    return x._array
 
 
 def input_tensor(node: OpNode, i: int) -> Any:
@@ -194,8 +193,7 @@ def output_array(node: OpNode, k: int) -> Array:
     if isinstance(kept, SavedOutput):
         if kept.storage.version != kept.version:
             stale(node, "its result", kept.array.shape, kept.storage.version, kept.version, kept.storage, None)
-        found: Array = kept.array
-        return found
+        return kept.array
     found = kept.array(node, None) if kept.__class__ is Rebuilt else kept._array
     return found
 
@@ -204,7 +202,7 @@ def output_tensor(node: OpNode, k: int) -> Tensor:
     """The k-th saved output as a tensor in the graph."""
     if not isinstance(node.outs[k], Packed):
         output_array(node, k)  # for its version
-    return node.outs[k].tensor(node if node.count == 1 else output_edge(node, k))  # type: ignore[no-any-return]
+    return node.outs[k].tensor(node if node.count == 1 else output_edge(node, k))
 
 
 def output_edge(node: OpNode, k: int) -> Port | None:
@@ -353,8 +351,7 @@ class Backward:
         opening = ["s = node.saved", "if s is None: freed(node)"] if plan.saves else []
         body = [*opening, *(dropped(self.lines) if op.heavy else self.lines), f"return [{', '.join(results)}]"]
         exec(code_of("def backward(node, g):\n    " + "\n    ".join(body), op.name), self.scope)
-        made: Backwards = self.scope["backward"]
-        return made
+        return self.scope["backward"]
 
     def call(self, f: int, formula: Formula, needs: tuple[bool, ...]) -> str:
         """What the f-th formula gives, as an expression; the lines before it are added."""

@@ -28,8 +28,7 @@ def innermost() -> SampleLevel | None:
     if special.count:
         for level in reversed(modes.levels):
             if hasattr(level, "randomness"):
-                found: SampleLevel = level
-                return found
+                return level
     return None
 
 

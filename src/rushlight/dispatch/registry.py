@@ -110,8 +110,7 @@ def inplace_of(op: Op) -> Callable[..., Any]:
         try:
             return call.apply_inplace(op, inputs, statics)
         except Unnoticed as error:
-            found: Tensor = retried(of_method(inplace.__name__), error, *args, **kwargs)
-            return found
+            return retried(of_method(inplace.__name__), error, *args, **kwargs)
 
     inplace.__doc__ = f"In-place version of `{op.name}`."
     return inplace

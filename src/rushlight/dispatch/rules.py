@@ -66,8 +66,7 @@ def of_laid_out(*positions: int, unless: Callable[[Array], bool] | None = None) 
     """
 
     def one(g: Array, make: Making) -> Array:
-        made: Array = several(g, (True,), make)[0]
-        return made
+        return several(g, (True,), make)[0]
 
     def several(g: Array, needs: Sequence[bool], make: Making) -> list[Any]:
         copy = make.array(g.shape, g.dtype) if laid_out(g) and not (unless and unless(g)) else None

@@ -120,8 +120,7 @@ class CatTransform(_Joined):
         self._check_dim(whole)
         if whole.size(self.dim) != self.length:
             raise AssertionError(f"{what}.size({self.dim}) = {whole.size(self.dim)} must equal length {self.length}")
-        parts: Sequence[Any] = whole.split(self.lengths, self.dim)
-        return parts
+        return whole.split(self.lengths, self.dim)
 
     def _join(self, parts: list[Any]) -> Tensor:
         return named.cat(parts, self.dim)

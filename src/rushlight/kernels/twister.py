@@ -151,8 +151,7 @@ class Twister(np.random.Generator):
         """(count) of 32 bits, in as many or more."""
         table = loader.tables().get(("bytes", "digests"))
         if table is None:
-            drawn: Array = self.bit_generator.random_raw(count)
-            return drawn
+            return self.bit_generator.random_raw(count)
         found = np.empty(count, np.uint32)
         with self.bit_generator.lock:
             table.words(self.address, found, count)
@@ -316,8 +315,7 @@ class Twister(np.random.Generator):
     def _exponentials(self, count: int) -> Array:
         table = loader.tables().get(("bytes", "digests"))
         if table is None:
-            found: Array = -np.log1p(-self._double(count))
-            return found
+            return -np.log1p(-self._double(count))
         made = np.empty(count)
         with self.bit_generator.lock:
             table.exponentials(self.address, made, count)

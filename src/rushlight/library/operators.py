@@ -37,8 +37,7 @@ class Call:
 
     def arguments(self, flat: Sequence[Any]) -> list[Any]:
         """The positional arguments."""
-        values: list[Any] = tree_unflatten(list(flat), self.spec)
-        return values
+        return tree_unflatten(list(flat), self.spec)
 
 
 class Generated(Function):

@@ -39,8 +39,7 @@ class GPTBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Applies the block to tokens (N, L, C)."""
         x = x + self.dropout(self.attend(self.ln_1(x)))
-        result: Tensor = x + self.dropout(self.mlp(self.ln_2(x)))
-        return result
+        return x + self.dropout(self.mlp(self.ln_2(x)))
 
 
 class GPT(nn.Module):

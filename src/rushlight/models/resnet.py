@@ -76,8 +76,7 @@ class BasicBlock(nn.Module):
         out: Any = self.relu(self.bn1(self.conv1(x)))
         out = self.bn2(self.conv2(out))
         out += x if self.downsample is None else self.downsample(x)
-        result: Tensor = self.relu(out)
-        return result
+        return self.relu(out)
 
 
 class Bottleneck(nn.Module):
@@ -115,8 +114,7 @@ class Bottleneck(nn.Module):
         out = self.relu(self.bn2(self.conv2(out)))
         out = self.bn3(self.conv3(out))
         out += x if self.downsample is None else self.downsample(x)
-        result: Tensor = self.relu(out)
-        return result
+        return self.relu(out)
 
 
 class ResNet(nn.Module):

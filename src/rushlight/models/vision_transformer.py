@@ -74,8 +74,7 @@ class EncoderBlock(nn.Module):
         x = self.ln_1(input)
         x, _ = self.self_attention(x, x, x, need_weights=False)
         x = self.dropout(x) + input
-        result: Tensor = x + self.mlp(self.ln_2(x))
-        return result
+        return x + self.mlp(self.ln_2(x))
 
 
 class Encoder(nn.Module):
@@ -106,8 +105,7 @@ class Encoder(nn.Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Applies the encoder to tokens (N, L, C)."""
-        x: Tensor = self.ln(self.layers(self.dropout(input + self.pos_embedding)))
-        return x
+        return self.ln(self.layers(self.dropout(input + self.pos_embedding)))
 
 
 class VisionTransformer(nn.Module):

@@ -58,8 +58,7 @@ class BatchedLevel(Level):
         view = x._view if self.adopted and isinstance(x, Tensor) else None
         if view is not None and type(view.base._held) is BatchedArray and view.base._held.level is self:
             self.follow(x)
-            found: BatchedArray = x._held
-            return found
+            return x._held
         return None
 
     def batched(self, tensor: Tensor, dim: int | None = 0) -> Tensor:

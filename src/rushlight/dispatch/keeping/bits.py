@@ -40,8 +40,7 @@ class Bits(PackedResults):
     def __getitem__(self, k: int) -> Array:
         bits, level = super().__getitem__(k), rehearsed()
         if level is not None:
-            found: Array = level.standing(self.shape, self.dtype)
-            return found
+            return level.standing(self.shape, self.dtype)
         first, *others = (np.unpackbits(plane, count=math.prod(self.shape)) for plane in bits)
         for i, plane in enumerate(others, 1):
             first |= np.left_shift(plane, i, out=plane)
@@ -50,8 +49,7 @@ class Bits(PackedResults):
 
 def rehearsed() -> Rehearsal | None:
     """The level of the estimate that this thread makes; None where it makes none."""
-    found: Rehearsal | None = modes.levels[-1] if modes.levels and modes.levels[-1].dry else None
-    return found
+    return modes.levels[-1] if modes.levels and modes.levels[-1].dry else None
 
 
 def narrowed(op: Op, aux: tuple[Any, ...]) -> tuple[Any, ...] | Bits:

@@ -84,8 +84,7 @@ class OfRows(Deferred):
     def array(self) -> Array:
         level = rehearsed()
         if level is not None:
-            found: Array = level.standing(self.shape, self.dtype)
-            return found
+            return level.standing(self.shape, self.dtype)
         found = self.ready.whole(self.scale, self.first)
         for usual, node in self.back:
             edge = node.edges[0]

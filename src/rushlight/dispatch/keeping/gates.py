@@ -47,8 +47,7 @@ class Gates:
     def _array(self) -> Array:
         for level in modes.levels:
             if level.dry:
-                found: Array = level.standing(self.shape, bool)
-                return found
+                return level.standing(self.shape, bool)
         return np.unpackbits(self.array, count=int(np.prod(self.shape))).view(bool).reshape(self.shape)
 
     def tensor(self, edge: Edge | None) -> Tensor:
@@ -130,7 +129,7 @@ def packed(array: Array, gates: Callable[..., Array], statics: tuple[Any, ...]) 
     """The mask of an array as bits."""
     for level in modes.levels:
         if level.dry:
-            return level.standing((array.size + 7) // 8, np.uint8)  # type: ignore[no-any-return]
+            return level.standing((array.size + 7) // 8, np.uint8)
     flat, out = array.reshape(-1), np.empty((array.size + 7) // 8, np.uint8)
     for start in range(0, flat.size, BLOCK):
         out[start // 8 : (start + BLOCK) // 8] = np.packbits(gates(flat[start : start + BLOCK], *statics))

@@ -68,8 +68,7 @@ class Mask:
     @property
     def memory(self) -> Array:
         """What it takes: the array, or bits."""
-        found: Array = self.bits if self.array is None else self.array
-        return found
+        return self.bits if self.array is None else self.array
 
     @property
     def _storage(self) -> Storage | None:
@@ -100,8 +99,7 @@ class Mask:
 def bits_of(array: Any) -> Array:
     """A mask as bits."""
     level, size = rehearsed(), (array.size + 7) // 8
-    found: Array = packed(array, np.empty((1, size), np.uint8))[0] if level is None else level.standing(size, np.uint8)
-    return found
+    return packed(array, np.empty((1, size), np.uint8))[0] if level is None else level.standing(size, np.uint8)
 
 
 known: weakref.WeakValueDictionary[int, Mask] = weakref.WeakValueDictionary()  # by the id of the tensor

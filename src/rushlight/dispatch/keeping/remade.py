@@ -94,8 +94,7 @@ class Rebuilt:
         if then is None or self.chain or self.asks > 1 or self.left is not None or self.kept() is not None:
             return None
         self.asks -= 1
-        found: Array = then(*self.sources()[0], *self.statics)
-        return found
+        return then(*self.sources()[0], *self.statics)
 
     def sources(self) -> tuple[list[Any], bool]:
         """What it is computed from, and whether the first of it was made for this alone."""
@@ -115,11 +114,9 @@ class Rebuilt:
         own = own and op.over and fits_over(arrays[: len(op.tensors) - op.free.bit_count()])
         for level in modes.levels:
             if level.dry:
-                again: Array = first if own else level.again(op, arrays, self.statics)[0][0]
-                return again
+                return first if own else level.again(op, arrays, self.statics)[0][0]
         if not own:
-            made: Array = compute(op, arrays, self.statics)[0][0]
-            return made
+            return compute(op, arrays, self.statics)[0][0]
         if op.ufunc is None:
             op.into(*arrays, *self.statics)
         else:
@@ -203,14 +200,12 @@ class Found:
     @property
     def shape(self) -> tuple[int, ...]:
         """Of the result."""
-        found: tuple[int, ...] = self.node.shape if self.node.count == 1 else self.node.shape[0]
-        return found
+        return self.node.shape if self.node.count == 1 else self.node.shape[0]
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Of the result."""
-        found: np.dtype[Any] = self.node.dtype if self.node.count == 1 else self.node.dtype[0]
-        return found
+        return self.node.dtype if self.node.count == 1 else self.node.dtype[0]
 
     def goes_on(self, inner: Found) -> None:
         """What is made again on the way to this is made as `inner` says."""

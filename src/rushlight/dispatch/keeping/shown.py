@@ -30,8 +30,7 @@ def note(result: object, **values: object) -> None:
 
 def static(node: OpNode, name: str) -> object:
     """An argument of a node that is no tensor."""
-    value: object = node.statics[node.plan.op.static_names.index(name)]
-    return value
+    return node.statics[node.plan.op.static_names.index(name)]
 
 
 def slice_of(node: OpNode) -> tuple[int, slice]:

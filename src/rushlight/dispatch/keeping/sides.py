@@ -83,8 +83,7 @@ def bits_of(node: OpNode) -> Array:
     arrays, sides = [kept.array.reshape(-1) for kept in node.saved], node.plan.op.sides
     count, level = arrays[0].size, rehearsed()
     if level is not None:
-        found: Array = level.standing((2, (count + 7) // 8), np.uint8)
-        return found
+        return level.standing((2, (count + 7) // 8), np.uint8)
     out = np.empty((2, (count + 7) // 8), np.uint8)
     for start in range(0, count, BLOCK):
         below, above = sides(*[x[start : start + BLOCK] for x in arrays])

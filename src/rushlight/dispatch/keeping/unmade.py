@@ -266,11 +266,9 @@ class UnmadeStorage(Storage):
         if not isinstance(found, Product):
             return found
         if shown.of is found:
-            outline: Array = found.outline
-            return outline
+            return found.outline
         found.make()
-        made: Array = _ROOT.__get__(self)
-        return made
+        return _ROOT.__get__(self)
 
     @root.setter
     def root(self, value: Array) -> None:
@@ -300,8 +298,7 @@ class Unmade(Tensor):
         if shown.of is place.product:
             return place.outline
         place.product.make()
-        made: Array = _ARRAY.__get__(self)
-        return made
+        return _ARRAY.__get__(self)
 
     @_array.setter
     def _array(self, value: Array) -> None:

@@ -33,8 +33,7 @@ class ByOneOf(Distribution):
     @property
     def param_shape(self) -> Size:
         """The shape of the parameter."""
-        shape: Size = self._param.size()
-        return shape
+        return self._param.size()
 
 
 class ByProbs(ByOneOf):

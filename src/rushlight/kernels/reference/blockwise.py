@@ -61,8 +61,7 @@ def encode(values: Array, signed: bool) -> tuple[Array, Array]:
 
 def decode(codes: Array, scales: Array, signed: bool) -> Array:
     """The numbers that codes stand for.  (N) float32"""
-    found: Array = dynamic_map(signed)[codes] * np.repeat(scales, BLOCK)[: codes.size]
-    return found
+    return dynamic_map(signed)[codes] * np.repeat(scales, BLOCK)[: codes.size]
 
 
 def _step(p: Array, g: Array, states: list[tuple[Array, Array]], rule: Callable[..., tuple[Array, ...]]) -> None:

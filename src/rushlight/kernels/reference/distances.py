@@ -24,8 +24,7 @@ def differences(x1: Array, x2: Array) -> Iterator[tuple[tuple[int, ...], slice, 
 
 def counted(d: Array) -> Array:
     """How many elements of each row of an array, which it overwrites, are not 0; NaN where one is.  (*, M) -> (*)"""
-    made: Array = np.add.reduce(np.not_equal(d, 0, out=d, where=~np.isnan(d), casting="unsafe"), axis=-1)
-    return made
+    return np.add.reduce(np.not_equal(d, 0, out=d, where=~np.isnan(d), casting="unsafe"), axis=-1)
 
 
 def norms(d: Array, p: float) -> Array:

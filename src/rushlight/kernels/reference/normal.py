@@ -52,8 +52,7 @@ def _scaled_tail(x: Array) -> Array:
 def _exp_square(x: Array, sign: float = -1.0) -> Array:
     """e^(sign x^2), x not negative, with the error of the square made good."""
     high = np.round(x * 16) / 16
-    out: Array = np.exp(sign * high * high) * np.exp(sign * (x - high) * (x + high))
-    return out
+    return np.exp(sign * high * high) * np.exp(sign * (x - high) * (x + high))
 
 
 def _erfc(x: Array) -> Array:

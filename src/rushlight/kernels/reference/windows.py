@@ -49,8 +49,7 @@ def padded(x: Array, padding: tuple[int, ...], value: float | np.generic = 0) ->
 def shifted(x: Array, shift: tuple[int, ...], out: tuple[int, ...], stride: tuple[int, ...]) -> Array:
     """The view of padded `x` (..., *S) that window element `shift` sees: (..., *out)."""
     seen: Any = (..., *(slice(o, o + (n - 1) * s + 1, s) for o, n, s in zip(shift, out, stride, strict=True)))
-    view: Array = x[seen]
-    return view
+    return x[seen]
 
 
 def columns(x: Array, geometry: Geometry, out: tuple[int, ...], buffer: Array) -> Array:

@@ -180,7 +180,7 @@ def repeat_interleave(inner: Callable[..., Any], input: Tensor, repeats: Any = N
 
 def repeated(counts: Tensor, output_size: int | None) -> Tensor:
     """The places 0, 1, ..., as often as a vector says."""
-    return special.classes.called("repeat_interleave.Tensor", counts, output_size=output_size)  # type: ignore[no-any-return]
+    return special.classes.called("repeat_interleave.Tensor", counts, output_size=output_size)
 
 
 def pooled(dims: int) -> Callable[..., Any]:

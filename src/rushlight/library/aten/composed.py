@@ -49,13 +49,13 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """A product with the transpose, and the bias added."""
     if input.dim() == 1:
         found = torch.mv(weight, input)
-        return found if bias is None else found + bias  # type: ignore[no-any-return]
+        return found if bias is None else found + bias
     rows = input
     if input.dim() > 2:
         rows = input.reshape(-1, input.shape[-1])
     turned = weight.t()
     found = torch.mm(rows, turned) if bias is None else torch.addmm(bias, rows, turned)
-    return found if rows is input else found.reshape(*input.shape[:-1], weight.shape[0])  # type: ignore[no-any-return]
+    return found if rows is input else found.reshape(*input.shape[:-1], weight.shape[0])
 
 
 def cross_entropy(
@@ -66,7 +66,7 @@ def cross_entropy(
     logs = torch.log_softmax(input, at)
     loss = functional.nll_loss(logs, target, weight, reduction=reduction, ignore_index=ignored)
     if not smoothing:
-        return loss  # type: ignore[no-any-return]
+        return loss
     shape = [1] * logs.dim()
     shape[at] = -1
     even = -(logs if weight is None else logs * weight.reshape(shape)).sum(at)
@@ -78,7 +78,7 @@ def cross_entropy(
         count = (~out).sum() if weight is None else (weight[target.masked_fill(out, 0)].masked_fill(out, 0.0)).sum()
         even = even.sum() / count
     share = smoothing / input.shape[at]
-    return loss * (1 - smoothing) + even * share  # type: ignore[no-any-return]
+    return loss * (1 - smoothing) + even * share
 
 
 def l1_loss(input: Tensor, target: Tensor, reduction: str) -> Tensor:
@@ -104,7 +104,7 @@ def rms_norm(input: Tensor, weight: Tensor | None, k: int, eps: float) -> Tensor
     wide = input.float() if input.element_size() == 2 else input
     found = wide * torch.rsqrt(wide.pow(2).mean(dims, True) + eps)
     found = found if weight is None else found * weight
-    return found if wide is input else found.to(input.dtype)  # type: ignore[no-any-return]
+    return found if wide is input else found.to(input.dtype)
 
 
 def dropped(input: Tensor, p: float, order: object, state: object) -> Tensor:
@@ -112,7 +112,7 @@ def dropped(input: Tensor, p: float, order: object, state: object) -> Tensor:
     with Setting("levels", tuple(level for level in modes.levels if not hasattr(level, "told"))):
         drawn = wrap(torch.ones(tuple(input.shape), dtype=input.dtype)._array)
         kept = OPS["native_dropout"].call(drawn, p, order, state)
-    return input * kept  # type: ignore[no-any-return]
+    return input * kept
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float, groups: int,

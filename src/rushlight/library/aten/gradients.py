@@ -49,8 +49,7 @@ def of_first(name: str) -> Callable[..., Any]:
 
 def first(made: Any) -> Tensor:
     """The first of several results."""
-    found: Tensor = made[0] if isinstance(made, tuple) else made
-    return found
+    return made[0] if isinstance(made, tuple) else made
 
 
 def without_last(name: str) -> Callable[..., Any]:
@@ -83,33 +82,28 @@ def elu(grad: Tensor, alpha: float, scale: float, input_scale: float, is_result:
     below = (
         input_scale * (of + alpha * scale) if is_result else alpha * scale * input_scale * torch.exp(of * input_scale)
     )
-    result: Tensor = grad * torch.where(of <= 0, below, scale)
-    return result
+    return grad * torch.where(of <= 0, below, scale)
 
 
 def leaky_relu(grad: Tensor, of: Tensor, negative_slope: float, self_is_result: bool) -> Tensor:
     """The gradient of leaky relu by its input, of which either it or the result is given: their signs are the same."""
-    result: Tensor = torch.where(of > 0, grad, grad * negative_slope)
-    return result
+    return torch.where(of > 0, grad, grad * negative_slope)
 
 
 def softmax(grad: Tensor, output: Tensor, dim: int, input_dtype: dtype | None) -> Tensor:
     """The gradient of softmax by its input, from its result."""
     moved = grad * output
-    result: Tensor = moved - output * moved.sum(dim, keepdim=True)
-    return result
+    return moved - output * moved.sum(dim, keepdim=True)
 
 
 def log_softmax(grad: Tensor, output: Tensor, dim: int, input_dtype: dtype | None) -> Tensor:
     """The gradient of log_softmax by its input, from its result."""
-    result: Tensor = grad - output.exp() * grad.sum(dim, keepdim=True)
-    return result
+    return grad - output.exp() * grad.sum(dim, keepdim=True)
 
 
 def threshold(grad: Tensor, of: Tensor, threshold: float) -> Tensor:
     """The gradient where the input is above the threshold, 0 elsewhere."""
-    result: Tensor = torch.where(of > threshold, grad, 0)
-    return result
+    return torch.where(of > threshold, grad, 0)
 
 
 def masked_scatter(grad: Tensor, mask: Tensor, sizes: Sequence[int]) -> Tensor:
@@ -296,7 +290,7 @@ def cdist(grad: Tensor, x1: Tensor, x2: Tensor, p: float, distances: Tensor) -> 
 
 def log_sigmoid(grad: Tensor, input: Tensor, buffer: Tensor) -> Tensor:
     """The gradient of log sigmoid by its input."""
-    return grad * torch.sigmoid(-input)  # type: ignore[no-any-return]
+    return grad * torch.sigmoid(-input)
 
 
 BY_FIRST = (  # gradients by the first input of a function that takes the rest as they do

@@ -516,5 +516,5 @@ def rule_of(op: Op) -> Callable[[Call], Gradients | None]:
     """What the declaration of an operator says of its gradients: one of the rules above, or lines."""
     said = op.aten_gradient
     if isinstance(said, str) and "(" not in said:
-        return globals()[said]  # type: ignore[no-any-return]
+        return globals()[said]
     return by_lines(op, {op.tensors[0]: said} if isinstance(said, str) else said)

@@ -54,8 +54,7 @@ def check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> None:
 def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
     """`torch.cdist` whose mode is a number."""
     modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
-    result: Tensor = torch.cdist(x1, x2, p, modes[compute_mode or 0])
-    return result
+    return torch.cdist(x1, x2, p, modes[compute_mode or 0])
 
 
 def chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int, *, out: Tensor | None = None) -> Tensor:
@@ -66,8 +65,7 @@ def chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int, *, out: Tens
         size = -(-x.shape[at] // num_chunks)
         padded = torch.cat([x, x.new_zeros((*x.shape[:at], size * num_chunks - x.shape[at], *x.shape[at + 1 :]))], at)
         parts.append(padded.reshape(*x.shape[:at], num_chunks, -1))
-    result: Tensor = torch.cat(parts, -1, out=out)
-    return result
+    return torch.cat(parts, -1, out=out)
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: bool = False, *,

@@ -110,7 +110,7 @@ def rules(named: Mapping[str, Any]) -> dict[str, Rule]:
 def rule_of(op: Op, named: Mapping[str, Any]) -> Rule | None:
     """What the declaration of an operator says of its calls, if it does."""
     if op.aten_call:
-        return named[op.aten_call]  # type: ignore[no-any-return]
+        return named[op.aten_call]
     if not op.aten:
         return None
     line = op.aten[0]

@@ -55,8 +55,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduct
              ) -> Tensor:  # fmt: skip
     """The loss alone, of `nll_loss_forward`."""
     word = REDUCTIONS[reduction]
-    result: Tensor = functional.nll_loss(input, target, weight, reduction=word, ignore_index=ignore_index)
-    return result
+    return functional.nll_loss(input, target, weight, reduction=word, ignore_index=ignore_index)
 
 
 def nll_loss_forward(
@@ -87,21 +86,18 @@ def log_sigmoid_forward(input: Tensor) -> tuple[Tensor, Tensor]:
 
 def softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
     """`torch.softmax`."""
-    result: Tensor = torch.softmax(input, dim)
-    return result
+    return torch.softmax(input, dim)
 
 
 def log_softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
     """`torch.log_softmax`."""
-    result: Tensor = torch.log_softmax(input, dim)
-    return result
+    return torch.log_softmax(input, dim)
 
 
 def safe_softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
     """`torch.softmax`, and 0 in rows that are -inf altogether."""
     dead = (input == -builtins.float("inf")).all(dim, keepdim=True)
-    result: Tensor = torch.softmax(input.masked_fill(dead, 0.0), dim, dtype=dtype).masked_fill(dead, 0.0)
-    return result
+    return torch.softmax(input.masked_fill(dead, 0.0), dim, dtype=dtype).masked_fill(dead, 0.0)
 
 
 def slice_of(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
@@ -137,8 +133,7 @@ def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, a
 def masked_index(input: Tensor, mask: Tensor, indices: Sequence[Tensor | None], fill: complex) -> Tensor:
     """The elements at `indices` where `mask` holds, `fill` elsewhere; indices there may be anything."""
     inside = [i if i is None else i.clamp(0, n - 1) for i, n in zip(indices, input.shape, strict=False)]
-    found: Tensor = index(input, inside).masked_fill(~mask, fill)
-    return found
+    return index(input, inside).masked_fill(~mask, fill)
 
 
 def masked_index_put(input: Tensor, mask: Tensor, indices: Sequence[Tensor | None], values: Tensor) -> Tensor:
@@ -161,14 +156,12 @@ def unsafe_view(input: Tensor, size: Sequence[int]) -> Tensor:
 def elu(input: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
     """scale input where it is positive, else scale alpha (exp(input_scale input) - 1)."""
     below = torch.expm1(input * input_scale) * (alpha * scale)
-    result: Tensor = torch.where(input > 0, input * scale, below)
-    return result
+    return torch.where(input > 0, input * scale, below)
 
 
 def prelu_kernel(input: Tensor, weight: Tensor) -> Tensor:
     """input where it is positive, else its product with weight, which broadcasts."""
-    result: Tensor = torch.where(input > 0, input, weight * input)
-    return result
+    return torch.where(input > 0, input, weight * input)
 
 
 def trilinear(i1: Tensor, i2: Tensor, i3: Tensor, expand1: Sequence[int], expand2: Sequence[int],
@@ -180,8 +173,7 @@ def trilinear(i1: Tensor, i2: Tensor, i3: Tensor, expand1: Sequence[int], expand
             x = x.unsqueeze(dim)
         grown.append(x)
     product = grown[0] * grown[1] * grown[2]
-    result: Tensor = product.sum(tuple(sumdim)) if sumdim else product
-    return result
+    return product.sum(tuple(sumdim)) if sumdim else product
 
 
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
@@ -280,11 +272,10 @@ def rrelu(input: Tensor, noise: Tensor, lower: float = 0.125, upper: float = 1 /
           ) -> Tensor:  # fmt: skip
     """Leaky relu of random slopes, which are written into `noise`, in training; else of the middle one."""
     if not training:
-        result: Tensor = functional.leaky_relu(input, (lower + upper) / 2)
-        return result
+        return functional.leaky_relu(input, (lower + upper) / 2)
     slopes = torch.where(input > 0, 1.0, torch.empty_like(input).uniform_(lower, upper, generator=generator))
     noise.copy_(slopes)
-    return input * slopes  # type: ignore[no-any-return]
+    return input * slopes
 
 
 def sort(input: Tensor, *args: object, stable: bool | None = None, **kwargs: object) -> Any:

@@ -77,10 +77,9 @@ def resize(mode: str, aligned: bool, antialias: bool = False) -> Callable[..., A
         corners = bool(options[0] if options else named.pop("align_corners", False)) if aligned else None
         scales = [s for s in (*options[aligned:], *named.values()) if s is not None]
         size, factors = ladder(input, output_size, scales)
-        result: Tensor = functional.interpolate(
+        return functional.interpolate(
             input, size, factors, mode, corners, recompute_scale_factor=False if factors else None, antialias=antialias
         )
-        return result
 
     return resized
 
@@ -104,25 +103,20 @@ def pad(mode: str) -> Callable[..., Any]:
 def im2col(input: Tensor, kernel_size: int | Sequence[int], dilation: int | Sequence[int],
            padding: int | Sequence[int], stride: int | Sequence[int]) -> Tensor:  # fmt: skip
     """`functional.unfold`."""
-    result: Tensor = functional.unfold(input, kernel_size, dilation, padding, stride)
-    return result
+    return functional.unfold(input, kernel_size, dilation, padding, stride)
 
 
 def col2im(input: Tensor, output_size: object, kernel_size: int | Sequence[int], dilation: int | Sequence[int],
            padding: int | Sequence[int], stride: int | Sequence[int]) -> Tensor:  # fmt: skip
     """`functional.fold`."""
-    result: Tensor = functional.fold(input, output_size, kernel_size, dilation, padding, stride)
-    return result
+    return functional.fold(input, output_size, kernel_size, dilation, padding, stride)
 
 
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
     """`functional.grid_sample` whose modes are numbers."""
-    result: Tensor = functional.grid_sample(
-        input, grid, SAMPLING[interpolation_mode], PADDING[padding_mode], align_corners
-    )
-    return result
+    return functional.grid_sample(input, grid, SAMPLING[interpolation_mode], PADDING[padding_mode], align_corners)
 
 
 MEANINGS: dict[str, Callable[..., Any]] = {

@@ -94,8 +94,7 @@ class MaskedTensor(Tensor):
 
     def get_data(self) -> Tensor:
         """The elements, with those that do not count; gradients of these are zero."""
-        found: Tensor = plain(self)
-        return found
+        return plain(self)
 
     def get_mask(self) -> Tensor:
         """The mask."""

@@ -238,10 +238,7 @@ class DistributedDataParallel(Module):
         if self._processes == 1 or not enable:
             return contextlib.nullcontext()
         options = {"divide_by_initial_world_size": divide_by_initial_world_size}
-        found: contextlib.AbstractContextManager[Any] = groups.averaging["joined"](
-            self, enable, throw_on_early_termination, **options
-        )
-        return found
+        return groups.averaging["joined"](self, enable, throw_on_early_termination, **options)
 
 
 def group_of(process_group: Any, device_mesh: Any) -> Any:

@@ -38,8 +38,7 @@ def _resampled(input: Array, dims: tuple[int, ...], taps: tuple[Taps, ...]) -> A
         turned = tuple(order.index(d % input.ndim) for d in dims)
         if sorted(turned) == list(turned):
             return turned_back(backend.resample(input.transpose(order), turned, taps), order)
-    found: Array = backend.resample(input, dims, taps)
-    return found
+    return backend.resample(input, dims, taps)
 
 
 @resample_op.work
@@ -253,8 +252,7 @@ def resized(input: Tensor, mode: str, taps: list[Taps]) -> Tensor:
         if not (dtype.is_floating_point or dtype.is_complex):
             raise NotImplementedError(f"interpolate: mode {mode!r} is not implemented for {dtype}: convert the input to a "
                                       "floating-point dtype, as in input.float()")  # fmt: skip
-    made: Tensor = resample_op(input, tuple(range(2, len(input.shape))), tuple(taps))
-    return made
+    return resample_op(input, tuple(range(2, len(input.shape))), tuple(taps))
 
 
 @function(ns="nn.functional")

@@ -99,8 +99,7 @@ def asarray(obj: Any, *, dtype: dtype | None = None, device: device | str | int 
         shared = shared.detach() if shared.requires_grad and isinstance(obj, Tensor) else shared
     elif shared.is_leaf:
         shared.requires_grad_()
-    found: Tensor = shared
-    return found
+    return shared
 
 
 told: set[str] = set()  # warnings that are given once

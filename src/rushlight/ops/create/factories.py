@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 
 def in_sparse_layout(kind: layout, size: tuple[int, ...], dtype: dtype | None, requires_grad: bool) -> Tensor:
     """A tensor of zeros in a layout that is not strided: it has no elements."""
-    found: Tensor = tensor_functions["without_elements"](size, kind, dtype, requires_grad)
-    return found
+    return tensor_functions["without_elements"](size, kind, dtype, requires_grad)
 
 
 @function()

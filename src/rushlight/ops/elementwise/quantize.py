@@ -130,8 +130,7 @@ def fake_quantize_per_tensor_affine(
         )
     step, zero = _one(name, "scale", scale), int(_one(name, "zero_point", zero_point))
     run = per_tensor_of_tensors if isinstance(scale, Tensor) or isinstance(zero_point, Tensor) else per_tensor
-    result: Tensor = run(input, float(step), zero, int(quant_min), int(quant_max))
-    return result
+    return run(input, float(step), zero, int(quant_min), int(quant_max))
 
 
 @function()
@@ -154,8 +153,7 @@ def fake_quantize_per_channel_affine(
     shape = (-1, *[1] * (input.dim() - 1 - axis))
     steps, zeros = raw(scale).astype(np.float32).reshape(shape), zero.reshape(shape)
     zeros = zeros if zero.dtype.kind == "i" else zeros.astype(np.float32)
-    result: Tensor = per_channel(input, steps, zeros, int(quant_min), int(quant_max))
-    return result
+    return per_channel(input, steps, zeros, int(quant_min), int(quant_max))
 
 
 def _check_channels(name: str, input: Tensor, scale: Tensor, zero_point: Tensor, axis: int) -> None:

@@ -69,21 +69,18 @@ def is_complex(x: Array | Tensor) -> bool:
 def diagonal(x: Array | Tensor) -> Array | Tensor:
     """The diagonals of the last two dimensions.  (*, K, K) -> (*, K)"""
     n = len(x.shape)
-    found: Array | Tensor = diagonal_op(x, 0, n - 2, n - 1)
-    return found
+    return diagonal_op(x, 0, n - 2, n - 1)
 
 
 def as_diagonal(v: Array | Tensor) -> Array | Tensor:
     """Diagonal matrices.  (*, K) -> (*, K, K)"""
     n = len(v.shape)
-    found: Array | Tensor = diagonal_zeros(v, (*v.shape, v.shape[-1]), 0, n - 1, n)
-    return found
+    return diagonal_zeros(v, (*v.shape, v.shape[-1]), 0, n - 1, n)
 
 
 def lower(x: Array | Tensor, k: int = 0) -> Array | Tensor:
     """The lower triangle."""
-    found: Array | Tensor = tril(x, k)
-    return found
+    return tril(x, k)
 
 
 def upper(x: Array | Tensor, k: int = 0) -> Any:

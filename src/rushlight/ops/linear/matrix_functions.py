@@ -529,8 +529,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     if isinstance(A, Tensor) and A._array.dtype in dtypes.HALVES:
         return matrix_exp(A.float()).to(A.dtype)
     base.matrix("matrix_exp", A, True)
-    found: Tensor = exp_op(A) if 0 not in A.shape else A.clone()
-    return found
+    return exp_op(A) if 0 not in A.shape else A.clone()
 
 
 function(name="matrix_exp", method=True)(matrix_exp)

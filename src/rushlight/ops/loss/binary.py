@@ -273,8 +273,7 @@ def _soft_margin_raw(g: Array, input: Array, target: Array, reduction: str, need
     g = g * -share(reduction, input, target)
     if input.shape != target.shape:
         return _soft_margin_slopes(g, input, target, needs)
-    found: tuple[Any, ...] = in_blocks(_soft_margin_slopes, input, g, input, target, needs)
-    return found
+    return in_blocks(_soft_margin_slopes, input, g, input, target, needs)
 
 
 @soft_margin_op.grad("input", "target", raw=_soft_margin_raw)

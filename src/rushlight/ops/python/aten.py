@@ -288,5 +288,4 @@ def overload_of(op: Op, inplace: bool = False) -> Overload:
         name = next((word for word in (op.name, op.shown) if public(word + end) or public(word)), "")
     if not name:
         return own_packet(op.name + end).default
-    found: Overload = getattr(packet(name + end), overload or "default")
-    return found
+    return getattr(packet(name + end), overload or "default")

@@ -55,8 +55,7 @@ def _moved(t: Tensor) -> bool:
 def _dtype(t: Tensor) -> np.dtype[Any]:
     """The dtype of a tensor's array, which is not brought back for that."""
     outline = t._on_disk() if t._elsewhere and _moved(t) else None
-    found: np.dtype[Any] = (t._held if outline is None else outline[0]).dtype
-    return found
+    return (t._held if outline is None else outline[0]).dtype
 
 
 def _one_by_one(tensors: list[Tensor]) -> bool:

@@ -59,8 +59,7 @@ def log_standard_gamma(concentration: Tensor, generator: Generator | None = None
     """
     if np.isnan(everything(raw(concentration))).any():
         raise RuntimeError("gamma samples: expected concentrations, got NaN")
-    drawn: Tensor = log_standard_gamma_op(randomness.apart(concentration), generator)
-    return drawn
+    return log_standard_gamma_op(randomness.apart(concentration), generator)
 
 
 def _standard_gamma(concentration: Tensor, generator: Generator | None = None) -> Tensor:
@@ -69,8 +68,7 @@ def _standard_gamma(concentration: Tensor, generator: Generator | None = None) -
     (*) -> (*). The name by which libraries of distributions ask torch for them. Raises as `log_standard_gamma`.
     """
     smallest = float(finfo(concentration.dtype).tiny)
-    drawn: Tensor = log_standard_gamma(concentration, generator).exp().clamp(min=smallest)
-    return drawn
+    return log_standard_gamma(concentration, generator).exp().clamp(min=smallest)
 
 
 def _standard_gamma_grad(self: Tensor, output: Tensor) -> object:

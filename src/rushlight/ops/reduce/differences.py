@@ -130,8 +130,7 @@ def evenly(y: Tensor, dx: Any, dim: int) -> Tensor:
     """The integral of real numbers at one distance: their sum without half of the first and the last, in one pass."""
     n = raw(y).shape[dim]
     ends: Any = slice_of(y, dim, 0, 1) + slice_of(y, dim, n - 1, n)
-    found: Tensor = (sum_(y, dim) - sum_(ends, dim) * 0.5) * dx
-    return found
+    return (sum_(y, dim) - sum_(ends, dim) * 0.5) * dx
 
 
 @function(aliases=("trapz",))

@@ -108,8 +108,7 @@ def norm_grad_once(g: Array, input: Array, out: Array, p: float, dim: tuple[int,
     if np.isinf(p):
         many = fold_of(np.add, lambda x, out: reaches(x, out).astype(np.intp), input, dim, True, out)
         g = g / many.astype(g.dtype)
-    given: Array = in_blocks(lambda x, g, out: slope_of(g, x, out, p), input, input, g, out)
-    return given
+    return in_blocks(lambda x, g, out: slope_of(g, x, out, p), input, input, g, out)
 
 
 @norm_op.grad("input", raw=norm_grad_once)
