@@ -49,6 +49,8 @@ _SCRIPT = "TorchScript compiles, and here is nothing to compile to"
 _PROFILES = "profiles are of operators and their memory, not of how an engine in C++ ran them"
 _FRAMES = "of datapipes those of data frames are not here"
 _GPU = "there is no GPU: rushlight computes on the CPU"
+_COMPILED = "nothing is compiled here"
+_CAPTURED = "nothing is captured here: programs run as they are"
 
 
 def _jiterated(code_string: str, num_outputs: int = 1, **kwargs: object) -> object:
@@ -68,12 +70,12 @@ WALLS = {
     "cuda.tunable": Wall(_GPU, "", "enable get_filename get_max_tuning_duration get_max_tuning_iterations get_results read_file "
                          "is_enabled record_untuned_enable set_filename set_max_tuning_duration set_max_tuning_iterations tune_gemm_in_file "
                          "tuning_enable tuning_is_enabled"),
-    "_dynamo.test_case": Wall("nothing is compiled here", "TestCase", "run_tests"),
-    "_export": Wall("nothing is captured here: programs run as they are"),
-    "_export.wrappers": Wall("nothing is captured here: programs run as they are", "ExportTracepoint", "",
+    "_dynamo.test_case": Wall(_COMPILED, "TestCase", "run_tests"),
+    "_export": Wall(_CAPTURED),
+    "_export.wrappers": Wall(_CAPTURED, "ExportTracepoint", "",
                              {"mark_subclass_constructor_exportable_experimental": lambda constructor: constructor,
                               "allow_in_pre_dispatch_graph": lambda function: function}),
-    "_dynamo.testing": Wall("nothing is compiled here", "CompileCounter CompileCounterWithBackend EagerAndRecordGraphs", "normalize_gm rand_strided same"),
+    "_dynamo.testing": Wall(_COMPILED, "CompileCounter CompileCounterWithBackend EagerAndRecordGraphs", "normalize_gm rand_strided same"),
     "distributed._tensor.experimental": Wall(_SHARDS, "", "context_parallel implicit_replication local_map"),
     "distributed.algorithms.ddp_comm_hooks.ddp_zero_hook": Wall(_ONE, "", "hook_with_zero_step hook_with_zero_step_interleaved"),
     "distributed.autograd": Wall(_CALLS, "DistAutogradContext context", "backward get_gradients"),
@@ -171,6 +173,34 @@ WALLS = {
     "sparse._triton_ops_meta": Wall(_GPU, "", "get_meta minimize update"),
 }  # fmt: skip
 
+# Those below modules of `rushlight.compat.rooms`.
+_ROOMS = {
+    "_functorch.aot_autograd": Wall(f"{_COMPILED}, so programs are neither captured nor lowered", "",
+                                    "aot_export_joint_simple aot_export_module aot_function aot_module aot_module_simplified"),
+    "_functorch.autograd_function": Wall("functions of autograd are no operators here: torch.autograd.Function takes transformations as it is",
+                                         "CustomFunctionHigherOrderOperator", "custom_function_call vmapify_autograd_function"),
+    "_functorch.pyfunctorch": Wall(
+        "levels of torch.func are no wrappers of tensors here: use torch.func's functions",
+        "FuncTorchInterpreter GradInterpreter JvpInterpreter VmapInterpreter", "dispatch_functorch retrieve_all_functorch_interpreters "
+        "retrieve_current_functorch_interpreter temporarily_clear_interpreter_stack temporarily_pop_interpreter_stack"),
+    "_higher_order_ops.schema": Wall(_CAPTURED, "HopArgumentInfo HopSchema HopSchemaGenerator"),
+    "_inductor.async_compile": Wall(_COMPILED, "AsyncCompile", "shutdown_compile_workers"),
+    "_inductor.codegen": Wall(_COMPILED),
+    "_inductor.codegen.common": Wall(
+        _COMPILED, "", "get_custom_backend_config_for_device get_custom_backend_pass_for_device get_scheduling_for_device "
+        "get_wrapper_codegen_for_device init_backend_registration register_backend_for_device"),
+    "_inductor.codegen.wrapper": Wall(_COMPILED, "PythonWrapperCodegen"),
+    "_inductor.compile_fx": Wall(_COMPILED, "", "compile_fx compile_fx_inner shape_env_from_inputs"),
+    "_inductor.custom_graph_pass": Wall(_COMPILED, "CustomGraphModulePass CustomGraphPass"),
+    "_inductor.graph": Wall(_COMPILED, "GraphLowering"),
+    "_subclasses.functional_tensor": Wall(
+        "nothing is captured here: torch.func.functionalize runs a function without changes of its arguments",
+        "BaseFunctionalizeAPI CppFunctionalizeAPI FunctionalTensor FunctionalTensorMode PythonFunctionalizeAPI",
+        "dispatch_functionalize disable_functional_mode"),
+    "_subclasses.schema_check_mode": Wall("torch.library.opcheck checks the declaration of an operator", "SchemaCheckMode"),
+}  # fmt: skip
+WALLS |= {f"compat.rooms.{name}": wall for name, wall in _ROOMS.items()}
+
 # Modules of the package that lack names which theirs in PyTorch have.
 PARTLY = {
     "distributed.checkpoint": Wall(
@@ -220,9 +250,14 @@ def imported(name: str) -> ModuleType:
     return room(name) or importlib.import_module(name)
 
 
+def _public(name: str) -> str:
+    """PyTorch's name of a module."""
+    return name.replace("rushlight.compat.rooms", "torch", 1).replace("rushlight", "torch", 1)
+
+
 def _names(name: str, wall: Wall) -> dict[str, Any]:
     """The names of a module of the table, with what they are."""
-    public = name.replace("rushlight", "torch", 1)
+    public = _public(name)
     found: dict[str, Any] = {}
     for given in wall.classes.split():
         if (wall.why, given) not in _classes:
@@ -257,7 +292,7 @@ def _made(name: str, wall: Wall) -> ModuleType:
     module = ModuleType(name, f"Not here: {wall.why}.  Its names can be imported; using them raises.")
     module.__spec__ = ModuleSpec(name, None, is_package=True)
     module.__path__ = []
-    public = name.replace("rushlight", "torch", 1)
+    public = _public(name)
     vars(module).update(_names(name, wall))
     vars(module)["__all__"] = [given for given in vars(module) if not given.startswith("__")]
 

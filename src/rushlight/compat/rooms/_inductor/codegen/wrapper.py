@@ -1,7 +1,0 @@
-"""``torch._inductor.codegen.wrapper``: of PyTorch's compiler, by name alone."""
-
-from rushlight import absent
-
-__all__: list[str] = []
-
-absent.names(globals(), "nothing is compiled here", "PythonWrapperCodegen", "")
