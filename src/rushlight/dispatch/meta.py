@@ -23,6 +23,7 @@ import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.basics.devices import device as device_class
+from rushlight.basics.naming import called
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.compute import check_broadcast
 from rushlight.dispatch.dims import check_output
@@ -218,8 +219,7 @@ def _method(name: str) -> Callable[..., Any]:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors")
         refuse(f"Tensor.{name}")
 
-    refused.__name__ = refused.__qualname__ = name
-    return refused
+    return called(refused, name)
 
 
 def check_written(name: str, target: Tensor, others: tuple[Any, ...]) -> None:
@@ -239,8 +239,7 @@ def _in_place(name: str) -> Callable[..., Any]:
         self._bump_version()
         return self
 
-    nothing.__name__ = nothing.__qualname__ = name
-    return nothing
+    return called(nothing, name)
 
 
 def _exported(name: str, kind: type[Exception]) -> Callable[..., Any]:
@@ -251,8 +250,7 @@ def _exported(name: str, kind: type[Exception]) -> Callable[..., Any]:
             refuse(f"Tensor.{name}")
         raise kind(f"Tensor.{name}: can't convert meta device type tensor to numpy: {WITHOUT}")
 
-    refused.__name__ = refused.__qualname__ = name
-    return refused
+    return called(refused, name)
 
 
 for _name, _kind in (("numpy", TypeError), ("__array__", TypeError), ("__dlpack__", BufferError)):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from numpy import argsort, asarray, empty_like, may_share_memory, ndarray, uint16
 
+from rushlight.basics.naming import called
 from rushlight.kernels.dispatch import (
     DENSE,
     Array,
@@ -118,9 +119,7 @@ def paired(plain: np.ufunc, by_number: bool = False, sixteen: bool = True) -> Ca
             return _by_numpy(plain, x, y, out, sixteen)
         return put(target, out)
 
-    run.__name__ = run.__qualname__ = name
-    run.__doc__ = f"As :obj:`numpy.{name}`.  (*), (*) -> (*)"
-    return run
+    return called(run, name, f"As :obj:`numpy.{name}`.  (*), (*) -> (*)")
 
 
 def _table_of_pairs(x: Any, sixteen: bool) -> Any:

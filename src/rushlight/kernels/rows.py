@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics.naming import called
 from rushlight.kernels.dispatch import (
     Array,
     dense,
@@ -90,9 +91,7 @@ def across(plain: np.ufunc) -> Callable[..., Any]:
         del result
         return plain(x, y, out=out)
 
-    run.__name__ = run.__qualname__ = name
-    run.__doc__ = f"As :obj:`numpy.{plain.__name__}`; `out` may be the first.  (*), (*) -> (*)"
-    return run
+    return called(run, name, f"As :obj:`numpy.{plain.__name__}`; `out` may be the first.  (*), (*) -> (*)")
 
 
 def _by_rows(x: Array, y: Array) -> bool:

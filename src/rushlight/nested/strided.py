@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.naming import called
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.named import Named
 from rushlight.dispatch.named import named as torch
@@ -195,46 +196,19 @@ def cat(tensors: Sequence[StridedNested], dim: int = 0) -> StridedNested:
     return packed([part for x in tensors for part in x.unbind()], strided)  # type: ignore[return-value]
 
 
-def _alike(
-    make: Callable[..., Tensor], nt: StridedNested, given: tuple[object, ...], options: dict[str, object]
-) -> StridedNested:
-    return packed([make(x.detach(), *given, **options) for x in nt.unbind()], strided)  # type: ignore[return-value]
+def _made_alike(name: str, what: str) -> None:
+    """Let a function that makes a tensor in the shape of another make one in that of each component."""
+
+    def alike(input: StridedNested, *given: object, **options: object) -> StridedNested:
+        make = getattr(torch, name)
+        return packed([make(x.detach(), *given, **options) for x in input.unbind()], strided)  # type: ignore[return-value]
+
+    _op(StridedNested)(called(alike, name, f"{what} in the shape of each component."))
 
 
-@_op(StridedNested)
-def zeros_like(input: StridedNested, *given: object, **options: object) -> StridedNested:
-    """Zeros in the shape of each component."""
-    return _alike(torch.zeros_like, input, given, options)
-
-
-@_op(StridedNested)
-def ones_like(input: StridedNested, *given: object, **options: object) -> StridedNested:
-    """Ones in the shape of each component."""
-    return _alike(torch.ones_like, input, given, options)
-
-
-@_op(StridedNested)
-def empty_like(input: StridedNested, *given: object, **options: object) -> StridedNested:
-    """Uninitialized memory in the shape of each component."""
-    return _alike(torch.empty_like, input, given, options)
-
-
-@_op(StridedNested)
-def full_like(input: StridedNested, *given: object, **options: object) -> StridedNested:
-    """One number in the shape of each component."""
-    return _alike(torch.full_like, input, given, options)
-
-
-@_op(StridedNested)
-def rand_like(input: StridedNested, *given: object, **options: object) -> StridedNested:
-    """Even draws in the shape of each component."""
-    return _alike(torch.rand_like, input, given, options)
-
-
-@_op(StridedNested)
-def randn_like(input: StridedNested, *given: object, **options: object) -> StridedNested:
-    """Normal draws in the shape of each component."""
-    return _alike(torch.randn_like, input, given, options)
+for _name, _what in {"zeros": "Zeros", "ones": "Ones", "empty": "Uninitialized memory", "full": "One number", "rand": "Even draws",
+                     "randn": "Normal draws"}.items():  # fmt: skip
+    _made_alike(f"{_name}_like", _what)
 
 
 @_op(StridedNested)

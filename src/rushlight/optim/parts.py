@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rushlight.basics import dtypes
+from rushlight.basics.naming import called
 from rushlight.basics.state import Setting
 from rushlight.dispatch.named import named as torch
 from rushlight.tensor import Tensor
@@ -151,14 +152,12 @@ def on_lists(kind: type[Any], states: str, may: str, must: str, grads: str = "gr
         own = {which: value for which, value in given.items() if which not in IDLE}
         stepped(kind, taken[0], taken[1], kept, *taken[2:], **own)
 
-    step.__name__ = step.__qualname__ = name
-    step.__module__ = kind.__module__
-    step.__doc__ = (
+    said = (
         f"A step of `{kind.__name__}` on lists: parameters, states and counts are changed in place; a state that is None gets its first "
         "value."
     )
     step.__signature__ = signature  # type: ignore[attr-defined]
-    return step
+    return called(step, name, said, kind.__module__)
 
 
 def _argument(name: str, kind: str, **more: Any) -> inspect.Parameter:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple, NoReturn, Self
+
+from rushlight.basics.naming import called
 
 __all__ = ["FileCheck"]
 
@@ -26,6 +29,15 @@ class Check(NamedTuple):
         return f"From {kind}{f'-{self.times}' if self.kind == 'COUNT' else ''}: {self.text}\n"
 
 
+def _added(kind: str, doc: str) -> Callable[[FileCheck, str], FileCheck]:
+    """The method that adds a check of a kind."""
+
+    def check(self: FileCheck, test_string: str) -> FileCheck:
+        return self._with(kind, test_string)
+
+    return called(check, f"check_{kind.lower().replace('-', '_')}".rstrip("_"), doc)
+
+
 class FileCheck:
     """Checks that are collected by calls and made by `run`: each looks on from where the one before has found its text.
 
@@ -42,33 +54,13 @@ class FileCheck:
         self.checks.append(Check(kind, text, count))
         return self
 
-    def check(self, test_string: str) -> Self:
-        """It comes next, somewhere."""
-        return self._with("", test_string)
-
-    def check_not(self, test_string: str) -> Self:
-        """It does not stand between what is found before and what is found after."""
-        return self._with("NOT", test_string)
-
-    def check_next(self, test_string: str) -> Self:
-        """It stands on the line after."""
-        return self._with("NEXT", test_string)
-
-    def check_same(self, test_string: str) -> Self:
-        """It stands on the same line, behind."""
-        return self._with("SAME", test_string)
-
-    def check_dag(self, test_string: str) -> Self:
-        """It comes next, in any order with those of such calls right before and behind."""
-        return self._with("DAG", test_string)
-
-    def check_regex(self, test_string: str) -> Self:
-        """What a regular expression fits comes next."""
-        return self._with("REGEX", test_string)
-
-    def check_source_highlighted(self, test_string: str) -> Self:
-        """It comes next, and the line below underlines it with "~"."""
-        return self._with("SOURCE-HIGHLIGHTED", test_string)
+    check = _added("", "It comes next, somewhere.")
+    check_not = _added("NOT", "It does not stand between what is found before and what is found after.")
+    check_next = _added("NEXT", "It stands on the line after.")
+    check_same = _added("SAME", "It stands on the same line, behind.")
+    check_dag = _added("DAG", "It comes next, in any order with those of such calls right before and behind.")
+    check_regex = _added("REGEX", "What a regular expression fits comes next.")
+    check_source_highlighted = _added("SOURCE-HIGHLIGHTED", 'It comes next, and the line below underlines it with "~".')
 
     def check_count(self, test_string: str, count: int, exactly: bool = False) -> Self:
         """It comes so often one after the other.  exactly: and does not stand between there and what is found after."""

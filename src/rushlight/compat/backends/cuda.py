@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
 from rushlight.basics.caller import warn
 from rushlight.basics.devices import device
+from rushlight.basics.naming import called
 from rushlight.compat import functions
 from rushlight.compat.backends import _settings
 from rushlight.nn.attention import SDPAParams, SDPBackend, allowed, sdpa_kernel
@@ -150,50 +152,33 @@ def preferred_rocm_fa_library(backend: str | _ROCmFABackend | None = None) -> _R
 _half_sums = [False]
 
 
-def _allow(backend: SDPBackend, enabled: object) -> None:
+def _bool(enabled: object) -> bool:
+    """Raises RuntimeError for what is no bool."""
     if not isinstance(enabled, bool):
         raise RuntimeError(f"set_sdp_use_math expects a bool, but got {type(enabled).__name__}")
-    allowed[backend] = enabled
+    return enabled
 
 
-def flash_sdp_enabled() -> bool:
-    """Whether flash attention may be used: what `enable_flash_sdp` or a context said last, True at first."""
-    return allowed[SDPBackend.FLASH_ATTENTION]
+def _switch(backend: SDPBackend, name: str, what: str) -> tuple[Callable[[], bool], Callable[[bool], None]]:
+    """Two functions: one says whether attention may be computed in a way, the other is told."""
+
+    def asked() -> bool:
+        return allowed[backend]
+
+    def told(enabled: bool) -> None:
+        allowed[backend] = _bool(enabled)
+
+    said = f"Whether {what} may be used: what `enable_{name}` or a context said last, True at first."
+    kept = "Kept: there is one implementation of attention here.  Raises RuntimeError for what is no bool."
+    return called(asked, f"{name}_enabled", said, __name__), called(told, f"enable_{name}", kept, __name__)
 
 
-def enable_flash_sdp(enabled: bool) -> None:
-    """Kept: there is one implementation of attention here.  Raises RuntimeError for what is no bool."""
-    _allow(SDPBackend.FLASH_ATTENTION, enabled)
-
-
-def mem_efficient_sdp_enabled() -> bool:
-    """Whether memory-efficient attention may be used; as `flash_sdp_enabled`."""
-    return allowed[SDPBackend.EFFICIENT_ATTENTION]
-
-
-def enable_mem_efficient_sdp(enabled: bool) -> None:
-    """As `enable_flash_sdp`."""
-    _allow(SDPBackend.EFFICIENT_ATTENTION, enabled)
-
-
-def math_sdp_enabled() -> bool:
-    """Whether attention by plain operators may be used; as `flash_sdp_enabled`."""
-    return allowed[SDPBackend.MATH]
-
-
-def enable_math_sdp(enabled: bool) -> None:
-    """As `enable_flash_sdp`."""
-    _allow(SDPBackend.MATH, enabled)
-
-
-def cudnn_sdp_enabled() -> bool:
-    """Whether cuDNN's attention may be used; as `flash_sdp_enabled`."""
-    return allowed[SDPBackend.CUDNN_ATTENTION]
-
-
-def enable_cudnn_sdp(enabled: bool) -> None:
-    """As `enable_flash_sdp`."""
-    _allow(SDPBackend.CUDNN_ATTENTION, enabled)
+flash_sdp_enabled, enable_flash_sdp = _switch(SDPBackend.FLASH_ATTENTION, "flash_sdp", "flash attention")
+mem_efficient_sdp_enabled, enable_mem_efficient_sdp = _switch(
+    SDPBackend.EFFICIENT_ATTENTION, "mem_efficient_sdp", "memory-efficient attention"
+)
+math_sdp_enabled, enable_math_sdp = _switch(SDPBackend.MATH, "math_sdp", "attention by plain operators")
+cudnn_sdp_enabled, enable_cudnn_sdp = _switch(SDPBackend.CUDNN_ATTENTION, "cudnn_sdp", "cuDNN's attention")
 
 
 def fp16_bf16_reduction_math_sdp_allowed() -> bool:
@@ -203,9 +188,7 @@ def fp16_bf16_reduction_math_sdp_allowed() -> bool:
 
 def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
     """Kept: sums are in float32."""
-    if not isinstance(enabled, bool):
-        raise RuntimeError(f"set_sdp_use_math expects a bool, but got {type(enabled).__name__}")
-    _half_sums[0] = enabled
+    _half_sums[0] = _bool(enabled)
 
 
 def is_flash_attention_available() -> bool:

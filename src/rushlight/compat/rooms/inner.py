@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight import absent
 from rushlight.basics import dtypes
+from rushlight.basics.naming import called
 from rushlight.dispatch.named import named
 from rushlight.sparse import construct
 
@@ -121,9 +122,11 @@ def _of_layout(kind: str) -> Callable[..., Any]:
         make = getattr(construct, f"sparse_{kind}_tensor")
         make(compressed_indices, plain_indices, values, size, check_invariants=True)
 
-    check.__name__ = check.__qualname__ = f"_validate_sparse_{kind}_tensor_args"
-    check.__doc__ = f"Raises RuntimeError unless these are the parts of a matrix in the layout {kind.upper()}."
-    return check
+    return called(
+        check,
+        f"_validate_sparse_{kind}_tensor_args",
+        f"Raises RuntimeError unless these are the parts of a matrix in the layout {kind.upper()}.",
+    )
 
 
 _scaled_mm_v2 = absent.refusing("torch", "_scaled_mm_v2", "of products of scaled matrices torch._scaled_mm is here")

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.naming import called
 from rushlight.dispatch.formats import contiguous_format as legacy_contiguous_format
 from rushlight.dispatch.named import named
 
@@ -31,34 +32,23 @@ def _raise(error: type[Exception], condition: object, message: Callable[..., Any
     raise error(str(message()))
 
 
-def _check(cond: Any, message: Callable[[], str] | None = None) -> None:
-    """Raises RuntimeError with what `message()` says unless the condition holds."""
-    _raise(RuntimeError, cond, message)
+def _checking(name: str, error: type[Exception], said: str = "") -> Callable[..., None]:
+    def check(cond: object, message: Callable[[], str] | None = None) -> None:
+        _raise(error, cond, message)
+
+    return called(check, name, f"Raises {error.__name__}{said} unless the condition holds.", __name__)
+
+
+_check = _checking("_check", RuntimeError, " with what `message()` says")
+_check_index = _checking("_check_index", IndexError)
+_check_value = _checking("_check_value", ValueError)
+_check_type = _checking("_check_type", TypeError)
+_check_not_implemented = _checking("_check_not_implemented", NotImplementedError)
 
 
 def _check_with(error_type: type[Exception], cond: object, message: Callable[[], str] | None = None) -> None:
     """Raises an error of this class unless the condition holds."""
     _raise(error_type, cond, message)
-
-
-def _check_index(cond: object, message: Callable[[], str] | None = None) -> None:
-    """Raises IndexError unless the condition holds."""
-    _raise(IndexError, cond, message)
-
-
-def _check_value(cond: object, message: Callable[[], str] | None = None) -> None:
-    """Raises ValueError unless the condition holds."""
-    _raise(ValueError, cond, message)
-
-
-def _check_type(cond: object, message: Callable[[], str] | None = None) -> None:
-    """Raises TypeError unless the condition holds."""
-    _raise(TypeError, cond, message)
-
-
-def _check_not_implemented(cond: object, message: Callable[[], str] | None = None) -> None:
-    """Raises NotImplementedError unless the condition holds."""
-    _raise(NotImplementedError, cond, message)
 
 
 def _check_is_size(i: Any, message: Callable[[], str] | None = None, *, max: Any = None) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.arrays import Array
+from rushlight.basics.naming import called
 from rushlight.kernels.dispatch import gapless
 from rushlight.kernels.maps import in_memory_order, like
 from rushlight.kernels.native import loader
@@ -33,9 +34,7 @@ def circular(plain: np.ufunc, name: str) -> Callable[..., Any]:
         getattr(kernels, name)(given, found, given.size)
         return found
 
-    run.__name__ = run.__qualname__ = plain.__name__
-    run.__doc__ = f"As :obj:`numpy.{plain.__name__}`; `out` may be the input.  (*) -> (*)"
-    return run
+    return called(run, plain.__name__, f"As :obj:`numpy.{plain.__name__}`; `out` may be the input.  (*) -> (*)")
 
 
 sin, cos = circular(np.sin, "sines"), circular(np.cos, "cosines")

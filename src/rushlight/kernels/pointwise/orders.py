@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.arrays import Array
+from rushlight.basics.naming import called
 from rushlight.kernels.pointwise.copies import LARGE, WORDS, move
 
 __all__ = ["by_rows", "in_one_order"]
@@ -43,9 +44,7 @@ def in_one_order(fn: Callable[..., Any]) -> Callable[..., Any]:
         found = by_rows(fn, arrays)
         return fn(*arrays) if found is None else found
 
-    run.__name__ = run.__qualname__ = f"{fn.__name__}_in_one_order"
-    run.__doc__ = f"As :obj:`{fn.__name__}`.  (*), (*) -> (*)"
-    return run
+    return called(run, f"{fn.__name__}_in_one_order", f"As :obj:`{fn.__name__}`.  (*), (*) -> (*)")
 
 
 def _lies_otherwise(x: Array, shape: tuple[int, ...]) -> bool:

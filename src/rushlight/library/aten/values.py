@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import dtypes
+from rushlight.basics.naming import called
 from rushlight.dispatch.named import Named
 from rushlight.dispatch.registry import NAMESPACES
 from rushlight.tensor import Tensor
@@ -34,8 +35,7 @@ def loss(name: str) -> Callable[..., Any]:
         words = dict(zip(OPTIONS.get(name, ()), options, strict=False)) | named
         return NAMESPACES["nn.functional"][name](input, target, reduction=REDUCTIONS[reduction], **words)
 
-    of_numbers.__name__ = of_numbers.__qualname__ = name
-    return of_numbers
+    return called(of_numbers, name)
 
 
 # The place of `reduction` after input and target, where it is not the first, and the options beside it.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections import namedtuple
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight.basics.dtypes import int64
+from rushlight.basics.naming import called
 from rushlight.basics.state import modes
 from rushlight.dispatch import functions as ops
 from rushlight.tensor import Tensor
@@ -18,6 +19,15 @@ __all__ = [
 ]  # fmt: skip
 
 _Fields = namedtuple("_Fields", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])
+
+
+def _with_data(name: str, dtype: str) -> Callable[[Any], PackedSequence]:
+    """The method that converts the data as the one of that name of a tensor does."""
+
+    def converted(self: Any) -> PackedSequence:
+        return type(self)(getattr(self.data, name)(), *self[1:])
+
+    return called(converted, name, f"The data as {dtype}.")
 
 
 class PackedSequence(_Fields):
@@ -77,40 +87,14 @@ class PackedSequence(_Fields):
         """Move the data to a GPU."""
         return type(self)(self.data.cuda(*args, **kwargs), *self[1:])
 
-    def _as(self, name: str) -> PackedSequence:
-        return type(self)(getattr(self.data, name)(), *self[1:])
-
-    def double(self) -> PackedSequence:
-        """The data as float64."""
-        return self._as("double")
-
-    def float(self) -> PackedSequence:
-        """The data as float32."""
-        return self._as("float")
-
-    def half(self) -> PackedSequence:
-        """The data as float16."""
-        return self._as("half")
-
-    def long(self) -> PackedSequence:
-        """The data as int64."""
-        return self._as("long")
-
-    def int(self) -> PackedSequence:
-        """The data as int32."""
-        return self._as("int")
-
-    def short(self) -> PackedSequence:
-        """The data as int16."""
-        return self._as("short")
-
-    def char(self) -> PackedSequence:
-        """The data as int8."""
-        return self._as("char")
-
-    def byte(self) -> PackedSequence:
-        """The data as uint8."""
-        return self._as("byte")
+    double = _with_data("double", "float64")
+    float = _with_data("float", "float32")
+    half = _with_data("half", "float16")
+    long = _with_data("long", "int64")
+    int = _with_data("int", "int32")
+    short = _with_data("short", "int16")
+    char = _with_data("char", "int8")
+    byte = _with_data("byte", "uint8")
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:

@@ -16,6 +16,7 @@ from rushlight.backends.numpy import backend
 from rushlight.basics.dtype_words import in_c, older
 from rushlight.basics.dtypes import complex32
 from rushlight.basics.errors import explained
+from rushlight.basics.naming import called
 from rushlight.basics.state import modes
 from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
@@ -430,20 +431,18 @@ def _publish(n: int) -> None:
         return convolve_transposed(f"conv_transpose{n}d", n, input, weight, bias, stride, padding, output_padding,
                                    groups, dilation)  # fmt: skip
 
-    conv.__name__ = conv.__qualname__ = f"conv{n}d"
-    transposed.__name__ = transposed.__qualname__ = f"conv_transpose{n}d"
-    conv.__doc__ = (
+    said = (
         f"Cross-correlation in {n} dimensions.  input: (N, C, *S) or (C, *S), weight: (O, C/groups, *K), bias: (O) -> "
         '(N, O, *L) with L = (S + 2 padding - dilation (K - 1) - 1) / stride + 1.\n\n    padding: numbers, "same" or '
         '"valid". Raises RuntimeError where shapes do not fit.'
     )
-    transposed.__doc__ = (
+    said_of_adjoint = (
         f"The adjoint of convolution in {n} dimensions.  input: (N, C, *S) or (C, *S), weight: (C, O/groups, *K), bias: "
         "(O) -> (N, O, *L) with L = (S - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1."
     )
     for ns in ("", "nn.functional"):
-        function(ns=ns)(conv)
-        function(ns=ns)(transposed)
+        function(ns=ns)(called(conv, f"conv{n}d", said))
+        function(ns=ns)(called(transposed, f"conv_transpose{n}d", said_of_adjoint))
 
 
 for _n in (1, 2, 3):

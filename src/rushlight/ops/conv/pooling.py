@@ -15,6 +15,7 @@ import numpy as np
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
+from rushlight.basics.naming import called
 from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, listed
@@ -500,10 +501,8 @@ def max_unpool(name: str, n: int, input: Tensor, indices: Tensor, kernel: int | 
 
 
 def _add(fn: Callable[..., Any], name: str, doc: str, namespaces: tuple[str, ...]) -> None:
-    fn.__name__ = fn.__qualname__ = name
-    fn.__doc__ = doc
     for ns in namespaces:
-        function(ns=ns)(fn)
+        function(ns=ns)(called(fn, name, doc))
 
 
 BOTH = ("", "nn.functional")

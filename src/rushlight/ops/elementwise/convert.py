@@ -11,6 +11,7 @@ from rushlight.basics.devices import device as device_class
 from rushlight.basics.dtypes import warn_of_lost_parts
 from rushlight.basics.eights import EIGHTS, widened
 from rushlight.basics.foreign import kind_of
+from rushlight.basics.naming import called
 from rushlight.basics.state import special
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.declare import Array
@@ -294,9 +295,7 @@ def _shorthand(name: str, dtype: dtype) -> Callable[..., Any]:
     def method(self: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
         return to_dtype(self, dtype, False, memory_format)
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"This tensor in {dtype}; itself where it has that dtype."
-    return method
+    return called(method, name, f"This tensor in {dtype}; itself where it has that dtype.")
 
 
 SHORTHANDS = {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,

@@ -15,6 +15,7 @@ from rushlight import kernels
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.basics.foreign import kind_of
+from rushlight.basics.naming import called
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, numpy_names, wrap_dims
@@ -274,9 +275,8 @@ def _publish(name: str) -> None:
         (two, "2", "two dimensions"),
         (several, "n", "several dimensions"),
     ):
-        fn.__name__ = fn.__qualname__ = name + suffix
-        fn.__doc__ = f"The discrete Fourier {WHAT[name]}, over {where}.  norm: backward (default), forward or ortho."
-        function(ns=NS, out=True, autocast="float32")(numpy_names(fn))
+        said = f"The discrete Fourier {WHAT[name]}, over {where}.  norm: backward (default), forward or ortho."
+        function(ns=NS, out=True, autocast="float32")(numpy_names(called(fn, name + suffix, said)))
 
 
 for _name in KINDS:

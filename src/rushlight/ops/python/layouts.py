@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from rushlight.basics.naming import called
 from rushlight.engine.conform import tensor_functions
 from rushlight.tensor import Tensor, sparse_bsc, sparse_bsr, sparse_coo, strided
 
@@ -75,9 +76,7 @@ def _of_layout(name: str, wanted: str) -> Callable[..., Any]:
     def refused(self: Tensor) -> Any:
         raise RuntimeError(f"{name} expected {wanted} layout but got Strided")
 
-    refused.__name__ = refused.__qualname__ = name
-    refused.__doc__ = f"Of tensors in {wanted} layout; of others RuntimeError."
-    return refused
+    return called(refused, name, f"Of tensors in {wanted} layout; of others RuntimeError.")
 
 
 _COO, _ROWS, _COLUMNS = "sparse coordinate tensor", "sparse row compressed tensor", "sparse column compressed tensor"
@@ -96,9 +95,7 @@ def _of_kernels(name: str) -> Callable[..., Any]:
             f"Could not run 'aten::{name}' with arguments from the 'CPU' backend: the tensor is dense"
         )
 
-    refused.__name__ = refused.__qualname__ = name
-    refused.__doc__ = "Of sparse tensors; of others NotImplementedError."
-    return refused
+    return called(refused, name, "Of sparse tensors; of others NotImplementedError.")
 
 
 for _name in ("_indices", "_values", "_nnz", "_dimI", "_dimV"):

@@ -10,6 +10,7 @@ import numpy as np
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
+from rushlight.basics.naming import called
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, numpy_names, wrap_dim
@@ -225,14 +226,13 @@ def extremum(
         dim = check_dim(name, array, dim)
         return kind(*along(input, dim, keepdim))
 
-    find.__name__ = find.__qualname__ = name
     extreme = "largest" if name == "max" else "smallest"
-    find.__doc__ = (
+    said = (
         f"The {extreme} element; with `dim` a named tuple of the {extreme} elements along it and their indices; with a "
         f"tensor `other` the elementwise {pairwise}.  (*) -> (*)\n\nWithout `dim` the gradient is shared evenly among "
         "equal elements; with it, one element gets all."
     )
-    return function(method=True, out="places")(numpy_names(find))
+    return function(method=True, out="places")(numpy_names(called(find, name, said)))
 
 
 max_ = extremum("max", "maximum", max_dim, max_all, named("max", "values", "indices"))

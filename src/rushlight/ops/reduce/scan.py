@@ -10,6 +10,7 @@ import numpy as np
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
+from rushlight.basics.naming import called
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import numpy_names, wrap_dim
@@ -263,9 +264,7 @@ def _in_place(name: str, run: Any) -> Callable[..., Any]:
             raise RuntimeError(f"{name}_(): a bool tensor cannot hold the result: use {name}(), whose result is int64")
         return call.apply_inplace(run.op, (self,), (wrap_dim(dim, self._array.ndim), False))
 
-    inplace.__name__ = inplace.__qualname__ = f"{name}_"
-    inplace.__doc__ = f"In-place version of `{name}`."
-    return function(method=True, ns="Tensor")(inplace)
+    return function(method=True, ns="Tensor")(called(inplace, f"{name}_", f"In-place version of `{name}`."))
 
 
 cumsum_, cumprod_ = _in_place("cumsum", cumsum_op), _in_place("cumprod", cumprod_op)

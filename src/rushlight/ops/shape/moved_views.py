@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.foreign import kind_of
+from rushlight.basics.naming import called
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import check_broadcast
 from rushlight.dispatch.dims import as_int, by_keyword, listed, numpy_names, sizes, wrap_dim
@@ -178,9 +179,11 @@ def _atleast(ndim: int) -> Callable[..., Any]:
             return tuple(atleast(x, ndim) for x in one) if isinstance(one, (tuple, list)) else atleast(one, ndim)
         return tuple(atleast(x, ndim) for x in tensors)
 
-    fn.__name__ = fn.__qualname__ = f"atleast_{ndim}d"
-    fn.__doc__ = f"Tensors with dimensions of size 1 added until they have at least {ndim}; several give a tuple."
-    return fn
+    return called(
+        fn,
+        f"atleast_{ndim}d",
+        f"Tensors with dimensions of size 1 added until they have at least {ndim}; several give a tuple.",
+    )
 
 
 for _n in (1, 2, 3):
@@ -205,9 +208,7 @@ def copying(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
         call.write_out(name, out, result)
         return None if several else out
 
-    made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"As {fn.__name__}, but with copies for views."
-    return made
+    return called(made, name, f"As {fn.__name__}, but with copies for views.")
 
 
 def slice_view(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:

@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight.basics import caller, dtypes
 from rushlight.basics.dtype_words import older
+from rushlight.basics.naming import called
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array, Arrays
@@ -119,9 +120,9 @@ def _along(name: str, least: int, dims: Callable[..., Any]) -> Callable[..., Any
                                f"{raw(input).shape[dim]} is not divisible by the split_size {places}!")  # fmt: skip
         return tensor_split(input, places, dim)
 
-    fn.__name__ = fn.__qualname__ = name
-    fn.__doc__ = f"A tuple of parts as tensor_split gives them, along the dimension of {name[0]}stack, views."
-    return fn
+    return called(
+        fn, name, f"A tuple of parts as tensor_split gives them, along the dimension of {name[0]}stack, views."
+    )
 
 
 for _fn in (_along("hsplit", 1, lambda ndim: 0 if ndim == 1 else 1), _along("vsplit", 2, lambda ndim: 0),
