@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.basics.errors import explained
+from rushlight.basics.lazily import lazily
 from rushlight.basics.state import modes
 
 if TYPE_CHECKING:
@@ -556,10 +557,6 @@ def offset_of(array: Any) -> int:
     return bytes_before(array) // max(int(array.itemsize), 1)
 
 
-def __getattr__(name: str) -> Any:
-    """What plain pickles of PyTorch's tensors call, and older classes."""
-    if name in ("_LegacyStorage", "_StorageBase", "_load_from_bytes", "_warn_typed_storage_removal"):
-        import importlib
-
-        return getattr(importlib.import_module("rushlight.compat.rooms.storage"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# What plain pickles of PyTorch's tensors call, and older classes.
+_OLDER = ("_LegacyStorage", "_StorageBase", "_load_from_bytes", "_warn_typed_storage_removal")
+__getattr__ = lazily(__name__, places=dict.fromkeys(_OLDER, "rushlight.compat.rooms.storage"))

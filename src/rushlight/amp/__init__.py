@@ -4,7 +4,6 @@ As in PyTorch without CUDA, ``autocast("cuda")`` and ``GradScaler("cuda")`` warn
 """
 
 import functools
-import importlib
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -12,6 +11,7 @@ from typing import Any, Self, TypeVar
 from rushlight.amp.casting import Casting, usable
 from rushlight.amp.scaler import GradScaler
 from rushlight.basics import caller, dtypes
+from rushlight.basics.lazily import lazily
 from rushlight.basics.state import Setting, modes, set_mode
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
@@ -207,8 +207,5 @@ class autocast:
         return called  # type: ignore[return-value]
 
 
-def __getattr__(name: str) -> Any:
-    """The modules in which PyTorch keeps autocast and the scaler."""
-    if name not in ("autocast_mode", "grad_scaler"):
-        raise AttributeError(f"module 'torch.amp' has no attribute {name!r}")
-    return importlib.import_module(f"rushlight.compat.rooms.{name}")
+# The modules in which PyTorch keeps autocast and the scaler.
+__getattr__ = lazily("torch.amp", ("rushlight.compat.rooms.autocast_mode", "rushlight.compat.rooms.grad_scaler"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rushlight.autograd import anomaly_mode, forward_ad, function, graph
 from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from rushlight.autograd.function import Function
@@ -11,6 +9,7 @@ from rushlight.autograd.gradcheck import gradcheck, gradgradcheck
 from rushlight.autograd.run import _calculate_shape as _calculate_shape
 from rushlight.autograd.run import backward, grad
 from rushlight.autograd.variable import Variable
+from rushlight.basics.lazily import lazily
 from rushlight.basics.state import modes
 from rushlight.engine.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from rushlight.engine.saved import SavedTensor
@@ -18,12 +17,9 @@ from rushlight.engine.saved import SavedTensor
 __all__ = ["Function", "SavedTensor", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
            "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
 
-# Rooms that are loaded when they are first asked for.
-_LAZY = {
-    name: f"rushlight.autograd.{name}"
-    for name in ("_functions", "functional", "grad_mode", "profiler", "profiler_util")
-}
-_LAZY |= dict.fromkeys(("set_multithreading_enabled", "is_multithreading_enabled", "enforce_grad_layout_policy",
+# What is loaded when it is first asked for.
+_ROOMS = [f"{__name__}.{name}" for name in ("_functions", "functional", "grad_mode", "profiler", "profiler_util")]
+_LAZY = dict.fromkeys(("set_multithreading_enabled", "is_multithreading_enabled", "enforce_grad_layout_policy",
                         "_force_original_view_tracking", "_unsafe_preserve_version_counter"),
                        "rushlight.autograd.grad_mode")  # fmt: skip
 _LAZY |= dict.fromkeys(("_disable_profiler", "_profiler_enabled"), "rushlight.autograd.profiler.session")
@@ -35,11 +31,4 @@ def _is_checkpoint_valid() -> bool:
     return modes.run is None or modes.run.targets is None
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
-    module = importlib.import_module(_LAZY[name])
-    found = globals()[name] = getattr(module, name, module)
-    return found
+__getattr__ = lazily(__name__, _ROOMS, _LAZY)

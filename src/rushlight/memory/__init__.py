@@ -5,9 +5,9 @@ Bytes are those of NumPy's arrays and of the kernels' working memory in this pro
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rushlight.basics.lazily import lazily
 from rushlight.dispatch.keeping.rebuilt import recompute_cheap
 from rushlight.memory.budgets.budget import BudgetError, BudgetReport, budget
 from rushlight.memory.counting.account import (
@@ -112,13 +112,7 @@ _LATER = {
     "to_snapshot": "snapshots.snapshots",
     "validate": "snapshots.validation",
 }
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
-    return value
+__getattr__ = lazily(__name__, places={name: f"{__name__}.{place}" for name, place in _LATER.items()})
 
 
 def __dir__() -> list[str]:

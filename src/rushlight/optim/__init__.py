@@ -5,8 +5,7 @@ Every optimizer changes parameters and state in place, without temporaries of th
 
 from __future__ import annotations
 
-from typing import Any
-
+from rushlight.basics.lazily import lazily
 from rushlight.optim.adadelta import Adadelta
 from rushlight.optim.adafactor import Adafactor
 from rushlight.optim.adagrad import Adagrad
@@ -62,13 +61,8 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Schedules and averaging are imported when they are first asked for."""
-    if name in ("lr_scheduler", "swa_utils"):
-        import importlib
-
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Schedules and averaging are imported when they are first asked for.
+__getattr__ = lazily(__name__, (f"{__name__}.lr_scheduler", f"{__name__}.swa_utils"))
 
 
 def __dir__() -> list[str]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from rushlight.basics.lazily import lazily
 
-_MODULES = ("_pytree", "benchmark", "checkpoint", "data", "deterministic", "dlpack", "hooks", "weak")
-_ROOMS = ("cpp_extension", "flop_counter", "module_tracker", "tensorboard")
+# Modules that are imported when they are first asked for.
+_MODULES = (
+    *(f"{__name__}.{name}" for name in "_pytree benchmark checkpoint data deterministic dlpack hooks weak".split()),
+    *(f"rushlight.compat.rooms.{name}" for name in "cpp_extension flop_counter module_tracker tensorboard".split()),
+    "rushlight.compat.collect_env",
+    "rushlight.compat.serialization",
+)
 
 
 def set_module(obj: object, mod: object) -> None:
@@ -15,22 +20,4 @@ def set_module(obj: object, mod: object) -> None:
     obj.__module__ = mod
 
 
-def __getattr__(name: str) -> Any:
-    """Submodules are imported when they are first asked for."""
-    if name in _ROOMS:
-        import importlib
-
-        return importlib.import_module(f"rushlight.compat.rooms.{name}")
-    if name in ("collect_env", "serialization"):
-        import importlib
-
-        return importlib.import_module(f"rushlight.compat.{name}")
-    if name == "swap_tensors":
-        from rushlight.engine.swapping import swap_tensors
-
-        return swap_tensors
-    if name in _MODULES:
-        import importlib
-
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(__name__, _MODULES, {"swap_tensors": "rushlight.engine.swapping"})

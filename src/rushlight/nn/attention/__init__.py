@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
+from rushlight.basics.lazily import lazily
 
 __all__ = ["SDPBackend", "WARN_FOR_UNFUSED_KERNELS", "activate_flash_attention_impl", "current_flash_attention_impl",
            "list_flash_attention_impls", "register_flash_attention_impl", "restore_flash_attention_impl", "sdpa_kernel"]  # fmt: skip
@@ -124,10 +125,4 @@ def restore_flash_attention_impl(_raise_warn: bool = True) -> None:
         undo.remove()
 
 
-def __getattr__(name: str) -> Any:
-    """What is imported when it is first asked for."""
-    if name == "flex_attention":
-        import importlib
-
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(__name__, [f"{__name__}.flex_attention"])

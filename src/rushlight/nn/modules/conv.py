@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.lazily import lazily
 from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
 from rushlight.nn import init
@@ -26,12 +27,7 @@ _LAZY = {"LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyC
          "LazyConvTranspose3d"}  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        from rushlight.nn.modules import lazy_conv
-
-        return getattr(lazy_conv, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(__name__, places=dict.fromkeys(_LAZY, "rushlight.nn.modules.lazy_conv"))
 
 
 class _ConvNd(Module):

@@ -1,11 +1,5 @@
 """Modules whose activations are computed again, or kept elsewhere, until backward."""
 
-import importlib
-from typing import Any
+from rushlight.basics.lazily import lazily
 
-
-def __getattr__(name: str) -> Any:
-    """The module below is imported when it is first asked for."""
-    if name != "checkpoint_wrapper":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return importlib.import_module(f"{__name__}.{name}")
+__getattr__ = lazily(__name__, [f"{__name__}.checkpoint_wrapper"])
